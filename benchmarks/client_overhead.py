@@ -36,7 +36,7 @@ from botchat.models.endpoint.connection import Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint
 from botchat.models.recorded import RecordedModel
-from botchat.models.roles import history
+from botchat.models.self_chat import history
 from botchat.pipeline.run.work import run_now
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files

@@ -19,7 +19,7 @@ from botchat.protocols.catalogue import ARENA, VOTES
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import Bootstrap, Cases, EloResult, EloSettings, bootstrap_elo
+from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
 from botchat.records import VERSION
 from botchat.verdicts import Floats, Verdicts
@@ -156,9 +156,9 @@ class _Counted:
         return cls(judged, made, readable, comparisons_of(readable), contestants, design)
 
     @property
-    def cases(self) -> Cases:
+    def cases(self) -> RatedCases:
         """Shuffled are all that were judged, so that N's with the same have one order."""
-        return Cases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
+        return RatedCases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
 
     def has_cases_of(self, other: _Counted) -> bool:
         """Whether both can be shuffled as one."""

@@ -39,7 +39,7 @@ from botchat.models.limits import (
     Spent,
     plausible,
 )
-from botchat.models.roles import without_thoughts
+from botchat.models.self_chat import without_thoughts
 from botchat.workspace.accounts import askers
 from botchat.workspace.ledger import Ledger, request_json, request_key
 

@@ -15,7 +15,14 @@ from botchat.measures.statistics import Z
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.protocols.pairs import Field
-from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Chosen, Standing, Target
+from botchat.ratings.adaptive import (
+    ELO,
+    AdaptiveDesign,
+    AdaptiveSettings,
+    BoardSoFar,
+    Chosen,
+    Target,
+)
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import UNANSWERED, Judgment
 from botchat.verdicts import LOSS, TIE, WIN, Floats
@@ -201,7 +208,7 @@ class AdaptiveResult(StageResult):
 
     turns: int | None
     models: tuple[str, ...]
-    state: Standing
+    state: BoardSoFar
     target: Target
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None

@@ -12,7 +12,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.run.plan import text_length
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
 from botchat.records import HUMAN, N_SEED, VERSION, Dialogue, Seed, Utterance
-from botchat.seeds.dialogues import FORMATS, Collection, Told, read_dialogues
+from botchat.seeds.dialogues import FORMATS, Collection, ToldDialogue, read_dialogues
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 
@@ -148,13 +148,13 @@ def _check(model: str, given: str | None) -> None:
 
 def _matched(
     found: Collection, known: Sequence[Seed], making: bool
-) -> tuple[list[tuple[Seed, Told]], list[Seed]]:
+) -> tuple[list[tuple[Seed, ToldDialogue]], list[Seed]]:
     """Each dialogue that is stored with its seed, and the seeds that are new; counts the others."""
     by_start: dict[tuple[str, ...], list[Seed]] = {}
     for seed in known:
         by_start.setdefault(_start(seed.utterances), []).append(seed)
     ids, taken = {seed.id for seed in known}, set()
-    matched: list[tuple[Seed, Told]] = []
+    matched: list[tuple[Seed, ToldDialogue]] = []
     made: list[Seed] = []
     for one in found.told:
         # One that stopped at once says something of the model; one that ended says nothing.
@@ -182,7 +182,7 @@ def _start(utterances: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
 
 
-def _new_seed(one: Told, ids: set[str]) -> Seed:
+def _new_seed(one: ToldDialogue, ids: set[str]) -> Seed:
     digest = sha256("\0".join(_start(one.utterances)).encode("utf-8", "replace")).hexdigest()[:8]
     free = (id_ for id_ in (one.id, f"{one.id or 'seed'}-{digest}") if id_ and id_ not in ids)
     id_ = next(free, None)
@@ -192,7 +192,7 @@ def _new_seed(one: Told, ids: set[str]) -> Seed:
 
 
 def _dialogue(
-    seed: Seed, one: Told, model: str, signature: str, count: Callable[[str], int] | None
+    seed: Seed, one: ToldDialogue, model: str, signature: str, count: Callable[[str], int] | None
 ) -> Dialogue:
     """The record, with the seed's own spelling of the ChatSEED and no ledger keys."""
     said = one.utterances[N_SEED:]

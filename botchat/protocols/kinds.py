@@ -36,7 +36,7 @@ CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 """List of a pack's labels -> the verdict that they are; so of places."""
 
 
-class Reading(NamedTuple):
+class Understood(NamedTuple):
     """How a reply to one case is understood; the fields are those of `Case`."""
 
     choices: Set[Verdict]
@@ -235,20 +235,20 @@ class Protocol:
         about = self.kind, self.about_ai, report
         return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
 
-    def reading(self, utterances: tuple[str, ...] = ()) -> Reading:
+    def reading(self, utterances: tuple[str, ...] = ()) -> Understood:
         """How a reply about a dialogue with these utterances, or about two, is understood."""
         if self.kind == "place":
             return _place(len(utterances), self.language)
         if self.kind == "choice":
             return _choice(self.labels, self.language)
         if self.kind == "report":
-            return Reading(
+            return Understood(
                 reports.choices(len(utterances)),
                 partial(reports.read_diagnosis, utterances=utterances),
                 reports.SCHEMA,
             )
         scale = self.asked_scale
-        return Reading(
+        return Understood(
             ScoreChoices(scale), partial(scores.read, scale=scale, language=self.language)
         )
 
@@ -359,7 +359,7 @@ def comparable(
 
 
 @lru_cache(maxsize=256)
-def _place(n: int, language: Language) -> Reading:
+def _place(n: int, language: Language) -> Understood:
     """Of a reply about ``n`` utterances: ``"No"`` or a 1-based index, and the reason."""
     meaning = verdicts.meanings(verdicts.labelled(language, PLACES), language)
 
@@ -371,7 +371,7 @@ def _place(n: int, language: Language) -> Reading:
         return str(index) if index is not None and 1 <= index <= n else None, found.reason
 
     labels = language.labels
-    return Reading(
+    return Understood(
         frozenset({"No", *map(str, range(1, n + 1))}),
         read,
         choice_schema((labels.no[0], labels.yes[0]), verdicts.fields_asked(language), index=True),
@@ -380,7 +380,7 @@ def _place(n: int, language: Language) -> Reading:
 
 
 @lru_cache(maxsize=64)
-def _choice(asked: tuple[str, ...], language: Language) -> Reading:
+def _choice(asked: tuple[str, ...], language: Language) -> Understood:
     if asked == LABELS:
         asked = tuple(getattr(language.labels, key)[0] for key in CHOICES)
         meaning = verdicts.meanings(verdicts.labelled(language, CHOICES), language)
@@ -392,7 +392,7 @@ def _choice(asked: tuple[str, ...], language: Language) -> Reading:
         found = verdicts.read_verdict(text, meaning, language)
         return found.verdict, found.reason
 
-    return Reading(
+    return Understood(
         frozenset([*CHOICES.values()][: len(asked)]),
         read,
         choice_schema(asked, verdicts.fields_asked(language)),

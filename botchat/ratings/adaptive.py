@@ -109,7 +109,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class BoardSoFar:
     """What is known so far.
 
     ``made``: comparisons, unreadable ones too, of ``population`` on the full board. ``rating``,
@@ -217,12 +217,12 @@ class AdaptiveDesign:
         vars(self).pop("_looked", None)
 
     @property
-    def state(self) -> Standing:
+    def state(self) -> BoardSoFar:
         """What is known from the results told."""
         return self._looked[0]
 
     @cached_property
-    def _looked(self) -> tuple[Standing, Floats]:
+    def _looked(self) -> tuple[BoardSoFar, Floats]:
         """The state, and the gain of one more comparison of each pair; `tell` drops it."""
         target = self._settings.target or Target()
         board = full_board.estimate(self._told, self._population, self._latent)
@@ -242,7 +242,7 @@ class AdaptiveDesign:
         elif self._settings.budget is not None and made >= self._settings.budget:
             finished = "budget used"
         sure = 1 - _MARGIN * (1 - target.confidence)
-        state = Standing(
+        state = BoardSoFar(
             made,
             self._size,
             rating=1000 + ELO * board.strength,

@@ -77,12 +77,12 @@ def bootstrap_elo(
     order and the settings, not on where they are played: `botchat.parallel.workers` says where.
     A worker holds at most 64 MB of drawn games. Raises `MissingError` if there is no comparison.
     """
-    cases = Cases(comparisons, np.arange(len(comparisons)), len(comparisons))
+    cases = RatedCases(comparisons, np.arange(len(comparisons)), len(comparisons))
     return rate(Bootstrap.of([cases], settings), n_jobs)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class Cases:
+class RatedCases:
     """Comparisons among ``n`` shuffled cases, of which others have no result.
 
     ``place``: each comparison's place among the cases, shape (comparisons,).
@@ -102,7 +102,7 @@ class Bootstrap:
     length: int
 
     @classmethod
-    def of(cls, rated: Sequence[Cases], settings: EloSettings | None = None) -> Bootstrap:
+    def of(cls, rated: Sequence[RatedCases], settings: EloSettings | None = None) -> Bootstrap:
         """Sets of comparisons that share one order, as drawing it takes half of the time.
 
         A shuffle of the cases is read once for each set, passing over cases without a result.
@@ -222,7 +222,7 @@ def play(
     (orders, m). Each game moves both models by ``K (R - E)`` (Appendix A, equation 1).
     """
     n = len(comparisons)
-    games = _Games.of(Cases(comparisons, np.arange(n), n), settings)
+    games = _Games.of(RatedCases(comparisons, np.arange(n), n), settings)
     return _play(games, np.ascontiguousarray(games.kind[orders].T), settings)
 
 
@@ -251,7 +251,7 @@ class _Games:
     decided: Floats
 
     @classmethod
-    def of(cls, cases: Cases, settings: EloSettings) -> _Games:
+    def of(cls, cases: RatedCases, settings: EloSettings) -> _Games:
         comparisons, m = cases.comparisons, len(cases.comparisons.models)
         comparisons.need_some()
         ahead = comparisons.result >= TIE

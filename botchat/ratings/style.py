@@ -81,9 +81,9 @@ def fit_style(
         )
     scale = np.sqrt(np.mean(differences**2, axis=0))
     weight = weights(comparisons, settings.tie_weight)
-    design = _Design(comparisons, weight, differences / np.where(scale > 0, scale, 1))
+    design = _Styled(comparisons, weight, differences / np.where(scale > 0, scale, 1))
     kept = design.told_apart()
-    design = _Design(comparisons, weight, design.style[:, kept])
+    design = _Styled(comparisons, weight, design.style[:, kept])
     said = [
         f"{name} {'goes with the models or the other features' if scale[i] else 'never differs'}, "
         "so what it is worth is not known"
@@ -121,7 +121,7 @@ def fit_style(
 
 
 @dataclass(frozen=True, eq=False)
-class _Design:
+class _Styled:
     """A regression on m models (first less second) and k features; X, (n, m + k), is never made."""
 
     comparisons: Comparisons
@@ -194,7 +194,7 @@ class _Design:
         return sums(self.comparisons.first, values, m) - sums(self.comparisons.second, values, m)
 
 
-def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floats, int | None]:
+def _covariance(design: _Styled, parameters: Floats, ties: Floats) -> tuple[Floats, int | None]:
     """Covariance of the parameters, shape (m + k, m + k), and the number of clusters, if any."""
     bread = np.asarray(np.linalg.inv(design.curvature(parameters, ties)), dtype=np.float64)
     if ties.any() or len(design.comparisons) <= len(parameters):
@@ -209,7 +209,7 @@ def _covariance(design: _Design, parameters: Floats, ties: Floats) -> tuple[Floa
     return bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
 
 
-def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
+def _maximum(design: _Styled, *, bounded: bool) -> tuple[Floats, Floats, str]:
     """Parameters of greatest likelihood, the ties that keep them finite, why features have any."""
     ties = np.zeros(len(design.comparisons.models) + design.style.shape[1])
     ties[: len(design.comparisons.models)] = not bounded
@@ -227,7 +227,7 @@ def _maximum(design: _Design, *, bounded: bool) -> tuple[Floats, Floats, str]:
     )
 
 
-def _maximise(design: _Design, ties: Floats) -> Floats | None:
+def _maximise(design: _Styled, ties: Floats) -> Floats | None:
     """Parameters of greatest likelihood, or None; steps damped as in `bradley_terry.maximise`."""
     parameters = np.zeros(len(ties))
     for _ in range(MAX_STEPS):

@@ -66,7 +66,7 @@ _ENDINGS: Mapping[str, Outcome] = {"max_tokens": "truncated", "content_filter": 
 """Inspect's stop reasons that are no ordinary end."""
 
 
-class Told(NamedTuple):
+class ToldDialogue(NamedTuple):
     """One dialogue as it stands in a file."""
 
     place: str
@@ -86,7 +86,7 @@ class Collection:
     """A key of `FORMATS`."""
     read: int = 0
     """Records."""
-    told: list[Told] = field(default_factory=list)
+    told: list[ToldDialogue] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     """Why -> how many records."""
     system_messages: int = 0
@@ -200,7 +200,7 @@ def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 # -------------------------------------------------------------------------- dialogues
 
 
-def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> Told:
+def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> ToldDialogue:
     holds = _HOLDS[found.format]
     messages = next((record[name] for name in holds if name in record), None)
     if not isinstance(messages, list):
@@ -273,7 +273,9 @@ def _text(content: object, place: str) -> str:
     return " ".join(words).strip()
 
 
-def _told(place: str, record: Mapping[str, object], texts: Iterable[str], outcome: Outcome) -> Told:
+def _told(
+    place: str, record: Mapping[str, object], texts: Iterable[str], outcome: Outcome
+) -> ToldDialogue:
     utterances: list[str] = []
     for text in texts:
         if not text.strip() or text.strip() == _FAILED:
@@ -284,7 +286,7 @@ def _told(place: str, record: Mapping[str, object], texts: Iterable[str], outcom
     id_ = str(value).strip() if isinstance(value, str | int) else ""
     if len(id_) > MAX_ID:
         raise DataError(f"{place}: the id {quoted(id_)} is longer than {MAX_ID} characters")
-    return Told(place, id_, tuple(utterances), outcome)
+    return ToldDialogue(place, id_, tuple(utterances), outcome)
 
 
 def _mt_bench(records: list[tuple[str, Mapping[str, object]]], found: Collection) -> None:

@@ -15,7 +15,7 @@ from botchat.models.endpoint.connection import MAX_BODY, Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import RecordedModel
-from botchat.models.roles import history
+from botchat.models.self_chat import history
 from botchat.workspace.accounts import stats
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger

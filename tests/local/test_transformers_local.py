@@ -30,8 +30,7 @@ from botchat.models.local import weights as transformers_weights
 from botchat.models.local.model import LocalModel, local_model
 from botchat.models.local.weights import Weights
 from botchat.models.recorded import RecordedModel
-from botchat.models.roles import history
-from botchat.models.self_chat import PROMPT, Length, Speaker, extend
+from botchat.models.self_chat import PROMPT, Length, Speaker, extend, history
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.requests import Generating

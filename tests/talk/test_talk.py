@@ -15,7 +15,7 @@ import pytest
 from botchat.arguments import Limits
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.models.roles import history
+from botchat.models.self_chat import history
 from botchat.pipeline.view import Server as View
 from botchat.pipeline.view import room_of
 from botchat.prompts import text as prompt

@@ -148,11 +148,11 @@ def test_median_of_shuffles_and_mean_of_runs():
     np.testing.assert_allclose(result.spread_low, np.percentile(ends, 2.5, axis=(0, 1)), atol=1e-9)
 
 
-def some_of(whole: Comparisons, seed: int, missing: float) -> engine.Cases:
+def some_of(whole: Comparisons, seed: int, missing: float) -> engine.RatedCases:
     """Most of some comparisons; the others are cases without a result."""
     kept = np.flatnonzero(np.random.default_rng(seed).random(len(whole)) >= missing)
     columns = (whole.first[kept], whole.second[kept], whole.result[kept])
-    return engine.Cases(Comparisons(whole.models, *columns), kept, len(whole))
+    return engine.RatedCases(Comparisons(whole.models, *columns), kept, len(whole))
 
 
 def test_cases_without_a_result_are_passed_over():
@@ -229,7 +229,9 @@ def test_the_end_is_long_enough_where_pairs_have_one_comparison():
     names = tuple(f"m{i:02}" for i in range(30))
     few = Comparisons(names, first, second, won.astype(float))
     settings = EloSettings(shuffles=2, runs=1, per_pair=444)
-    bootstrap = engine.Bootstrap.of([engine.Cases(few, np.arange(len(few)), len(few))], settings)
+    bootstrap = engine.Bootstrap.of(
+        [engine.RatedCases(few, np.arange(len(few)), len(few))], settings
+    )
     assert not bootstrap.whole
     assert engine._miss(bootstrap) < 10 * engine._TOLERANCE
     short = replace(bootstrap, length=bootstrap.length // 2)
@@ -365,7 +367,7 @@ def test_every_pair_is_drawn_alike():
     comparisons = Comparisons.of(
         [("a", "b", 1.0)] * 5 + [("c", "a", 0.5), ("b", "c", 0.0), ("c", "b", 1.0)]
     )
-    cases = engine.Cases(comparisons, np.arange(8), 8)
+    cases = engine.RatedCases(comparisons, np.arange(8), 8)
     games = engine._Games.of(cases, EloSettings(per_pair=50))
     assert games.in_shuffle == 150
     assert engine._Games.of(cases, EloSettings(per_pair=7)).in_shuffle == 21

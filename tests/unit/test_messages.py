@@ -11,7 +11,7 @@ from botchat.models.endpoint import wire_format
 from botchat.models.endpoint.anthropic import CACHED, WIRE, assemble, body, read
 from botchat.models.endpoint.connection import Connection, HttpResponse
 from botchat.models.endpoint.model import EndpointModel
-from botchat.models.roles import history
+from botchat.models.self_chat import history
 from botchat.workspace.config import ModelSettings
 from tests.openai_server.messages import STATUS, events, failed, said, streamed
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.models.roles import (
+from botchat.models.self_chat import (
     arrange,
     dropped_to_fit,
     history,

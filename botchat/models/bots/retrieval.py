@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import known_words
-from botchat.models.bots import Bot, Dice, attend, one_line
-from botchat.models.bots.language import FUNCTION_WORDS, words
+from botchat.models.bots.language import FUNCTION_WORDS, Bot, Dice, attend, one_line, words
 from botchat.records import N_SEED
 
 _MIN_DIALOGUES = 2

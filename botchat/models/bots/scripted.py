@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from botchat.models.bots import Bot, Dice
 from botchat.models.bots.language import (
     PERSONS,
+    Bot,
+    Dice,
     clauses,
     content_words,
     fixed_part,

@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module, metadata
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs
-from botchat.models.roles import ARRANGEMENTS
+from botchat.models.self_chat import ARRANGEMENTS
 from botchat.workspace.config import ModelSettings, public_url
-
-if TYPE_CHECKING:
-    from botchat.models.endpoint.batch_endpoint import BatchApi
 
 WIRE_FORMATS = {
     "chat": "chat",
@@ -78,7 +75,7 @@ class WireFormat:
     needs: Mapping[str, str] = field(default_factory=dict)
     """Optional field -> the one that it is an error without."""
     arrangements: Sequence[tuple[str, str]] = tuple(ARRANGEMENTS)
-    """Layouts and places of the system prompt that may be tried (`botchat.models.roles`)."""
+    """Layouts and places of the system prompt that may be tried (`botchat.models.self_chat`)."""
     key_header: str = "authorization"
     """Header of the key; only ``authorization`` has ``Bearer`` before it."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -87,8 +84,8 @@ class WireFormat:
     """What settings cannot be asked so: ``key: what to do``; empty: nothing."""
     token_logprobs: Callable[[str], TokenLogprobs] = lambda _: ()
     """Finds the log-probabilities in a `Reply.raw`."""
-    batches: Callable[[Any], BatchApi] | None = None
-    """The Batch API of an `EndpointModel`; ``None``: there is none."""
+    batches: Callable[[Any], Any] | None = None
+    """Makes the `batch_endpoint.BatchApi` of an `EndpointModel`; ``None``: there is none."""
 
 
 def wire_format(name: str, settings: ModelSettings, table: str = "models") -> WireFormat:

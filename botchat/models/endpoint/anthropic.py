@@ -14,7 +14,7 @@ from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.endpoint import Refusal, WireFormat
 from botchat.models.endpoint.batch_anthropic import STATUS, AnthropicBatches
 from botchat.models.endpoint.replies import at, count, ended, error_parts, joined
-from botchat.models.roles import ARRANGEMENTS
+from botchat.models.self_chat import ARRANGEMENTS
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.entries import OPENAI_URL
 

@@ -160,7 +160,7 @@ class _ErrorResponse(msgspec.Struct):
     error: _ErrorObject
 
 
-class _Result(msgspec.Struct):
+class _BatchResult(msgspec.Struct):
     type: str
     message: msgspec.Raw = msgspec.Raw(b"null")
     error: msgspec.Raw = msgspec.Raw(b"null")
@@ -168,7 +168,7 @@ class _Result(msgspec.Struct):
 
 class _ResultLine(msgspec.Struct):
     custom_id: str
-    result: _Result
+    result: _BatchResult
 
 
 _DECODED = msgspec.json.Decoder(_MessageBatch)
@@ -192,7 +192,7 @@ def _host(url: str) -> tuple[str, str | None, int | None]:
 _PORTS = {"http": 80, "https": 443}
 
 
-def _answer(result: _Result) -> BatchAnswer:
+def _answer(result: _BatchResult) -> BatchAnswer:
     if result.type == "succeeded":
         return BatchAnswer(200, bytes(result.message))
     if result.type != "errored":  # canceled or expired: it was not asked

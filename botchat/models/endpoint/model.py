@@ -37,7 +37,7 @@ from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Refusal, WireFormat, identity
 from botchat.models.endpoint.connection import Connection, HttpRequest, HttpResponse
 from botchat.models.endpoint.replies import events, retry_after_s
-from botchat.models.roles import arrange, reply_tokens
+from botchat.models.self_chat import arrange, reply_tokens
 from botchat.workspace.config import ModelSettings, public_url
 
 SMALLEST_WINDOW = 256

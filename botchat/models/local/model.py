@@ -25,7 +25,7 @@ import msgspec
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.local.weights import Ask, Said, Weights, folder_digest, load, locate, one_line
-from botchat.models.roles import reply_tokens
+from botchat.models.self_chat import reply_tokens
 from botchat.parallel import until_quiet
 from botchat.records import Outcome
 

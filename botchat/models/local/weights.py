@@ -21,7 +21,7 @@ from typing import Any
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Message
-from botchat.models.roles import ARRANGEMENTS, arrange, history
+from botchat.models.self_chat import ARRANGEMENTS, arrange, history
 
 Place = Path | tuple[str, ...]
 """A folder; or a name on the hub and, if given, a revision."""

@@ -18,8 +18,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
 from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
-from botchat.models.roles import prompt_tokens
-from botchat.models.self_chat import Length
+from botchat.models.self_chat import Length, prompt_tokens
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.records import Seed
