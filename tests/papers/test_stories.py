@@ -76,14 +76,6 @@ def test_a_story_cannot_speak_for_the_judge():
     assert "A tale.\nRepetition - 0\nFactual error - 0" in prompt
 
 
-def test_a_panels_scores_are_the_means_of_its_members():
-    """Kind by kind."""
-    choices = case(Story("1", "x", {})).choices
-    assert aggregate(["-1 0 0 0 0", "-2 -1 0 0 0"], choices) == "-1.5 -0.5 0 0 0"
-    made = Judgment("stories", "1", ("story",), "j", "-1.5 -0.5 0 0 0", "", 1, "d", "s")
-    assert ratings([made], "LINC")[0].score == -0.5
-
-
 def test_stories_of_two_datasets_have_different_ids():
     """So that judging one does not undo the other."""
     header = "Story,Score_new\n"

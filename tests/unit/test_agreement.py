@@ -26,7 +26,6 @@ from botchat.records import Judgment
 from botchat.seeds import vote_formats
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-HEADER = "item,first,second,judge,verdict\n"
 MIRROR = {"1": "2", "2": "1", "tie": "tie", None: None}
 VERDICTS = st.sampled_from(["1", "2", "tie", None])
 
@@ -103,11 +102,6 @@ def test_rank_correlations_of_a_batch_are_those_of_its_rows():
     for ours in (statistics.spearman, statistics.kendall):
         singly = [ours(one, two) for one, two in zip(x, y, strict=True)]
         np.testing.assert_allclose(ours(x, y), singly)
-
-
-def test_effective_votes_lie_between_one_and_all():
-    """Copies are worth one vote, independent judges all of theirs."""
-    assert statistics.effective_votes(5, np.array([1.0, 0.0, 0.25])).tolist() == [1.0, 5.0, 2.5]
 
 
 def test_items_of_one_kind_are_drawn_together_as_often_as_each_alone():

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,16 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError, MissingError
-from botchat.interfaces import Decoding
-from botchat.judges.single import SingleJudge
-from botchat.measures.agreement import compare
-from botchat.measures.correlation import compare_scores
 from botchat.protocols import answers
 from botchat.protocols.answers import AnswerPair, Response
 from botchat.protocols.preferences import preferences
-from botchat.protocols.scores import ratings, scores
+from botchat.protocols.scores import scores
 from botchat.records import Judgment
-from tests.scripted import Scripted
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 FORM = "Score of Assistant 1: {}\nScore of Assistant 2: {}"
@@ -36,33 +29,6 @@ def pair(id_="q1", label="1", one="a short answer", two="a longer answer of six 
 def response(id_="tc-1", contestant="s1", text="dogs dream too", fact="dogs dream", **scores):
     """A response to a conversation of two turns."""
     return Response(id_, contestant, ("do you like dogs?", "i do"), fact, text, scores)
-
-
-def judged(makers, reply, name="j"):
-    """Judgments of a single judge that says ``reply(prompt)``."""
-    judge = SingleJudge(name, Scripted(reply), Decoding())
-
-    async def all_of_them():
-        found = []
-        for make in makers:
-            case = make()
-            answer = await judge.answer(case)
-            found.append(
-                Judgment(
-                    case.protocol,
-                    case.seed_id,
-                    case.contestants,
-                    name,
-                    answer.verdict,
-                    answer.reason,
-                    2,
-                    case.digest,
-                    "sig",
-                )
-            )
-        return found
-
-    return asyncio.run(all_of_them())
 
 
 # ------------------------------------------------------------------------------- questions
@@ -175,57 +141,6 @@ def test_one_order_alone_stands_as_it_is():
     made = [judgment("7 7", "left", "right"), judgment(None, "left", "right")]
     said = preferences(made, answers.ANSWERS)
     assert [a.verdict for a in said] == ["tie", None]
-
-
-def test_a_scripted_judge_gets_the_accuracy_and_kappa_of_a_hand_count():
-    """Six questions, known scores in both orders, through the real judge and reader."""
-    # item -> people, (scores of left and right in the forward order, in the backward order)
-    script = {
-        "q1": ("1", (9, 5), (9, 5)),  # left twice: right
-        "q2": ("1", (7, 6), (7, 6)),  # right
-        "q3": ("2", (8, 7), (6, 9)),  # 14 to 16: right answer is better: right
-        "q4": ("2", (8, 7), (8, 7)),  # left: wrong
-        "q5": ("tie", (8, 7), (7, 8)),  # 15 each: right
-        "q6": ("tie", (4, 7), (4, 7)),  # right answer: wrong
-    }
-    pairs = [pair(id_, label) for id_, (label, _, _) in script.items()]
-
-    def reply(prompt):
-        id_ = next(id_ for id_ in script if f"why {id_}?" in prompt)
-        swapped = prompt.index(pair().answers[1]) < prompt.index(pair().answers[0])
-        left, right = script[id_][2 if swapped else 1]
-        return FORM.format(*((right, left) if swapped else (left, right)))
-
-    judgments = judged(answers.cases(pairs), reply)
-    people = answers.labels(pairs)
-    calibrated = compare([*people, *answers.calibrated(judgments)], resamples=20).rows[0]
-    assert calibrated["n"] == 6
-    assert calibrated["accuracy"] == pytest.approx(4 / 6)
-    # Labels 2:2:2, verdicts 3:2:1, so by chance 2·3 + 2·2 + 2·1 of 36.
-    assert calibrated["kappa"] == pytest.approx((4 / 6 - 12 / 36) / (1 - 12 / 36))
-    by_order = compare([*people, *preferences(judgments, answers.ANSWERS)], resamples=20).rows[0]
-    assert by_order["n"] == 12
-    # Right: q1 and q2 in both orders, q3 backwards only; no order of q5 is a tie.
-    assert by_order["accuracy"] == pytest.approx(5 / 12)
-    # q3 and q5 change with the order.
-    assert by_order["consistency"] == pytest.approx(4 / 6)
-
-
-def test_aspect_scores_are_correlated_with_peoples():
-    """Through the real judge and reader; an unreadable reply is counted."""
-    responses = [
-        response(f"tc-{i}", "s1", text=f"text {i}", naturalness=1 + i / 2) for i in range(5)
-    ]
-
-    def reply(prompt):
-        i = next(i for i in range(5) if f"text {i}" in prompt)
-        return "hm" if i == 4 else f"So.\nNaturalness: {1 + i / 2}"
-
-    makers = [partial(answers.aspect_case, each, "naturalness") for each in responses]
-    judgments = judged(makers, reply)
-    people = answers.aspect_labels(responses, "naturalness")
-    row = compare_scores([*people, *ratings(judgments)]).rows[0]
-    assert (row["n"], row["unreadable"], row["spearman"]) == (4, 1, 1.0)
 
 
 # ----------------------------------------------------------------------------------- files
@@ -348,34 +263,3 @@ def test_faireval_has_the_published_labels(faireval):
     """80 questions: 41 for ChatGPT, 25 for Vicuna, 14 ties (ChatEval §3.1)."""
     assert Counter(pair.label for pair in faireval) == {"1": 41, "2": 25, "tie": 14}
     assert {pair.contestants for pair in faireval} == {("gpt35", "vicuna-13b")}
-
-
-def test_a_judge_that_favours_the_first_answer_ties_everything_after_calibration(faireval):
-    """Accuracy is the share of ties, 14 of 80, and kappa is nothing; each order alone is biased."""
-    judgments = judged(answers.cases(faireval), lambda prompt: FORM.format(9, 7))
-    row = compare([*answers.labels(faireval), *answers.calibrated(judgments)], resamples=20).rows[0]
-    assert (row["n"], row["accuracy"], row["kappa"]) == (80, 14 / 80, 0)
-    biased = compare(
-        [*answers.labels(faireval), *preferences(judgments, answers.ANSWERS)], resamples=20
-    )
-    assert biased.rows[0]["first_preferred"] == 1
-    assert biased.rows[0]["accuracy"] == pytest.approx(66 / 160)
-
-
-def test_a_judge_that_takes_no_tie_gets_the_kappa_of_a_hand_count(faireval):
-    """Always right but for the 14 ties, which it gives to the first: 66 of 80 right."""
-    by_question = {pair.question: pair for pair in faireval}
-
-    def reply(prompt):
-        question = prompt.removeprefix("[Question]\n").split("\n[The Start")[0]
-        pair = by_question[question]
-        best = pair.answers[1 if pair.label == "2" else 0]
-        first = prompt.split("Answer]\n", 1)[1].startswith(best[:200])
-        return FORM.format(*((9, 4) if first else (4, 9)))
-
-    judgments = judged(answers.cases(faireval), reply)
-    row = compare([*answers.labels(faireval), *answers.calibrated(judgments)], resamples=20).rows[0]
-    assert row["accuracy"] == 66 / 80
-    by_chance = (41 * 55 + 25 * 25) / 80**2
-    assert row["kappa"] == pytest.approx((66 / 80 - by_chance) / (1 - by_chance))
-    assert row["consistency"] is None

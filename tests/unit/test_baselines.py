@@ -10,10 +10,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
-import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +25,6 @@ from botchat.models.bots.language import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
-MUTUAL = ROOT.parent / "shared" / "data" / "botchat" / "MuTual_test.xlsx"
 SAMPLE = [
     tuple(json.loads(line)["utterances"])
     for line in (ROOT / "seeds" / "sample.jsonl").read_text("utf-8").splitlines()
@@ -243,14 +240,6 @@ def test_reflection_exchanges_persons_with_their_verbs(said: str, back: str) -> 
 # eliza
 
 
-def test_eliza_turns_a_statement_round() -> None:
-    """What it hears comes back with the persons exchanged."""
-    bot = baseline("eliza", ())
-    replies = [answer(bot, ["Hello.", "I lost my keys."], sample).text for sample in range(20)]
-    assert sum("you lost your keys" in reply for reply in replies) >= 15
-    assert len(set(replies)) >= 5
-
-
 def test_eliza_asks_and_does_not_degenerate() -> None:
     """In a self-chat of 16 no reply comes twice, and most of them ask something."""
     said = chats("eliza") + chats("eliza", sample=1)
@@ -258,24 +247,6 @@ def test_eliza_asks_and_does_not_degenerate() -> None:
     everything = [reply for replies in said for reply in replies]
     assert 0.6 <= sum("?" in reply for reply in everything) / len(everything) <= 0.9
     assert max(len(reply.split()) for reply in everything) <= 40
-
-
-def test_eliza_agrees_with_itself() -> None:
-    """No reply in any self-chat has a person with another's verb, or a doubled word."""
-    wrong = re.compile(
-        r"\b(?:I (?:are|is|were)|you (?:am|is|was)|(?:are|were) I|(?:am|was) you|you I|I me|I you"
-        r"|(that|I|you|me|the|to) \1)\b",
-        re.IGNORECASE,
-    )
-    bot = baseline("eliza", ())
-    said = {
-        reply
-        for dialogue in CORPUS
-        for sample in range(10)
-        for reply in self_chat(bot, dialogue, sample)[2:]
-    }
-    assert len(said) > 200
-    assert [reply for reply in said if wrong.search(reply)] == []
 
 
 # retrieval
@@ -363,23 +334,6 @@ def test_retrieval_extends_every_sample_dialogue_from_others_only() -> None:
     assert_left_out(SAMPLE, SAMPLE)
 
 
-def test_retrieval_extends_mutual_dialogues_from_others_only() -> None:
-    """The same on real dialogues, which share seeds and short utterances."""
-    if not MUTUAL.exists():
-        pytest.skip(f"{MUTUAL.name} of the shared data is not here")
-    with closing(openpyxl.load_workbook(MUTUAL, read_only=True)) as book:
-        assert book.active is not None
-        rows = list(book.active.iter_rows(values_only=True))
-    column = rows[0].index("conv-GT")
-    # The file has a mis-decoded full stop somewhere: control characters, which no bot says.
-    humans = [
-        tuple(" ".join(re.sub(r"[\x7f-\x9f]", " ", text).split()) for text in json.loads(line))
-        for line in (str(row[column]) for row in rows[1:])
-    ]
-    assert len(humans) == 547
-    assert_left_out(humans, humans[::9])
-
-
 @pytest.mark.parametrize("humans", [[], CORPUS[:1]])
 def test_retrieval_needs_somebody_to_quote(humans: list[tuple[str, ...]]) -> None:
     """With no dialogue but the one being extended the bot cannot be made."""
@@ -388,15 +342,6 @@ def test_retrieval_needs_somebody_to_quote(humans: list[tuple[str, ...]]) -> Non
 
 
 # parrot
-
-
-def test_parrot_takes_up_the_last_utterance() -> None:
-    """The reply is a clause of what it heard, persons exchanged, with little round it."""
-    bot = baseline("parrot", ())
-    for sample in range(10):
-        reply = answer(bot, ["Hello there.", "I painted my fence green."], sample).text
-        assert "you painted your fence green" in reply.lower()
-        assert len(reply.split()) <= 12
 
 
 PLEASANTRY = re.compile(
@@ -414,15 +359,6 @@ def test_parrot_ends_every_dialogue_in_a_loop() -> None:
 
 
 # verbose
-
-
-def test_verbose_is_long_and_varies() -> None:
-    """Every reply has 60 to 200 words, and the whole range is used."""
-    lengths = [len(reply.split()) for replies in chats("verbose") for reply in replies]
-    assert min(lengths) >= 60
-    assert max(lengths) <= 200
-    assert min(lengths) < 80
-    assert max(lengths) > 160
 
 
 def test_verbose_sometimes_says_what_it_is() -> None:
@@ -447,17 +383,3 @@ def test_eliza_fills_a_slot_only_where_its_pattern_has_a_group() -> None:
         assert groups <= 1, rule
         assert groups or not any("{0}" in reply for reply in rule["replies"]), rule
     assert len({rule["pattern"] for rule in rules}) == len(rules)
-
-
-@pytest.mark.parametrize("name", ["asked", "told", "named", "remembered", "own"])
-def test_each_phrase_of_eliza_that_needs_an_echo_has_its_slot(name: str) -> None:
-    """Exactly one slot."""
-    assert all(phrase.count("{") == phrase.count("{0}") == 1 for phrase in read_data("eliza")[name])
-
-
-@pytest.mark.parametrize("name", ["eliza", "verbose", "parrot"])
-def test_no_list_of_phrases_holds_one_twice(name: str) -> None:
-    """A phrase given twice would be drawn twice as often."""
-    for phrases in read_data(name).values():
-        if isinstance(phrases, list) and isinstance(phrases[0], str):
-            assert len(set(phrases)) == len(phrases)

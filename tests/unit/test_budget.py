@@ -13,7 +13,6 @@ from botchat.arguments import Limits
 from botchat.errors import ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
 from botchat.models.limits import (
-    FREE,
     Budget,
     Ceiling,
     Endpoint,
@@ -434,19 +433,6 @@ def test_a_tier_without_a_price_makes_the_cost_unknown_and_says_so():
     assert budget.usd == meter.estimated_usd > 1e-4
 
 
-def test_a_bot_is_no_estimate():
-    """What runs here has no counts and needs none."""
-
-    async def run():
-        model, meter = Held([Reply("ok", "x")]), Meter()
-        asked = recorded(model, None, FREE, on_reply=meter.count, on_estimate=meter.estimate)
-        await ends(asking(asked, 1), model)
-        return meter
-
-    meter = asyncio.run(run())
-    assert (meter.calls, meter.unpriced, meter.estimates) == (1, 0, {})
-
-
 @pytest.mark.parametrize(
     ("budget", "prices", "max_tokens", "said"),
     [
@@ -586,22 +572,6 @@ def test_a_batch_has_its_own_price():
 
 
 # --- the door ------------------------------------------------------------------------------------
-
-
-def test_the_first_call_of_a_model_goes_alone():
-    """One is out until it is answered, then all."""
-
-    async def run():
-        model = Held()
-        tasks = asking(recorded(model), 30)
-        await quiet()
-        assert len(model.waiting) == 1
-        model.let_go()
-        await quiet()
-        assert len(model.waiting) == 29
-        return await ends(tasks, model)
-
-    assert all(reply.outcome == "ok" for reply in asyncio.run(run()))
 
 
 def test_who_has_answered_before_need_not_be_asked_alone():

@@ -147,10 +147,3 @@ def test_a_board_says_what_it_lacks() -> None:
         "Cases without a readable verdict: arena-n8 2 of 4 (2 not generated); "
         "gteval 4 of 4 (3 not judged, 1 unreadable)."
     ]
-
-
-def test_gaps_add_up() -> None:
-    """Kind by kind."""
-    one = Gaps(no_dialogue=1, too_short=2, not_judged=3, unreadable=4)
-    both = one + Gaps(no_dialogue=10, too_short=20, not_judged=30, unreadable=40)
-    assert both == Gaps(no_dialogue=11, too_short=22, not_judged=33, unreadable=44)

@@ -88,15 +88,6 @@ def test_simultaneous_talk_hears_earlier_turns_only():
     assert len(answer.calls) == 3 * 2
 
 
-def test_nothing_said_is_forgotten_over_three_turns():
-    """The third turn hears the first two, in the order in which they were said."""
-    one, two = ([choice("1", f"{name}{t}") for t in (1, 2, 3)] for name in "ab")
-    judge, (a, b, _) = debate([one, two], "simultaneous-talk", turns=3)
-    asyncio.run(judge.answer(arena_case()))
-    said = [f"[A]: {one[0]}", f"[B]: {two[0]}", f"[A]: {one[1]}", f"[B]: {two[1]}"]
-    assert heard(a) == heard(b) == [[], said[:2], said]
-
-
 def test_the_summary_replaces_the_history():
     """Algorithm 3, 3 agents × 2 turns + 2 summaries, each of all messages so far."""
     judge, (a, b, c, summarizer) = debate([A, B, C], "simultaneous-talk-with-summarizer")
@@ -130,15 +121,6 @@ def test_the_last_turn_votes_and_the_first_is_kept_as_the_control():
     assert answer.verdict == "1"
     assert opening_votes(answer.transcript) == ("1", "2", "2")
     assert aggregate(opening_votes(answer.transcript), ARENA.reading().choices) == "2"
-
-
-def test_a_panel_may_stay_divided():
-    """A majority is enough."""
-    stubborn = [choice("2", "never")] * 2
-    judge, _ = debate([A, stubborn, C], "one-by-one")
-    answer = asyncio.run(judge.answer(arena_case()))
-    assert answer.verdict == "1"
-    assert answer.reason == "3 of 3 votes: 1 ×2, 2 ×1. a2"
 
 
 def test_an_agent_whose_reply_failed_leaves_and_is_never_quoted():
@@ -201,14 +183,6 @@ def test_no_prompt_is_cut_and_the_question_always_stands_first():
     for model in models[:2]:
         assert len(model.prompts) == 4
         assert all(prompt.startswith(case.prompt) for prompt in model.prompts)
-
-
-def test_every_prompt_of_an_agent_begins_with_the_one_before_up_to_its_history():
-    """So that endpoints that cache prompts can: what changes comes last."""
-    judge, (a, *_) = debate([A, B, C], "one-by-one")
-    asyncio.run(judge.answer(arena_case()))
-    first = a.prompts[0].split("\n\nYou are A.")[0]
-    assert a.prompts[1].startswith(first)
 
 
 def test_a_debate_about_one_dialogue_gives_an_index():

@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from botchat.languages import ENGLISH
 from botchat.languages.text import ASCII_WORD, WORD, known_words
 from botchat.measures.flags import (
-    CRITERIA,
-    Thresholds,
-    Values,
     fit_thresholds,
     flags,
     floors,
@@ -275,11 +272,6 @@ def test_evidence_points_to_the_earlier_utterance():
     loop = flags((*SEED, "Thanks.", "Bye.", "Cheers.", "See you.", "Take care."), FLOORS)
     assert [(f.criterion, f.index) for f in loop] == [("closing_chain", 7)]
     assert loop[0].evidence.endswith("(closing since utterance 3)")
-
-
-def test_criteria_are_the_same_everywhere():
-    """Values and thresholds name the same criteria in the same order."""
-    assert Values._fields == Thresholds._fields == CRITERIA
 
 
 def test_thresholds_of_a_small_set_are_its_maximum_or_the_floor():

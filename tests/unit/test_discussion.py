@@ -17,7 +17,7 @@ from botchat.papers.stories import Story
 from botchat.protocols import texts
 from botchat.protocols.catalogue import DIAGNOSIS
 from botchat.protocols.texts import OwnText
-from botchat.workspace.panels import PRESETS, DiscussionSettings, SingleReportSettings
+from botchat.workspace.panels import DiscussionSettings, SingleReportSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
 PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"
@@ -213,25 +213,6 @@ def test_a_single_agent_reports_at_once():
     assert answer.verdict == "both"
     assert answer.reason == "1 of 1 votes: both ×1. Nothing is wrong."
     assert len(answer.calls) == 2
-
-
-@pytest.mark.parametrize(
-    ("preset", "calls"),
-    [
-        ("mateval-sa", 2),
-        ("mateval-one-by-one", 3 * 3 + 2),
-        ("mateval-sr", 3 * 5 + 2),
-        ("mateval-cot", 1 + 3 * 3 + 2),
-        ("mateval-sr-cot", 1 + 3 * 5 + 2),
-    ],
-)
-def test_the_presets_make_the_papers_calls(preset, calls):
-    """2 evaluators and 3 rounds, as in the authors' recorded runs."""
-    model = Scripted(lambda prompt: f"1. x\n2. y\n3. z\n{choice('1')}", name="m")
-    judge = build_panel(preset, PRESETS[preset], {"m": model}.__getitem__, "m")
-    answer = rule(judge)
-    assert answer.verdict == "1"
-    assert len(model.prompts) == len(answer.calls) == calls
 
 
 def test_the_speakers_without_a_vote_have_a_model_of_their_own():

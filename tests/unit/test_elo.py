@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections import Counter
 from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 
 import evalica
@@ -79,14 +77,6 @@ def test_equals_plain_loop(data, random):
     np.testing.assert_allclose(play(comparisons, orders, s), expected, rtol=0, atol=1e-9)
 
 
-def test_equals_plain_loop_at_the_papers_size():
-    """Over 40,404 games the difference to the loop stays below 1e-9 Elo."""
-    comparisons, s = simulated(14, PER_PAIR), EloSettings()
-    orders = np.random.default_rng(1).permuted(np.tile(np.arange(len(comparisons)), (2, 1)), axis=1)
-    expected = [plain_elo(comparisons, order, s) for order in orders]
-    np.testing.assert_allclose(play(comparisons, orders, s), expected, rtol=0, atol=1e-9)
-
-
 def test_equals_evalica():
     """One order of play gives evalica's Elo."""
     comparisons = simulated(6, 50)
@@ -103,14 +93,6 @@ def test_equals_evalica():
     ).scores
     ours = play(comparisons, np.arange(len(comparisons))[None], EloSettings())[0]
     np.testing.assert_allclose(ours, [theirs[name] for name in names], rtol=0, atol=1e-9)
-
-
-@given(rows)
-def test_conserves_points(data):
-    """What the winner gains the loser pays: the mean rating stays the initial one."""
-    comparisons = Comparisons.of(data)
-    ends = play(comparisons, np.arange(len(data))[None], EloSettings())
-    assert math.isclose(ends.mean(), 1000, abs_tol=1e-9)
 
 
 @settings(deadline=None, max_examples=20)
@@ -238,17 +220,6 @@ def test_the_end_is_long_enough_where_pairs_have_one_comparison():
     assert engine._miss(short) > 100 * engine._TOLERANCE
 
 
-def test_seed_decides():
-    """The same seed gives the same result, another seed another."""
-    comparisons = simulated(5, 40)
-    one, same, other = (
-        bootstrap_elo(comparisons, EloSettings(shuffles=20, runs=1, seed=seed)).rating
-        for seed in (3, 3, 4)
-    )
-    assert np.array_equal(one, same)
-    assert not np.array_equal(one, other)
-
-
 def test_playing_only_the_end_changes_nothing(monkeypatch):
     """The games left out would not have changed a rating by 1e-6: all games give the same."""
     comparisons, s = simulated(14, PER_PAIR, spread=1.5), EloSettings(shuffles=60, runs=1)
@@ -285,20 +256,6 @@ def test_all_games_where_all_count(comparisons, k):
     """With a small K, a model that always wins or one that rarely plays, every game is played."""
     result = bootstrap_elo(comparisons, EloSettings(k=k, shuffles=3, runs=1))
     assert result.n_played == len(comparisons)
-
-
-@pytest.mark.parametrize("length", [2, 3, 6])
-def test_end_of_shuffle_is_uniform(length):
-    """The drawn end of a shuffle is every ordered choice equally often."""
-    n, draws = 6, 24_000
-    draw, rng = end_of_shuffle(n, length), np.random.default_rng(0)
-    seen = Counter(tuple(draw(rng).tolist()) for _ in range(draws))
-    orders = list(permutations(range(n), length))
-    expected = draws / len(orders)
-    chi2 = sum((seen[order] - expected) ** 2 / expected for order in orders)
-    freedom = len(orders) - 1
-    assert set(seen) <= set(orders)
-    assert abs(chi2 - freedom) < 5 * math.sqrt(2 * freedom)
 
 
 @given(st.integers(2, 300), st.integers(0, 2**32), st.data())
@@ -400,28 +357,6 @@ def test_paper_at_n16():
     """At N = 16, where figure and table differ, the ranking agrees: Kendall's tau >= .97."""
     result = bootstrap_elo(published(16))
     assert kendalltau(result.rating, published_elo("elo_n16", result.models)).statistic >= 0.97
-
-
-def test_stability_over_seeds():
-    """Another seed moves one run's ratings by a standard deviation of about 1.5, ten runs' by 0.5.
-
-    Root mean square over models. The median's standard error is what it is: single models of the
-    rebuilt data lie between 1.1 and 1.65 (paper: at most 1.4 on its own data).
-    """
-    result = bootstrap_elo(published(8), EloSettings(runs=20))
-    assert math.sqrt(np.mean(result.run_std**2)) < 1.5
-    halves = result.run_ratings[:10].mean(axis=0) - result.run_ratings[10:].mean(axis=0)
-    assert math.sqrt(np.mean(halves**2) / 2) < 0.75
-
-
-def test_result_carries_its_settings():
-    """A result knows what it was made with; one run has no spread over runs."""
-    s = EloSettings(shuffles=3, runs=1, seed=2)
-    result = bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), s)
-    assert result.settings is s
-    assert result.models == ("a", "b")
-    assert np.isnan(result.run_std).all()
-    np.testing.assert_allclose(result.rating, (1016, 984))
 
 
 def test_blocks_cover_and_fit_in_memory():
