@@ -233,7 +233,7 @@ def test_responses_to_one_conversation_share_its_item():
         ({}, "Topical-Chat needs a JSON file"),
         ({"x.json": b"[1]"}, "Topical-Chat needs a JSON file"),
         ({"x.json": b"[\n{]"}, "x.json: not readable as JSON"),
-        ({"x.json": b"\n\xff"}, "x.json:2: not UTF-8 text"),
+        ({"x.json": b"\n\xff"}, "x.json:2: byte 0xff is not UTF-8"),
         (
             {"x.json": json.dumps([topical(), topical(scores={})]).encode()},
             "x.json: record 2: no 'naturalness'",
