@@ -1,20 +1,24 @@
-"""Benchmarks of judges: upstream's files in, a judge asked, the papers' tables out.
+"""``botchat bench``: upstream's files in, a judge asked, the papers' tables out.
 
 A benchmark is judged like a seed set of its own, ``bench-faireval``. The tables show every judge
-that has judged what is in the files.
+that has judged what is in the files. With ``--table`` or ``--figure`` a paper's experiment is run
+again: its judges asked K times, ours beside its numbers; so a judge in several runs, or a panel at
+every point of a grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, get_args
+
+import msgspec
 
 from botchat.arguments import JudgeName, Spending
-from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import Table
 from botchat.errors import (
     BotChatError,
     ConfigError,
@@ -25,111 +29,378 @@ from botchat.errors import (
 )
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
-from botchat.languages import built_in
-from botchat.measures import lengths
-from botchat.measures.correlation import Rating, compare_scores
-from botchat.papers import bench_stories, mateval_records, stories, tables
-from botchat.papers.metrics import PEOPLE, correlated, ends_of, of_parts, of_topical_chat
-from botchat.papers.tables import beside_paper, error_places
-from botchat.pipeline.agree import (
-    Compared,
-    Options,
-    compare_judges,
-    expenses,
-    publish,
-    signature,
-    with_controls,
+from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
+from botchat.judges.samples import asked_once
+from botchat.models.self_chat import Length
+from botchat.papers import experiments, mateval, mateval_files
+from botchat.papers.benchmarks import (
+    Answered,
+    Benchmark,
+    ByProtocol,
+    FairEval,
+    Files,
+    Judgments,
+    TopicalChat,
 )
+from botchat.papers.experiments import SINGLE, Asked, Experiment
+from botchat.papers.mateval import MATEval
+from botchat.papers.metrics import PEOPLE
+from botchat.papers.requests import Benching
+from botchat.pipeline.agree import Compared, Options, publish, signature, with_controls
+from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.contestants import method, own_name
-from botchat.pipeline.run.work import Meter
-from botchat.protocols import answers, scores
-from botchat.protocols.kinds import Protocol
-from botchat.protocols.preferences import preferences
-from botchat.protocols.texts import ERROR_TYPES
-from botchat.records import Judgment
+from botchat.pipeline.run.ask import Cases, StageResult
+from botchat.pipeline.run.contestants import full_name, panel_of
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.session import Session, in_session
+from botchat.pipeline.run.work import Meter, Stops
+from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
 
-Files = Mapping[str, bytes]
-ByProtocol = Mapping[str, Sequence[Judgment]]
-"""Of one judge, by name of the protocol."""
+BENCHMARKS: Mapping[str, type[Benchmark]] = {
+    "faireval": FairEval,
+    "mateval": MATEval,
+    "topicalchat": TopicalChat,
+}
+"""Name -> the data set made of upstream's files."""
 
-Judgments = Mapping[str, Sequence[Judgment]]
-"""Judge -> judgments of one protocol."""
+CONTROLS = (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED)
+"""Endings of the names of judges that no experiment has."""
+
+Line = tuple[str, ...]
+"""How a line of the table begins."""
+
+Grid = Mapping[str, tuple[str, ...]]
+"""Setting of a panel -> its values, as words."""
+
+
+def plan_bench(request: Benching, workspace: Workspace) -> plan.Plan:
+    """What `bench` would send."""
+    asked = _Bench.of(request, workspace).asked()
+    if not asked:
+        raise ConfigError("--plan needs a judge; name one with --judge")
+
+    async def walk(session: PlanningSession, _length: Length) -> None:
+        for one in asked:
+            await one.walk(workspace, session)
+
+    return plan.plan(workspace, (), walk, asked[0].language)
+
+
+def bench(
+    request: Benching, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Compared:
+    """Let a judge answer a benchmark, or a model take part in a paper's experiment.
+
+    What is asked already is not asked again. Raises `LimitReached`, with the comparison so far: a
+    limit was reached; run it again.
+    """
+    if request.from_recorded:
+        return _recorded(request)
+    one, stopped = _Bench.of(request, workspace), None
+    try:
+        one.ask(spending, meter)
+    except LimitReached as limit:
+        stopped = limit
+    compared = one.compared()
+    if stopped is not None:
+        stopped.so_far = compared
+        raise stopped
+    if compared is None:
+        so = "so " if one.experiment else ""
+        raise MissingError(f"nobody has judged {one.name} {so}yet; name a judge with --judge")
+    return compared
+
+
+def _recorded(request: Benching) -> Compared:
+    if _experiment(request) is not None:
+        raise ConfigError(_APART)
+    if request.benchmark != "mateval" or request.judge is not None:
+        raise ConfigError(
+            "--recorded reads MATEval's recorded discussions and asks nobody: "
+            "botchat bench mateval --data DIR --recorded"
+        )
+    if request.limit is not None:
+        raise ConfigError(f"--limit {request.limit}: --recorded reads all; leave --limit out")
+    read = _one_set(request.data, _files(request.data), mateval_files.mateval)
+    return mateval.recorded(read, _options(request), request.out)
+
+
+_APART = "--recorded and --control do not go with --table, --figure, --runs and --grid"
+
+
+def _options(request: Benching) -> Options:
+    options, formats = request.options or Options(), request.table_formats
+    return options if formats is None else replace(options, formats=formats)
 
 
 @dataclass(frozen=True)
-class Answering:
-    """A judge's answers to a benchmark, compared with people."""
+class _Bench:
+    """A data set, how its judges are asked, and what is shown of them."""
 
-    benchmark: str
-    """One of `BENCHMARKS`."""
-    data: Path
-    """Folder with upstream's files."""
-    judge: JudgeName | None = None
-    """``None``: only show who has judged."""
-    from_recorded: bool = False
-    """MATEval: read upstream's recorded discussions and ask nobody."""
-    control: bool = False
-    """Beside a panel, let a single judge vote that is asked as often."""
-    out: Path | None = None
-    """Folder to write to; default ``leaderboards/bench-<benchmark>``, none for recorded ones."""
-    options: Options = field(default_factory=Options)
-    limit: int | None = None
-    """Only the first so many items, for everybody who has judged."""
+    request: Benching
+    workspace: Workspace
+    made: Benchmark
+    experiment: Experiment | None
+    """What a paper shows, runs, or a grid; ``None``: the benchmark as it is."""
 
-    def plan(self, workspace: Workspace) -> plan.Plan:
-        """What `run` would send; errors as there."""
-        if self.judge is None:
-            raise ConfigError("--plan needs a judge; name one with --judge")
-        cases = first_of(made_of(self.benchmark, self.data).cases, self.limit)
-        return Asked(self._set, (), self.judge, cases, self.control).plan(workspace)
-
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> Compared:
-        """Ask what is not judged yet, and compare everybody who has judged with people.
-
-        Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
-        """
-        if self.from_recorded:
-            if self.benchmark != "mateval" or self.judge is not None:
-                raise ConfigError(
-                    "--recorded reads MATEval's recorded discussions and asks nobody: "
-                    "botchat bench mateval --data DIR --recorded"
-                )
-            if self.limit is not None:
-                raise ConfigError(f"--limit {self.limit}: --recorded reads all; leave --limit out")
-            files = _one_set(self.data, _files(self.data), mateval_records.mateval)
-            return _recorded(files, self.options, self.out)
-        made = made_of(self.benchmark, self.data)
-        cases, stopped = first_of(made.cases, self.limit), None
-        if self.judge is not None:
-            try:
-                asked = Asked(self._set, (), self.judge, cases, self.control)
-                asked.run(workspace, spending, meter)
-            except LimitReached as limit:
-                stopped = limit
-        judged = {c.protocol.name: judgments_of(workspace, self._set, c) for c in cases}
-        if any(judged.values()):
-            out = self.out or workspace.out(self._set)
-            compared = made.compared(_Answered(workspace, judged, self.options, out))
-            if stopped is None:
-                return compared
-            stopped.so_far = compared
-        raise stopped or MissingError(
-            f"nobody has judged {self._set} yet; name a judge with --judge"
-        )
+    @classmethod
+    def of(cls, request: Benching, workspace: Workspace) -> _Bench:
+        """Refuse what does not go together before the data is read."""
+        experiment = _experiment(request)
+        if experiment is None:
+            return cls(request, workspace, made_of(request.benchmark, request.data), None)
+        if request.control or request.from_recorded:
+            raise ConfigError(_APART)
+        if request.runs is not None and request.runs < 1:
+            raise ConfigError(f"--runs {request.runs}: give a number from 1, or leave it out")
+        if request.stands_for is not None and request.stands_for not in experiment.models:
+            there = ", ".join(experiment.models) or "none: leave it out"
+            raise ConfigError(f"--as {request.stands_for}: the paper's models are {there}")
+        made = made_of(experiment.benchmark, request.data)
+        return cls(request, workspace, made, experiment)
 
     @property
-    def _set(self) -> str:
-        return set_of(self.benchmark)
+    def name(self) -> str:
+        """What the judgments are filed under."""
+        of = self.experiment
+        return f"bench-{of.benchmark if of else self.request.benchmark}"
+
+    @property
+    def judge(self) -> JudgeName | None:
+        """Of a paper's experiment the model that takes the part of the paper's."""
+        return self.request.judge_name if self.request.judge else None
+
+    def cases(self, limit: int | None) -> Sequence[Cases]:
+        """Those that are asked."""
+        of = self.experiment
+        return first_of(self.made.cases, limit, self.made.among(of.columns) if of else None)
+
+    def asked(self) -> list[stage.Asked]:
+        """Every judge in every run, with all its cases."""
+        if self.judge is None:
+            return []
+        of, cases = self.experiment, self.cases(self.request.limit)
+        judges = [self.judge] if of is None else self._judges(of, self.judge)
+        control = self.request.control
+        return [stage.Asked(self.name, (), one, cases, control) for one in judges]
+
+    def ask(self, spending: Spending, meter: Meter | None) -> None:
+        """Ask what is not asked yet."""
+        if not (asked := self.asked()):
+            return
+
+        async def ask(session: Session, stops: Stops) -> list[StageResult]:
+            for one in asked:
+                one.judges(session)  # before any is paid for
+            found = []
+            for one in asked:
+                found += await one.ask(self.workspace, session, stops)
+                stops.raise_first()
+            return found
+
+        in_session(self.workspace, (), spending, meter, ask, asked[0].language)
+
+    @cached_property
+    def judged(self) -> dict[str, Judgments]:
+        """Protocol -> judge -> judgments."""
+        cases = self.cases(self.request.limit)
+        return {one.protocol.name: judgments_of(self.workspace, self.name, one) for one in cases}
+
+    def compared(self) -> Compared | None:
+        """Everybody who has judged, beside people or the paper; ``None``: nobody has."""
+        out, options = self.request.out or self.workspace.out(self.name), _options(self.request)
+        if (of := self.experiment) is not None:
+            return self._beside_paper(of, self.request.out or out / of.name, options)
+        if not any(self.judged.values()):
+            return None
+        return self.made.compared(Answered(self.workspace, self.judged, options, out))
+
+    def _beside_paper(self, of: Experiment, out: Path, options: Options) -> Compared | None:
+        lines, remarks = self._lines(of, options)
+        if not lines and not of.rows:
+            return None
+        what = {"benchmark": of.benchmark, "shows": of.name}
+        signed = signature("bench", what, sorted(lines.items()), PEOPLE, options)
+        limit = self.request.limit
+        asked, whole = (sum(len(one.make) for one in self.cases(most)) for most in (limit, None))
+        shown = experiments.table_of(
+            of, lines, signed, remarks, limit if asked < whole else None, self.made.data
+        )
+        findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
+        said = {"rows": shown.records, "signature": signed}
+        compared = publish(findings, [shown], out, said, options.formats)
+        if of.draws and lines:
+            _write_figure(of, shown, out)
+        return compared
+
+    def _judges(self, of: Experiment, judge: JudgeName) -> Iterator[JudgeName]:
+        own = not of.source
+        is_panel = panel_of(self.workspace, judge.name) is not None
+        if not own and (judge.model is not None or is_panel):
+            raise ConfigError(
+                f"{of.name} asks panels of its own: name the model alone, with "
+                f"--judge {judge.model or 'MODEL'}"
+            )
+        if not own and judge.samples > 1:
+            raise ConfigError(
+                f"--samples {judge.samples}: {of.name} says how often a judge is "
+                "asked; --runs asks several times"
+            )
+        if own and not is_panel and any(one.grid for one in of.asked):
+            raise ConfigError(f"--grid is for panels and {judge.name!r} is none; see models")
+        for run in range(1, (self.request.runs or 1) + 1):
+            for name in dict.fromkeys(
+                point for one in of.asked if one.asks for point in one.points
+            ):
+                known = own or name == SINGLE or panel_of(self.workspace, name) is not None
+                if (
+                    name in self.made.given or not known
+                ):  # a metric, perhaps of other languages alone
+                    continue
+                if own or name == SINGLE:
+                    yield replace(judge, name=judge.name if name == SINGLE else name, run=run)
+                else:
+                    yield JudgeName(name, judge.name, run=run)
+
+    def _lines(
+        self, of: Experiment, options: Options
+    ) -> tuple[dict[Line, list[Row]], dict[Line, str]]:
+        """What was measured in each run, and why something was not, by the line's beginning."""
+        lines: dict[Line, list[Row]] = {}
+        remarks: dict[Line, str] = {}
+        whose: dict[Line, str] = {}
+        for asked, point in ((one, point) for one in of.asked for point in one.points):
+            if point in self.made.given:
+                row = self._row(asked, "", None)
+                try:
+                    lines[row] = [self.made.given[point](of.columns)]
+                except (ConfigError, MissingError) as error:  # no package, no recording
+                    remarks[row] = str(error)
+                continue
+            settings, found = panel_of(self.workspace, point), self._found(of, point)
+            for model in sorted(found, key=lambda model: not self._mine(model)):
+                mine = self.request.stands_for if self._mine(model) else None
+                row = self._row(asked, mine or of.known_as(model), settings)
+                if whose.setdefault(row, model) != model:  # another model has the paper's name
+                    row = self._row(asked, model, settings)
+                runs = [found[model][run] for run in sorted(found[model])]
+                lines[row] = [
+                    self.made.measured(self.workspace, one, of.columns, options) for one in runs
+                ]
+        return lines, remarks
+
+    def _found(self, of: Experiment, point: str) -> dict[str, dict[int, ByProtocol]]:
+        """Model -> run -> judgments by protocol, of who was asked as ``point`` says."""
+        found: dict[str, dict[int, ByProtocol]] = {}
+        for judge in dict.fromkeys(chain.from_iterable(self.judged.values())):
+            name, run = panels.run_of(judge)
+            if name.endswith(CONTROLS) or run > (self.request.runs or run):
+                continue
+            sampled = of.source and asked_once(name) != name
+            if point == SINGLE and not sampled and panel_of(self.workspace, name) is None:
+                model = name
+            elif name == point or name.startswith(f"{point}@"):
+                model = name.partition("@")[2] or name
+            else:
+                continue
+            said = {asked: by[judge] for asked, by in self.judged.items() if judge in by}
+            found.setdefault(model, {})[run] = said
+        return found
+
+    def _mine(self, model: str) -> bool:
+        """Whether it is the model of ``--judge``."""
+        return self.judge is not None and model == full_name(self.judge.name, self.workspace)
+
+    def _row(
+        self, asked: Asked, model: str, settings: panels.PanelSettings | None
+    ) -> tuple[str, ...]:
+        model = asked.called.get(model, model)
+        said = {"model": model, "data": self.made.data, "judge": model}
+        if settings is not None:
+            given = msgspec.structs.asdict(settings) | {"roles": len(settings.members)}
+            said |= {key: str(value).lower() for key, value in given.items() if key != "model"}
+            said["turns"] = said.get("rounds", "")
+            said["judge"] = f"{asked.judge}@{model}"
+        return tuple(one.format_map(said) for one in asked.row)
 
 
-def set_of(benchmark: str) -> str:
-    """What the judgments of a benchmark are filed under."""
-    return f"bench-{benchmark}"
+def _write_figure(experiment: Experiment, shown: Table, out: Path) -> None:
+    from botchat.papers import figures
+    from botchat.report.figures import formats
+
+    if (chart := figures.draw(experiment, shown)) is not None:
+        for form in ("svg", "png", "pdf"):
+            drawn = formats.written(chart.figure, form)
+            files.write_atomic(out / f"{chart.name}.{form}", drawn)
+
+
+def in_runs(benchmark: str, judge: str | None, grid: Grid) -> Experiment:
+    """The experiment that is no paper's: a judge in several runs, a panel at points of a grid."""
+    if benchmark not in BENCHMARKS:
+        paper = f"{benchmark} is a paper: give --table N or --figure N too; " * (
+            benchmark in experiments.papers()
+        )
+        raise ConfigError(f"{paper}--runs and --grid alone are of {', '.join(BENCHMARKS)}")
+    if grid and not judge:
+        raise ConfigError("--grid changes a panel's settings: name the panel with --judge")
+    heads = ("Judge", *(key.replace("_", " ").capitalize() for key in grid))
+    row = ("{model}" if grid else "{judge}", *(f"{{{key}}}" for key in grid))
+    asked = Asked(judge=judge or SINGLE, row=row, grid=dict(grid))
+    return Experiment(
+        title=f"{benchmark}: agreement with people",
+        benchmark=benchmark,
+        heads=heads,
+        columns=BENCHMARKS[benchmark].columns,
+        asked=(asked,),
+        draws="sweep" if grid else "",
+        name="grid" if grid else "runs",
+    )
+
+
+def grid_of(given: Sequence[str]) -> Grid:
+    """What ``--grid roles=1,2 rounds=2`` says; `ConfigError` for anything else."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in given:
+        key, _, values = one.partition("=")
+        if not key or not all(said := values.split(",")) or key in found:
+            raise ConfigError(f"--grid {one}: give each setting once, as in roles=1,2,3")
+        if key not in (*panels.SETTINGS, "turns"):
+            raise ConfigError(
+                f"--grid {one}: panels have no such setting{did_you_mean(key, panels.SETTINGS)}; "
+                f"settings: {', '.join(panels.SETTINGS)}"
+            )
+        found[key] = tuple(dict.fromkeys(said))
+    return found
+
+
+def _experiment(request: Benching) -> Experiment | None:
+    """What is to be shown; ``None``: the benchmark as it is."""
+    table, figure, benchmark = request.table, request.figure, request.benchmark
+    if table and figure:
+        raise ConfigError(f"--table {table} --figure {figure}: give one of the two")
+    over = grid_of(request.grid)
+    if shown := f"table {table}" if table else f"figure {figure}" if figure else "":
+        of_paper = experiments.experiment(benchmark, shown)
+        if over:
+            panel = of_paper.asked[-1]
+            if unsaid := [key for key in over if f"{{{key}}}" not in panel.row]:
+                raise ConfigError(
+                    f"--grid {unsaid[0]}: {of_paper.name} has no column that says it; give the "
+                    f"grid to bench {of_paper.benchmark} with a panel as --judge"
+                )
+            panel = msgspec.structs.replace(panel, grid=dict(over))
+            of_paper = msgspec.structs.replace(of_paper, asked=(panel,))
+    elif request.runs is not None or over:
+        of_paper = in_runs(benchmark, request.judge, over)
+    elif benchmark in experiments.papers() and benchmark not in BENCHMARKS:
+        there = ", ".join(experiments.papers()[benchmark])
+        raise ConfigError(f"{benchmark} is a paper: give --table N or --figure N of {there}")
+    elif request.stands_for is not None:
+        raise ConfigError("--as is for a paper's experiment: add --table N or --figure N")
+    else:
+        return None
+    return of_paper
 
 
 def first_of(
@@ -146,245 +417,6 @@ def first_of(
         Cases(protocol, [make for make in makes if make().seed_id in among])
         for protocol, makes in cases
     ]
-
-
-@dataclass(frozen=True)
-class _Answered:
-    """What judges have said about a benchmark."""
-
-    workspace: Workspace
-    judged: Mapping[str, Judgments]
-    """By name of the protocol; with controls."""
-    options: Options
-    out: Path
-
-    def all(self, protocol: Protocol) -> list[Judgment]:
-        return [judgment for each in self.judged[protocol.name].values() for judgment in each]
-
-    def costs(self, protocol: Protocol) -> dict[str, Row]:
-        return expenses(self.workspace, self.judged[protocol.name])
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """One data set: what is asked, and what the replies are worth."""
-
-    cases: Sequence[Cases]
-    compared: Callable[[_Answered], Compared]
-    measured: Callable[[Workspace, ByProtocol, Sequence[str], Options], Row]
-    """(workspace, one judge's judgments, keys of columns, options) -> their numbers, with the ends
-    of intervals, ``n`` and ``unreadable``; see `botchat.papers.experiments`."""
-    given: Mapping[str, Callable[[Sequence[str]], Row]] = field(default_factory=dict)
-    """The same of what needs no judge: metrics, upstream's recordings; keys -> numbers."""
-    data: str = ""
-    """What papers call it, where one of several was given."""
-    among: Callable[[Sequence[str]], Collection[str] | None] = lambda _: None
-    """Keys of columns -> the items that they are about; ``None``: all."""
-
-
-def _faireval(files: Files) -> Benchmark:
-    pairs = answers.faireval(files)
-
-    def compared(answered: _Answered) -> Compared:
-        workspace, options = answered.workspace, answered.options
-        everything = answered.all(answers.ANSWERS)
-        people = answers.labels(pairs, PEOPLE)
-        selves = {name: own_name(workspace, name) for name in answered.judged[answers.ANSWERS.name]}
-        calibrated = [*people, *answers.calibrated(everything)]
-        found = compare_judges(calibrated, PEOPLE, options, selves=selves)
-        in_order = compare_judges(
-            [*people, *preferences(everything, answers.ANSWERS)],
-            PEOPLE,
-            options,
-            lengths={
-                (pair.id, name): lengths.words(text)
-                for pair in pairs
-                for name, text in zip(pair.contestants, pair.answers, strict=True)
-            },
-            selves=selves,
-        )
-        costs = answered.costs(answers.ANSWERS)
-        rows = []
-        for row, one_order in zip(found.rows, in_order.rows, strict=True):
-            evaluator, how = method(workspace, row["judge"])
-            taken = {
-                f"{key}{end}": one_order[f"{key}{end}"]
-                for key in _IN_ORDER
-                for end in ("", "_low", "_high")
-            }
-            apart = {f"{key}_one_order": one_order[key] for key in ("accuracy", "kappa")}
-            head = {"judge": row["judge"], "evaluator": evaluator, "method": how}
-            rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
-        data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in calibrated]
-        findings = Findings(
-            **vars(replace(found, rows=rows, annotators=())),
-            subject="FairEval",
-            truth="people's majority",
-            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
-        )
-        first = tables.chateval_1(rows, findings.signature)
-        others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        return publish(findings, [first, *others], answered.out, formats=options.formats)
-
-    def measured(
-        workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
-    ) -> Row:
-        made = said[answers.ANSWERS.name]
-        calibrated = answers.calibrated(made)
-        costs = expenses(workspace, {PEOPLE: made})[PEOPLE]
-        row: Row = {"usd": costs["usd"], "minutes": costs["seconds"]}
-        row = {key: None if each is None else each * len(made) for key, each in row.items()}
-        row["minutes"] = None if row["minutes"] is None else row["minutes"] / 60
-        row["n"] = sum(one.verdict is not None for one in calibrated)
-        row["unreadable"] = len(calibrated) - row["n"]
-        for category in {key.rpartition("_")[0] for key in keys}:
-            ids = {pair.id for pair in pairs if category in ("", pair.category)}
-            asked = [one for one in calibrated if one.item in ids]
-            people = [one for one in answers.labels(pairs, PEOPLE) if one.item in ids]
-            if asked and people:
-                (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
-                begin = f"{category}_" if category else ""
-                row |= ends_of(found, ("accuracy", "kappa"), begin)
-        return row
-
-    def among(keys: Sequence[str]) -> Collection[str] | None:
-        categories = {key.rpartition("_")[0] for key in keys}
-        if "" in categories:
-            return None
-        return {pair.id for pair in pairs if pair.category in categories}
-
-    cases = Cases(answers.ANSWERS, list(answers.cases(pairs)))
-    return Benchmark([cases], compared, measured, among=among)
-
-
-def _topicalchat(files: Files) -> Benchmark:
-    responses = answers.topical_chat(files)
-
-    def ratings(aspect: str, judged: Sequence[Judgment]) -> list[Rating]:
-        return [*answers.aspect_labels(responses, aspect, PEOPLE), *scores.ratings(judged)]
-
-    def compared(answered: _Answered) -> Compared:
-        data, rows, pairs = _by_part(answered, "aspect", answers.ASPECTS, ratings)
-        return _correlated("topicalchat", data, rows, answered.options, answered.out, pairs=pairs)
-
-    cases = [
-        Cases(protocol, [partial(answers.aspect_case, each, aspect) for each in responses])
-        for aspect, protocol in answers.ASPECTS.items()
-    ]
-    measured = _correlations(answers.ASPECTS, ratings)
-    return Benchmark(cases, compared, measured, of_topical_chat(responses))
-
-
-def _mateval(files: Files) -> Benchmark:
-    told = stories.stories(files)
-    protocol = stories.asked_in(built_in()[mateval_records.language(files)])
-    parts = dict.fromkeys(ERROR_TYPES, protocol)
-
-    def ratings(code: str, judged: Sequence[Judgment]) -> list[Rating]:
-        return [*stories.labels(told, code, PEOPLE), *stories.ratings(judged, code)]
-
-    def compared(answered: _Answered) -> Compared:
-        data, rows, pairs = _by_part(answered, "error_type", parts, ratings)
-        judges = list(answered.judged[protocol.name])
-        rows.sort(key=lambda row: judges.index(row["judge"]))
-        rows = [{"strategy": row["judge"], **row} for row in rows]
-        judged = answered.judged[protocol.name]
-        places = bench_stories.live_locations(answered.workspace, files, told, judged)
-        return _correlated(
-            "mateval", data, rows, answered.options, answered.out, pairs=pairs, places=places
-        )
-
-    cases = Cases(protocol, [partial(stories.case, story, protocol) for story in told])
-    return Benchmark(
-        [cases],
-        compared,
-        _correlations(parts, ratings),
-        bench_stories.of_stories(files, told),
-        mateval_records.dataset(files) or "own",
-    )
-
-
-BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
-    "faireval": _faireval,
-    "mateval": _mateval,
-    "topicalchat": _topicalchat,
-}
-"""Name -> from upstream's files what is asked, and how the replies are compared with people."""
-
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "faireval": ("accuracy", "kappa"),
-    "mateval": of_parts(ERROR_TYPES),
-    "topicalchat": of_parts(answers.ASPECTS),
-}
-"""What a table of a benchmark shows where no paper says it; see `Benchmark.measured`."""
-
-_IN_ORDER = (
-    "consistency", "same_winner", "first_preferred", "length_preference", "self_preference",
-)  # fmt: skip
-"""Figures of FairEval that only verdicts in one order have, or that need both orders."""
-
-
-def _correlations(
-    protocols: Mapping[str, Protocol],
-    ratings: Callable[[str, Sequence[Judgment]], list[Rating]],
-) -> Callable[[Workspace, ByProtocol, Sequence[str], Options], Row]:
-    """``measured`` of a benchmark of scores: correlations of each part, and their mean."""
-
-    def measured(_: Workspace, said: ByProtocol, __: Sequence[str], ___: Options) -> Row:
-        return correlated(
-            {part: ratings(part, said.get(of.name, ())) for part, of in protocols.items()}
-        )
-
-    return measured
-
-
-def _by_part(
-    answered: _Answered,
-    key: str,
-    protocols: Mapping[str, Protocol],
-    ratings: Callable[[str, Sequence[Judgment]], list[Rating]],
-) -> tuple[list[Any], list[Row], list[Row]]:
-    """Ratings, and rows and pairs of `compare_scores`, of every part, its name under ``key``."""
-    data: list[Any] = []
-    rows: list[Row] = []
-    pairs: list[Row] = []
-    for part, protocol in protocols.items():
-        rated, costs = ratings(part, answered.all(protocol)), answered.costs(protocol)
-        found = compare_scores(rated, PEOPLE)
-        data += [[part, asdict(rating)] for rating in rated]
-        rows += [{key: part, **row, **costs[row["judge"]]} for row in found.rows]
-        pairs += [{key: part, **row} for row in found.pairs]
-    return data, rows, pairs
-
-
-def _correlated(
-    benchmark: str, data: Any, rows: list[Row], options: Options, out: Path | None, **more: Any
-) -> Compared:
-    """A table of correlations, and one of places where there are any; ``more`` goes to the JSON."""
-    signed = signature("bench", {"benchmark": benchmark}, data, PEOPLE, options)
-    shown = [tables.scored(benchmark, rows, signed)]
-    if places := more.get("places"):
-        shown.append(error_places(places, signed))
-    findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
-    whole = {"rows": rows, **more, "signature": signed}
-    return publish(findings, shown, out, whole, options.formats)
-
-
-def _recorded(files: Files, options: Options, out: Path | None) -> Compared:
-    """MATEval's recorded reports, taken as the paper did and as they are written."""
-    rows, shown = [], []
-    for reading in get_args(mateval_records.Reading):
-        found = mateval_records.mateval(files, reading)
-        found = beside_paper(found, mateval_records.dataset(files))
-        rows += [{"reading": reading, **row} for row in found]
-        signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE, options)
-        shown.append(tables.recorded(reading, found, signed))
-    signed = shown[0].signature
-    if places := bench_stories.recorded_locations(files):
-        shown.append(error_places(places, signed))
-    findings = Findings(subject="Recorded discussions", truth=PEOPLE, signature=signed)
-    whole = {"rows": rows, "places": places, "signature": signed}
-    return publish(findings, shown, out, whole, options.formats)
 
 
 def made_of(benchmark: str, data: Path) -> Benchmark:

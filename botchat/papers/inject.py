@@ -24,7 +24,7 @@ from botchat.interfaces import Message, Row, adapted, settings_digest
 from botchat.languages import Language, built_in
 from botchat.languages.text import split
 from botchat.models.self_chat import Length, Speaker
-from botchat.papers.mateval_columns import COLUMNS
+from botchat.papers.mateval_files import COLUMNS
 from botchat.papers.requests import Injecting
 from botchat.papers.stories import STORIES
 from botchat.pipeline.evaluate import read_items

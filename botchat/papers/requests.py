@@ -21,7 +21,7 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     some.
     """
 
-    words, does, group = "bench", "papers.reproduce:bench", JUDGES
+    words, does, group = "bench", "papers.bench:bench", JUDGES
 
     benchmark: Annotated[
         str,

@@ -13,7 +13,7 @@ from hashlib import sha256
 from botchat.interfaces import Case, Shown
 from botchat.languages import Language
 from botchat.measures.correlation import Rating
-from botchat.papers.mateval_records import people
+from botchat.papers.mateval_files import people
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale
@@ -56,7 +56,7 @@ class Story:
 
 
 def stories(files: Mapping[str, bytes]) -> list[Story]:
-    """The stories of one dataset; files and errors as of `mateval_records.mateval`."""
+    """The stories of one dataset; files and errors as of `mateval_files.mateval`."""
     # The digest in the id, so that datasets can be judged beside each other.
     return [
         Story(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, given)

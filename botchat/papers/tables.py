@@ -11,7 +11,7 @@ from botchat.boards.judge_agreement import PRICE
 from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.interfaces import Row
 from botchat.papers import experiments
-from botchat.papers.mateval_records import Reading
+from botchat.papers.mateval_files import Reading
 from botchat.protocols.answers import ASPECTS
 from botchat.protocols.texts import ERROR_TYPES
 
@@ -19,7 +19,7 @@ _FIGURES = ("spearman", "kendall")
 
 
 def beside_paper(rows: Iterable[Row], data: str) -> list[Row]:
-    """Rows of `botchat.papers.mateval_records.mateval` with the paper's figures.
+    """Rows of `botchat.papers.mateval_files.mateval` with the paper's figures.
 
     They are ``published_spearman`` and ``published_kendall``, where it has any of the dataset.
     """

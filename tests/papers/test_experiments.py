@@ -16,7 +16,7 @@ from botchat.boards.writers import table_files
 from botchat.cli.layout import of_table
 from botchat.errors import ConfigError
 from botchat.papers import figures
-from botchat.papers.bench import BENCHMARKS
+from botchat.papers.bench import BENCHMARKS, grid_of
 from botchat.papers.experiments import (
     SINGLE,
     Asked,
@@ -27,7 +27,6 @@ from botchat.papers.experiments import (
     papers,
     table_of,
 )
-from botchat.papers.reproduce import grid_of
 from botchat.workspace.panels import find
 
 PAPERS = Path(__file__).resolve().parents[2].parent / "shared" / "papers"

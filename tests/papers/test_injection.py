@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.languages import built_in
-from botchat.papers import mateval_columns, mateval_records
+from botchat.papers import mateval_files
 from botchat.papers.inject import Injected, as_csv, cut, kinds_of, question, read
 from botchat.protocols.texts import ERROR_TYPES, OwnText
 
@@ -107,10 +107,10 @@ def test_the_table_is_one_that_bench_reads(language):
     errors = list(zip(names, after, ["why", 'a "quote", and\na line'], strict=False))
     made = read(reply(story, *errors), "before", ["REP", "LINC"], language)
     files = {"stories.csv": as_csv([made, made], language).encode()}
-    (told, scores), _ = mateval_records.people(files)
+    (told, scores), _ = mateval_files.people(files)
     assert (told, scores["REP"], scores["LINC"], sum(scores.values())) == (story, -1, -1, -2)
-    (_, places), _ = mateval_columns.people(files)
+    (_, places), _ = mateval_files.marked(files)
     assert places["LINC"] == {2}
-    assert mateval_columns.originals(files) == ["before"] * 2
-    assert mateval_records.language(files) == language.code
+    assert mateval_files.originals(files) == ["before"] * 2
+    assert mateval_files.language(files) == language.code
     assert {len(row) for row in csv.reader(io.StringIO(as_csv([made], language)))} == {9}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError, MissingError
-from botchat.papers import mateval_columns
+from botchat.papers import mateval_files
 from botchat.papers.locations import ALL, ANYWHERE, compare, named
 from botchat.protocols.texts import sentences
 
@@ -124,7 +124,7 @@ def _table(*errors):
 def test_peoples_columns():
     """A cell may name several types, in quotation marks; a type that nobody named is not there."""
     row = ("Nobody heard the old goat sing.", "\u201cDiscontinuity\u201d/Factual Errors", "", "")
-    ((told, places),) = mateval_columns.people(_table(row))
+    ((told, places),) = mateval_files.marked(_table(row))
     assert told == ["A goat sang.", "Nobody heard the old goat sing."]
     assert {code for code, at in places.items() if at == {1}} == {"DCONT", "FER"}
     assert [places[code] for code in ("REP", "LINC", "ILC")] == [None] * 3
@@ -133,9 +133,9 @@ def test_peoples_columns():
 def test_what_is_wrong_with_a_table_is_said():
     """The type in its line; a table without the columns."""
     with pytest.raises(DataError, match=r"csv:2: Error Type1: 'Typo' is none of .*Repetition"):
-        mateval_columns.people(_table(("A goat sang.", "Typo", "", "")))
+        mateval_files.marked(_table(("A goat sang.", "Typo", "", "")))
     with pytest.raises(MissingError, match="Error Location1"):
-        mateval_columns.people({"stories.csv": b"Story,Score_new\n"})
+        mateval_files.marked({"stories.csv": b"Story,Score_new\n"})
 
 
 @pytest.mark.parametrize(("name", "errors", "places"), [("ROC", 506, 634), ("LOT", 529, 667)])
@@ -144,7 +144,7 @@ def test_every_place_that_people_named_is_found(name, errors, places):
     folder = Path(__file__).parents[2].parent / "shared/data/mateval" / name
     if not folder.is_dir():
         pytest.skip("MATEval's data is not here")
-    found = mateval_columns.people({one.name: one.read_bytes() for one in folder.glob("*.csv")})
+    found = mateval_files.marked({one.name: one.read_bytes() for one in folder.glob("*.csv")})
     named = [at for _, of in found for at in of.values() if at is not None]
     assert (len(named), sum(map(len, named))) == (errors, places)
     assert sum(not at for at in named) == (name == "LOT")

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from botchat.errors import DataError, MissingError
-from botchat.papers.mateval_records import STRATEGIES, mateval
+from botchat.papers.mateval_files import STRATEGIES, mateval
 from botchat.papers.tables import beside_paper, difference
 from botchat.protocols.texts import ERROR_TYPES
 

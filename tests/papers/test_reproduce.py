@@ -11,7 +11,7 @@ import pytest
 
 from botchat.cli.main import main
 from tests.openai_server import Server, text
-from tests.papers.test_bench import QUICK, faireval, needs, said, scorer, url
+from tests.papers.test_bench import faireval, needs, said, scorer, url
 
 __all__ = ["faireval"]
 
@@ -30,7 +30,7 @@ def unsteady(call):
 
 def test_table_1_is_planned_run_and_resumed_with_ours_beside_the_papers(faireval, tmp_path, capsys):
     """Four ways to ask, two runs: calls as planned, none twice, mean ± std as worked out."""
-    place = ["--dir", tmp_path / "w", *QUICK]
+    place = ["--dir", tmp_path / "w"]
     with Server(unsteady) as server:
         bench = ["bench", "chateval", "--table", 1, "--data", faireval, "--as", "GPT-4"]
         bench += ["--judge", url(server), "--limit", 3, "--runs", 2, *place]
@@ -70,7 +70,7 @@ def test_table_1_is_planned_run_and_resumed_with_ours_beside_the_papers(faireval
 
 def test_a_grid_is_a_judge_a_point_and_runs_are_draws_of_their_own(faireval, tmp_path, capsys):
     """`--grid`: files of their own, agents and rounds as said; the ledger keeps runs apart."""
-    place = ["--dir", tmp_path / "w", *QUICK]
+    place = ["--dir", tmp_path / "w"]
     with Server(scorer) as server:
         bench = ["bench", "faireval", "--data", faireval, "--judge", "chateval-default"]
         bench += ["--judge-model", url(server), "--limit", 1, *place]
@@ -101,7 +101,7 @@ def test_two_models_never_share_a_line_and_money_is_that_of_all_calls(faireval, 
                 for n, name in enumerate(("gpt-4", "other"), 1)
             )
         )
-        bench = ["bench", "chateval", "--table", 6, "--data", faireval, "--dir", w, *QUICK]
+        bench = ["bench", "chateval", "--table", 6, "--data", faireval, "--dir", w]
         said(capsys, *bench, "--judge", "gpt-4", "--limit", 2)
         found = said(capsys, *bench, "--judge", "other", "--limit", 2, "--as", "GPT-4")
     lines = {

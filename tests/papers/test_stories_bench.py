@@ -8,11 +8,11 @@ from importlib.util import find_spec
 import pytest
 
 from botchat.languages import built_in
-from botchat.papers import bench_stories
+from botchat.papers import mateval
 from botchat.papers.inject import Injected, Planted, as_csv
 from botchat.protocols.texts import ERROR_TYPES
 from tests.openai_server import Server, text
-from tests.papers.test_bench import QUICK, needs, said, url
+from tests.papers.test_bench import needs, said, url
 
 CODES = list(ERROR_TYPES)
 SENTENCES = {
@@ -93,7 +93,7 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(stories, tm
     """Table 1 of English, table 2 of Chinese: calls as planned, none twice, ours and theirs."""
     code, folder = stories
     with Server(evaluator(code)) as server:
-        bench = ["bench", "mateval", "--data", folder, "--table", {"en": 1, "zh": 2}[code], *QUICK]
+        bench = ["bench", "mateval", "--data", folder, "--table", {"en": 1, "zh": 2}[code]]
         bench += ["--dir", tmp_path / "w"]
         live = [*bench, "--judge", url(server), "--as", "GPT-4"]
         planned = [row["calls"] for row in said(capsys, *live, "--plan")["rows"]]
@@ -112,7 +112,6 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(stories, tm
             url(server),
             "--dir",
             tmp_path / "w",
-            *QUICK,
         ]
         said(capsys, "bench", "mateval", "--data", folder, *g_eval)
         assert server.n_received == before + 4 * 20 + 1
@@ -144,7 +143,7 @@ def test_either_table_can_be_asked_about_stories_in_either_language(stories, tmp
 def test_ablations_are_settings_and_places_are_scored(stories, tmp_path, capsys):
     """Table 3: one agent, no feedback, no questions and answers; then where the errors are."""
     code, folder = stories
-    place = ["--dir", tmp_path / "w", *QUICK]
+    place = ["--dir", tmp_path / "w"]
     with Server(evaluator(code)) as server:
         bench = ["bench", "mateval", "--data", folder, *place]
         found = said(capsys, *bench, "--table", 3, "--judge", url(server), "--limit", 2)
@@ -193,7 +192,7 @@ def test_recorded_discussions_and_metrics_stand_beside_the_paper(dataset, table,
 def test_recorded_places_of_errors():
     """GPT-4's reports against people's columns: where it sees a repetition, it is there."""
     files = {one.name: one.read_bytes() for one in needs("mateval", "ROC").iterdir()}
-    found = bench_stories.recorded_locations(files)
+    found = mateval.recorded_places(files)
     assert list(dict.fromkeys(row["strategy"] for row in found)) == ["SA", "one-by-one", "CoT"]
     rows = {row["error_type"]: row for row in found if row["strategy"] == "SA"}
     assert (rows["all"]["by_people"], rows["all"]["by_report"]) == (506, 518)

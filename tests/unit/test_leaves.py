@@ -97,6 +97,6 @@ def test_a_leaf_that_is_broken_is_not_said_to_be_missing(monkeypatch):
         leaf("hub.publish", "publish")
     monkeypatch.setitem(sys.modules, "botchat.talk.room", None)
     monkeypatch.setitem(sys.modules, "msgspec", None)
-    monkeypatch.delitem(sys.modules, "botchat.papers.reproduce", raising=False)
+    monkeypatch.delitem(sys.modules, "botchat.papers.bench", raising=False)
     with pytest.raises(ModuleNotFoundError, match="msgspec"):
-        leaf("papers.reproduce", "bench")
+        leaf("papers.bench", "bench")

@@ -1,4 +1,4 @@
-"""MATEval's published correlations, computed from its recorded discussions without a model.
+"""MATEval's files: stories with people's scores and errors, and recorded discussions of them.
 
 The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
 people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2). A recorded report
@@ -13,21 +13,23 @@ is read by the reader of live ones (`botchat.measures.error_reports`), and taken
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language, built_in
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.error_reports import ToldKind, read_kinds
-from botchat.protocols.texts import ERROR_TYPES
-from botchat.workspace.rows import utf8
+from botchat.papers.locations import Places, named
+from botchat.protocols.texts import ERROR_TYPES, sentences
+from botchat.workspace import rows as tables
+
+Files = Mapping[str, bytes]
+"""Name -> content of one dataset's files, in any folders."""
 
 Reading = Literal["as published", "as written"]
 
@@ -43,22 +45,124 @@ STRATEGIES: Mapping[str, str] = {
 DATASETS = ("ROC", "WP", "LOT", "Ant")
 """Of the paper; what their files' names begin with."""
 
-_COLUMNS = {"en": ("Score_new", "Story"), "zh": ("新得分", "故事")}
-"""Language -> columns of its tables."""
+
+class Columns(NamedTuple):
+    """Headings of a table; those of errors are numbered from 1."""
+
+    original: str
+    """The story before errors were put in: the reference of metrics."""
+    story: str
+    scores: str
+    place: str
+    error: str
+    reason: str
+
+
+COLUMNS: Mapping[str, Columns] = {
+    "en": Columns(
+        "Original Story", "Story", "Score_new", "Error Location", "Error Type", "Description"
+    ),
+    "zh": Columns("原故事", "故事", "新得分", "错误定位", "错误类型", "说明"),
+}
+"""By the language of the stories."""
+
 _PEOPLE = "human"
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
 _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 
+_MARKED = _CODES | {"逻辑错误": "LINC"}
+"""A type also by another name than that of the scores."""
+_NAMED = re.compile("|".join(map(re.escape, _MARKED)))
 
-def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list[Row]:
+
+class _StoryTable(NamedTuple):
+    """The table of a dataset that has what is asked for."""
+
+    code: str
+    """Of its language."""
+    columns: Columns
+    rows: list[tuple[Mapping[str, Any], str]]
+    """(cells, place) of every story."""
+
+
+def _table(files: Files, what: str, needed: Callable[[Columns], tuple[str, ...]]) -> _StoryTable:
+    """The first table that has the columns; `MissingError`: ``what`` is not among the files."""
+    for name in (name for name in sorted(files) if name.lower().endswith(".csv")):
+        given = tables.csv_rows(tables.utf8(files[name], name), name)
+        rows = ((tables.named(fields, place), place) for place, fields in given)
+        if (first := next(rows, None)) is None:
+            continue
+        for code, columns in COLUMNS.items():
+            if {*needed(columns)} <= {*first[0]}:
+                return _StoryTable(code, columns, [first, *rows])
+    raise MissingError(
+        f"no table with {what} among {', '.join(sorted(files)) or 'no files'}: give a CSV file "
+        f"with the columns {' or '.join(', '.join(needed(one)) for one in COLUMNS.values())}"
+    )
+
+
+def _scored(files: Files) -> _StoryTable:
+    return _table(files, "people's scores", lambda of: (of.story, of.scores))
+
+
+def language(files: Files) -> str:
+    """Code of the stories' language; files and errors as of `mateval`."""
+    return _scored(files).code
+
+
+def people(files: Files) -> list[tuple[str, dict[str, float]]]:
+    """(story, people's scores by error type) of every story; files and errors as of `mateval`."""
+    _, columns, rows = _scored(files)
+    return [(row[columns.story], _people_scores(row[columns.scores], at)) for row, at in rows]
+
+
+def originals(files: Files) -> list[str]:
+    """Every story before errors were put in; `MissingError`: the files have none."""
+    _, columns, rows = _table(files, "stories without errors", lambda of: (of.story, of.original))
+    return [row[columns.original] for row, _ in rows]
+
+
+def marked(files: Files) -> list[tuple[list[str], Places]]:
+    """(sentences, places of people's errors by codes of `ERROR_TYPES`) of every story.
+
+    Raises `MissingError` without a table that has columns for place and type, `DataError`, with
+    file and line, for a type that is none of the five.
+    """
+    code, columns, rows = _table(
+        files, "places of errors", lambda of: (of.story, f"{of.place}1", f"{of.error}1")
+    )
+    return [_places(row, columns, code == "en", at) for row, at in rows]
+
+
+def _places(
+    row: Mapping[str, str], columns: Columns, spaced: bool, where: str
+) -> tuple[list[str], Places]:
+    told = sentences(row[columns.story])
+    found: dict[str, frozenset[int] | None] = dict.fromkeys(ERROR_TYPES)
+    n = 1
+    while (heading := f"{columns.error}{n}") in row:
+        types = row[heading].strip()
+        codes = {_MARKED[name] for name in _NAMED.findall(types.casefold())}
+        if types and not codes:
+            raise DataError(
+                f"{where}: {heading}: {types!r} is none of the types of error; they are "
+                + ", ".join(names[not spaced] for names in ERROR_TYPES.values())
+            )
+        for code in codes:
+            at = named(row.get(f"{columns.place}{n}", ""), told, spaced)
+            found[code] = (found[code] or frozenset()) | at
+        n += 1
+    return told, found
+
+
+def mateval(files: Files, reading: Reading = "as written") -> list[Row]:
     """Correlation of each strategy's recorded scores with people's, for each error type.
 
-    ``files``: name -> content of one dataset's files, in any folders; JSON files without recorded
-    reports are ignored. Rows have ``strategy``, ``error_type`` (a key of `ERROR_TYPES`), ``n``
-    stories, ``unreadable`` reports (not in ``n``), ``spearman`` and ``kendall`` with their
-    intervals; ``without_score`` (stories without a score line), ``positive`` (errors that a score
-    line rewards).
+    JSON files without recorded reports are ignored. Rows have ``strategy``, ``error_type`` (a key
+    of `ERROR_TYPES`), ``n`` stories, ``unreadable`` reports (not in ``n``), ``spearman`` and
+    ``kendall`` with their intervals; ``without_score`` (stories without a score line), ``positive``
+    (errors that a score line rewards).
     Raises `MissingError` without a table of people's scores or recorded reports, and
     `DataError`, with name and line or record, for an invalid file.
     """
@@ -95,7 +199,7 @@ def mateval(files: Mapping[str, bytes], reading: Reading = "as written") -> list
     ]
 
 
-def dataset(files: Mapping[str, bytes]) -> str:
+def dataset(files: Files) -> str:
     """The dataset that a file names at its beginning; empty: none does."""
     begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
     return next((name for name in begins if name in DATASETS), "")
@@ -105,34 +209,6 @@ def _score(told: ToldKind | None, reading: Reading) -> float | None:
     if reading == "as published":
         return 0.0 if told is None or told.written is None else told.written
     return None if told is None else told.score
-
-
-def people(files: Mapping[str, bytes]) -> list[tuple[str, dict[str, float]]]:
-    """(story, people's scores by error type) of every story; files and errors as of `mateval`."""
-    return _table(files)[1]
-
-
-def language(files: Mapping[str, bytes]) -> str:
-    """Code of the stories' language; files and errors as of `mateval`."""
-    return _table(files)[0]
-
-
-def _table(files: Mapping[str, bytes]) -> tuple[str, list[tuple[str, dict[str, float]]]]:
-    for name in sorted(files):
-        if not name.lower().endswith(".csv"):
-            continue
-        rows = csv.DictReader(io.StringIO(utf8(files[name], name), newline=""))
-        for code, (scores, story) in _COLUMNS.items():
-            if scores in (rows.fieldnames or ()) and story in (rows.fieldnames or ()):
-                return code, [
-                    (row[story], _people_scores(row[scores] or "", f"{name}:{rows.line_num}"))
-                    for row in rows
-                ]
-    raise MissingError(
-        "no table with people's scores among "
-        f"{', '.join(sorted(files)) or 'no files'}: give a CSV file with the columns "
-        + " or ".join(f"{story} and {scores}" for scores, story in _COLUMNS.values())
-    )
 
 
 def _people_scores(text: str, where: str) -> dict[str, float]:
@@ -153,16 +229,16 @@ Recorded = dict[int, dict[int, ToldKind]]
 """Index of a story -> place of an error type -> what the report says about it."""
 
 
-def recorded(files: Mapping[str, bytes]) -> dict[str, Recorded]:
+def recorded(files: Files) -> dict[str, Recorded]:
     """What each strategy's recorded reports say; files and errors as of `mateval`."""
-    code, told = _table(files)
-    stories, language = [story for story, _ in told], built_in()[code]
+    code, columns, rows = _scored(files)
+    stories, language = [row[columns.story] for row, _ in rows], built_in()[code]
     reports: dict[str, Recorded] = {}
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
         try:
-            records = json.loads(utf8(files[name], name))
+            records = json.loads(tables.utf8(files[name], name))
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
         first = records[0] if isinstance(records, list) and records else None

@@ -1,0 +1,256 @@
+"""What is asked of judges in a data set, and what the replies are worth beside people's.
+
+**A new benchmark is one class**, a value of ``botchat.papers.bench.BENCHMARKS``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from botchat.boards import judge_agreement
+from botchat.boards.judge_agreement import Findings
+from botchat.interfaces import Row
+from botchat.measures import lengths
+from botchat.measures.correlation import Rating, compare_scores
+from botchat.papers import tables
+from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
+from botchat.pipeline.agree import (
+    Compared,
+    Options,
+    compare_judges,
+    expenses,
+    publish,
+    signature,
+)
+from botchat.pipeline.run.ask import Cases
+from botchat.pipeline.run.contestants import method, own_name
+from botchat.protocols import answers, scores
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.preferences import preferences
+from botchat.records import Judgment
+from botchat.workspace.folder import Workspace
+
+Files = Mapping[str, bytes]
+"""Name -> content of upstream's files."""
+
+ByProtocol = Mapping[str, Sequence[Judgment]]
+"""Of one judge, by name of the protocol."""
+
+Judgments = Mapping[str, Sequence[Judgment]]
+"""Judge -> judgments of one protocol."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What judges have said about a benchmark."""
+
+    workspace: Workspace
+    judged: Mapping[str, Judgments]
+    """By name of the protocol; with controls."""
+    options: Options
+    out: Path
+
+    def all(self, protocol: Protocol) -> list[Judgment]:
+        """Of every judge."""
+        return [judgment for each in self.judged[protocol.name].values() for judgment in each]
+
+    def costs(self, protocol: Protocol) -> dict[str, Row]:
+        """Judge -> price of a verdict."""
+        return expenses(self.workspace, self.judged[protocol.name])
+
+
+class Benchmark(ABC):
+    """One data set, made of upstream's files."""
+
+    columns: ClassVar[tuple[str, ...]]
+    """What a table shows where no paper says it; see `measured`."""
+    cases: Sequence[Cases]
+    """What is asked."""
+    given: Given
+    """As `measured` of what needs no judge: metrics, recordings; keys of columns -> numbers."""
+    data = ""
+    """What papers call it, where one of several was given."""
+
+    @abstractmethod
+    def __init__(self, files: Files) -> None:
+        """Raises `MissingError` without the files, `DataError` for what is wrong in them."""
+
+    @abstractmethod
+    def compared(self, answered: Answered) -> Compared:
+        """Everybody who has judged, beside people."""
+
+    @abstractmethod
+    def measured(
+        self, workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
+    ) -> Row:
+        """Numbers of one judge by ``keys`` of columns, see `botchat.papers.experiments`.
+
+        With the ends of their intervals, ``n`` and ``unreadable``.
+        """
+
+    def among(self, _: Sequence[str]) -> Collection[str] | None:
+        """The items that the columns of such keys are about; ``None``: all."""
+        return None
+
+
+_IN_ORDER = (
+    "consistency", "same_winner", "first_preferred", "length_preference", "self_preference",
+)  # fmt: skip
+"""Figures of FairEval that only verdicts in one order have, or that need both orders."""
+
+
+class FairEval(Benchmark):
+    """Which of two answers is better, in both orders (Wang et al. 2023; ChatEval §4.1)."""
+
+    columns = ("accuracy", "kappa")
+
+    def __init__(self, files: Files) -> None:
+        """See `botchat.protocols.answers.faireval`."""
+        self._pairs = answers.faireval(files)
+        self.cases = [Cases(answers.ANSWERS, list(answers.cases(self._pairs)))]
+        self.given = {}
+
+    def compared(self, answered: Answered) -> Compared:
+        """ChatEval's Table 1, and judges with each other."""
+        workspace, options = answered.workspace, answered.options
+        everything = answered.all(answers.ANSWERS)
+        people = answers.labels(self._pairs, PEOPLE)
+        selves = {name: own_name(workspace, name) for name in answered.judged[answers.ANSWERS.name]}
+        calibrated = [*people, *answers.calibrated(everything)]
+        found = compare_judges(calibrated, PEOPLE, options, selves=selves)
+        in_order = compare_judges(
+            [*people, *preferences(everything, answers.ANSWERS)],
+            PEOPLE,
+            options,
+            lengths={
+                (pair.id, name): lengths.words(text)
+                for pair in self._pairs
+                for name, text in zip(pair.contestants, pair.answers, strict=True)
+            },
+            selves=selves,
+        )
+        costs = answered.costs(answers.ANSWERS)
+        rows = []
+        for row, one_order in zip(found.rows, in_order.rows, strict=True):
+            evaluator, how = method(workspace, row["judge"])
+            head = {"judge": row["judge"], "evaluator": evaluator, "method": how}
+            apart = {f"{key}_one_order": one_order[key] for key in ("accuracy", "kappa")}
+            taken = ends_of(one_order, _IN_ORDER, "")
+            rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
+        data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in calibrated]
+        findings = Findings(
+            **vars(replace(found, rows=rows, annotators=())),
+            subject="FairEval",
+            truth="people's majority",
+            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
+        )
+        first = tables.chateval_1(rows, findings.signature)
+        others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
+        return publish(findings, [first, *others], answered.out, formats=options.formats)
+
+    def measured(
+        self, workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
+    ) -> Row:
+        """By category of question where a key begins so; ``usd`` and ``minutes`` of all calls."""
+        made = said[answers.ANSWERS.name]
+        calibrated = answers.calibrated(made)
+        cost = expenses(workspace, {PEOPLE: made})[PEOPLE]
+        usd, seconds = (
+            None if (each := cost[key]) is None else each * len(made) for key in ("usd", "seconds")
+        )
+        n = sum(one.verdict is not None for one in calibrated)
+        row: Row = {"usd": usd, "minutes": None if seconds is None else seconds / 60}
+        row |= {"n": n, "unreadable": len(calibrated) - n}
+        for category in _categories(keys):
+            ids = self._of([category])
+            asked = [one for one in calibrated if one.item in ids]
+            people = [one for one in answers.labels(self._pairs, PEOPLE) if one.item in ids]
+            if asked and people:
+                (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
+                row |= ends_of(found, self.columns, f"{category}_" if category else "")
+        return row
+
+    def among(self, keys: Sequence[str]) -> Collection[str] | None:
+        """Questions of the categories that keys begin with."""
+        categories = _categories(keys)
+        return None if "" in categories else self._of(categories)
+
+    def _of(self, categories: Iterable[str]) -> set[str]:
+        """Questions of these categories; of an empty name all."""
+        wanted = {*categories}
+        return {pair.id for pair in self._pairs if wanted & {"", pair.category}}
+
+
+def _categories(keys: Sequence[str]) -> set[str]:
+    return {key.rpartition("_")[0] for key in keys}
+
+
+class Scored(Benchmark):
+    """Texts that judges and people give numbers, one for each of several parts."""
+
+    name: ClassVar[str]
+    parts: Mapping[str, Protocol]
+    """What a number is about -> the question that asks for it."""
+    part: ClassVar[str]
+    """Key of the parts' names in rows: ``aspect``."""
+
+    @abstractmethod
+    def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
+        """People's numbers and judges' of a part."""
+
+    def measured(self, _: Workspace, said: ByProtocol, __: Sequence[str], ___: Options) -> Row:
+        """Correlations of each part, and their mean."""
+        return correlated(
+            {part: self.ratings(part, said.get(of.name, ())) for part, of in self.parts.items()}
+        )
+
+    def compared(self, answered: Answered) -> Compared:
+        """Correlations in the paper's layout; see `more`."""
+        data: list[Any] = []
+        rows: list[Row] = []
+        pairs: list[Row] = []
+        for part, protocol in self.parts.items():
+            rated, costs = self.ratings(part, answered.all(protocol)), answered.costs(protocol)
+            found = compare_scores(rated, PEOPLE)
+            data += [[part, asdict(rating)] for rating in rated]
+            rows += [{self.part: part, **row, **costs[row["judge"]]} for row in found.rows]
+            pairs += [{self.part: part, **row} for row in found.pairs]
+        of, options = {"benchmark": self.name}, answered.options
+        signed = signature("bench", of, data, PEOPLE, options)
+        rows, more = self.more(answered, rows)
+        shown = [tables.scored(self.name, rows, signed)]
+        if places := more.get("places"):
+            shown.append(tables.error_places(places, signed))
+        findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
+        whole = {"rows": rows, "pairs": pairs, **more, "signature": signed}
+        return publish(findings, shown, answered.out, whole, options.formats)
+
+    def more(self, _: Answered, rows: list[Row]) -> tuple[list[Row], Row]:
+        """Rows as they are shown, and what else goes to the JSON."""
+        return rows, {}
+
+
+class TopicalChat(Scored):
+    """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2)."""
+
+    name, part = "topicalchat", "aspect"
+    columns = of_parts(answers.ASPECTS)
+    parts = answers.ASPECTS
+
+    def __init__(self, files: Files) -> None:
+        """See `botchat.protocols.answers.topical_chat`."""
+        self._responses = answers.topical_chat(files)
+        self.cases = [
+            Cases(of, [partial(answers.aspect_case, one, aspect) for one in self._responses])
+            for aspect, of in self.parts.items()
+        ]
+        self.given = of_topical_chat(self._responses)
+
+    def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
+        """Of an aspect."""
+        return [*answers.aspect_labels(self._responses, part, PEOPLE), *scores.ratings(judged)]
