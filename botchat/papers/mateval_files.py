@@ -13,9 +13,11 @@ is read by the reader of live ones (`botchat.measures.error_reports`), and taken
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
@@ -26,7 +28,7 @@ from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.error_reports import ToldKind, read_kinds
 from botchat.papers.locations import Places, named
 from botchat.protocols.texts import ERROR_TYPES, sentences
-from botchat.workspace import rows as tables
+from botchat.workspace.rows import utf8
 
 Files = Mapping[str, bytes]
 """Name -> content of one dataset's files, in any folders."""
@@ -82,20 +84,19 @@ class _StoryTable(NamedTuple):
     code: str
     """Of its language."""
     columns: Columns
-    rows: list[tuple[Mapping[str, Any], str]]
+    rows: Sequence[tuple[Mapping[str, str], str]]
     """(cells, place) of every story."""
 
 
 def _table(files: Files, what: str, needed: Callable[[Columns], tuple[str, ...]]) -> _StoryTable:
     """The first table that has the columns; `MissingError`: ``what`` is not among the files."""
     for name in (name for name in sorted(files) if name.lower().endswith(".csv")):
-        given = tables.csv_rows(tables.utf8(files[name], name), name)
-        rows = ((tables.named(fields, place), place) for place, fields in given)
-        if (first := next(rows, None)) is None:
-            continue
+        text = io.StringIO(utf8(files[name], name), newline="")
+        rows = csv.DictReader(text, restval="")  # rows end behind their last error
         for code, columns in COLUMNS.items():
-            if {*needed(columns)} <= {*first[0]}:
-                return _StoryTable(code, columns, [first, *rows])
+            if {*needed(columns)} <= {*(rows.fieldnames or ())}:
+                told = [(row, f"{name}:{rows.line_num}") for row in rows]
+                return _StoryTable(code, columns, told)
     raise MissingError(
         f"no table with {what} among {', '.join(sorted(files)) or 'no files'}: give a CSV file "
         f"with the columns {' or '.join(', '.join(needed(one)) for one in COLUMNS.values())}"
@@ -238,7 +239,7 @@ def recorded(files: Files) -> dict[str, Recorded]:
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
         try:
-            records = json.loads(tables.utf8(files[name], name))
+            records = json.loads(utf8(files[name], name))
         except json.JSONDecodeError as error:
             raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
         first = records[0] if isinstance(records, list) and records else None

@@ -30,7 +30,7 @@ assert botchat("generate", "--seeds", "sample", "--limit", "3", *models) == 0
 for protocol in ("arena", "gteval", "unieval"):
     assert botchat("judge", protocol, "--seeds", "sample", "--judge", "rules", "--limit", "3") == 0
 assert botchat("leaderboard", "--seeds", "sample", "--no-png") == 0
-assert botchat("export", "--seeds", "sample", "--jsonl", "out") == 0
+assert botchat("share", "export", "--seeds", "sample", "--as", "jsonl", "--out", "out") == 0
 assert botchat("view", "--seeds", "sample", "--talk") == 1
 assert botchat("generate", "--seeds", "sample", "--model", "hf:org/tiny") == 1
 """
