@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from botchat.cli import layout, output
 from botchat.cli.main import main
 from botchat.records import Seed
+from botchat.requests import requests
 from botchat.workspace import files
 from tests.openai_server import Server, text
 
@@ -163,14 +164,10 @@ def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
 
 def test_every_command_with_a_table_is_there():
     """The others have none, or leaderboard's (demo, run); need a hub, or a model that writes."""
-    from tests.unit import test_commands
-
+    known = requests()
     called = {
-        tuple(words[: 2 if words[0] in ("seeds", "ledger", "dialogues") else 1])
-        for words in COMMANDS.values()
+        two if (two := " ".join(words[:2])) in known else words[0] for words in COMMANDS.values()
     }
-    others = {
-        (word,)
-        for word in "demo run report plot init view label publish fetch inject".split()  # noqa: SIM905
-    }
-    assert {one["words"] for one in test_commands.COMMANDS} == called | others
+    others = {"demo", "run", "leaderboard page", "leaderboard figure", "init", "view", "label"}
+    others |= {"share publish", "share fetch", "bench inject", "bench language"}
+    assert {*known} == called | others

@@ -13,6 +13,8 @@ from botchat.cli.main import main
 from tests.openai_server import Server, text
 from tests.papers.test_bench import faireval, needs, said, scorer, url
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 __all__ = ["faireval"]
 
 
