@@ -213,16 +213,12 @@ def process_rivals(quick: bool) -> tuple[Rival, list[Rival]]:
 
 def bradley_terry_rivals(data, quick: bool) -> tuple[Rival, list[Rival]]:
     """Ratings with 95 % intervals from ``RESAMPLES`` resamples."""
-    from botchat.ratings.bradley_terry import bootstrap, fit
+    from botchat.ratings.bradley_terry import fit
 
     few = 20 if quick else 200
     columns = evalica_columns(data)
 
-    def ours() -> object:
-        return fit(data), np.percentile(bootstrap(data), (2.5, 97.5), axis=0)
-
-    return Rival("botchat", ours), [
-        Rival("botchat, sandwich only", lambda: fit(data)),
+    return Rival("botchat", lambda: fit(data)), [
         Rival("FastChat's way", lambda: fastchat_bradley_terry(data, few), few / RESAMPLES),
         Rival("evalica", lambda: evalica_bradley_terry(data, columns), 1 / RESAMPLES),
         *choix_rivals(data),
@@ -288,8 +284,8 @@ def agree(what: str, ours: np.ndarray, theirs: np.ndarray, within: float) -> Non
 
 def check_agreement(data) -> None:
     """The same numbers from all, in Elo points."""
-    from botchat.ratings.bradley_terry import bootstrap, fit
-    from botchat.ratings.elo import EloSettings, bootstrap_elo, play
+    from botchat.ratings.bradley_terry import fit
+    from botchat.ratings.elo import EloSettings, play
 
     print("\nAgreement: greatest difference in points")
     rng = np.random.default_rng(1)
@@ -297,16 +293,11 @@ def check_agreement(data) -> None:
     ends = play(data, orders, EloSettings())
     agree("Elo of shared shuffles: plain loop", ends, plain_elo(data, orders), 1e-9)
     agree("Elo of a shared shuffle: evalica", ends[0], evalica_elo(data, orders[0]), 1e-9)
-    resampled = bootstrap_elo(data, EloSettings(runs=2, resample=True)).rating
-    # Medians of 2000 resamples each: five standard errors of the difference.
-    agree("Elo medians of resamples: FastChat's way", resampled, fastchat_elo(data, 2, 1000), 9.2)
     result = fit(data)
     evalica = evalica_bradley_terry(data, evalica_columns(data))
     agree("Bradley-Terry: evalica", result.rating, evalica, 1e-6)
     fastchat = fastchat_bradley_terry(data, 200)
     agree("Bradley-Terry: FastChat's way", result.rating, fastchat[0], 1e-2)
-    spread = bootstrap(data).std(axis=0)
-    agree("standard errors: bootstrap and sandwich", spread, result.std_error, 0.4)
     agree("standard errors: FastChat's way", fastchat[1:].std(axis=0), result.std_error, 0.8)
     try:
         import choix

@@ -20,8 +20,6 @@ from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.ratings.places import EQUAL, clearly_better, of_ratings
 from botchat.verdicts import TIE, Flags, Floats, Indices
 
-_BATCH = 1 << 20
-"""Numbers in a batch of pair tables (8 MB); fitting takes ten times that."""
 UNSEEN = 4
 MAX_STEPS, STEP_TOLERANCE = 100, 1e-10
 """Of Newton's method; the tolerance in logits is 2e-8 Elo."""
@@ -33,15 +31,12 @@ class BradleyTerrySettings:
 
     ``mean``, ``scale``: as Elo's. ``tie_weight``: comparisons scored ½ that a tie counts for: 1
     makes it half a win, 0 drops it, 2 gives both models a win. ``confidence``: of the intervals.
-    ``resamples``, ``seed``: of the bootstrap.
     """
 
     mean: float = 1000.0
     scale: float = 400.0
     tie_weight: float = 1.0
     confidence: float = 0.95
-    resamples: int = 1000
-    seed: int = 0
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -53,9 +48,6 @@ class BradleyTerrySettings:
             raise ConfigError(f"tie weight {self.tie_weight}: give 0 or more")
         if not 0 < self.confidence < 1:
             raise ConfigError(f"confidence {self.confidence}: give a number between 0 and 1")
-        for name, least in (("resamples", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} {getattr(self, name)}: give at least {least}")
 
     @property
     def elo(self) -> float:
@@ -79,6 +71,11 @@ class BradleyTerryResult:
     n_comparisons: int
     n_clusters: int | None
     warning: str
+
+    @property
+    def logits(self) -> Floats:
+        """The ratings as log-odds, with mean 0, shape (m,)."""
+        return np.asarray((self.rating - self.settings.mean) / self.settings.elo)
 
     @property
     def std_error(self) -> Floats:
@@ -174,56 +171,17 @@ def influence(comparisons: Comparisons, fitted: BradleyTerryResult) -> tuple[Ind
     if fitted.warning or comparisons.cluster is None:
         return np.empty(0, dtype=np.intp), np.empty((0, len(comparisons.models)))
     weight = fitted.settings.tie_weight
-    games, score = (table[None] for table in tables(comparisons, weight))
-    theta = (fitted.rating - fitted.settings.mean) / fitted.settings.elo
+    theta = fitted.logits
     difference = theta[comparisons.first] - theta[comparisons.second]
     residual = (comparisons.result - score_rate(difference)) * weights(comparisons, weight)
-    bread = np.linalg.inv(curvature(games, theta[None], ~has_maximum(score))[0])
-    moves = scores_by_cluster(comparisons, residual) @ bread
+    moves = scores_by_cluster(comparisons, residual) @ _bread(comparisons, weight, theta)
     return distinct(comparisons.cluster)[0], fitted.settings.elo * _centred_rows(moves)
 
 
-def bootstrap(comparisons: Comparisons, settings: BradleyTerrySettings | None = None) -> Floats:
-    """Ratings refitted to resampled seeds, or comparisons where seeds are not known.
-
-    Shape (resamples, m); a check of the sandwich's intervals. Takes 16 bytes a seed and pair.
-    Raises `MissingError` if there is no comparison.
-    """
-    settings = settings or BradleyTerrySettings()
-    comparisons.need_some()
-    games, score = tables(comparisons, settings.tie_weight)
-    start = maximise(games[None], score[None])
-    m = len(comparisons.models)
-    low, high, scored = comparisons.oriented()
-    pairs, pair = distinct(low * m + high)
-    low, high = pairs // m, pairs % m
-    shape: tuple[int, ...]
-    if comparisons.cluster is None:
-        # Only the counts of a pair's losses, ties and wins matter.
-        counts = np.bincount(3 * pair + (2 * scored).astype(np.intp), minlength=3 * len(pairs))
-        n, chance, shape = len(pair), counts / len(pair), (-1, len(pairs), 3)
-        tie = settings.tie_weight
-        of_units = [np.array([1, tie, 1]), np.array([0, tie / 2, 1])]
-    else:
-        seeds, seed = distinct(comparisons.cluster)
-        n, chance, shape = len(seeds), np.full(len(seeds), 1 / len(seeds)), (-1, len(seeds))
-        weight = weights(comparisons, settings.tie_weight)
-        of_units = [
-            sums(seed * len(pairs) + pair, values, n * len(pairs)).reshape(n, -1)
-            for values in (weight, weight * scored)
-        ]
-    rng = np.random.default_rng(settings.seed)
-    batch = max(1, _BATCH // (m * m))
-    theta = []
-    for begin in range(0, settings.resamples, batch):
-        size = min(batch, settings.resamples - begin)
-        drawn = rng.multinomial(n, chance, size=size).astype(np.float64).reshape(shape)
-        played, won = (drawn @ each for each in of_units)
-        games, score = np.zeros((2, size, m, m))
-        games[:, low, high] = games[:, high, low] = played
-        score[:, low, high], score[:, high, low] = won, played - won
-        theta.append(maximise(games, score, start))
-    return settings.mean + settings.elo * _centred_rows(np.concatenate(theta))
+def _bread(comparisons: Comparisons, tie_weight: float, theta: Floats) -> Floats:
+    """The inverse of the `curvature` at some logits, shape (m, m)."""
+    games, score = (table[None] for table in tables(comparisons, tie_weight))
+    return np.asarray(np.linalg.inv(curvature(games, theta[None], ~has_maximum(score))[0]))
 
 
 def _unseen(
@@ -457,7 +415,7 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
     its own residuals there, less the pair's information times its change of t_i - t_j.
     """
     m = len(comparisons.models)
-    theta = (result.rating - result.settings.mean) / result.settings.elo
+    theta = result.logits
     low, high, scored = comparisons.oriented()
     weight = weights(comparisons, result.settings.tie_weight)
     residual = weight * (scored - score_rate(theta[low] - theta[high]))
@@ -467,8 +425,7 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
     expected = score_rate(theta[low] - theta[high])
     information = games * expected * (1 - expected)
 
-    counted, score = (table[None] for table in tables(comparisons, result.settings.tie_weight))
-    bread = np.linalg.inv(curvature(counted, theta[None], ~has_maximum(score))[0])
+    bread = _bread(comparisons, result.settings.tie_weight, theta)
     if result.n_clusters is None or comparisons.cluster is None:
         own = sums(pair, residual**2)
         shared = own * differences(bread)[low, high]

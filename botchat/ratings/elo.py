@@ -22,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat import parallel
+from botchat.errors import ConfigError
 from botchat.ratings.bradley_terry import maximise, score_rate, tables
 from botchat.ratings.comparisons import Comparisons, distinct
-from botchat.ratings.elo_settings import MOST_GAMES as MOST_GAMES
-from botchat.ratings.elo_settings import EloSettings as EloSettings
-from botchat.ratings.shuffles import end_of_alike, end_of_resample, end_of_shuffle, streams
+from botchat.ratings.shuffles import end_of_alike, end_of_shuffle, streams
 from botchat.verdicts import TIE, WIN, Floats, Indices
+
+MOST_GAMES = 2_000_000_000
+"""Games of a board that nobody chose shuffles for: one and a half minutes on a core."""
 
 _TOLERANCE = 1e-6
 """Elo by which a pilot's rating may differ from that of a longer end. On the published tables it
@@ -42,6 +44,47 @@ _FEWEST = 10
 """Shuffles of a run: a median of fewer says little."""
 _SECONDS_A_GAME = 4e-8
 """About what drawing and playing one game takes."""
+
+
+@dataclass(frozen=True)
+class EloSettings:
+    """How bootstrap Elo is computed; the defaults are the paper's (§4.2, Appendix A).
+
+    Raises `ConfigError` for values that define no rating.
+    """
+
+    init: float = 1000.0
+    scale: float = 400.0
+    k: float = 32.0
+    shuffles: int = 1000
+    runs: int = 10
+    seed: int = 0
+    most_games: int | None = None
+    """Play fewer shuffles where ``shuffles`` in each run would be more games, of all runs together;
+    `MOST_GAMES` for boards of any size. ``None``: never."""
+    per_pair: int | None = None
+    """Draw so many of every compared pair, on average: a pair at random, then one of its
+    comparisons, with replacement (not the paper's protocol). Estimates the Elo of a whole design
+    from a part that has more of some pairs than of others."""
+
+    @classmethod
+    def of_board(cls) -> EloSettings:
+        """The paper's, but of no more than `MOST_GAMES`."""
+        return cls(most_games=MOST_GAMES)
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        if not math.isfinite(self.init):
+            raise ConfigError(f"Elo init {self.init}: give a finite rating such as 1000")
+        for name in ("scale", "k"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ConfigError(f"Elo {name} {value}: give a number above 0")
+        for name in ("shuffles", "runs", "seed", "most_games", "per_pair"):
+            least = 0 if name == "seed" else 1
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ConfigError(f"Elo {name} {value}: give at least {least}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,7 +428,7 @@ def _draw(
     if settings.per_pair is not None:
         draw = end_of_alike(games[0].by_pair, games[0].begin, length)
     else:
-        draw = end_of_resample(n, length) if settings.resample else end_of_shuffle(n, length)
+        draw = end_of_shuffle(n, length)
     drawn = [np.empty((length, len(block)), dtype=each.kind.dtype) for each in games]
     some = [np.empty((min(64, len(block)), length), dtype=each.kind.dtype) for each in games]
     for low in range(0, len(block), len(some[0])):

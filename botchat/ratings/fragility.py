@@ -14,18 +14,13 @@ import numpy as np
 
 from botchat.ratings.bradley_terry import (
     BradleyTerryResult,
-    BradleyTerrySettings,
-    curvature,
     fit,
     has_maximum,
+    influence,
     maximise,
-    score_rate,
-    scores_by_cluster,
     tables,
-    weights,
 )
 from botchat.ratings.comparisons import Comparisons, distinct
-from botchat.verdicts import Indices
 
 _LEAST_LEAD = 1e-9
 """Logits; less is rounding."""
@@ -70,8 +65,11 @@ def fragility(
     if len(fitted.models) < 2 or comparisons.cluster is None or fitted.warning:
         return None
     first, second = np.argsort(-fitted.rating, kind="stable")[:2].tolist()
+    names = fitted.models[first], fitted.models[second]
+    lead = float(fitted.rating[first] - fitted.rating[second])
     labels, seed = distinct(comparisons.cluster)
-    order = _by_influence(comparisons, fitted, first, second)
+    _, moves = influence(comparisons, fitted)
+    order = np.argsort(moves[:, second] - moves[:, first], kind="stable")
 
     def swapped(k: int) -> bool:
         """Whether the places are swapped without the first k seeds of that order."""
@@ -97,29 +95,8 @@ def fragility(
     if high >= len(labels):
         high = len(labels) - 1
         if not swapped(high):
-            return Fragility(*_names(fitted, first, second), None, len(labels))
+            return Fragility(*names, lead, None, len(labels))
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if swapped(middle) else (middle, high)
-    return Fragility(*_names(fitted, first, second), high, len(labels))
-
-
-def _names(fitted: BradleyTerryResult, first: int, second: int) -> tuple[str, str, float]:
-    lead = float(fitted.rating[first] - fitted.rating[second])
-    return fitted.models[first], fitted.models[second], lead
-
-
-def _by_influence(
-    comparisons: Comparisons, fitted: BradleyTerryResult, first: int, second: int
-) -> Indices:
-    """Seeds, those that hold the first before the second most to the front."""
-    settings: BradleyTerrySettings = fitted.settings
-    theta = (fitted.rating - settings.mean) / settings.elo
-    games = tables(comparisons, settings.tie_weight)[0]
-    bend = curvature(games[None], theta[None], np.zeros(1, dtype=bool))[0]
-    expected = score_rate(theta[comparisons.first] - theta[comparisons.second])
-    residual = (comparisons.result - expected) * weights(comparisons, settings.tie_weight)
-    contrast = np.zeros(len(theta))
-    contrast[first], contrast[second] = 1, -1
-    influence = scores_by_cluster(comparisons, residual) @ np.linalg.solve(bend, contrast)
-    return np.argsort(-influence, kind="stable")
+    return Fragility(*names, lead, high, len(labels))

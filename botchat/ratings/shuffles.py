@@ -59,11 +59,6 @@ def _seed_words(seed: int, numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.ui
     return np.array([halves[i] | halves[i + 1] << np.uint64(32) for i in range(0, 8, 2)])
 
 
-def end_of_resample(n: int, length: int) -> Draw:
-    """Draw the last ``length`` of n indices drawn with replacement, the last one first."""
-    return lambda rng: rng.integers(n, size=length, dtype=np.intp)[::-1]
-
-
 def end_of_alike(by_pair: Indices, begin: Indices, length: int) -> Draw:
     """Draw the last ``length`` comparisons, the last one first, all pairs equally likely.
 

@@ -155,9 +155,9 @@ def test_cases_without_a_result_are_passed_over():
         assert result.n_comparisons == len(cases.comparisons) < n
 
 
-@pytest.mark.parametrize("s", [EloSettings(shuffles=30), EloSettings(shuffles=30, resample=True)])
-def test_arenas_that_are_shuffled_together_are_rated_as_alone(s):
+def test_arenas_that_are_shuffled_together_are_rated_as_alone():
     """Where a tail is played it is as long as the slowest needs, which moves nobody by 1e-6."""
+    s = EloSettings(shuffles=30)
     rated = [some_of(simulated(8, 444, seed, seed / 2), seed, 0.05) for seed in (1, 2, 3)]
     together = engine.rate(engine.Bootstrap.of(rated, s))
     for cases, result in zip(rated, together, strict=True):
@@ -193,13 +193,6 @@ def test_more_games_than_are_played_for_nobody_make_fewer_shuffles():
     assert least.shuffles == engine._FEWEST
     enough = bootstrap_elo(comparisons, replace(asked, most_games=10 * room))
     assert np.array_equal(enough.run_ratings, whole.run_ratings)
-
-
-def test_who_names_shuffles_gets_them():
-    """A board of any size has a limit where neither shuffles nor runs are named."""
-    usual = EloSettings.of_board(seed=3)
-    assert usual == EloSettings(seed=3, most_games=engine.MOST_GAMES)
-    assert EloSettings.of_board(1000) == EloSettings.of_board(runs=10) == EloSettings()
 
 
 def test_the_end_is_long_enough_where_pairs_have_one_comparison():
@@ -288,18 +281,6 @@ def test_ends_are_of_the_integers_that_numpy_draws():
         raw = np.random.PCG64(seed).random_raw(5000).view(np.uint32)
         anew += not np.array_equal(raw * np.uint64(n) >> np.uint64(32), integers)
     assert anew > 0
-
-
-def test_resampling_draws_with_replacement():
-    """`resample` plays as many comparisons as there are, drawn with replacement."""
-    comparisons = simulated(4, 6)
-    s = EloSettings(shuffles=5, runs=1, resample=True)
-    n = len(comparisons)
-    drawn = [rng.integers(n, size=n)[::-1] for rng in streams(s.seed, range(5))]
-    ends = [plain_elo(comparisons, order, s) for order in drawn]
-    result = bootstrap_elo(comparisons, s)
-    np.testing.assert_allclose(result.rating, np.median(ends, axis=0), atol=1e-9)
-    assert any(len(set(order)) < n for order in drawn)
 
 
 def test_a_part_with_unequal_counts_is_rated_as_the_whole():

@@ -24,7 +24,7 @@ from botchat.boards.protocols import Place
 from botchat.boards.tables import Column, Table, table
 from botchat.boards.writers import WRITERS, Formats, to_json
 from botchat.errors import DataError
-from botchat.ratings import elo_settings
+from botchat.ratings import elo
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Seed
@@ -178,7 +178,7 @@ def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In its signature, its note and its table's; not where somebody named them."""
-    monkeypatch.setattr(elo_settings, "MOST_GAMES", 1)
+    monkeypatch.setattr(elo, "MOST_GAMES", 1)
     compared = Comparisons.of([("a", "b", r) for r in (1.0, 0.5, 0.0, 1.0)] * 10)
     fewer = from_comparisons(compared, "some", 40)
     assert "|elo:k32,10x10|" in fewer.table.signature
@@ -187,7 +187,7 @@ def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
     (note,) = (note for note in fewer.notes if told in note)
     error = np.sqrt((fewer.table.frame["elo_run_std"].mean() ** 2) / 10)
     assert f"(standard error of a rating: {error:.1f} points)" in note
-    named = from_comparisons(compared, "some", 40, EloSettings.of_board(15, 2))
+    named = from_comparisons(compared, "some", 40, EloSettings(shuffles=15, runs=2))
     assert "|elo:k32,15x2|" in named.table.signature
     assert not any("shuffles" in note for note in named.notes)
 
