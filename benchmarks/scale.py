@@ -47,7 +47,7 @@ class World:
     position: float = 0.0
     """What being shown first adds."""
     key: int = 0
-    """Of the judge's noise; the same in all worlds of the table in docs/scale.md."""
+    """Of the judge's noise; the same in all worlds of the table in docs/adaptive.md."""
 
     @classmethod
     def of(

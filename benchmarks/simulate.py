@@ -6,7 +6,7 @@
 
 The board is the whole truth: its results answer for the judge, and its Bradley-Terry ratings are
 what runs are held against. So the numbers say how well a part of this board represents the whole;
-docs/scale.md has their meaning.
+docs/adaptive.md has their meaning.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A leaf (`botchat.leaves`) has requests of its own in ``<leaf>/requests.py``; without the leaf
 they are not there.
+
+A new command is a frozen dataclass here: its fields are its flags, `does` names the function of
+`botchat.pipeline` that does it. A new flag is a field; `botchat.cli` prints the result.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +60,7 @@ GONE = {
     "publish": "give share publish",
     "fetch": "give share fetch",
     "inject": "give bench inject",
-    "simulate": "run the script benchmarks/simulate.py of the repository (docs/scale.md says how)",
+    "simulate": "run benchmarks/simulate.py of the repository (docs/adaptive.md says how)",
 }
 """Commands of earlier versions, and what there is instead."""
 

@@ -2,6 +2,9 @@
 
 Every number stands beside what it covers: a comparison or dialogue without a readable verdict is
 missing from it. A protocol that was not judged is left out, with a sentence that says so.
+
+A new column is a `Column` in the file of its table and its value: a getter finds it, or the row has
+it under the same key. Flags are in `flags`, ratings in `strengths` and `arena`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tables of a comparison of judges: agreement with people and with each other, and its price."""
+"""Tables of a comparison of judges: agreement with people and with each other, and its price.
+
+A new column is a `Column` here, and its value in a row of the table.
+"""
 
 from __future__ import annotations
 

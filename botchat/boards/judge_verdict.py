@@ -10,6 +10,8 @@ that warns *with care*, and some things that were never tested are no more than 
 ``judge_verdict.of(board, others, people)`` gives a `JudgeVerdict`: ``.word``, ``.reasons`` and
 ``.checks``. ``others``: the boards of other judges of the same set. ``people``: what
 `second_opinion.with_people` finds, where people have labelled.
+
+A new check is a line of `RULES` and a value in `_own`, or in `of` if it needs other boards.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Every rate has a 95 % interval, for other ChatSEEDs, and stands beside what it covers; where
 verdicts are missing, bounds say what the rate is if all of them failed or passed.
+
+A new column is a `Column` of the part whose table it is in.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Files of tables: csv, Markdown, JSON, LaTeX, HTML, Parquet.
 
 Every file holds the signatures of the numbers (DESIGN §4), a csv has them in one beside it.
+
+A new format is a line of `WRITERS`, and a word in the choices of ``--format``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A panel as a judge: its agents work on a case, and their votes are counted."""
+"""A panel as a judge: its agents work on a case, and their votes are counted.
+
+A new strategy takes a struct of its keys (`botchat.workspace.panels`), a file of this room, here
+its prompts and what makes it of the struct (`_talking`), and in `controls` its number of calls.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,9 @@
 ``language.toml`` has the name, the unit (words or characters), labels that answers are read by,
 word lists, thresholds and sentences for planted faults; ``prompts/`` one text file a prompt, named
 as in `botchat.prompts`. A part may be left out: it is missed, in one line, where it is needed, and
-English never takes its place. English is the language of `botchat.prompts` and of the tables beside
-the modules that read them; its own folder here has only its name. docs/languages.md explains all.
+English never takes its place; its prompts are those of `botchat.prompts`.
+
+A new language is such a folder, without code: docs/languages.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""How hard an endpoint may be pushed, how often a call is tried, and what a run may cost."""
+"""How hard an endpoint may be pushed, how often a call is tried, and what a run may cost.
+
+A new rule of when to try again is in `Retry`; which answers it is about, `botchat.models.endpoint`
+says. Reservations of money and tokens are here too.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The papers' experiments: which data, who is asked, which columns, and the numbers as printed.
 
-**A new table is one value**: a table of ``published/PAPER.toml``, with no code. Of `Experiment`:
+**A new table is one value**: a table of ``published/PAPER.toml``, with no code.
+
+Of `Experiment`:
 
 - ``benchmark``: a name of ``botchat.papers.bench.BENCHMARKS``. What a judge's replies are worth
   is its ``measured``: key of a column -> number. `column` says what a key may look like.

@@ -1,4 +1,7 @@
-"""``botchat init``: a ``botchat.toml`` to begin with, for one provider, with comments."""
+"""``botchat init``: a ``botchat.toml`` to begin with, for one provider, with comments.
+
+A new provider is a table of ``workspace/providers.toml``, and the same lines in docs/providers.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Serves the workspace's pages, and one that follows a run, on 127.0.0.1 only."""
+"""Serves the workspace's pages, and one that follows a run, on 127.0.0.1 only.
+
+A new page is a route here; who may ask is in `door`, how far a run is in `live`.
+"""
 
 from __future__ import annotations
 

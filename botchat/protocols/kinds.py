@@ -4,6 +4,10 @@
 ``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
 ``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
+
+A new kind is a name in `KINDS` and a branch in `Protocol`, where these four are; choices and places
+are read by `verdicts`, numbers by `scores`, error lists by `reports`; its tables are a part of
+`botchat.boards.protocols`.
 """
 
 from __future__ import annotations

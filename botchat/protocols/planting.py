@@ -3,6 +3,8 @@
 Words stand for words, and nothing is inflected; English has rules of its own for what that would
 make ungrammatical. A method returns ``None`` where its rule does not apply; it never changes a part
 only. Every change here changes the probes of a set.
+
+A new fault is a line of `botchat.protocols.probe.FAULTS`, and a method here if it changes words.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Tables and figures are complete without a script; it only sorts, filters, switches judges, and reads
 transcripts from the chunks beside the page (`botchat.report.archive`). A Content-Security-Policy
 lets nothing else run or load.
+
+A new part of the page is in ``page.html`` and its own script and style sheet beside it.
 """
 
 from __future__ import annotations

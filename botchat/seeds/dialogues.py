@@ -8,6 +8,8 @@ lines, a JSON array, or one JSON object.
 
 Speakers become alternating utterances: texts in a row of one speaker are joined, system messages
 and a model's thoughts are passed over, tools and a third speaker are an error.
+
+A new format is a line of `FORMATS`, and in `_HOLDS` the fields that it is known by.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Names of fields are those of FastChat (LMArena, MT-Bench), Arena-Hard-Auto, AlpacaEval and
 JudgeArena. Only what is named here is read; times, prompts, metadata are passed over.
+
+A new format is a value in `FORMATS` and a row of ``docs/votes.md``.
 """
 
 from __future__ import annotations

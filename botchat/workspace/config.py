@@ -1,6 +1,7 @@
 """``botchat.toml`` and names on the command line -> typed, frozen settings.
 
-The defaults are the papers', each with its source; ``docs/settings.md`` shows a whole file.
+A new setting is a field of a struct here, with the default of the papers and its source;
+``docs/settings.md`` shows a whole file. What is refused of models is in `entries`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 `PanelSettings` is a union with one struct for each set of keys; ``strategy`` says which struct a
 table is (`KINDS`). A struct has only the keys of its own strategies, so any other key is refused.
+
+A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and its three prompts.
 ``presets.toml`` and ``docs/settings.md`` have examples.
 """
 

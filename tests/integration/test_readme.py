@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -16,6 +17,7 @@ from botchat.workspace.panels import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+RANK, SETTINGS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("rank.md", "settings.md"))
 
 COLUMNS = {
     "Rank": ("rank", "{:d}"),
@@ -28,9 +30,15 @@ COLUMNS = {
 }
 
 
-def between(begin, end):
-    """The README's text between two comments."""
-    return README.split(begin, 1)[1].split("-->", 1)[1].split(end, 1)[0]
+def between(begin, end, page=README):
+    """A page's text between two comments."""
+    return page.split(begin, 1)[1].split("-->", 1)[1].split(end, 1)[0]
+
+
+def commands(page, name):
+    """The commands of a page between the marks of this name."""
+    block = between(f"<!-- {name}:begin", f"<!-- {name}:end", page)
+    return [line for line in block.splitlines() if line.startswith("botchat ")]
 
 
 def cell(row, key, form):
@@ -101,32 +109,30 @@ def test_the_demo_draws_and_writes_what_the_readme_promises(demo):
 
 
 def test_the_walk_runs_as_written(tmp_path, monkeypatch, capsys):
-    """Every command of the walk exits 0 in an empty folder, in order."""
+    """Every command of the walk, then of docs/rank.md's, exits 0 in one folder, in order."""
     monkeypatch.chdir(tmp_path)
-    block = between("<!-- walk:begin", "<!-- walk:end")
-    commands = [line for line in block.splitlines() if line.startswith("botchat ")]
-    assert len(commands) >= 10
-    for command in commands:
+    walk = commands(README, "walk") + commands(RANK, "walk")
+    assert len(walk) >= 15
+    for command in walk:
         assert main(shlex.split(command)[1:]) == 0, command
         assert capsys.readouterr().out, command
 
 
 def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
-    """The first commands of "Rank real models" as written; a plan needs no network."""
+    """The first commands that rank real models as written; a plan needs no network."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-    block = between("<!-- rank:begin", "<!-- rank:end")
-    *commands, last = [line for line in block.splitlines() if line.startswith("botchat ")]
-    assert (len(commands), shlex.split(last, comments=True)) == (2, ["botchat", "run"])
-    for command in commands:
-        assert main(shlex.split(command, comments=True)[1:]) == 0, command
+    given = [shlex.split(line, comments=True) for line in commands(README, "rank")]
+    assert given[2:] == [["botchat", "run"], ["botchat", "view"]]
+    for command in given[:2]:
+        assert main(command[1:]) == 0, command
     assert re.search(r"all +\d+ +\$0\.\d+", capsys.readouterr().out)
 
 
 def test_the_published_heatmap_is_ranked_again(capsys, monkeypatch):
     """The command on the published rates runs in the checkout and puts GPT-4 first."""
     monkeypatch.chdir(ROOT)
-    (command,) = re.findall(r"^botchat leaderboard --pairwise-rates .*$", README, re.MULTILINE)
+    (command,) = re.findall(r"^botchat leaderboard --pairwise-rates .*$", RANK, re.MULTILINE)
     assert main([*shlex.split(command)[1:], "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [rows[0]["model"], len(rows)] == ["GPT-4", 14]
@@ -142,21 +148,30 @@ def test_the_library_example_runs(tmp_path, monkeypatch):
 
 
 def test_what_can_be_named_is_listed():
-    """Bots and protocols in the README's tables, panels in docs/settings.md."""
-    rows = {line.split("|")[1].strip() for line in README.lower().splitlines() if "|" in line}
-    assert {f"`bot:{name}`" for name in BASELINES} <= rows
-    assert {protocol.title.lower() for protocol in BUILT_IN} <= rows
-    settings = (ROOT / "docs" / "settings.md").read_text("utf-8")
-    listed = settings.split("**Panel presets**", 1)[1].split("\n\n", 1)[0]
+    """Protocols in the README's table, bots and panels in docs/settings.md."""
+
+    def rows(page):
+        return {line.split("|")[1].strip() for line in page.lower().splitlines() if "|" in line}
+
+    assert {f"`bot:{name}`" for name in BASELINES} <= rows(SETTINGS)
+    assert {protocol.title.lower() for protocol in BUILT_IN} <= rows(README)
+    listed = SETTINGS.split("**Panel presets**", 1)[1].split("\n\n", 1)[0]
     assert set(re.findall(r"`([a-z][a-z0-9-]+)`", listed)) == set(PRESETS)
 
 
-def test_every_file_the_readme_names_exists():
-    """Links and the which-room table point at what is there."""
-    links = re.findall(r"\]\((?!http)([^)#]+)\)", README)
-    rooms = README.split("## Where does a change go?", 1)[1]
-    file = r"`(?:botchat/)?((?:[a-z_]+/)*(?:[a-z_]+\.py|[a-z_]+/(?:[A-Za-z_]+\.\w+)?))`"
-    named = [f"botchat/{name}" for name in re.findall(file, rooms)]
-    named += re.findall(r"`\.\./([^`]+)`", rooms)
-    assert len(named) > 35
-    assert [name for name in [*links, *named] if not (ROOT / name).exists()] == []
+def test_the_readme_is_read_in_one_go():
+    """At most 150 lines, of which none is wider than a screen but in tables."""
+    lines = README.splitlines()
+    assert len(lines) <= 150
+    assert [line for line in lines if len(line) > 115 and not line.startswith("|")] == []
+
+
+def test_the_picture_shows_the_page_that_the_demo_makes():
+    """``docs/board.py`` leaves beside the picture which page it shows."""
+    shown = json.loads((ROOT / "docs" / "board.json").read_text("utf-8"))
+    golden = json.loads((ROOT / "tests" / "golden" / "demo.json").read_text("utf-8"))
+    older = "docs/board.png shows an older page: run python docs/board.py"
+    assert shown["page"] == golden["leaderboards/sample/index.html"], older
+    picture = (ROOT / "docs" / "board.png").read_bytes()
+    assert len(picture) <= 200_000
+    assert shown["picture"] == hashlib.sha256(picture).hexdigest()[:16], older

@@ -75,7 +75,7 @@ def sources() -> str:
 
 
 def deviations() -> str:
-    """The README's part."""
+    """The part of docs/papers.md."""
     parts = []
     for paper, said in TABLE["deviations"].items():
         wrap = {"width": 105, "break_on_hyphens": False, "break_long_words": False}
@@ -129,18 +129,18 @@ def test_quotations_stand_in_the_paper(row):
 
 
 def test_both_documents_are_what_the_table_makes(pytestconfig):
-    """SOURCES.md whole; of the README what stands between its marks."""
-    page, readme = FOLDER / "SOURCES.md", ROOT / "README.md"
-    before, begin, rest = readme.read_text("utf-8").partition(BEGIN)
+    """SOURCES.md whole; of docs/papers.md what stands between its marks."""
+    page, papers = FOLDER / "SOURCES.md", ROOT / "docs" / "papers.md"
+    before, begin, rest = papers.read_text("utf-8").partition(BEGIN)
     assert begin
     _, end, after = rest.partition(END)
     whole = f"{before}{BEGIN}\n{deviations()}\n{END}{after}"
     if pytestconfig.getoption("update_tables"):
         page.write_text(sources(), "utf-8")
-        readme.write_text(whole, "utf-8")
+        papers.write_text(whole, "utf-8")
     assert end
     assert page.read_text("utf-8") == sources()
-    assert readme.read_text("utf-8") == whole
+    assert papers.read_text("utf-8") == whole
 
 
 def test_a_paper_that_prints_no_prompt_is_never_quoted():

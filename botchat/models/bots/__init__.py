@@ -2,6 +2,9 @@
 
 All are deterministic and free, and can talk for any number of turns. A good judge should find
 the failing of each. Their modules and data are loaded when the first bot is made.
+
+A new bot is a class in `scripted`, its name and a line on it here; the demo runs every bot, so
+the README's table changes.
 """
 
 from __future__ import annotations

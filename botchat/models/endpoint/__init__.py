@@ -1,7 +1,8 @@
 """Models behind an HTTP endpoint, each asked in its wire format.
 
-A wire format is how requests and replies of one API are worded. It is one module here that defines
+A new wire format, how requests and replies of one API are worded, is one module here that defines
 ``WIRE``, a `WireFormat`, and one line of `WIRE_FORMATS`; ``api`` in a ``[models]`` entry names it.
+
 An installed package may add one by an entry point of the group `ENTRY_POINTS`, whose object is a
 `WireFormat`. Everything else (connections, keys, deadlines, what an HTTP status means, quirks,
 redaction) is the same for all of them: `botchat.models.endpoint.model`.

@@ -15,6 +15,9 @@
 
 An outcome that is kept for good needs evidence: what a 5xx, a rate limit or an account error says
 is never held against a prompt or a parameter.
+
+A new wording of an error or an end is a line of ``refusals.toml``, with an example in
+``tests/integration/test_finality.py``.
 """
 
 from __future__ import annotations

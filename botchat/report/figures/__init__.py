@@ -1,6 +1,6 @@
 """Figures of a leaderboard: svg and png of one look (BotChat Figures 2 to 7).
 
-A figure is one function here: its numbers, its words, and how it is drawn.
+A new figure is one function here: its numbers, its words, and how it is drawn.
 """
 
 from __future__ import annotations
