@@ -241,7 +241,7 @@ def measure(n_kills: int, seed: int, latency_ms: float, n_seeds: int) -> dict[st
     names = list(STAGES)
     plan: dict[str, list[signal.Signals]] = {name: [] for name in names}
     for n in range(n_kills):
-        plan[names[n % len(names)]].append(SIGNALS[n // len(names) % len(SIGNALS)])
+        plan[names[n % len(names)]].append(SIGNALS[n % len(SIGNALS)])
     accounts = {name: Account() for name in names}
     with tempfile.TemporaryDirectory() as there, serving(Path(there), latency_ms) as server:
         empty, ready = Path(there, "empty"), Path(there, "ready")

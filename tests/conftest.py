@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -69,6 +70,38 @@ def other_server() -> Iterator[Server]:
     """A second endpoint, on another port."""
     with Server() as running:
         yield running
+
+
+PICTURED = {"golden", "browser", "unit"}
+"""Folders of tests whose figures are drawn."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
+    """Elsewhere a figure is one fixed picture; how all look is held by tests/golden and test_plots.
+
+    And nothing starts processes of its own for work that was drawing, so that it stays so there.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        if request.path.parent.name not in PICTURED:
+            from botchat import parallel
+            from botchat.report.figures import Chart, share
+
+            picture = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+            for name, drawn in {"svg": picture, "narrow_svg": picture, "png": PNG}.items():
+                patched.setattr(Chart, name, drawn)
+            patched.setattr(share, "preview", lambda *_: PNG)
+            patched.setattr(parallel, "_WORTH_S", math.inf)
+        yield patched.undo
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def pictures(undrawn: Callable[[], None]) -> None:
+    """In the rest of this module figures are drawn all the same."""
+    undrawn()
 
 
 @dataclass(frozen=True)

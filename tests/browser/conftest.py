@@ -14,6 +14,7 @@ import pytest
 
 from botchat.pipeline.leaderboard import demo
 from botchat.workspace.folder import Workspace
+from tests.browser.pages import HOSTILE, hostile_page, own_page
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -28,6 +29,10 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+
+SHOWN_AT = [(1440, False), (1024, True), (390, True)]
+"""Width and dark: each width once, light and dark where there is room for everything."""
 
 
 class Browser:
@@ -132,6 +137,24 @@ def demo_workspace(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -
 def page(demo_workspace: Workspace) -> Path:
     """The demo's page."""
     return demo_workspace.out("sample") / "index.html"
+
+
+@pytest.fixture(scope="session")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of somebody's own criteria; its game is beside it."""
+    return own_page(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="session")
+def hostile_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with criteria that are attacks."""
+    return own_page(tmp_path_factory.mktemp("hostile-own"), f" {HOSTILE[0]} {HOSTILE[1]}")
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page whose every text is an attack."""
+    return hostile_page(tmp_path_factory.mktemp("hostile"))
 
 
 def serious_faults(browser: Browser) -> list[dict[str, Any]]:

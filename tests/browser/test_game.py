@@ -23,8 +23,9 @@ from botchat.records import HUMAN, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK
-from tests.browser.conftest import Browser
-from tests.browser.test_page import HOSTILE, hostile_page, own_page, serious_faults, texts
+from tests.browser.conftest import Browser, serious_faults
+from tests.browser.pages import HOSTILE
+from tests.browser.test_page import texts
 
 END = "h1.question"
 COUNTED = ".counted"
@@ -367,9 +368,9 @@ def chunk_of(page: Path, protocol: str) -> list[Any]:
     return list(chunk(page, f"answers-{place}-0.js")["cases"])
 
 
-def test_own_criteria_can_be_labelled(browser: Browser, tmp_path: Path) -> None:
+def test_own_criteria_can_be_labelled(browser: Browser, own: Path) -> None:
     """A button or a field for each number, the judge's labels for two; reports are not offered."""
-    page = own_page(tmp_path).with_name("game.html")
+    page = own.with_name("game.html")
     browser.open(page)
     browser.run("localStorage.clear()")
     start(browser, page, "?label=1&protocol=empathy", "Amy")
@@ -417,9 +418,9 @@ def test_own_criteria_can_be_labelled(browser: Browser, tmp_path: Path) -> None:
     assert browser.complaints() == []
 
 
-def test_hostile_text_is_text(browser: Browser, tmp_path: Path) -> None:
+def test_hostile_text_is_text(browser: Browser, hostile_own: Path, hostile: Path) -> None:
     """Utterances, names, questions and prompts run nowhere, to the end."""
-    page = own_page(tmp_path, f" {HOSTILE[0]} {HOSTILE[1]}").with_name("game.html")
+    page = hostile_own.with_name("game.html")
     browser.open(page)
     browser.run("localStorage.clear()")
     for protocol in ("empathy", "drift", "style"):
@@ -430,15 +431,14 @@ def test_hostile_text_is_text(browser: Browser, tmp_path: Path) -> None:
             HOSTILE[1] if protocol == "empathy" else "",
         )
         assert HOSTILE[1] in browser.text("#game")
-    hostile = hostile_page(tmp_path).with_name("game.html")
-    start(browser, hostile, "?label=1&protocol=unieval")
+    start(browser, hostile.with_name("game.html"), "?label=1&protocol=unieval")
     assert HOSTILE[1] in browser.text(".chat")
     label(browser, ["h"])
     click(browser, "Finish")
     browser.text(".mid h1")
     assert browser.run("return window.pwned") is None
     assert browser.run("return document.querySelectorAll('img, iframe').length") == 0
-    assert all(url.startswith(tmp_path.as_uri()) for url in browser.requests())
+    assert all(url.startswith(hostile.parent.as_uri()) for url in browser.requests())
     assert browser.complaints() == []
 
 
@@ -486,8 +486,7 @@ def test_a_name_is_one_person_here_and_in_the_workspace(browser: Browser, game: 
         assert browser.run("return botchat.labels.fold(arguments[0])", name) == rater(name)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 def test_it_fits_and_is_accessible(browser: Browser, game: Path, width: int, dark: bool) -> None:
     """Before, in and after a deal and for two: no wider than the screen, axe clean, big buttons."""
     seen = []

@@ -12,26 +12,13 @@ import pytest
 
 from botchat.pipeline.run.read_set import read
 from botchat.pipeline.view import Server
-from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
-from botchat.report import View, game, live, render
-from botchat.report.archive import build
-from botchat.workspace.criteria import CriterionSettings
+from botchat.report import live
 from botchat.workspace.folder import Workspace
 from tests.boards import Made, judgment, made
 from tests.browser.conftest import Browser, serious_faults
-
-HOSTILE = (
-    "<script>window.pwned = 1</script>",
-    "</script><img src=x onerror='window.pwned = 2'>",
-    "\"quoted\" 'name' & `tick` ${7*7}",
-    "javascript:window.pwned=3//",
-    "\u202eesrever\u2066 نموذج",
-    "👩‍🚀🏳️‍🌈 emoji 名前",
-    "__proto__",
-    "#view=unieval&a=x&seed=y",
-)
+from tests.browser.pages import HOSTILE, write_page
 
 
 def test_a_link_opens_one_dialogue_with_the_accused_utterance(
@@ -83,26 +70,6 @@ def test_search_finds_what_was_said(
     assert len(ids) < 40
     marks = browser.driver.find_elements("css selector", ".cases mark")
     assert {mark.get_property("textContent").lower() for mark in marks} == {words}
-
-
-def hostile_page(folder: Path) -> Path:
-    """A page whose every name, utterance and reason is an attack, one of them 100 kB long."""
-    plain = made(dict.fromkeys(HOSTILE, 0.4), 6)
-    attack = " ".join(HOSTILE)
-    dialogues = {
-        name: {
-            seed_id: msgspec.structs.replace(
-                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + "x" * 100_000)
-            )
-            for seed_id, one in by_seed.items()
-        }
-        for name, by_seed in plain.dialogues.items()
-    }
-    judgments = {
-        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
-        for protocol, said in plain.judgments.items()
-    }
-    return write_page(Made(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
 
 
 def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) -> None:
@@ -166,54 +133,6 @@ def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: P
     assert browser.complaints() == []
 
 
-def own_page(folder: Path, attack: str = "") -> Path:
-    """A page with somebody's own criteria of every kind, beside UniEval."""
-    one = "{{conversation}}" + attack
-    two = "{{conversation_1}} {{conversation_2}}" + attack
-    known = catalogue(
-        {
-            "empathy": CriterionSettings(
-                kind="score", prompt=one, title=f"Empathy{attack}", question=f"How warm?{attack}",
-                numbers=("Empathy",), lowest=1, highest=10,
-            ),
-            "style": CriterionSettings(
-                kind="score", prompt=one, numbers=("Wit", f"Tact{attack}"), lowest=0, highest=100
-            ),
-            "drift": CriterionSettings(kind="place", prompt=one, title=f"First drift{attack}"),
-            "faults": CriterionSettings(kind="report", prompt=one, title="Faults"),
-            "warmth": CriterionSettings(
-                kind="choice", shows="pair", prompt=two, title=f"Warmth{attack}",
-                labels=("Left", "Right", "Level"),
-            ),
-            "depth": CriterionSettings(
-                kind="score", shows="pair", prompt=two, numbers=(f"Depth{attack}",),
-                lowest=1, highest=10,
-            ),
-        }
-    )  # fmt: skip
-    records = made({"m": 0.5, "o": 0.5}, 8)
-    said = records.dialogues["m"]["S-2"].utterances[2].split(".")[0]
-    report = "\n".join(
-        f"{name}? " + (f'Yes\n- Utterance 3: "{said}" - again' if name == "Repetition" else "No")
-        for name in ERRORS.values()
-    )
-    verdicts: dict[str, tuple[tuple[str, ...], list[str | None]]] = {
-        "empathy": (("m",), ["4", "7", "9.5", None, "2", "6", "3"]),
-        "style": (("m",), ["40 7", "55.5 80"]),
-        "drift": (("m",), ["No", "5", "3", None]),
-        "faults": (("m",), ["0", "-1", None]),
-        "warmth-n16": (("m", "o"), ["1", "2", "both", None]),
-        "depth-n16": (("m", "o"), ["8 3", "4 4", "2 6.5"]),
-    }
-    judgments = {
-        protocol: [judgment(protocol, f"S-{i}", shown, v) for i, v in enumerate(given, 1)]
-        for protocol, (shown, given) in verdicts.items()
-    }
-    judgments["faults"][1] = msgspec.structs.replace(judgments["faults"][1], reason=report)
-    made_up = Made(records.seeds, records.dialogues, {**records.judgments, **judgments})
-    return write_page(made_up, folder, known=known)
-
-
 def choose(browser: Browser, label: str, value: str) -> None:
     """Set one of the reader's controls."""
     browser.run(
@@ -229,9 +148,9 @@ def texts(browser: Browser, selector: str) -> list[str]:
     return [one.text for one in browser.driver.find_elements("css selector", selector)]
 
 
-def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) -> None:
+def test_own_scores_are_read_like_any_verdict(browser: Browser, own: Path) -> None:
     """Listed by title; the score stands in the list and at the dialogue; the list sorts by it."""
-    browser.open(own_page(tmp_path), "#view=empathy&a=m&seed=S-2")
+    browser.open(own, "#view=empathy&a=m&seed=S-2")
     assert browser.text(".reading .verdict").startswith("Empathy 7 by rules")
     assert "it says the same thing twice" in browser.text(".head .reason")
     views = "return [...document.querySelector('#reader select').options].map(o => o.textContent)"
@@ -256,11 +175,10 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, tmp_path: Path) 
 
 
 def test_own_places_and_reports_are_read_like_the_built_in_ones(
-    browser: Browser, tmp_path: Path
+    browser: Browser, own: Path
 ) -> None:
     """The utterance named is marked, but nobody is accused; errors stand where they are."""
-    page = own_page(tmp_path)
-    browser.open(page, "#view=drift&a=m&seed=S-2")
+    browser.open(own, "#view=drift&a=m&seed=S-2")
     assert browser.text(".reading .verdict").startswith("✕ Found from utterance 5 on by rules")
     assert "faults -1" in browser.text(".reading .verdict")
     assert texts(browser, ".reading [data-at='5'].accused .here") == ["Found from here on"]
@@ -269,17 +187,16 @@ def test_own_places_and_reports_are_read_like_the_built_in_ones(
     assert texts(browser, ".cases .badge")[:4] == badges
     choose(browser, "Verdict", "lose")
     assert texts(browser, ".cases .id") == ["S-2", "S-3"]
-    browser.open(page, "#view=faults&a=m&seed=S-2")
+    browser.open(own, "#view=faults&a=m&seed=S-2")
     assert browser.text(".reading .verdict") == "✕ faults -1 by rules"
     assert texts(browser, ".reading .error b") == ["Repetition"]
     assert texts(browser, ".cases .badge")[:4] == ["no errors", "−1", "unreadable", "not judged"]
     assert browser.complaints() == []
 
 
-def test_own_comparisons_say_who_wins(browser: Browser, tmp_path: Path) -> None:
+def test_own_comparisons_say_who_wins(browser: Browser, own: Path) -> None:
     """Whom the judge names wins here, and so does the higher score; its words are shown."""
-    page = own_page(tmp_path)
-    browser.open(page, "#view=warmth-n16&a=m&b=o&seed=S-1")
+    browser.open(own, "#view=warmth-n16&a=m&b=o&seed=S-1")
     assert browser.text(".ruling .said b") == "m wins (“Left”)"
     orders = "return [...document.querySelectorAll('.boxes a')].map(a => a.firstChild.className)"
     assert browser.run(orders) == ["win", "lose", "tie", "none"]
@@ -290,7 +207,7 @@ def test_own_comparisons_say_who_wins(browser: Browser, tmp_path: Path) -> None:
     browser.until(lambda: browser.run("return location.hash").endswith("show=lose&seed=S-2"))
     assert browser.until(lambda: browser.text(".ruling .said b") == "o wins (“Right”)")
     assert len(texts(browser, ".boxes a:not(.dim)")) == 1
-    browser.open(page, "#view=pair&protocol=depth-n16&a=o&b=m&seed=S-3")
+    browser.open(own, "#view=pair&protocol=depth-n16&a=o&b=m&seed=S-3")
     browser.text(".ruling .said b")
     assert texts(browser, ".said b") == ["o wins (Depth: m 2, o 6.5)"]
     results = "return [...document.querySelectorAll('.boxes a')].map(a => a.lastChild.className)"
@@ -299,10 +216,9 @@ def test_own_comparisons_say_who_wins(browser: Browser, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["empathy", "drift", "style"])
-def test_hostile_criteria_are_text(browser: Browser, tmp_path: Path, protocol: str) -> None:
+def test_hostile_criteria_are_text(browser: Browser, hostile_own: Path, protocol: str) -> None:
     """Titles, questions, names of numbers and prompts run nowhere."""
-    page = own_page(tmp_path, f" {HOSTILE[0]} {HOSTILE[1]}")
-    browser.open(page, f"#view={protocol}&a=m&seed=S-2")
+    browser.open(hostile_own, f"#view={protocol}&a=m&seed=S-2")
     browser.text(".reading .verdict")
     assert HOSTILE[1] in browser.text("#reader")
     browser.run("location.hash = '#view=pair&protocol=depth-n16'")
@@ -312,32 +228,15 @@ def test_hostile_criteria_are_text(browser: Browser, tmp_path: Path, protocol: s
     assert browser.complaints() == []
 
 
-def write_page(
-    records: Made, folder: Path, judge: str = "rules", known: Catalogue | None = None
-) -> Path:
-    """A page without figures and a game, with their chunks."""
-    archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
-    played = game.build(
-        "made-up", records.seeds, records.dialogues, {judge: records.judgments}, known
-    )
-    for name, text in {**archive.files, **played.files, "game.html": played.page}.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text, "utf-8")
-    page = folder / "index.html"
-    page.write_text(render([View(records.board())], archive), "utf-8")
-    return page
-
-
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_text_is_text(browser: Browser, tmp_path: Path, name: str) -> None:
+def test_hostile_text_is_text(browser: Browser, hostile: Path, name: str) -> None:
     """Names, utterances and reasons are shown as they are; nothing of them runs or is asked for."""
     from urllib.parse import urlencode
 
-    page = hostile_page(tmp_path)
-    browser.open(page, "#" + urlencode({"view": "unieval", "a": name, "seed": "S-2"}))
+    browser.open(hostile, "#" + urlencode({"view": "unieval", "a": name, "seed": "S-2"}))
     assert name in browser.text(".reading h3")
     assert browser.text(".reading .bubble p") == " ".join(HOSTILE)
-    browser.open(page, "#" + urlencode({"view": "arena-n8", "a": name, "seed": "S-1"}))
+    browser.open(hostile, "#" + urlencode({"view": "arena-n8", "a": name, "seed": "S-1"}))
     browser.text(".duel h3")
     browser.text(".case h4")
     assert browser.run("return window.pwned") is None
@@ -347,8 +246,10 @@ def test_hostile_text_is_text(browser: Browser, tmp_path: Path, name: str) -> No
     )
     assert all(href.startswith("#") for href in hrefs)
     asked = set(browser.requests())
-    assert asked >= {(tmp_path / "chunks" / name).as_uri() for name in ("index.js", "seeds-0.js")}
-    assert all(url.startswith(tmp_path.as_uri()) for url in asked)
+    assert asked >= {
+        (hostile.parent / "chunks" / name).as_uri() for name in ("index.js", "seeds-0.js")
+    }
+    assert all(url.startswith(hostile.parent.as_uri()) for url in asked)
     assert browser.complaints() == []
 
 
@@ -407,19 +308,3 @@ def test_the_served_pages_work(
         finally:
             server.shutdown()
             thread.join()
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1400, 390])
-def test_the_page_fits_and_is_accessible(
-    browser: Browser, page: Path, width: int, dark: bool
-) -> None:
-    """Nothing is wider than the screen, and axe finds no serious fault, in a transcript too."""
-    browser.open(page, "#view=gteval&a=bot:eliza&b=human", width=width, dark=dark)
-    browser.text(".case .columns")
-    wide, room = browser.run(
-        "const e = document.documentElement; return [e.scrollWidth, e.clientWidth]"
-    )
-    assert wide <= room
-    serious = serious_faults(browser)
-    assert serious == [], json.dumps(serious, indent=1)

@@ -16,7 +16,7 @@ from botchat.records import HUMAN, Judgment, Remark, natural_key
 from botchat.report import View, render
 from botchat.report.archive import build
 from tests.boards import QUICK, Made, made
-from tests.browser.conftest import Browser, serious_faults
+from tests.browser.conftest import SHOWN_AT, Browser, serious_faults
 
 JUDGES = ("rules", "judge: B")
 MODELS = ("alpha", "beta", "gamma-with-a-very-long-name-20241022-instruct", "模型一号")
@@ -465,8 +465,7 @@ def test_dialogues_are_loaded_when_they_are_looked_at(browser: Browser, shown: P
     assert any("chunks/index.js" in url for url in browser.requests())
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1440, 1024, 390])
+@pytest.mark.parametrize(("width", "dark"), SHOWN_AT)
 def test_both_views_fit_and_are_accessible(
     browser: Browser, shown: Path, width: int, dark: bool
 ) -> None:

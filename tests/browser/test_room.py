@@ -18,8 +18,7 @@ from botchat.report import live
 from botchat.requests import generate
 from botchat.talk.room import Room
 from botchat.workspace.folder import SAMPLE, Workspace
-from tests.browser.conftest import Browser
-from tests.browser.test_page import serious_faults
+from tests.browser.conftest import Browser, serious_faults
 from tests.integration.test_runs import workspace as with_models
 from tests.openai_server import Gate, Server, converse, text
 from tests.view_door import running
@@ -160,8 +159,7 @@ def test_stop_limit_and_faults_are_one_line_each(browser: Browser, tmp_path: Pat
         browser.complaints()
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 @pytest.mark.parametrize("path", ["talk", "live"])
 def test_the_served_pages_fit_and_are_accessible(
     browser: Browser, room: View, path: str, width: int, dark: bool

@@ -15,6 +15,7 @@ import pytest
 
 from botchat.cli.main import main
 from tests.integration.test_runs import (
+    CALLS,
     IN_FLIGHT,
     KEY,
     ROOT,
@@ -29,7 +30,7 @@ from tests.openai_server import Server, converse
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
     """No file may grow beyond 150 kB: one line, exit 1; with room again it goes on where it was."""
     with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
+        folder = workspace(tmp_path / "w", server, n_seeds=20)
 
         def small_disk():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -49,10 +50,10 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
         assert "cannot write" in ran.stderr
         server.wait_idle()
         before = server.n_received
-        assert 0 < before < 60 * 6
+        assert 0 < before < 3 * 20 * 6
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         # Only replies that came while nothing could be written are asked for again.
-        assert server.n_received <= 60 * 6 + 3 * IN_FLIGHT
+        assert server.n_received <= 3 * 20 * 6 + 3 * IN_FLIGHT
         assert len(stage_files(folder)) == 3
 
 
@@ -77,7 +78,7 @@ def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
         gate.open()
         server.wait_idle()
         assert main([*next(commands()), "--dir", str(folder)]) == 0
-        assert server.n_received <= 60 * 6 + IN_FLIGHT
+        assert server.n_received <= CALLS + IN_FLIGHT
 
 
 def test_a_closed_terminal_stores_what_is_in_flight(tmp_path):
@@ -110,7 +111,7 @@ def test_a_closed_terminal_stores_what_is_in_flight(tmp_path):
         server.wait_idle()
         assert server.n_received == 1 + IN_FLIGHT
         assert main([*next(commands()), "--dir", str(folder)]) == 0
-        assert (server.n_received, server.n_repeated) == (60 * 6, 0)
+        assert (server.n_received, server.n_repeated) == (CALLS, 0)
 
 
 @pytest.mark.parametrize("ignored", [True, False])
@@ -136,7 +137,7 @@ def test_a_run_without_a_reader_of_its_progress_goes_on(tmp_path, ignored):
             process.send_signal(signal.SIGHUP)
         gate.open()
         assert process.wait() == 0
-        assert server.n_received == 60 * 6
+        assert server.n_received == CALLS
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -185,8 +186,15 @@ def hung_up(process):
         assert process.poll() is None
 
 
-@pytest.mark.parametrize("stage", ["generate", "judge", "adaptive"])
-@pytest.mark.parametrize("after", [(), (signal.SIGHUP,), (signal.SIGTERM,), (signal.SIGINT,)])
+@pytest.mark.parametrize(
+    ("stage", "after"),
+    [
+        ("generate", []),
+        ("judge", [signal.SIGHUP]),
+        ("adaptive", [signal.SIGTERM]),
+        ("generate", [signal.SIGINT]),
+    ],
+)
 def test_a_hang_up_stores_what_is_in_flight(tmp_path, stage, after):
     """SIGHUP, also the one that follows a first end, and nobody reads stderr: nothing is lost."""
     with Server(converse) as server:
@@ -232,7 +240,7 @@ def test_the_end_of_a_login_session_stores_what_is_in_flight(tmp_path):
         assert process.returncode == 130
         assert "Traceback" not in error
         assert main([*next(commands()), "--dir", str(folder)]) == 0
-        assert (server.n_received, server.n_repeated) == (60 * 6, 0)
+        assert (server.n_received, server.n_repeated) == (CALLS, 0)
 
 
 def test_a_jump_of_the_clock_changes_nothing(tmp_path, monkeypatch):

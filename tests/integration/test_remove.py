@@ -81,7 +81,7 @@ def test_what_a_killed_run_left_of_a_silent_model_does_not_count(tmp_path, capsy
         folder = workspace(tmp_path / "w", server)
         run(folder, next(commands()))
         there = Workspace(folder)
-        for name, n_left in (("beta", 0), ("gamma", 15)):
+        for name, n_left in (("beta", 0), ("gamma", 5)):
             path = there.dialogues_path("small", name)
             made = store.read(path, Dialogue)
             stopped = [
@@ -95,7 +95,7 @@ def test_what_a_killed_run_left_of_a_silent_model_does_not_count(tmp_path, capsy
         board = json.loads(capsys.readouterr().out)
         assert {row["model"] for row in board["rows"]} == {"alpha", "gamma", "human"}
         run(folder, ["leaderboard", "--seeds", "small"])
-        assert "20 of beta, 5 of gamma" in capsys.readouterr().out
+        assert "8 of beta, 3 of gamma" in capsys.readouterr().out
         run(folder, next(commands()))
         assert server.n_repeated == 0
         run(folder, ["leaderboard", "--seeds", "small"])
@@ -142,8 +142,8 @@ def test_a_removed_model_is_gone_and_comes_back_at_no_cost(tmp_path, capsys):
         left = stage_files(folder)
         assert all(b'"beta"' not in text for text in left.values())
         assert said["removed"] == "beta"
-        assert said["dialogues"] == 20
-        assert said["judgments"] == gone - 20 - sum(text.count(b"\n") for text in left.values())
+        assert said["dialogues"] == 8
+        assert said["judgments"] == gone - 8 - sum(text.count(b"\n") for text in left.values())
         for command in commands():
             without = [part for part in command if part != "beta"]
             if "--model" in command:

@@ -1,0 +1,109 @@
+"""Pages and games of made-up records: hostile text in every place, and somebody's own criteria."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from botchat.protocols.catalogue import Catalogue, catalogue
+from botchat.protocols.reports import ERRORS
+from botchat.report import View, game, render
+from botchat.report.archive import build
+from botchat.workspace.criteria import CriterionSettings
+from tests.boards import Made, judgment, made
+
+HOSTILE = (
+    "<script>window.pwned = 1</script>",
+    "</script><img src=x onerror='window.pwned = 2'>",
+    "\"quoted\" 'name' & `tick` ${7*7}",
+    "javascript:window.pwned=3//",
+    "\u202eesrever\u2066 نموذج",
+    "👩‍🚀🏳️‍🌈 emoji 名前",
+    "__proto__",
+    "#view=unieval&a=x&seed=y",
+)
+
+
+def hostile_page(folder: Path) -> Path:
+    """A page whose every name, utterance and reason is an attack, one of them 100 kB long."""
+    plain = made(dict.fromkeys(HOSTILE, 0.4), 6)
+    attack = " ".join(HOSTILE)
+    dialogues = {
+        name: {
+            seed_id: msgspec.structs.replace(
+                one, utterances=(*[attack] * (len(one.utterances) - 1), attack + "x" * 100_000)
+            )
+            for seed_id, one in by_seed.items()
+        }
+        for name, by_seed in plain.dialogues.items()
+    }
+    judgments = {
+        protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
+        for protocol, said in plain.judgments.items()
+    }
+    return write_page(Made(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
+
+
+def own_page(folder: Path, attack: str = "") -> Path:
+    """A page with somebody's own criteria of every kind, beside UniEval."""
+    one = "{{conversation}}" + attack
+    two = "{{conversation_1}} {{conversation_2}}" + attack
+    known = catalogue(
+        {
+            "empathy": CriterionSettings(
+                kind="score", prompt=one, title=f"Empathy{attack}", question=f"How warm?{attack}",
+                numbers=("Empathy",), lowest=1, highest=10,
+            ),
+            "style": CriterionSettings(
+                kind="score", prompt=one, numbers=("Wit", f"Tact{attack}"), lowest=0, highest=100
+            ),
+            "drift": CriterionSettings(kind="place", prompt=one, title=f"First drift{attack}"),
+            "faults": CriterionSettings(kind="report", prompt=one, title="Faults"),
+            "warmth": CriterionSettings(
+                kind="choice", shows="pair", prompt=two, title=f"Warmth{attack}",
+                labels=("Left", "Right", "Level"),
+            ),
+            "depth": CriterionSettings(
+                kind="score", shows="pair", prompt=two, numbers=(f"Depth{attack}",),
+                lowest=1, highest=10,
+            ),
+        }
+    )  # fmt: skip
+    records = made({"m": 0.5, "o": 0.5}, 8)
+    said = records.dialogues["m"]["S-2"].utterances[2].split(".")[0]
+    report = "\n".join(
+        f"{name}? " + (f'Yes\n- Utterance 3: "{said}" - again' if name == "Repetition" else "No")
+        for name in ERRORS.values()
+    )
+    verdicts: dict[str, tuple[tuple[str, ...], list[str | None]]] = {
+        "empathy": (("m",), ["4", "7", "9.5", None, "2", "6", "3"]),
+        "style": (("m",), ["40 7", "55.5 80"]),
+        "drift": (("m",), ["No", "5", "3", None]),
+        "faults": (("m",), ["0", "-1", None]),
+        "warmth-n16": (("m", "o"), ["1", "2", "both", None]),
+        "depth-n16": (("m", "o"), ["8 3", "4 4", "2 6.5"]),
+    }
+    judgments = {
+        protocol: [judgment(protocol, f"S-{i}", shown, v) for i, v in enumerate(given, 1)]
+        for protocol, (shown, given) in verdicts.items()
+    }
+    judgments["faults"][1] = msgspec.structs.replace(judgments["faults"][1], reason=report)
+    made_up = Made(records.seeds, records.dialogues, {**records.judgments, **judgments})
+    return write_page(made_up, folder, known=known)
+
+
+def write_page(
+    records: Made, folder: Path, judge: str = "rules", known: Catalogue | None = None
+) -> Path:
+    """A page without figures and a game, with their chunks."""
+    archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
+    played = game.build(
+        "made-up", records.seeds, records.dialogues, {judge: records.judgments}, known
+    )
+    for name, text in {**archive.files, **played.files, "game.html": played.page}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    page = folder / "index.html"
+    page.write_text(render([View(records.board())], archive), "utf-8")
+    return page
