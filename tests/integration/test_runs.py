@@ -282,12 +282,12 @@ def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeyp
 
     taken = {}
 
-    class Noted(limits.Rate):
+    class Noted(limits.RateLimit):
         def wait_s(self, amount, now):
             taken.setdefault((id(self), self.per_minute), []).append(amount)
             return super().wait_s(amount, now)
 
-    monkeypatch.setattr(limits, "Rate", Noted)
+    monkeypatch.setattr(limits, "RateLimit", Noted)
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=3)
         with (folder / "botchat.toml").open("a") as file:
