@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
+from botchat.cli.main import main
 from tests.openai_server import Server
 
 # How long an example takes says more about the machine than about the code. The suite tries the
@@ -56,6 +58,21 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=1))
     monkeypatch.setattr(EloSettings, "of_board", few)
     monkeypatch.setattr(agree, "Options", partial(agree.Options, 20))
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `botchat demo` makes in an empty folder, once for all workers; to change it, copy it."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent  # of all workers
+    with FileLock(place / "demo.lock"):
+        if not (place / "demo.done").exists():
+            with pytest.MonkeyPatch.context() as patched:
+                patched.chdir(place)
+                assert main(["demo", "--dir", "demo"]) == 0
+            (place / "demo.done").touch()
+    return place / "demo"
 
 
 @pytest.fixture

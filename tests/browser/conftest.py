@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from botchat.pipeline.leaderboard import demo
 from botchat.workspace.folder import Workspace
 from tests.browser.pages import HOSTILE, hostile_page, own_page
 
@@ -114,6 +113,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = Chrome(options=options, service=ChromeService(str(programs[1])))
+    driver.set_script_timeout(120)  # axe on a loaded machine
     try:
         downloads = tmp_path_factory.mktemp("downloads")
         found = Browser(driver, downloads)
@@ -125,12 +125,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         driver.quit()
 
 
-@pytest.fixture(scope="session")
-def demo_workspace(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """The demo, made once; tests that change it take a copy."""
-    workspace = Workspace(tmp_path_factory.mktemp("demo"))
-    demo(workspace)
-    return workspace
+@pytest.fixture
+def demo_workspace(demo_folder: Path) -> Workspace:
+    """The demo; tests that change it take a copy."""
+    return Workspace(demo_folder)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import io
 import json
 import random
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
@@ -120,10 +121,9 @@ def said(folder: Path, *command: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo, judged a second time by a judge who errs, and skips one case in twenty."""
-    folder = tmp_path_factory.mktemp("one")
-    said(folder, "demo")
+    folder = shutil.copytree(demo_folder, tmp_path_factory.mktemp("one") / "w")
     rng = random.Random(0)
     other = {"1": "2", "2": "1", "No": "5", "neither": "1", "both": "2"}
     for path in sorted((folder / "judgments" / "sample").glob("*/*.jsonl")):

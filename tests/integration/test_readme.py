@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,12 +55,10 @@ def cell(row, key, form):
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """A demo run in an empty folder: its folder, and what --json printed."""
-    folder = tmp_path_factory.mktemp("demo") / "demo"
-    assert main(["demo", "--dir", str(folder)]) == 0
-    out = folder / "leaderboards" / "sample"
-    return folder, json.loads((out / "leaderboard.json").read_text("utf-8"))
+def demo(demo_folder):
+    """The demo: its folder, and what --json prints."""
+    out = demo_folder / "leaderboards" / "sample"
+    return demo_folder, json.loads((out / "leaderboard.json").read_text("utf-8"))
 
 
 def demo_table(rows):
@@ -84,9 +83,10 @@ def test_what_the_judge_is_worth_is_what_the_demo_says(demo):
     assert " ".join(board["judge"]["reasons"]) in told
 
 
-def test_a_second_demo_changes_nothing(demo, capsys):
+def test_a_second_demo_changes_nothing(demo, tmp_path, capsys):
     """The demo is deterministic and resumes like any run."""
-    folder, board = demo
+    there, board = demo
+    folder = shutil.copytree(there, tmp_path / "demo")
     before = {p: p.read_bytes() for p in folder.rglob("*.jsonl")}
     assert main(["demo", "--dir", str(folder), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out.splitlines()[-1])
