@@ -15,45 +15,11 @@ from botchat.boards.board import Board, build
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, eligible
 
-WORDS = [
-    "well",
-    "the",
-    "bus",
-    "was",
-    "late",
-    "again",
-    "so",
-    "we",
-    "walked",
-    "along",
-    "the",
-    "river",
-    "and",
-    "bought",
-    "some",
-    "bread",
-    "on",
-    "the",
-    "way",
-    "did",
-    "you",
-    "see",
-    "her",
-    "new",
-    "bike",
-    "no",
-    "I",
-    "missed",
-    "it",
-    "what",
-    "a",
-    "pity",
-    "maybe",
-    "tomorrow",
-    "after",
-    "work",
-    "then",
-]
+SAID = (
+    "well the bus was late again so we walked along the river and bought some bread on the "
+    "way did you see her new bike no I missed it what a pity maybe tomorrow after work then"
+)
+WORDS = SAID.split()
 
 QUICK = EloSettings(shuffles=20, runs=2)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,6 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.writers import WRITERS, table_files
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Opinions
 from botchat.report.figures import formats
@@ -132,25 +130,6 @@ def test_labels_keep_their_order_and_their_distance(n):
 def test_without_costs_or_a_second_judge_there_is_no_figure():
     """A single judge has only people beside it; how steady it is can be drawn."""
     assert [chart.name for chart in draw(findings(1))] == ["judges-health", "judges-rankings"]
-
-
-def test_tables_hold_what_was_found_and_no_empty_columns():
-    """Figures that nobody has are left out; the signature ends every one of them."""
-    found = findings(3)
-    shown = {part.name: part for part in judge_agreement.tables(found)}
-    assert set(shown) == {"judges", "groups", "pairs", "rankings"}
-    headings = [column.heading for column in shown["judges"].headline]
-    assert "Prefers longer" not in headings
-    assert "Tokens" not in headings
-    assert headings[-2:] == ["Calls", "USD / 1000"]
-    assert len(headings) == len(set(headings))
-    assert [row[0] for row in shown["judges"].cells] == [row["judge"] for row in found.rows]
-    for part in shown.values():
-        made = table_files([part])
-        assert json.loads(made[f"{part.name}.meta.json"])["signatures"] == [found.signature]
-        assert found.signature in WRITERS["md"](part)
-    alone = judge_agreement.tables(findings(3, prefix=None))[0]
-    assert "With truth" not in [column.heading for column in alone.headline]
 
 
 def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():

@@ -127,14 +127,6 @@ def test_answers_do_not_depend_on_the_process(hash_seed: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTS)
-def test_another_sample_is_another_draw(name: str) -> None:
-    """Draws 0 and 1 of the same requests differ somewhere on every ChatSEED of the file."""
-    bot = baseline(name, SAMPLE)
-    for dialogue in SAMPLE[:8]:
-        assert self_chat(bot, dialogue, sample=0) != self_chat(bot, dialogue, sample=1)
-
-
-@pytest.mark.parametrize("name", BOTS)
 def test_only_the_utterances_are_heard(name: str) -> None:
     """System prompt, temperature and token limit change nothing."""
     bot = baseline(name, CORPUS)
@@ -312,26 +304,6 @@ def test_retrieval_leaves_it_out_also_when_the_oldest_were_dropped(
     assert answer(baseline("retrieval", humans), heard).text not in extended
     heard = [*data.draw(st.lists(st.just("Unheard of!"), max_size=2)), extended[-1], *rest]
     assert answer(baseline("retrieval", humans), heard).text not in extended
-
-
-def assert_left_out(humans: Sequence[tuple[str, ...]], extended: Sequence[tuple[str, ...]]) -> None:
-    """Self-chats of 16 on ``extended`` hold 14 different human replies of other dialogues."""
-    bot = baseline("retrieval", humans)
-    replies = {text for dialogue in humans for text in dialogue[1:]}
-    for dialogue in extended:
-        said = self_chat(bot, dialogue)[2:]
-        assert len(set(said)) == 14
-        assert replies.issuperset(said)
-        assert not set(said) & set(dialogue)
-        sources = [[i for i, other in enumerate(humans) if text in other] for text in said]
-        single = [found[0] for found in sources if len(found) == 1]
-        assert len(single) >= 10
-        assert len(set(single)) == len(single)
-
-
-def test_retrieval_extends_every_sample_dialogue_from_others_only() -> None:
-    """Every reply is a person's, none from the dialogue itself, no two from the same one."""
-    assert_left_out(SAMPLE, SAMPLE)
 
 
 @pytest.mark.parametrize("humans", [[], CORPUS[:1]])

@@ -287,8 +287,8 @@ def test_rendered_and_read_a_report_is_itself(report):
 # Three forms
 
 
-def test_the_report_as_records_text_and_prose():
-    """All three say the same, in full."""
+def test_the_report_in_prose():
+    """What is not in the dialogue and what was not judged is said."""
     report = parse(
         reply(
             repetition=['- Utterance 5: "Then I\'ll go myself." - said just before.'],
@@ -296,30 +296,6 @@ def test_the_report_as_records_text_and_prose():
             factual_error=None,
         ),
         TALK,
-    )
-    rows = diagnosis.as_records(report)
-    assert rows[0] == {
-        "type": "repetition",
-        "present": True,
-        "score": -1,
-        "utterance": 5,
-        "quote": "Then I'll go myself.",
-        "evidence": "found",
-        "explanation": "said just before.",
-    }
-    assert rows[4] == {
-        "type": "factual_error",
-        "present": None,
-        "score": None,
-        "utterance": None,
-        "quote": "",
-        "evidence": "none",
-        "explanation": "",
-    }
-    assert json.loads(json.dumps(rows)) == rows
-    assert diagnosis.as_text(report).startswith(
-        'Repetition? Yes\n- Utterance 5: "Then I\'ll go myself." - said just before.\nScore: -1\n'
-        "Logical inconsistency? No\nScore: 0\n"
     )
     assert diagnosis.as_prose(report) == (
         'Repetition: utterance 5, "Then I\'ll go myself.": said just before. '

@@ -274,13 +274,6 @@ def test_evidence_points_to_the_earlier_utterance():
     assert loop[0].evidence.endswith("(closing since utterance 3)")
 
 
-def test_thresholds_of_a_small_set_are_its_maximum_or_the_floor():
-    """Without 100 dialogues nobody of the set is accused; without any the floors stand."""
-    assert fit_thresholds([]) == fit_thresholds([()]) == fit_thresholds([SEED]) == FLOORS
-    chatty = fit_thresholds([SEED, (*SEED, "well " * 80, "As an AI, I wonder.")])
-    assert (chatty.words, chatty.ai_phrases, chatty.overlap) == (80, 1, 0.5)
-
-
 def test_thresholds_are_the_99th_percentile():
     """Of 300 dialogues three exceed the limit, of 99 none does."""
     talks = [(*SEED, "well " * n) for n in range(1, 301)]

@@ -39,13 +39,6 @@ def shared(hits, items=None):
     return Items(int(item.max()) + 1, item).share(hit, np.ones_like(hit))
 
 
-def test_five_of_five_are_not_certain():
-    """And neither are twenty right verdicts on five items more certain than five."""
-    low, high = shared([True] * 5).interval
-    assert (low, high) == (pytest.approx(0.5655, abs=1e-4), 1.0)
-    assert shared([True] * 20, np.repeat(range(5), 4)).interval[0] <= low
-
-
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), min_size=1, max_size=30)
 )
@@ -184,15 +177,6 @@ def test_students_t_is_exact(freedom: int) -> None:
         BradleyTerrySettings(), ("a",), np.zeros(1), np.eye(1), 2, freedom + 1, ""
     )
     assert rated.width == pytest.approx(t.ppf(0.975, freedom), rel=1e-8)
-
-
-def test_gteval_of_40_seeds_is_as_uncertain_as_it_is() -> None:
-    """25 of 40 seeds won in both orders: 62.5 % is anything from 47 to 76 %, not 62.5 to 62.5."""
-    won = np.repeat(np.arange(40) < 25, 2)
-    row = share(won, np.repeat(np.arange(40), 2), "win")
-    assert (row["win"], row["win_low"], row["win_high"]) == pytest.approx(
-        (0.625, *binomtest(25, 40).proportion_ci(method="wilson")), abs=1e-9
-    )
 
 
 def test_clusters_by_hand() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,11 +148,3 @@ def test_a_name_is_folded_once(name: str) -> None:
     except ConfigError:
         return
     assert rater(folded) == folded
-
-
-def test_a_label_is_a_whole_line(workspace: Workspace) -> None:
-    """As the readers of stage files want it."""
-    save(workspace, sent("unieval", row("unieval", ("m",), "No", reason="No reason.")))
-    data = workspace.judgments_path("made-up", "unieval", "human:amy").read_bytes()
-    assert data.endswith(b"\n")
-    assert msgspec.json.decode(data, type=Judgment).reason == "No reason."

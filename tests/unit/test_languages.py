@@ -127,17 +127,6 @@ def test_an_index_in_chinese_is_read(before, head, n, form, how, name, after):
     assert UNIEVAL.spoken(ZH).reading(("",) * 30).read(said)[0] == str(n), said
 
 
-@given(st.text(alphabet="选择是否编号理由：:1２三第对话两者都不\n；。「」 ", max_size=60))
-def test_any_reply_is_read_or_is_not(said):
-    """A verdict is one of those offered, and places in the reply are inside it."""
-    for protocol in (UNIEVAL.spoken(ZH), ARENA.spoken(ZH)):
-        reading = protocol.reading(("",) * 8)
-        verdict, _ = reading.read(said)
-        assert verdict is None or verdict in reading.choices
-        for start, end in reading.words(said):
-            assert 0 <= start <= end <= len(said)
-
-
 @pytest.mark.parametrize(
     ("said", "verdict", "why"),
     [

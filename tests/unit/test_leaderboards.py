@@ -99,21 +99,6 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
     assert column(board.main, "complete")["best"] == n
 
 
-def test_win_matrices_are_ordered_by_rating_and_complementary(board: Board) -> None:
-    """What the row wins, the column loses: win(a, b) = 1 - win_or_tie(b, a)."""
-    part = board.arenas[0]
-    assert (
-        list(part.matrix("win_rate").index)
-        == list(part.matrix("win_rate").columns)
-        == ["best", "good", "poor"]
-    )
-    assert np.isnan(np.diag(part.matrix("win_rate"))).all()
-    off = ~np.eye(3, dtype=bool)
-    assert part.matrix("win_rate").to_numpy()[off] == pytest.approx(
-        1 - part.matrix("win_or_tie_rate").to_numpy().T[off]
-    )
-
-
 def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
     """Ten of twelve verdicts lost: the rate is of two, and low and high leave room for ten."""
     some = made({"a": 0.9, "b": 0.1}, 20, unreadable=0.0, arena=())

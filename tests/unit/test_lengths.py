@@ -6,7 +6,6 @@ import hashlib
 import logging
 import math
 import os
-import statistics
 import sys
 import threading
 from collections.abc import Iterator
@@ -178,18 +177,6 @@ def test_units_are_never_mixed() -> None:
     measured = lengths.measure(made, lambda: lengths.Counter("words", lengths.words))
     assert measured.unit == "words"
     assert [v.tolist() for v in measured.by_contestant.values()] == [[3], [2]]
-
-
-def test_summary_agrees_with_the_standard_library() -> None:
-    """Mean, median, maximum and standard deviation as in `statistics`."""
-    values = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-    found = lengths.summary(np.array(values))
-    assert (found.n, found.mean, found.median) == (
-        10, statistics.mean(values), statistics.median(values),
-    )  # fmt: skip
-    assert found.sd == pytest.approx(statistics.pstdev(values))
-    assert found.p95 == pytest.approx(statistics.quantiles(values, n=20, method="inclusive")[-1])
-    assert found.max == 9
 
 
 def test_summary_of_nothing() -> None:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from botchat.boards.board import build
-from botchat.boards.protocols import Place, Scored
+from botchat.boards.protocols import Scored
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale
@@ -26,7 +26,6 @@ from botchat.records import HUMAN
 from botchat.report import figures
 from botchat.report.figures import cells, curves, formats, points, rows, style
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.points import Standing
 from botchat.report.figures.style import NARROW, Heading, Look
 from botchat.report.plane import MOST_NAMED, Axis, Point, laid_out
 from tests.boards import judgment, made
@@ -116,17 +115,6 @@ def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
         assert figure.get_figwidth() == look.width
 
 
-def test_every_figure_says_what_it_is() -> None:
-    """Title, number of comparisons and the whole signature stand in each; axes have labels."""
-    for chart in drawn(3):
-        said = [text.get_text() for text in visible(chart.figure)]
-        assert chart.title in said
-        assert "botchat:0.1.0|" in "".join(said)
-        assert any(char.isdigit() for char in chart.caption)
-        if chart.name != "failure-types":  # its columns have names
-            assert all(axes.get_xlabel() for axes in chart.figure.axes)
-
-
 def test_the_signature_is_whole_where_it_is_long() -> None:
     """It is broken into lines, never cut."""
     signature = "botchat:0.1.0|" + "|".join(f"part-{i}:{'x' * 30}" for i in range(20))
@@ -182,28 +170,6 @@ def test_png_spells_out_what_no_font_has() -> None:
         assert not any(ord(char) > 0x3000 for char in "".join(said))
         assert any(text.startswith("\\u") for text in said)
         assert (boxes(visible(chart.figure))[:, 0] >= 0).all()
-
-
-def test_rows_are_sorted_by_the_largest_n() -> None:
-    """Figure 4's rows: as the first series has them."""
-    at_n = {"N = 16": [0.9, 0.4, 0.1], "N = 4": [1.0, 1.0, 0.8]}
-    rates = {
-        n: pd.DataFrame({"success": of_n, "low": 0.05, "high": 1.0}, index=["b", "a", "d"])
-        for n, of_n in at_n.items()
-    }
-    figure = rows.series(rates, "Rate", "{:.1f}", Heading("T", "s", ["x"]))
-    assert beside(figure) == ["b", "a", "d"]
-
-
-def test_heatmap_holds_every_value() -> None:
-    """A pair that was not compared is a dash, a model against itself is empty."""
-    win = pd.DataFrame([[np.nan, 0.25, np.nan], [0.5, np.nan, 0.0], [np.nan, 1.0, np.nan]])
-    win.index = win.columns = pd.Index(["a", "b", "c"])
-    parts = [Cells("Win rate", win), Cells("Win + tie rate", win)]
-    figure = cells.squares(parts, "row against column", Heading("T", "s", ["x"]))
-    for axes, more in zip(figure.axes, (["a", "b", "c"], []), strict=True):
-        shown = [text.get_text() for text in axes.texts if "rate" not in text.get_text()]
-        assert sorted(shown) == sorted(["0", "100", "25", "50", "–", "–", "a", "b", "c", *more])
 
 
 def test_lengths_that_do_not_vary_have_a_violin() -> None:
@@ -281,40 +247,6 @@ def test_at_most_ten_survival_curves_are_named() -> None:
         assert said.count(name) == 2  # at the curve and beside its numbers at risk
     titles = re.findall("<title>(.*?)</title>", formats.svg(figure))
     assert {f"model {i:02d}" for i in range(14)} <= set(titles)
-
-
-def test_dialogues_at_risk_stand_under_their_utterance() -> None:
-    """As many as the curve has there."""
-    board = made({"good": 0.9, "poor": 0.2}, 8).board()
-    (chart,) = [one for one in figures.draw(board) if one.name == "survival"]
-    texts = visible(chart.figure)
-    axes = chart.figure.axes[0]
-    (_, low) = [t.get_window_extent().y0 for t in texts if t.get_text() == "poor"]
-    row = [t for t in texts if abs(t.get_window_extent().y0 - low) < 4 and t.get_text().isdigit()]
-    curve = next(iter(board.of(Place))).curves["poor"]
-    ticks = [int(tick) for tick in axes.get_xticks()]
-    assert [int(t.get_text()) for t in row] == [curve.at_risk[tick - 1] for tick in ticks]
-
-
-def test_an_order_that_changed_for_sure_is_dark() -> None:
-    """Only a line between intervals that do not overlap; numbers stand beside the names."""
-    eight = {
-        "a": Standing(1, 1, 1, "1"),
-        "b": Standing(2, 2, 3, "2–3"),
-        "c": Standing(3, 2, 3, "2–3"),
-    }
-    sixteen = {
-        "a": Standing(3, 3, 3, "3"),
-        "b": Standing(1, 1, 2, "1–2"),
-        "c": Standing(2, 1, 2, "1–2"),
-    }
-    heading = Heading("T", "s", ["x"])
-    with style.styled():
-        figure = points.slopes({"N = 8": eight, "N = 16": sixteen}, "Numbers: ranks", heading)
-        ink = style.tint(style.INK)
-    assert [line.get_color() == ink for line in figure.axes[0].lines] == [True, False, False]
-    said = {text.get_text() for text in visible(figure)}
-    assert {"a  1", "3  a", "2–3  b", "1–2  b"} & said == {"a  1", "3  a", "1–2  b"}
 
 
 def test_the_pareto_line_leads_along_those_that_nobody_beats() -> None:

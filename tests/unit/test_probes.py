@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from random import Random
-from zipfile import ZipFile
 
 import pytest
 from hypothesis import given, settings
@@ -18,25 +17,11 @@ from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.planting import LONG_WORDS, planter
 from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of
 from botchat.records import HUMAN, Seed
-from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.workspace import files
 
 ROOT = Path(__file__).resolve().parents[2]
-MUTUAL = ROOT.parent / "shared" / "data" / "mutual" / "MuTual-master.zip"
 RULES = planter(ENGLISH)
 SAMPLE = files.read(ROOT / "seeds" / "sample.jsonl", Seed)
-
-FISH = Seed(
-    "fish",
-    (
-        "Are you still open at seven thirty?",
-        "We are open until nine on Friday. I can keep a table by the window for you.",
-        "Good. My sister is coming from Leeds, so there will be four of us.",
-        "Four of you on Friday, that's fine. What name shall I put down?",
-        "Put down Moss. She has two dogs with her, is there room for two dogs?",
-        "There's room under the table. They mustn't bark, though.",
-    ),
-)
 
 
 def words(text):
@@ -159,25 +144,6 @@ def test_sample_probes_are_what_they_say(rng_seed):
 _BY_CHANCE = ("contradiction", "wrong_fact")
 
 
-def test_mutual_probes_are_what_they_say():
-    """The same of all 318 human dialogues that go on behind the ChatSEED."""
-    if not MUTUAL.exists():
-        pytest.skip("MuTual is not there")
-    with ZipFile(MUTUAL) as archive:
-        names = [n for n in archive.namelist() if is_mutual_item(n) and "/test/" in n]
-        seeds = from_mutual({name: archive.read(name) for name in names}, MUTUAL.name)
-    made = everything(seeds)
-    by_id = {seed.id: seed for seed in seeds}
-    for probe in made:
-        if probe.fault not in ("near_repetition", "formal"):  # sentences that are run together
-            check(probe, by_id[probe.seed_id], seeds)
-    counts = {fault: sum(p.fault == fault for p in made) for fault in FAULTS}
-    assert counts["overlong"] == counts["foreign"] == counts["ai_phrase"] == 318
-    assert counts["swapped"] == 222
-    assert counts["contradiction"] > 150
-    assert counts["wrong_fact"] > 10
-
-
 TEXTS = st.lists(st.text(min_size=1, max_size=30).filter(str.strip), min_size=2, max_size=7)
 
 
@@ -216,25 +182,6 @@ def test_nothing_is_planted_where_nothing_fits():
     planted = {p.fault for p in everything([short])}
     assert planted == {"ai_phrase", "overlong", "formal"}
     assert plant(short, "foreign", [("s", "Milk? Yes, a lot of it."), ("t", "Milk?")]) is None
-
-
-def test_a_dialogue_by_hand():
-    """Each fault in one dialogue, read with one's own eyes."""
-    strangers = [("x", "The ferry leaves from pier nine.")]
-    made = {fault: plant(FISH, fault, strangers) for fault in FAULTS}
-    for probe in made.values():
-        check(probe, FISH, [FISH, Seed("x", ("Hi.", strangers[0][1]))])
-    assert made["foreign"].utterances[made["foreign"].index - 1] == strangers[0][1]
-    said = made["contradiction"].utterances[made["contradiction"].index - 1]
-    assert said.endswith(
-        (
-            "We are not open until nine on Friday.",
-            "My sister is not coming from Leeds, so there will be four of us.",
-            "That's not fine.",
-            "Four of you on Friday, that's not fine.",
-        )
-    )
-    assert made["wrong_fact"].index in (4, 5)
 
 
 # Rewriting

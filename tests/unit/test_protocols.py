@@ -168,21 +168,6 @@ def test_prompts_are_filled_strictly_and_once():
     assert filled.count("{{conversation_2}}") == 1
 
 
-def test_digests_change_with_the_wording():
-    """Arena and GTEval differ by one sentence, so by digest."""
-    assert prompts.digest("arena") != prompts.digest("gteval")
-    assert re.fullmatch(r"[0-9a-f]{8}", prompts.digest("unieval", "unieval_examples"))
-
-
-def test_the_papers_wording_is_quoted_exactly():
-    """The sentences of Appendix B that define the benchmark stand in the prompts."""
-    assert prompts.text("generation").endswith("and do not talk like an AI assistant.")
-    assert "(less than 60 words is recommended)" in prompts.text("generation")
-    assert "(exact repetition or with the same meaning)" in prompts.text("unieval")
-    for choice in ("Conversation 1", "Conversation 2", "Both", "Neither"):
-        assert f'include "Choice: {choice}" in your response' in prompts.text("arena")
-
-
 @pytest.mark.parametrize(
     ("said", "verdict", "why"),
     [

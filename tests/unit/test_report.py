@@ -21,7 +21,7 @@ from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import Facts, View, by_contestant, figures, ranks, render
+from botchat.report import View, by_contestant, figures, ranks, render
 from botchat.report.archive import Archive, build, scores
 from botchat.report.transcripts import LONGEST, Sample, pick
 from botchat.workspace.criteria import CriterionSettings
@@ -161,56 +161,6 @@ def test_hostile_text_is_shown_as_text(hostile: str) -> None:
     assert "49" not in {text.strip() for text in page.texts if "7 * 7" in text}
 
 
-def test_the_first_screen_says_who_is_best_and_whether_to_trust_the_judge() -> None:
-    """The headline, the word on the judge with its reasons, and every check, before the table."""
-    board = made({"best<b>": 0.95, "poor": 0.05, "bot:eliza": 0.0}, 80, unreadable=0).board()
-    facts = Facts.of(board)
-    said = " ".join(" ".join(Page(render([View(board, known=facts)])).texts).split())
-    first = said[: said.index("Bradley–Terry @16")]
-    assert "best<b> is clearly better than the other model at N = 16" in first
-    assert {"trust": "Trust this judge", "with care": "with care", "do not trust": "Do not trust"}[
-        facts.verdict.word
-    ] in said
-    for reason in facts.verdict.reasons[:2]:
-        assert reason in said
-    for check in facts.verdict.checks:
-        assert check.name in said
-        assert check.number in said
-
-
-def test_every_number_of_the_table_opens_its_cases(html: str) -> None:
-    """More than 95 % of the main table's numbers are links; columns that are not shown, too."""
-    table = html[html.index('<table class="board"') :]
-    table = table[: table.index("</table>")]
-    cells = re.findall(r'<td [^>]*data-value="([^"]+)"[^>]*>(<a href="#view=)?', table)
-    assert len(cells) > 40
-    assert sum(bool(link) for _, link in cells) > 0.95 * len(cells)
-
-
-def test_seven_columns_are_shown_unasked(html: str) -> None:
-    """Of each protocol its first number; the others wait in the chooser."""
-    head = html[html.index('<table class="board"') :]
-    head = head[: head.index("</thead>")]
-    heads = re.findall(r'<th scope="col" class="([^"]*)" data-key="([^"]*)"', head)
-    shown = [key for kind, key in heads if " off" not in f"{kind} "[:-1]]
-    assert shown == [
-        "rank", "model", "bt_n16", "survival", "success_n16", "gteval_win_or_tie", "flagged",
-    ]  # fmt: skip
-    assert len(heads) > len(shown) + 5
-
-
-def test_figures_take_the_pages_colours(html: str) -> None:
-    """Every figure is there for wide and for narrow screens, in ink, paper and people's colour."""
-    style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)[0]
-    shown = html.count('class="at-wide"')
-    assert shown == html.count('class="at-narrow"') == html.count("<figcaption>") - 1
-    for kind in ("wide", "narrow"):
-        assert f"figure .at-{kind} {{ display: none; }}" in style
-    for name in ("ink", "paper", "people"):
-        assert f"--{name}: " in style
-        assert f": var(--{name}, #" in html
-
-
 def test_low_coverage_is_marked() -> None:
     """Half of the verdicts unreadable: the coverage cells stand out."""
     assert 'class="low"' in page_of(made({"a": 0.9, "b": 0.1}, 12, unreadable=0.5))
@@ -248,14 +198,6 @@ def test_samples_are_the_earliest_a_typical_and_a_passing_one() -> None:
 def test_samples_where_there_are_few(verdicts: list[str | None], seeds: list[str]) -> None:
     """No dialogue is shown twice, and none without a verdict."""
     assert [sample.dialogue.seed_id for sample in telling(verdicts)] == seeds
-
-
-def test_the_accused_utterance_is_marked_once() -> None:
-    """It and no other; the seed's two are marked as human, and speakers take turns."""
-    records = made({"m": 0.5}, 1)
-    text = render([View(records.board(), (), {"m": telling(["5"])})])
-    said = re.findall(r'<li class="([^"]*)"><div class="bubble">', text)
-    assert said == ["A seed", "B seed", "A", "B", "A accused", *"BABABABABAB"]
 
 
 def test_a_huge_utterance_is_shown_in_part() -> None:
@@ -470,38 +412,6 @@ def test_own_criteria_are_in_the_archive() -> None:
     assert sorted(rows, key=str) == sorted(
         ((p, j.seed_id, j.verdict) for p, said in made_up.items() for j in said), key=str
     )
-
-
-def test_the_index_describes_every_protocol() -> None:
-    """By kind, with title, N, labels and what they mean, and scale: the page knows no names."""
-    records = made({"a": 0.9, "b": 0.2}, 6)
-    judged = {"j": {**records.judgments, **own_judgments()}}
-    index: Any = unpacked(build(records.seeds, records.dialogues, judged, OWN), "index")
-    about = {one["name"]: one for one in index["about"]}
-    assert list(about) == index["protocols"]
-    assert {name: one["title"] for name, one in about.items()} == {
-        "unieval": "One dialogue",
-        "arena-n16": "Two models (Arena, N = 16)",
-        "arena-n8": "Two models (Arena, N = 8)",
-        "gteval": "Beside the human one (GTEval)",
-        "empathy": "Empathy",
-        "drift": "First drift",
-        "faults": "Faults",
-        "warmth-n16": "Two models (Warmth, N = 16)",
-        "depth-n8": "Two models (Depth, N = 8)",
-    }
-    assert {one["base"] for one in about.values()} == {
-        "unieval", "arena", "gteval", "empathy", "drift", "faults", "warmth", "depth",
-    }  # fmt: skip
-    assert [answer[2] for answer in about["arena-n16"]["answers"]] == ["l", "w", "t", "t"]
-    assert about["warmth-n16"]["answers"] == [
-        ["1", "Left", "w"], ["2", "Right", "l"], ["both", "Level", "t"],
-    ]  # fmt: skip
-    assert (about["empathy"]["fields"], about["empathy"]["scale"]) == (["Empathy"], [-5, 10])
-    assert about["depth-n8"]["fields"] == ["Depth 1", "Detail 1", "Depth 2", "Detail 2"]
-    assert [name for name, one in about.items() if one["about_ai"]] == [
-        "unieval", "arena-n16", "arena-n8", "gteval",
-    ]  # fmt: skip
 
 
 def test_own_criteria_that_are_gone_are_passed_over() -> None:

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from botchat.errors import ConfigError
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.full_board import _cautious, estimate
+from botchat.ratings.full_board import estimate
 from botchat.ratings.rate_table import comparisons_from_rates
 
 TABLE = Path(__file__).resolve().parents[2] / "leaderboards" / "botchat-2023" / "arena_n8.csv"
@@ -98,13 +97,6 @@ def test_a_replayed_run_goes_on_as_if_it_had_not_stopped(world, cut):
     assert len(before) == stopped.state.made <= max(1, cut)
 
 
-def test_another_seed_asks_other_things():
-    """The seed decides where chance decides."""
-    result = board(np.zeros(4), 30, np.random.default_rng(0))
-    runs = [play(result, replace(QUICK, target=None, budget=60, seed=k))[1] for k in (0, 1)]
-    assert runs[0] != runs[1]
-
-
 def test_start_is_a_few_of_each_pair_in_balanced_orders():
     """Every pair begins with its own seeds, both orders as often, about a tenth asked twice."""
     m, first = 14, 4
@@ -156,17 +148,6 @@ def test_everything_compared_is_the_plain_fit():
     np.testing.assert_allclose(state.error, 0, atol=1e-3)
     assert state.swaps == 0
     assert state.probability == 1
-
-
-def test_more_comparisons_of_a_finite_board_leave_less_unknown():
-    """The error falls faster than by the root of the number: what is left to see shrinks too."""
-    result = board(np.linspace(0.5, -0.5, 5), 40, np.random.default_rng(4))
-    errors = [
-        play(result, AdaptiveSettings(target=None, budget=k, design="uniform"))[0].state.error
-        for k in (200, 400, 780)
-    ]
-    assert errors[1].mean() < errors[0].mean() / np.sqrt(2)
-    assert errors[2].mean() < errors[0].mean() / 4
 
 
 def test_errors_are_honest():
@@ -223,14 +204,6 @@ def test_few_comparisons_do_not_say_that_there_is_no_misfit():
     kept = comparisons.cluster < 5
     few = Comparisons(comparisons.models, *(column[kept] for column in columns))
     assert 0.18 < estimate(few, population).latent.misfit < 0.4
-
-
-@pytest.mark.parametrize(("m", "told"), [(3, 1.0), (14, 0.5), (200, 0.95)])
-def test_the_cautious_spread_is_the_chi_squared_quantile(m, told):
-    """Beside scipy's: the less the results tell of the strengths, the wider; of many, as it is."""
-    known = np.eye(m) * (1 - told)
-    nu = m * told + 2
-    assert _cautious(1.0, known) == pytest.approx(np.sqrt(nu / stats.chi2.ppf(0.025, nu)), rel=0.03)
 
 
 def test_the_published_table_takes_less_than_a_tenth():

@@ -157,7 +157,6 @@ FORMATS = {
         "4 rows read; 1 without a readable verdict",
     ),
 }  # fmt: skip
-NESTED = {"arena-hard", "mt-bench"}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -433,21 +432,6 @@ def test_style_is_measured_where_texts_are():
     worth = style.frame.set_index("feature").loc["length"]
     assert worth["worth_low"] > 0
     assert "votes-style" in [one.name for one in board.tables]
-
-
-def test_a_board_of_votes_has_what_votes_have():
-    """Ratings, pairs, judges; no seeds, dialogues or lengths; words that fit."""
-    board = boards.build(read_votes(as_csv(BATTLES), "f").votes, "f", FAST)
-    assert board.judge == "3 users" or board.judge == "3 judges"
-    assert board.main.frame["model"].tolist()[0] == "x"
-    names = [one.name for one in board.tables]
-    assert names[0] == "leaderboard"
-    assert not {"flags", "lengths"} & set(names)
-    judges = board.judge_health
-    assert judges is not None
-    assert judges.frame["judged"].tolist() == [4, 2, 1, 1]
-    text = " ".join(one.note for one in board.tables)
-    assert "ChatSEED" not in text
 
 
 # ------------------------------------------------------------------------------ rate tables
