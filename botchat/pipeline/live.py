@@ -24,8 +24,8 @@ from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import UNREADABLE
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import Dialogue, Judgment, Utterance
-from botchat.report.live import Calls, News, State, Step
-from botchat.workspace.accounts import bills, stats
+from botchat.report.live import News, State, StepRow
+from botchat.workspace.accounts import ModelStats, bills, stats
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.progress import Progress, StepProgress
@@ -71,7 +71,7 @@ class Live:
         self._workspace, self._seed_set, self._talk = workspace, seed_set, talk
         self._lock = threading.Lock()
         self._known: dict[tuple[Path, str], tuple[tuple[int, int], object]] = {}
-        self._sums: tuple[float, list[Calls]] = (0.0, [])
+        self._sums: tuple[float, list[ModelStats]] = (0.0, [])
 
     def state(self) -> State:
         """How everything is now. Raises `BotChatError`, `OSError`: a file that cannot be read."""
@@ -136,14 +136,14 @@ class Live:
 
     def _dialogues(
         self, path: Path, ledger: Ledger, n_seeds: int, busy: set[tuple[str, str]]
-    ) -> Step | None:
+    ) -> StepRow | None:
         first = self._of(path, "name", lambda: _first(path, Dialogue))
         if first is None:
             return None
         done, by = self._of(path, "lines", lambda: _lines(path)), first.contestant
         calls, cost, unpriced, failed = self._account(path, ledger, ("", by) in busy)
         stopped = f"{failed:,} stopped" if failed else ""
-        return Step(
+        return StepRow(
             "Dialogues", by, done, max(n_seeds, done), "dialogues", calls, cost, unpriced, stopped
         )
 
@@ -154,14 +154,14 @@ class Live:
         catalogue: Catalogue,
         most: Callable[[str], int | None],
         busy: set[tuple[str, str]],
-    ) -> Step | None:
+    ) -> StepRow | None:
         first = self._of(path, "name", lambda: _first(path, Judgment))
         if first is None:
             return None
         done = self._of(path, "lines", lambda: _lines(path))
         place = (first.protocol, first.judge)
         calls, cost, unpriced, failed = self._account(path, ledger, place in busy)
-        return Step(
+        return StepRow(
             _title(catalogue, first.protocol),
             first.judge,
             done,
@@ -205,22 +205,10 @@ class Live:
             known = self._known[path, what] = (stamp, find())
         return known[1]  # type: ignore[return-value]
 
-    def _accounts(self, ledger: Ledger, now: float) -> list[Calls]:
+    def _accounts(self, ledger: Ledger, now: float) -> list[ModelStats]:
         """Sums of the whole ledger, at most `ACCOUNTS_S` old."""
         if not 0 <= now - self._sums[0] < ACCOUNTS_S:
-            found = [
-                Calls(
-                    of.model,
-                    f"{of.stage}, superseded" if of.superseded else of.stage,
-                    of.calls,
-                    of.prompt_tokens + of.completion_tokens,
-                    of.cost_usd or 0.0,
-                    of.unpriced_calls,
-                    ", ".join(f"{number:,} {what}" for what, number in of.outcomes.items()),
-                )
-                for of in stats(ledger)
-            ]
-            self._sums = (now, found)
+            self._sums = (now, stats(ledger))
         return self._sums[1]
 
 
@@ -235,12 +223,12 @@ def _run(told: Progress, running: str) -> Progress:
     return msgspec.structs.replace(told, state=state, command=command)
 
 
-def _step(step: StepProgress, state: str, catalogue: Catalogue) -> Step:
+def _step(step: StepProgress, state: str, catalogue: Catalogue) -> StepRow:
     planned = None if step.left is None else step.counted + step.left
     by_calls = planned != 0
     whole = step.items is not None and step.done >= step.items
     going = state == "running" and not whole
-    return Step(
+    return StepRow(
         _title(catalogue, step.protocol) if step.protocol else "Dialogues",
         step.by,
         step.counted if by_calls else step.done,

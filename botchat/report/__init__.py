@@ -226,7 +226,7 @@ def _prompts(boards: Sequence[Board]) -> list[Prompt]:
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _TableCell:
     text: str
     full: str
     """The whole name, where ``text`` is not."""
@@ -236,10 +236,10 @@ class _Cell:
     """A word on the number, in small type: its interval, or what it is made of."""
 
 
-def _shown(table: Table) -> list[list[_Cell]]:
+def _shown(table: Table) -> list[list[_TableCell]]:
     """Rows as people read them; reasons stand below the numbers that they explain."""
     cells = table.cells
-    rows: list[list[_Cell]] = [[] for _ in cells]
+    rows: list[list[_TableCell]] = [[] for _ in cells]
     for place, column in enumerate(table.headline):
         if column.role == "reason":
             continue
@@ -249,7 +249,7 @@ def _shown(table: Table) -> list[list[_Cell]]:
         for i, (row, text, name) in enumerate(zip(rows, short, full, strict=True)):
             low = column.role == "coverage" and table.frame[column.key].iloc[i] < LOW_COVERAGE
             kind = "low" if low else column.kind
-            row.append(_Cell(text, "" if text == name else name, kind, below[i]))
+            row.append(_TableCell(text, "" if text == name else name, kind, below[i]))
     return rows
 
 

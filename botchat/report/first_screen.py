@@ -126,7 +126,7 @@ class Screen:
 
 
 @dataclass(frozen=True)
-class Panel:
+class JudgePanel:
     """How one judge rates everybody, in the order of the first judge."""
 
     judge: str
@@ -201,7 +201,7 @@ def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
     return found, word, column.kind == "rate"
 
 
-def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[Panel]:
+def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[JudgePanel]:
     """Every contestant by every judge, in the order of the first; of several judges only."""
     if len(boards) < 2:
         return []
@@ -226,7 +226,7 @@ def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[Panel]:
             bar = interval_bar(told, (low, high)) if told else None
             rows.append(PanelRow(name, elided(name, _LABEL), is_floor_bot(name), bar, said))
         line = interval_bar(people, (low, high)) if people else None
-        found.append(Panel(board.judge, known.verdict.word, rated, line, rows))
+        found.append(JudgePanel(board.judge, known.verdict.word, rated, line, rows))
     return found
 
 

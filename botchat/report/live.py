@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from botchat.records import Dialogue
 from botchat.report import script_digest, template, text
+from botchat.workspace.accounts import ModelStats
 from botchat.workspace.progress import Progress, duration
 
 RUNNING_S = 1
@@ -36,7 +37,7 @@ STATES: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Step:
+class StepRow:
     """A part of a run, or of a set."""
 
     name: str
@@ -80,20 +81,6 @@ class News:
 
 
 @dataclass(frozen=True)
-class Calls:
-    """What one model has been asked in one stage."""
-
-    model: str
-    stage: str
-    calls: int
-    tokens: int
-    cost_usd: float
-    unpriced: int
-    """Calls of them whose price is not known."""
-    outcomes: str
-
-
-@dataclass(frozen=True)
 class State:
     """A set while it is worked on."""
 
@@ -108,10 +95,10 @@ class State:
     """Seconds of the epoch."""
     run: Progress | None
     """The run that goes on, or the last one; ``None``: there was none."""
-    run_steps: Sequence[Step]
-    steps: Sequence[Step]
+    run_steps: Sequence[StepRow]
+    steps: Sequence[StepRow]
     """All that is there of the set."""
-    calls: Sequence[Calls]
+    calls: Sequence[ModelStats]
     said: Sequence[Dialogue]
     """Newest first; likewise the two others."""
     verdicts: Sequence[News] = field(default_factory=tuple)
@@ -168,5 +155,7 @@ def money(usd: float | None, unpriced: int = 0) -> str:
     return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
 
 
-def _sum_of(calls: Sequence[Calls]) -> str:
-    return money(sum(one.cost_usd for one in calls), sum(one.unpriced for one in calls))
+def _sum_of(calls: Sequence[ModelStats]) -> str:
+    return money(
+        sum(one.cost_usd or 0.0 for one in calls), sum(one.unpriced_calls for one in calls)
+    )

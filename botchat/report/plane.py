@@ -62,7 +62,7 @@ class Axis:
     """Numbers less apart than this are shown close: else equals would look far apart."""
 
 
-class Scale(NamedTuple):
+class Ruler(NamedTuple):
     """An axis with its numbers."""
 
     axis: Axis
@@ -81,7 +81,7 @@ class Scale(NamedTuple):
         return 1 - share if self.axis.down else share
 
 
-class Label(NamedTuple):
+class NameTag(NamedTuple):
     """A name beside its point."""
 
     text: str
@@ -104,15 +104,15 @@ class Mark:
     at: Point
     said: str
     """Its numbers in words."""
-    label: Label | None
+    label: NameTag | None
 
 
 @dataclass(frozen=True)
 class Plane:
     """All points, the best first."""
 
-    across: Scale
-    up: Scale
+    across: Ruler
+    up: Ruler
     marks: Sequence[Mark]
     best: Sequence[Mark]
     """Those that nobody beats in both, the smallest x first; of none where it is not asked for."""
@@ -191,7 +191,7 @@ def _bent(axis: Axis, value: float) -> float:
     return math.log10(max(value, 1e-9)) if axis.log else value
 
 
-def _scale(axis: Axis, values: Sequence[float], fits: Callable[[Sequence[str]], bool]) -> Scale:
+def _scale(axis: Axis, values: Sequence[float], fits: Callable[[Sequence[str]], bool]) -> Ruler:
     """An axis that holds some numbers, with the most ticks that fit."""
     known = [_bent(axis, value) for value in values if value > 0 or not axis.log]
     least = (_SPAN, _SPAN) if axis.log else (axis.least, 5 * axis.least)
@@ -200,7 +200,7 @@ def _scale(axis: Axis, values: Sequence[float], fits: Callable[[Sequence[str]], 
     start = free if axis.log and 0 in values else low
     room = 0.0 if axis.ends else _MARGIN * (high - start) or 1.0
     room += 0.5 * axis.down
-    scale = Scale(axis, start - room, high + room, free, ())
+    scale = Ruler(axis, start - room, high + room, free, ())
     for ticks in _ticks(axis, low, high):
         # Of a rank the best is on top.
         shown = [low, *(tick for tick in ticks if tick > low + 1)] if axis.down else ticks
@@ -243,7 +243,7 @@ def _labels(
     texts: Mapping[str, str],
     *,
     everybody: bool,
-) -> dict[str, Label]:
+) -> dict[str, NameTag]:
     """Names beside their points where there is room; the first of ``named`` before the others."""
     wide, tall = room
     at = {name: (wide * point.x, tall * point.y) for name, point in places.items()}
@@ -253,7 +253,7 @@ def _labels(
         for p in places.values()
         for left, right, *ends in ((p.x, p.x, p.y_low, p.y_high), (p.x_low, p.x_high, p.y, p.y))
     ]
-    found: dict[str, Label] = {}
+    found: dict[str, NameTag] = {}
     for name in named:
         (x, y), width = at[name], measure(texts[name])
         free: list[tuple[int, int, Box]] = []
@@ -267,7 +267,7 @@ def _labels(
         if free:
             _, _, box = min(free)
             taken.append(box)
-            found[name] = Label(texts[name], box[0] - x, (box[1] + box[3]) / 2 - y, width)
+            found[name] = NameTag(texts[name], box[0] - x, (box[1] + box[3]) / 2 - y, width)
     return found
 
 

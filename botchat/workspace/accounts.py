@@ -35,6 +35,11 @@ class ModelStats:
     """These calls were forgotten: paid for, and asked again."""
     outcomes: Mapping[str, int]
 
+    @property
+    def tokens(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt_tokens + self.completion_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Bill:

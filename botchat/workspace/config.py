@@ -24,6 +24,9 @@ from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import (
     LOCAL,
     OPENAI_URL,
+    Positive,
+    Price,
+    Rate,
     beside,
     entry_url_fault,
     model_faults,
@@ -32,6 +35,7 @@ from botchat.workspace.entries import (
     url_fault,
     weights,
 )
+from botchat.workspace.entries import ModelSettings as ModelSettings
 from botchat.workspace.entries import api_key as api_key
 from botchat.workspace.panels import (
     KINDS,
@@ -43,67 +47,6 @@ from botchat.workspace.panels import (
 )
 from botchat.workspace.secrets import names_secret, public
 from botchat.workspace.secrets import public_url as public_url
-
-Layout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
-SystemRole = Literal["auto", "system", "system-in-user"]
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-# The upper limit is there because TOML has inf.
-Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
-Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
-
-
-class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[models.NAME]`` entry: an endpoint's model, or local weights."""
-
-    model: str
-    """As the endpoint knows it; ``hf:ORG/NAME`` or ``hf:FOLDER``: local weights."""
-    label: str | None = None
-    """Name of the contestant; ``None``: that of the entry."""
-    base_url: str = OPENAI_URL
-    """``$NAME`` in it stands for an environment variable, where the call is made."""
-    api: str = "chat"
-    """How requests look: a name in `botchat.models.endpoint.WIRE_FORMATS`."""
-    stream: bool = False
-    """Ask for the reply as a stream of events, for servers that answer in no other way."""
-    identity: str | None = None
-    """Who answers, in place of the address, in the ledger's keys."""
-    api_key_env: str | None = None
-    """Environment variable that holds the key; ``None``: see `api_key`."""
-    api_key_file: str | None = None
-    """File that holds nothing but the key, relative to ``botchat.toml``."""
-    api_key_command: str | None = None
-    """Command that prints the key; it is run again when the endpoint refuses the key."""
-    key_header: str | None = None
-    """Header that holds nothing but the key; ``None``: that of the API."""
-    headers: dict[str, str] = {}
-    """Sent with every request; ``$NAME`` stands for an environment variable."""
-    context_window: Positive | None = None
-    temperature: Price | None = 0.0
-    """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
-    max_tokens: Positive | None = 2048
-    """Longest reply asked for. The paper states none; 2048 cuts only replies that never end."""
-    layout: Layout = "auto"
-    system: SystemRole = "auto"
-    price_input: Price | None = None
-    price_output: Price | None = None
-    price_cached: Price | None = None
-    """USD per million tokens; unknown stays unknown. ``price_cached``: of tokens read from the
-    provider's cache; without it, as input."""
-    price_cache_write: Price | None = None
-    """Of tokens written to the provider's cache; without it, as input."""
-    price_tiers: dict[str, Price] = {}
-    """Service tier, as a reply names it -> its prices / those above."""
-    max_concurrency: Positive = 64
-    timeout_s: Rate = 300.0
-    """Wall-clock time of one attempt."""
-    device: str = "auto"
-    """Where local weights run, as torch names it; ``auto``: the GPU if there is one."""
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of local weights; ``auto``: float32 on the CPU, on a GPU what it is good at."""
-    batch_size: Positive = 32
-    """Most dialogues that local weights answer at once."""
-    extra: dict[str, Any] = {}
-    """Fields added to every request body, such as ``top_p`` or ``reasoning_effort``."""
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

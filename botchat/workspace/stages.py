@@ -118,7 +118,7 @@ _KINDS = (
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError, RecursionError)
 
 
-class _Made(msgspec.Struct, frozen=True):
+class _PartHead(msgspec.Struct, frozen=True):
     """The first line of a part."""
 
     at: int
@@ -420,22 +420,22 @@ def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
     """The part that holds these lines, with what their calls took."""
     asked = {key: calls_of(file, line) for key, line in lines.items()}
     paid = accounts.bills(ledger, chain.from_iterable(asked.values()))
-    written = [msgspec.json.encode(_Made(at))]
+    written = [msgspec.json.encode(_PartHead(at))]
     for key, line in lines.items():
         told = accounts.took(map(paid.get, asked[key]))
         written.append(line + b"\t" + told if asked[key] else line or msgspec.json.encode(key))
     return gzip.compress(b"\n".join(written), 6, mtime=0)
 
 
-class _Facts(msgspec.Struct, frozen=True, gc=False):
+class _OfDialogue(msgspec.Struct, frozen=True, gc=False):
     facts: tuple[Utterance, ...]
 
 
-class _Calls(msgspec.Struct, frozen=True, gc=False):
+class _OfJudgment(msgspec.Struct, frozen=True, gc=False):
     calls: tuple[str, ...] = ()
 
 
-_of_dialogue, _of_judgment = msgspec.json.Decoder(_Facts), msgspec.json.Decoder(_Calls)
+_of_dialogue, _of_judgment = msgspec.json.Decoder(_OfDialogue), msgspec.json.Decoder(_OfJudgment)
 
 
 def calls_of(file: str, line: bytes) -> Sequence[str]:
@@ -463,7 +463,7 @@ def _decoded(store: Store, file: str, name: str, data: bytes | None) -> StagePar
         if data is None:
             raise ValueError("it is not whole")
         head, *rest = gzip.decompress(data).split(b"\n")
-        at = msgspec.json.decode(head, type=_Made).at
+        at = msgspec.json.decode(head, type=_PartHead).at
         for text in rest:
             record, _, told = text.partition(b"\t")
             if record.startswith(b"["):

@@ -61,7 +61,7 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
-class Elsewhere(Protocol):
+class CallsElsewhere(Protocol):
     """Makes a session's calls somewhere else before the session itself asks for them."""
 
     async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
@@ -93,7 +93,7 @@ class Session:
         meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
         self._leased = spending.leased
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: CallsElsewhere | None = None
         """Who makes calls first."""
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)

@@ -51,12 +51,12 @@ class Chart:
     @cached_property
     def svg(self) -> str:
         """As an SVG document."""
-        return formats.svg(self.figure)
+        return style.svg(self.figure)
 
     @cached_property
     def narrow_svg(self) -> str:
         """As an SVG document for a telephone."""
-        return formats.svg(self.make(Look(NARROW)))
+        return style.svg(self.make(Look(NARROW)))
 
     @cached_property
     def png(self) -> bytes:

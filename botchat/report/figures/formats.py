@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +16,7 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from matplotlib.text import Text
 
 from botchat.boards.names import elided
-from botchat.report.figures.style import EDGE, TITLED, inches, people, styled, tint
+from botchat.report.figures.style import EDGE, inches, people, styled, svg, tint
 
 _FALLBACKS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
@@ -29,26 +28,12 @@ _DPI = 160
 _MOST_DOTS = 4_000_000
 """Most pixels of a PNG: a larger figure has fewer pixels an inch."""
 
+_COLOR = re.compile(r"#[0-9a-f]{6}\b")
+
 
 def written(figure: Figure, form: str) -> bytes:
     """The figure as ``svg``, ``png`` or ``pdf``."""
     return svg(figure).encode() if form == "svg" else {"png": png, "pdf": pdf}[form](figure)
-
-
-def svg(figure: Figure) -> str:
-    """The figure as an SVG document: the same data give the same text. Text stays text."""
-    buffer = io.StringIO()
-    with styled(), warnings.catch_warnings():
-        # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
-        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
-    drawn = re.sub(rf'<g id="{TITLED}([^"]*)">', r"<g>\n<title>\1</title>", buffer.getvalue())
-    # Hundredths of a point are enough, in half the size.
-    return re.sub(r' d="[^"]*"', lambda path: _DIGITS.sub(r"\1", path.group()), drawn)
-
-
-_DIGITS = re.compile(r"(\.\d\d)\d+")
-_COLOR = re.compile(r"#[0-9a-f]{6}\b")
 
 
 def themed(svg: str) -> str:

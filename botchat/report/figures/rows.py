@@ -63,7 +63,7 @@ _MOST_KERNELS = 1000
 """Of a violin's density."""
 
 
-class Numbers(NamedTuple):
+class NumberColumn(NamedTuple):
     """A column of numbers right of a plot."""
 
     heading: str
@@ -96,7 +96,7 @@ def intervals(values: pd.DataFrame, label: str, form: str, heading: Heading) -> 
     """
     name, _, _, *group = values.columns
     values = values.sort_values(name, ascending=False, kind="stable")
-    beside = [Numbers(column, values[column].tolist(), form) for column in (name, *group)]
+    beside = [NumberColumn(column, values[column].tolist(), form) for column in (name, *group)]
     figure, axes = rows(values.index, heading, beside, marks(values.index))
     _series(axes, [values], 0.0)
     _label(axes, label)
@@ -111,7 +111,7 @@ def places(values: pd.DataFrame, heading: Heading) -> Figure:
     models, y = list(values.index), np.arange(len(values))
     key: list[Patch | Line2D] = [Patch(color=tint(BAR / 2), label="ranks left open")]
     key += marks(models)[:-1]
-    figure, axes = rows(models, heading, [Numbers("rank", values["said"].tolist())], key)
+    figure, axes = rows(models, heading, [NumberColumn("rank", values["said"].tolist())], key)
     starts, ends = values["low"] - 0.4, values["high"] + 0.4
     axes.set_xlim(0.4, max(len(values), values["high"].max()) + 0.6)
     bars(axes, y, starts, ends, height=0.56, color=tint(BAR / 2))
@@ -142,7 +142,7 @@ def series(
     if start is not None:
         key.append(line_key(f"start ({start:g})", MUTED, 0.8, DASHED))
     beside = [
-        Numbers(name, one.iloc[:, 0].tolist(), form)
+        NumberColumn(name, one.iloc[:, 0].tolist(), form)
         for name, one in zip(values, tables, strict=True)
     ]
     per_row = max(_ROW, _EACH * len(tables) + 0.1)
@@ -203,7 +203,7 @@ def utterance_lengths(
     dot = Line2D([], [], linestyle="none", marker="o", markersize=4.5, label="median")
     dot.set(markerfacecolor=tint(0), markeredgecolor=tint(INK))
     key = [dot, line_key("middle half", width=2.2)]
-    beside = [Numbers("mean", [float(spoken[model].mean()) for model in models], "{:,.1f}")]
+    beside = [NumberColumn("mean", [float(spoken[model].mean()) for model in models], "{:,.1f}")]
     figure, axes = rows(models, heading, beside, key, 0.34)
     logs = [np.log10(np.maximum(spoken[model], 1)) for model in models]
     drawn = axes.violinplot(
@@ -247,7 +247,7 @@ def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
         Patch(color=tint(shade), label=label) for _, label, shade, _ in parts
     ]
     key.append(line_key("95 % interval of win + tie", width=1.4))
-    beside = [Numbers("win + tie", (100 * rates["total"]).tolist())]
+    beside = [NumberColumn("win + tie", (100 * rates["total"]).tolist())]
     figure, axes = rows(models, heading, beside, key, 0.3)
     _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
     y, wide = np.arange(len(models)), size_of(axes)[0]
@@ -348,7 +348,7 @@ def health(judges: Table, heading: Heading) -> Figure:
 def rows(
     names: Sequence[str] | pd.Index,
     heading: Heading,
-    beside: Sequence[Numbers],
+    beside: Sequence[NumberColumn],
     key: Sequence[Patch | Line2D] = (),
     per_row: float = _ROW,
 ) -> tuple[Figure, Axes]:
