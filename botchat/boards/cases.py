@@ -12,8 +12,7 @@ from botchat.interfaces import Row, settings_digest
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.intervals import entries, of_share
 from botchat.protocols import reports, texts
-from botchat.protocols.answers import AnswerPair
-from botchat.protocols.items import plain
+from botchat.protocols.items import AnswerPair, plain
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.texts import OwnText
 from botchat.records import Judgment

@@ -13,7 +13,7 @@ from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
-from botchat.judges.samples import stability
+from botchat.judges.single import stability
 from botchat.measures import lengths
 from botchat.measures.facts import facts
 from botchat.measures.intervals import figures, share

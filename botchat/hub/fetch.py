@@ -13,8 +13,7 @@ import msgspec
 
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
-from botchat.hub.publish import DATA, MANIFEST, Manifest
-from botchat.seeds import repositories
+from botchat.hub.publish import DATA, MANIFEST, Manifest, opened
 from botchat.seeds.dataset import STAGES
 from botchat.workspace import export as moving
 from botchat.workspace import files as store
@@ -51,7 +50,7 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
     name, _, revision = source.partition("@")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise ConfigError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
-    commit, text, read = repositories.opened(name, revision or None, MANIFEST)
+    commit, text, read = opened(name, revision or None, MANIFEST)
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
     except msgspec.MsgspecError as error:

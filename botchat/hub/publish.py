@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,7 +21,7 @@ from botchat.interfaces import Row
 from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
 from botchat.pipeline.export import JSONL, dataset_files
 from botchat.records import VERSION, Dialogue, Judgment
-from botchat.seeds import repositories
+from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store
 from botchat.workspace.calls import Damaged
 from botchat.workspace.entries import LOCAL, api_key
@@ -38,6 +38,9 @@ DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 """Endings of what nobody's browser runs; only such files of a board are in the dataset."""
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+_GIT = ".gitattributes"
+"""Made by the hub itself."""
 
 _PAGE = (*DATA, ".html", ".js", ".svg")
 
@@ -68,7 +71,7 @@ class Sent:
 
     rows: list[Row]
     """A repository each: its files, bytes, and revision (``None``: nothing was sent)."""
-    contents: Mapping[repositories.Kind, Mapping[str, bytes]]
+    contents: Mapping[Kind, Mapping[str, bytes]]
     """Kind of repository -> path -> content."""
     proposed: Mapping[str, Mapping[str, bytes]]
     """ORG/NAME of a model -> path -> content of what its repository is offered."""
@@ -117,7 +120,7 @@ def publish(
 
     Raises:
         ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
-            it; and as `repositories.send`.
+            it; and as `send`.
     """
     if not _REPOSITORY.fullmatch(name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
@@ -135,11 +138,11 @@ def publish(
     }
     board = _board(workspace, seed_set)
     if board is not None:
-        contents["eval.yaml"] = repositories.written(_benchmark(board, seed_set))
+        contents["eval.yaml"] = written(_benchmark(board, seed_set))
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     manifest = Manifest(VERSION, seed_set, digests)
     contents[MANIFEST] = to_json(manifest).encode()
-    sent: dict[repositories.Kind, dict[str, bytes]] = {"dataset": contents}
+    sent: dict[Kind, dict[str, bytes]] = {"dataset": contents}
     if "index.html" in page:
         files = {file: path.read_bytes() for file, path in page.items()}
         card = _SPACE.format(title=f"BotChat {seed_set}", name=name)
@@ -154,9 +157,7 @@ def publish(
     for kind, files in sent.items():
         message = f"BotChat {VERSION}: {seed_set}"
         revision = (
-            None
-            if dry_run
-            else repositories.send(name, kind, files, message, ours=MANIFEST, private=private)
+            None if dry_run else send(name, kind, files, message, ours=MANIFEST, private=private)
         )
         size = sum(map(len, files.values()))
         rows.append(
@@ -169,7 +170,7 @@ def publish(
         )
     for theirs, files in proposed.items():
         message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"
-        where = None if dry_run else repositories.propose(theirs, files, message)
+        where = None if dry_run else propose(theirs, files, message)
         size = sum(map(len, files.values()))
         rows.append({"repository": theirs, "files": len(files), "bytes": size, "revision": where})
     return Sent(rows, sent, proposed, told=dry_run)
@@ -234,11 +235,11 @@ def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
             {
                 "dataset": {"id": name, "task_id": key},
                 "value": value,
-                "source": {"url": repositories.address(name), "name": "BotChat"},
+                "source": {"url": address(name), "name": "BotChat"},
                 "notes": f"95 % interval {low:g} to {high:g}; judged by {board.judge}",
             }
         )
-    return repositories.written(found)
+    return written(found)
 
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:
@@ -286,3 +287,102 @@ def _refuse_secrets(workspace: Workspace, files: Mapping[str, bytes]) -> None:
         for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
             if redactor.clean(line) != line:
                 raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
+
+
+# ------------------------------------------------------------------ repositories of a hub
+
+
+def send(
+    name: str,
+    kind: Kind,
+    files: Mapping[str, bytes],
+    message: str,
+    *,
+    ours: str,
+    private: bool = False,
+) -> str:
+    """Make a repository hold exactly these files, in one commit; its revision.
+
+    ``name``: ORG/NAME; a repository that is not there is made. ``ours``: a file that only a
+    repository of BotChat has; one that has other files, and not this, is left alone.
+
+    Raises:
+        ConfigError: no such name, no right to write there, or a repository of something else.
+        DataError: the hub cannot be reached, or refuses.
+    """
+    from huggingface_hub import (
+        CommitOperationAdd,
+        CommitOperationCopy,
+        CommitOperationDelete,
+        HfApi,
+    )
+
+    with said_by_hub(name, kind):
+        api = HfApi()
+        sdk = "static" if kind == "space" else None
+        api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
+        there = set(api.list_repo_files(name, repo_type=kind)) - {_GIT}
+        # A Space is born with a page of its own.
+        born = {"README.md", "index.html", "style.css"} if kind == "space" else {"README.md"}
+        if ours not in there and there - born:
+            raise ConfigError(
+                f"{name} holds {min(there - born)}, and is no {kind} of BotChat; name another"
+            )
+        changes: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
+            *(CommitOperationAdd(path, content) for path, content in files.items()),
+            *(CommitOperationDelete(path) for path in sorted(there - set(files))),
+        ]
+        made = api.create_commit(name, changes, repo_type=kind, commit_message=message)
+        return str(made.oid)
+
+
+def propose(name: str, files: Mapping[str, bytes], message: str) -> str:
+    """Open a pull request with files at somebody's model; its address.
+
+    Raises as `send`; `MissingError`: no such model.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    with said_by_hub(name, "model"):
+        changes = [CommitOperationAdd(path, content) for path, content in files.items()]
+        made = HfApi().create_commit(name, changes, commit_message=message, create_pr=True)
+        return str(made.pr_url)
+
+
+def written(entries: object) -> bytes:
+    """YAML, as the hub's own files."""
+    from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
+
+    return str(yaml_dump(entries)).encode()
+
+
+def address(name: str) -> str:
+    """Of a dataset on the hub."""
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT}/datasets/{name}"
+
+
+def opened(
+    name: str, revision: str | None, first: str
+) -> tuple[str, bytes, Callable[[str], bytes]]:
+    """A dataset at a revision (default: the newest): its commit, a file, and what reads others.
+
+    All files are of that one commit; those in the cache of `huggingface_hub` are not asked for
+    again, and offline only they are there.
+
+    Raises:
+        MissingError: no such dataset, revision or file, or no right to read it.
+        DataError: the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+
+    def path_of(file: str, at: str | None) -> Path:
+        with said_by_hub(name, "dataset"):
+            return Path(api.hf_hub_download(name, file, repo_type="dataset", revision=at))
+
+    path = path_of(first, revision)
+    commit = path.parts[path.parts.index("snapshots") + 1]
+    return commit, path.read_bytes(), lambda file: path_of(file, commit).read_bytes()

@@ -26,7 +26,6 @@ from botchat.interfaces import (
 )
 from botchat.judges import discussion, talk
 from botchat.judges.cascade import Cascade, Guarantee
-from botchat.judges.single import SingleJudge
 from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, mirrored
 from botchat.languages import ENGLISH, Language
@@ -136,7 +135,7 @@ def build_panel(
     if complete and default_model is not None:
         raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if isinstance(settings, panels.CascadeSettings):
-        judge_of = judge_of or (lambda other: SingleJudge(other, model_of(other), Decoding()))
+        assert judge_of is not None, "a cascade's judges are found by judge_of"
         return _cascade(name, settings, judge_of, run)
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"

@@ -17,7 +17,8 @@ from botchat.boards.judge_agreement import Findings
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.correlation import Rating, compare_scores
-from botchat.papers import tables
+from botchat.papers import chateval, tables
+from botchat.papers.chateval import ASPECTS
 from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
 from botchat.pipeline.agree import (
     Compared,
@@ -29,9 +30,10 @@ from botchat.pipeline.agree import (
 )
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import method, own_name
-from botchat.protocols import answers, scores
+from botchat.protocols import scores
+from botchat.protocols.items import ANSWERS, pair_cases, pair_labels
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.preferences import preferences
+from botchat.protocols.rates import calibrated, preferences
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
 
@@ -110,21 +112,21 @@ class FairEval(Benchmark):
     columns = ("accuracy", "kappa")
 
     def __init__(self, files: Files) -> None:
-        """See `botchat.protocols.answers.faireval`."""
-        self._pairs = answers.faireval(files)
-        self.cases = [Cases(answers.ANSWERS, list(answers.cases(self._pairs)))]
+        """See `botchat.papers.chateval.faireval`."""
+        self._pairs = chateval.faireval(files)
+        self.cases = [Cases(ANSWERS, list(pair_cases(self._pairs)))]
         self.given = {}
 
     def compared(self, answered: Answered) -> Compared:
         """ChatEval's Table 1, and judges with each other."""
         workspace, options = answered.workspace, answered.options
-        everything = answered.all(answers.ANSWERS)
-        people = answers.labels(self._pairs, PEOPLE)
-        selves = {name: own_name(workspace, name) for name in answered.judged[answers.ANSWERS.name]}
-        calibrated = [*people, *answers.calibrated(everything)]
-        found = compare_judges(calibrated, PEOPLE, options, selves=selves)
+        everything = answered.all(ANSWERS)
+        people = pair_labels(self._pairs, PEOPLE)
+        selves = {name: own_name(workspace, name) for name in answered.judged[ANSWERS.name]}
+        both = [*people, *calibrated(everything, ANSWERS)]
+        found = compare_judges(both, PEOPLE, options, selves=selves)
         in_order = compare_judges(
-            [*people, *preferences(everything, answers.ANSWERS)],
+            [*people, *preferences(everything, ANSWERS)],
             PEOPLE,
             options,
             lengths={
@@ -134,7 +136,7 @@ class FairEval(Benchmark):
             },
             selves=selves,
         )
-        costs = answered.costs(answers.ANSWERS)
+        costs = answered.costs(ANSWERS)
         rows = []
         for row, one_order in zip(found.rows, in_order.rows, strict=True):
             evaluator, how = method(workspace, row["judge"])
@@ -142,7 +144,7 @@ class FairEval(Benchmark):
             apart = {f"{key}_one_order": one_order[key] for key in ("accuracy", "kappa")}
             taken = ends_of(one_order, _IN_ORDER, "")
             rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
-        data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in calibrated]
+        data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in both]
         findings = Findings(
             **vars(replace(found, rows=rows, annotators=())),
             subject="FairEval",
@@ -157,19 +159,19 @@ class FairEval(Benchmark):
         self, workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
     ) -> Row:
         """By category of question where a key begins so; ``usd`` and ``minutes`` of all calls."""
-        made = said[answers.ANSWERS.name]
-        calibrated = answers.calibrated(made)
+        made = said[ANSWERS.name]
+        both = calibrated(made, ANSWERS)
         cost = expenses(workspace, {PEOPLE: made})[PEOPLE]
         usd, seconds = (
             None if (each := cost[key]) is None else each * len(made) for key in ("usd", "seconds")
         )
-        n = sum(one.verdict is not None for one in calibrated)
+        n = sum(one.verdict is not None for one in both)
         row: Row = {"usd": usd, "minutes": None if seconds is None else seconds / 60}
-        row |= {"n": n, "unreadable": len(calibrated) - n}
+        row |= {"n": n, "unreadable": len(both) - n}
         for category in _categories(keys):
             ids = self._of([category])
-            asked = [one for one in calibrated if one.item in ids]
-            people = [one for one in answers.labels(self._pairs, PEOPLE) if one.item in ids]
+            asked = [one for one in both if one.item in ids]
+            people = [one for one in pair_labels(self._pairs, PEOPLE) if one.item in ids]
             if asked and people:
                 (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
                 row |= ends_of(found, self.columns, f"{category}_" if category else "")
@@ -239,18 +241,18 @@ class TopicalChat(Scored):
     """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2)."""
 
     name, part = "topicalchat", "aspect"
-    columns = of_parts(answers.ASPECTS)
-    parts = answers.ASPECTS
+    columns = of_parts(ASPECTS)
+    parts = ASPECTS
 
     def __init__(self, files: Files) -> None:
-        """See `botchat.protocols.answers.topical_chat`."""
-        self._responses = answers.topical_chat(files)
+        """See `botchat.papers.chateval.topical_chat`."""
+        self._responses = chateval.topical_chat(files)
         self.cases = [
-            Cases(of, [partial(answers.aspect_case, one, aspect) for one in self._responses])
+            Cases(of, [partial(chateval.aspect_case, one, aspect) for one in self._responses])
             for aspect, of in self.parts.items()
         ]
         self.given = of_topical_chat(self._responses)
 
     def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
         """Of an aspect."""
-        return [*answers.aspect_labels(self._responses, part, PEOPLE), *scores.ratings(judged)]
+        return [*chateval.aspect_labels(self._responses, part, PEOPLE), *scores.ratings(judged)]

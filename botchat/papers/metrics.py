@@ -16,8 +16,7 @@ from typing import Any, Literal
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Row
 from botchat.measures.correlation import Rating, compare_scores
-from botchat.protocols import answers
-from botchat.protocols.answers import ASPECTS, ORIGINAL, Response
+from botchat.papers.chateval import ASPECTS, ORIGINAL, Response, aspect_labels
 
 Tokens = Literal["blanks", "13a", "zh"]
 """What is a word: what stands between blanks, sacreBLEU's standard, a Chinese character."""
@@ -154,7 +153,7 @@ def _ranked(
         for one, value in zip(responses, values, strict=True)
     ]
     return correlated(
-        {aspect: [*answers.aspect_labels(responses, aspect, PEOPLE), *mine] for aspect in ASPECTS}
+        {aspect: [*aspect_labels(responses, aspect, PEOPLE), *mine] for aspect in ASPECTS}
     )
 
 

@@ -11,8 +11,8 @@ from botchat.boards.judge_agreement import PRICE
 from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.interfaces import Row
 from botchat.papers import experiments
+from botchat.papers.chateval import ASPECTS
 from botchat.papers.mateval_files import Reading
-from botchat.protocols.answers import ASPECTS
 from botchat.protocols.texts import ERROR_TYPES
 
 _FIGURES = ("spearman", "kendall")

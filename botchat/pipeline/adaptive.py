@@ -25,7 +25,7 @@ from botchat.pipeline.run.parts import Questions
 from botchat.pipeline.run.results import Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
-from botchat.protocols.pairs import Field
+from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.records import Seed
 from botchat.requests import Judging

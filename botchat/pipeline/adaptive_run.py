@@ -14,7 +14,7 @@ from botchat.interfaces import Case, Row, case_digest
 from botchat.measures.statistics import Z
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.work import Meter, Stops, work_through
-from botchat.protocols.pairs import Field
+from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import (
     ELO,
     AdaptiveDesign,

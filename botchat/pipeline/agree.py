@@ -27,7 +27,7 @@ from botchat.measures.annotations import NOBODY, Annotation, Opinions, is_person
 from botchat.pipeline.run.contestants import full_name, own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.preferences import preferences
+from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment
 from botchat.workspace import files
 from botchat.workspace.accounts import Bill, bills

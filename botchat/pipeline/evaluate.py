@@ -27,11 +27,20 @@ from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
-from botchat.protocols import answers, preferences, texts
-from botchat.protocols.answers import ANSWERS, AnswerPair
+from botchat.protocols import texts
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS
-from botchat.protocols.items import TEXTS, items, paragraphs, plain
+from botchat.protocols.items import (
+    ANSWERS,
+    TEXTS,
+    AnswerPair,
+    items,
+    pair_cases,
+    pair_labels,
+    paragraphs,
+    plain,
+)
 from botchat.protocols.kinds import Protocol
+from botchat.protocols.rates import calibrated
 from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import VERSION, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating
@@ -212,7 +221,7 @@ def _asking(protocol: Protocol, listed: Sequence[OwnText] | Sequence[AnswerPair]
     for one in listed:
         if isinstance(one, AnswerPair):
             if protocol == ANSWERS:
-                made += list(answers.cases([one]))
+                made += list(pair_cases([one]))
                 continue
             first, second = _talks(one)
             made += [
@@ -286,9 +295,9 @@ def _tables(
     pairs = [one for one in listed if isinstance(one, AnswerPair)]
     if pairs:
         found = [of_cases.of_pairs(protocol, pairs, judged)]
-        people = answers.labels(pairs, of_cases.PEOPLE)
+        people = pair_labels(pairs, of_cases.PEOPLE)
         if people and judged:
-            both = [*people, *preferences.calibrated(judged, protocol)]
+            both = [*people, *calibrated(judged, protocol)]
             rows = compare_judges(both, of_cases.PEOPLE, Options()).rows
             found.append(of_cases.beside_people(protocol, rows, judged))
         return found

@@ -14,7 +14,7 @@ from botchat.pipeline.run.results import Told
 from botchat.records import MIN_HUMAN, N_SEED, Seed
 from botchat.seeds import hub
 from botchat.seeds.mutual import from_mutual, is_mutual_item
-from botchat.seeds.spreadsheets import from_csv, from_json, from_rows, from_xlsx
+from botchat.seeds.spreadsheets import SUFFIXES, from_rows, from_table
 from botchat.workspace.files import content
 from botchat.workspace.folder import SAMPLE, Workspace, in_order
 
@@ -24,17 +24,9 @@ MAX_TABLE_BYTES = 2**28
 MAX_ITEMS = 20_000
 """MuTual's test split has 886."""
 
-_TABLES = {
-    ".xlsx": from_xlsx,
-    ".jsonl": from_json,
-    ".json": from_json,
-    ".csv": from_csv,
-    ".tsv": from_csv,
-}
-
 ACCEPTED = (
     "mutual (downloads it), a folder or .zip in MuTual's layout, BotChat's "
-    f"{', '.join(_TABLES)}, or {hub.SYNTAX}"
+    f"{', '.join(SUFFIXES)}, or {hub.SYNTAX}"
 )
 """What `read_source` understands, in words."""
 
@@ -133,14 +125,14 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         items = _folder_items(path)
         return from_mutual(items, str(path))
     kind = path.suffix.lower()
-    if kind not in {".zip", *_TABLES}:
+    if kind not in {".zip", *SUFFIXES}:
         fault = "is none of these" if path.exists() else "does not exist and is none of these"
         raise ConfigError(f"seeds source {source!r} {fault}: {ACCEPTED}")
     if not path.is_file():
         raise ConfigError(f"seeds source {source!r} does not exist; accepted: {ACCEPTED}")
     if kind == ".zip":
         return _from_zip(path)
-    return _TABLES[kind](content(path, MAX_TABLE_BYTES), str(path))
+    return from_table(content(path, MAX_TABLE_BYTES), str(path))
 
 
 def _from_zip(path: Path) -> list[Seed]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.answers import ANSWERS
+from botchat.protocols.items import ANSWERS
 from botchat.protocols.kinds import LABELS, Protocol
 from botchat.protocols.scores import Scale
 from botchat.protocols.texts import MATEVAL

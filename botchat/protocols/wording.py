@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from botchat.languages import ENGLISH, PLAIN, Language
+from botchat.languages import PLAIN, Language
 from botchat.protocols.verdicts import any_of
 
 END = "<chat_end>"
@@ -100,11 +100,6 @@ def wording(language: Language) -> Wording:
             re.IGNORECASE | re.MULTILINE,
         ),
     )
-
-
-def conversation(utterances: Sequence[str]) -> str:
-    """`Wording.conversation` in English."""
-    return wording(ENGLISH).conversation(utterances)
 
 
 def choice_schema(

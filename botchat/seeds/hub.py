@@ -1,6 +1,7 @@
 """Datasets from elsewhere: rows of a Hugging Face dataset, and MuTual's upstream archive.
 
-`datasets` is imported when it is used.
+`datasets` is imported when it is used, and so is `huggingface_hub`, which honours ``HF_ENDPOINT``,
+``HF_TOKEN``, ``HF_HOME`` and ``HF_HUB_OFFLINE``.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import re
 import urllib.parse
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError
-from botchat.seeds import repositories
 from botchat.workspace.files import write_atomic
 
 log = logging.getLogger("botchat")
+
+Kind = Literal["dataset", "space", "model"]
 
 MUTUAL_URL = "https://github.com/Nealcly/MuTual/archive/refs/heads/master.zip"
 
@@ -150,7 +154,7 @@ def _parts(uri: str) -> dict[str, str]:
 def _snapshot(found: Mapping[str, str]) -> Path:
     name, revision = found["name"], found["revision"]
     try:
-        return repositories.snapshot(name, revision or None, _WANTED, MAX_DATASET_BYTES)
+        return snapshot(name, revision or None, _WANTED, MAX_DATASET_BYTES)
     except MissingError as error:
         split = f"; of a split: hf://{name}#{revision}" if revision else ""
         raise MissingError(f"{error}{split}") from None
@@ -199,6 +203,85 @@ def _split(uri: str, splits: Mapping[str, Iterable[Any]], wanted: str) -> Iterat
         raise ConfigError(f"{uri}: no split {name!r}; add one of #{', #'.join(names)}")
     for row in splits[name]:
         yield dict(row)
+
+
+def snapshot(name: str, revision: str | None, files: Sequence[str], max_bytes: int) -> Path:
+    """Folder of a dataset's files in the cache of `huggingface_hub`; the commit is its name.
+
+    ``revision``: branch, tag or commit (default: the newest); ``files``: patterns of those wanted,
+    together at most ``max_bytes``. Offline it is what an earlier call for that revision left there.
+
+    Raises:
+        ConfigError: no such name; more than ``max_bytes``.
+        MissingError: no such dataset or revision, or no right to read it.
+        DataError: the hub cannot be reached; offline: not in the cache.
+    """
+    from huggingface_hub import HfApi, constants
+
+    api = HfApi()
+    with said_by_hub(name, "dataset"):
+        if not constants.HF_HUB_OFFLINE:
+            there = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
+            sizes = {one.rfilename: one.size or 0 for one in there}
+            size = sum(sizes[path] for path in sizes if any(fnmatch(path, one) for one in files))
+            if size > max_bytes:
+                raise ConfigError(
+                    f"{name}: {size:,} bytes of data, more than the {max_bytes:,} allowed; "
+                    "download the files you need and give their folder: hf://./FOLDER"
+                )
+        return Path(
+            api.snapshot_download(
+                name, repo_type="dataset", revision=revision, allow_patterns=list(files)
+            )
+        )
+
+
+@contextmanager
+def said_by_hub(name: str, kind: Kind) -> Iterator[None]:
+    """Say what the hub's client raises in one line, with what to do."""
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        yield
+    except BotChatError:
+        raise
+    except HFValidationError as error:
+        raise ConfigError(f"{name!r} is not ORG/NAME: {_one_line(error)}") from None
+    except (OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
+        raise DataError(
+            f"{name}: cannot reach the hub, and it is not in the cache ({_one_line(error)}); "
+            "unset HF_HUB_OFFLINE, or look at HF_ENDPOINT and the network"
+        ) from None
+    except GatedRepoError:
+        raise MissingError(f"{name} is gated; accept its terms, then: hf auth login") from None
+    except RevisionNotFoundError:
+        raise MissingError(f"{name}: no such revision; give a branch, tag or commit") from None
+    except RepositoryNotFoundError:
+        raise MissingError(
+            f"no {kind} {name} on the hub, or no right to see it; check the name, or log in with: "
+            "hf auth login (or HF_TOKEN)"
+        ) from None
+    except EntryNotFoundError as error:
+        raise MissingError(f"{name} is no run of BotChat: {_one_line(error)}") from None
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        if status in (401, 403):
+            raise ConfigError(
+                f"{name}: no right to write there; log in with: hf auth login (or HF_TOKEN), or "
+                "name a place of your own"
+            ) from None
+        raise DataError(f"{name}: the hub answers {status}: {_one_line(error)}") from None
+    except Exception as error:  # the http client's errors have no public root here
+        raise DataError(f"{name}: cannot reach the hub ({_one_line(error)})") from error
 
 
 def _matches(archive: Path | IO[bytes], digest: str) -> bool:

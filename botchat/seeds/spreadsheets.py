@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from botchat.errors import DataError
 from botchat.records import N_SEED, Seed
-from botchat.workspace.rows import Record, csv_rows, fields_of, json_rows, json_value, quoted, utf8
+from botchat.workspace.rows import Record, fields_of, json_value, quoted, rows
 
 _IDS = ("id", "index", "dialogueid", "dialogid", "conversationid", "convid")
 _DIALOGUES = (
@@ -48,12 +48,17 @@ MAX_ID = 200
 """Characters of an id."""
 
 
-def from_json(data: bytes, where: str) -> list[Seed]:
-    """Read a JSON array, or one object a line: ``{"id": "...", "utterances": ["...", ...]}``.
+SUFFIXES = (".xlsx", ".jsonl", ".json", ".csv", ".tsv")
 
-    ``where`` is the file's name, for messages; `DataError`, as of any function here.
+
+def from_table(data: bytes, where: str) -> list[Seed]:
+    """Read a file by the ending of its name ``where``, of `SUFFIXES`; else as JSON.
+
+    JSON: an array, or one object a line: ``{"id": "...", "utterances": ["...", ...]}``. CSV:
+    columns under a header line. xlsx: the first sheet, columns under a header in its first row
+    (BotChat: index, conv-GT). Raises `DataError`, as any function here.
     """
-    return _seeds(json_rows(data, where), where)
+    return _seeds((_filled if where.lower().endswith(".xlsx") else rows)(data, where), where)
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
@@ -61,21 +66,13 @@ def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
     return _seeds((Record(f"{where} row {n}", row) for n, row in enumerate(rows, 1)), where, True)
 
 
-def from_csv(data: bytes, where: str) -> list[Seed]:
-    """Read columns under a header line, separated by comma, semicolon or tab, UTF-8."""
-    return _seeds(csv_rows(utf8(data, where), where), where)
-
-
-def from_xlsx(data: bytes, where: str) -> list[Seed]:
-    """Read the first sheet, columns under a header in its first row (BotChat: index, conv-GT)."""
-    header, *rows = _sheet(data, where) or [()]
+def _filled(data: bytes, where: str) -> Iterator[Record]:
+    """The rows of a sheet that are not empty."""
+    header, *below = _sheet(data, where) or [()]
     names = ["" if name is None else str(name) for name in header]
-    filled = (
-        Record(f"{where} row {n}", dict(zip(names, cells, strict=False)))
-        for n, cells in enumerate(rows, 2)
-        if any(cell not in (None, "") for cell in cells)
-    )
-    return _seeds(filled, where)
+    for n, cells in enumerate(below, 2):
+        if any(cell not in (None, "") for cell in cells):
+            yield Record(f"{where} row {n}", dict(zip(names, cells, strict=False)))
 
 
 def _sheet(data: bytes, where: str) -> list[Sequence[object]]:

@@ -14,7 +14,7 @@ import pytest
 from botchat.boards import judge_agreement
 from botchat.cli.main import main
 from botchat.interfaces import Decoding, Message
-from botchat.judges.samples import stability
+from botchat.judges.single import stability
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline import agree

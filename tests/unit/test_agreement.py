@@ -21,7 +21,7 @@ from botchat.measures.agreement import compare, detection
 from botchat.measures.annotations import NOBODY, Annotation
 from botchat.measures.correlation import Rating, compare_scores
 from botchat.protocols.catalogue import ARENA, UNIEVAL
-from botchat.protocols.preferences import preferences
+from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Judgment
 from botchat.seeds import vote_formats
 

@@ -431,7 +431,7 @@ def test_a_guarantee_is_kept_by_the_whole_cascade_only():
 
     def judge_of(name):
         if name == "inner":
-            return build_panel("inner", inner, models.__getitem__, None)
+            return build_panel("inner", inner, models.__getitem__, None, judge_of)
         return SingleJudge(name, models[name], Decoding())
 
     assert judge_of("inner").guarantee == FEW

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.errors import ConfigError
-from botchat.interfaces import Subject
+from botchat.interfaces import Decoding, Subject
 from botchat.judges.panel import build_panel, wording
+from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, built_in
+from botchat.papers.chateval import ASPECTS
 from botchat.papers.probe_polarity import POLARITY
 from botchat.papers.stories import STORIES
-from botchat.protocols.answers import ANSWERS, ASPECTS
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, GTEVAL, UNIEVAL, catalogue
+from botchat.protocols.items import ANSWERS
 from botchat.protocols.texts import MATEVAL
 from botchat.workspace.config import TomlFile
 from botchat.workspace.criteria import CriterionSettings
@@ -48,7 +50,8 @@ def read(text):
 def panel(settings, *names, default=None, said=None):
     """The judge, with scripted models of these names."""
     models = {name: Scripted(said or choice("1"), name=name) for name in names}
-    return build_panel("x", settings, models.__getitem__, default), models
+    alone = {name: SingleJudge(name, model, Decoding()) for name, model in models.items()}
+    return build_panel("x", settings, models.__getitem__, default, alone.__getitem__), models
 
 
 def test_a_whole_panel_is_read():

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
+from botchat.languages import ENGLISH
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.scores import Scale
-from botchat.protocols.wording import conversation, neutral
+from botchat.protocols.wording import neutral, wording
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 
 
@@ -58,7 +59,7 @@ def test_the_reason_is_what_follows_its_mark():
 )
 def test_a_dialogue_cannot_break_out_of_its_frame(texts):
     """However utterances are written, the frame has as many chats as there are utterances."""
-    shown = conversation(texts)
+    shown = wording(ENGLISH).conversation(texts)
     assert shown.count("<chat_end>") == len(texts)
     assert len(re.findall(r"^[AB]: ", shown, re.MULTILINE)) == len(texts)
     assert not re.search(r"^Conversation [12]\b", shown, re.MULTILINE)
@@ -70,7 +71,8 @@ def test_ordinary_text_is_shown_unchanged():
     """Neutralising touches only what imitates the frame."""
     said = "At 5: I had no choice, and the index was A+. Reason enough?\nSecond line: fine."
     assert neutral(said) == said
-    assert conversation(["Hi.", "Yo."]) == "A: Hi. <chat_end>\nB: Yo. <chat_end>"
+    said = wording(ENGLISH).conversation(["Hi.", "Yo."])
+    assert said == "A: Hi. <chat_end>\nB: Yo. <chat_end>"
 
 
 def test_unieval_asks_about_everything_that_was_generated():

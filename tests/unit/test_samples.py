@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.interfaces import Decoding, Reply
-from botchat.judges.samples import asked_once, sampled, stability
-from botchat.judges.single import SingleJudge, confidence
+from botchat.judges.single import SingleJudge, asked_once, confidence, sampled, stability
 from botchat.records import Remark
 from tests.scripted import Scripted, arena_case, choice, unieval_case
 

@@ -22,8 +22,8 @@ from botchat.pipeline.adaptive import (
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.pairs import Field
-from botchat.ratings.adaptive import AdaptiveSettings, State, Target
+from botchat.protocols.kinds import Field
+from botchat.ratings.adaptive import AdaptiveSettings, BoardSoFar, Target
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 from botchat.requests import Judging
 from botchat.workspace.folder import Workspace
@@ -159,7 +159,7 @@ def test_flags_become_settings(tmp_path):
 
 def sampled(tmp_path, ratings, added=None, swaps=1, finished="target reached"):
     """What a run of these ratings would have found, 40 of 400 comparisons made."""
-    state = State(
+    state = BoardSoFar(
         made=40,
         population=400,
         rating=np.array(list(ratings.values()), dtype=float),

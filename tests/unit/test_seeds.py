@@ -22,7 +22,7 @@ from botchat.records import MIN_HUMAN, Seed
 from botchat.seeds import hub
 from botchat.seeds.casing import detokenise, readable, true_case
 from botchat.seeds.mutual import from_mutual, is_mutual_item
-from botchat.seeds.spreadsheets import from_csv, from_json, from_rows, from_xlsx
+from botchat.seeds.spreadsheets import from_rows, from_table
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ARCHIVE = DATA / "mutual" / "MuTual-master.zip"
@@ -346,8 +346,8 @@ class TestTables:
     def test_jsonl_round_trip(self, seeds: list[Seed]) -> None:
         """What is written as our own JSON lines is read back the same, any characters."""
         data = b"".join(msgspec.json.encode(seed) + b"\n" for seed in seeds)
-        assert from_json(data, "f") == seeds
-        assert from_json(msgspec.json.encode(seeds), "f") == seeds
+        assert from_table(data, "f") == seeds
+        assert from_table(msgspec.json.encode(seeds), "f") == seeds
         assert from_rows([msgspec.to_builtins(seed) for seed in seeds], "f") == seeds
 
     @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ class TestTables:
     def test_common_field_names(self, row: dict[str, object]) -> None:
         """The layouts in use elsewhere give the same seed."""
         data = json.dumps(row).encode()
-        assert from_json(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
+        assert from_table(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
 
     def test_one_speaker_in_a_row_is_one_utterance(self) -> None:
         """A ChatSEED alternates, so two messages of one speaker are one utterance."""
@@ -398,7 +398,7 @@ class TestTables:
     def test_csv_one_dialogue_a_row(self) -> None:
         """BotChat's columns exported as CSV, with quoted JSON lists over several lines."""
         data = b'index,conv-GT,nround\nMT-1,"[""Hello, you.""\n, ""Hi.""]",2\n'
-        assert from_csv(data, "f") == [Seed("MT-1", ("Hello, you.", "Hi."))]
+        assert from_table(data, "f.csv") == [Seed("MT-1", ("Hello, you.", "Hi."))]
 
     @pytest.mark.parametrize("separator", [",", ";", "\t"])
     def test_csv_one_utterance_a_row(self, separator: str) -> None:
@@ -412,7 +412,7 @@ class TestTables:
             "b|9|Dos.",
         ]
         data = "\r\n".join(rows).replace("|", separator).encode()
-        assert from_csv(data, "f") == [
+        assert from_table(data, "f.csv") == [
             Seed("a", ("One.", "Two.")),
             Seed("b", ("Uno.", "Dos.", "Tres.")),
         ]
@@ -420,18 +420,18 @@ class TestTables:
     def test_csv_without_turns_is_in_order(self) -> None:
         """Without a number the file's order counts."""
         data = b"id,utterance\na,One.\nb,Uno.\na,Two.\nb,Dos.\n"
-        assert [seed.utterances for seed in from_csv(data, "f")] == [
+        assert [seed.utterances for seed in from_table(data, "f.csv")] == [
             ("One.", "Two."),
             ("Uno.", "Dos."),
         ]
 
     def test_xlsx(self) -> None:
         """A workbook with BotChat's columns, blank rows and numbers as ids."""
-        assert from_xlsx(
+        assert from_table(
             workbook(
                 ["index", "conv-GT"], [3, '["One.", "Two."]'], [None, None], [4.0, '["a", "b"]']
             ),
-            "f",
+            "f.xlsx",
         ) == [Seed("3", ("One.", "Two.")), Seed("4", ("a", "b"))]
 
     @pytest.mark.parametrize(
@@ -475,28 +475,28 @@ class TestTables:
     def test_bad_jsonl_is_one_line(self, data: bytes, message: str) -> None:
         """File, line, value and remedy, on one line."""
         with pytest.raises(DataError, match=message) as caught:
-            from_json(data, "f")
+            from_table(data, "f")
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 300
 
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            (b"id,utterances\n", r"f: holds no dialogue"),
-            (b"id,text\na,x\na,y,z\n", r"f:3: 3 cells under 2 column names"),
-            (b'id,text\na,x\na,"y\n', r"f:3: not CSV"),
-            (b"id,turn,text\na,one,x\n", r"f:2: the turn 'one' is no number"),
-            (b"id,turn,text\na,1,x\na,1,y\n", r"f:3: dialogue 'a' has turn 1 twice"),
-            (b"id,utterances\na,hello\n", r"f:2: 'hello' is not JSON"),
-            (b"id,name\na,x\n", r"f:2: no utterances \(fields: id, name\)"),
-            (b"id,text\na,x\nb,y\n", r"f:2: seed a has 1 utterances"),
-            ("id,text\na,é\n".encode("latin-1"), r"f:2: byte 0xe9 is not UTF-8"),
+            (b"id,utterances\n", r"f.csv: holds no dialogue"),
+            (b"id,text\na,x\na,y,z\n", r"f.csv:3: 3 cells under 2 column names"),
+            (b'id,text\na,x\na,"y\n', r"f.csv:3: not CSV"),
+            (b"id,turn,text\na,one,x\n", r"f.csv:2: the turn 'one' is no number"),
+            (b"id,turn,text\na,1,x\na,1,y\n", r"f.csv:3: dialogue 'a' has turn 1 twice"),
+            (b"id,utterances\na,hello\n", r"f.csv:2: 'hello' is not JSON"),
+            (b"id,name\na,x\n", r"f.csv:2: no utterances \(fields: id, name\)"),
+            (b"id,text\na,x\nb,y\n", r"f.csv:2: seed a has 1 utterances"),
+            ("id,text\na,é\n".encode("latin-1"), r"f.csv:2: byte 0xe9 is not UTF-8"),
         ],
     )
     def test_bad_csv_is_one_line(self, data: bytes, message: str) -> None:
         """A fault in CSV names the line on which its row begins."""
         with pytest.raises(DataError, match=message) as caught:
-            from_csv(data, "f")
+            from_table(data, "f.csv")
         assert "\n" not in str(caught.value)
 
     def test_bad_xlsx_is_one_line(self) -> None:
@@ -506,12 +506,12 @@ class TestTables:
         with zipfile.ZipFile(other, "w") as archive:
             archive.writestr("a.txt", "x")
         for data in (b"id,text", b"", other.getvalue(), good[: len(good) // 2]):
-            with pytest.raises(DataError, match=r"^f: not a.*xlsx.*save it again[^\n]*$"):
-                from_xlsx(data, "f")
-        with pytest.raises(DataError, match="f: holds no dialogue"):
-            from_xlsx(workbook(), "f")
-        with pytest.raises(DataError, match="f row 3: id 'a' is taken by f row 2"):
-            from_xlsx(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f")
+            with pytest.raises(DataError, match=r"^f.xlsx: not a.*xlsx.*save it again[^\n]*$"):
+                from_table(data, "f.xlsx")
+        with pytest.raises(DataError, match=r"f.xlsx: holds no dialogue"):
+            from_table(workbook(), "f.xlsx")
+        with pytest.raises(DataError, match=r"f.xlsx row 3: id 'a' is taken by f.xlsx row 2"):
+            from_table(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f.xlsx")
 
     def test_an_xlsx_that_unpacks_to_too_much_is_refused(
         self, monkeypatch: pytest.MonkeyPatch
@@ -519,7 +519,7 @@ class TestTables:
         """The stated size is looked at before anything is unpacked."""
         monkeypatch.setattr("botchat.seeds.spreadsheets._MAX_UNPACKED", 100)
         with pytest.raises(DataError, match="unpacks to"):
-            from_xlsx(workbook(["id"]), "f")
+            from_table(workbook(["id"]), "f.xlsx")
 
 
 class TestReadSource:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import languages
-from botchat.protocols.answers import ANSWERS, ASPECTS
+from botchat.papers.chateval import ASPECTS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.protocols.items import ANSWERS
 from botchat.protocols.kinds import _choice
 
 DATA = Path(__file__).resolve().parents[1] / "data"

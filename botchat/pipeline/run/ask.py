@@ -16,8 +16,7 @@ from botchat.arguments import JudgeName, Spending
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Judge, Row, adapted
 from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
-from botchat.judges.samples import Stability, stability
-from botchat.judges.single import SingleJudge
+from botchat.judges.single import SingleJudge, Stability, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together

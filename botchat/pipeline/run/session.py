@@ -214,8 +214,7 @@ class Session:
         return math.fsum(counted) if len(counted) == len(asked) else None
 
     def _single(self, name: str, samples: int, run: int) -> Judge:
-        from botchat.judges.samples import TEMPERATURE, sampled
-        from botchat.judges.single import SingleJudge
+        from botchat.judges.single import TEMPERATURE, SingleJudge, sampled
 
         entry = self._config.judges.get(name)
         named = entry is not None

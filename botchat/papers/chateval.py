@@ -1,4 +1,4 @@
-"""Answer comparison and aspect rating: the two tasks of ChatEval (Chan et al. 2023, §3).
+"""ChatEval's two tasks (Chan et al. 2023, §3): upstream's files, and the question of an aspect.
 
 *Answer comparison* (FairEval): a question and two answers, each of which gets a score from 1 to 10.
 *Aspect rating* (Topical-Chat): how natural, coherent, engaging and grounded a response is.
@@ -6,11 +6,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,24 +16,13 @@ from typing import Any
 from botchat import prompts
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
-from botchat.measures.annotations import Annotation
+from botchat.languages import ENGLISH
 from botchat.measures.correlation import Rating
-from botchat.protocols import preferences
+from botchat.protocols.items import AnswerPair
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.scores import Scale, harmless
-from botchat.protocols.wording import conversation, neutral
-from botchat.records import Judgment
-from botchat.workspace.rows import utf8
-
-ANSWERS = Protocol(
-    "answers",
-    "FairEval",
-    kind="score",
-    shows="pair",
-    question="a question and two answers, both orders: a score of each",
-    prompts=("answers",),
-    scale=Scale(1, 10, ("Assistant",)),
-)
+from botchat.protocols.wording import neutral, wording
+from botchat.workspace.rows import Record, json_rows, named, utf8
 
 _SCALES = {
     "naturalness": (1, 3),
@@ -65,20 +52,6 @@ _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
 
 
 @dataclass(frozen=True)
-class AnswerPair:
-    """A question, two answers and what people think of them."""
-
-    id: str
-    question: str
-    contestants: tuple[str, str]
-    answers: tuple[str, str]
-    label: str | None
-    """``"1"`` or ``"2"``: which answer most people prefer, ``"tie"``; ``None``: not known."""
-    category: str = ""
-    """Of the question, where upstream says it: ``coding``."""
-
-
-@dataclass(frozen=True)
 class Response:
     """One system's next turn in a conversation, and people's mean score of it by aspect."""
 
@@ -91,25 +64,6 @@ class Response:
     scores: Mapping[str, float]
 
 
-def cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
-    """A maker of a case for every pair, in both orders."""
-    for pair in pairs:
-        yield partial(case, pair)
-        yield partial(case, pair, True)
-
-
-def case(pair: AnswerPair, swapped: bool = False) -> Case:
-    """The question how good two answers are; ``swapped`` shows the second one first."""
-    order = (1, 0) if swapped else (0, 1)
-    question, one, two = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
-    return ANSWERS.asked(
-        pair.id,
-        tuple(Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
-        prompts.fill("answers", question=question, answer_1=one, answer_2=two),
-        partial(case, pair, not swapped),
-    )
-
-
 def aspect_case(response: Response, aspect: str) -> Case:
     """The question how natural, coherent, engaging or grounded a response is."""
     protocol = ASPECTS[aspect]
@@ -120,7 +74,7 @@ def aspect_case(response: Response, aspect: str) -> Case:
         prompts.fill(
             "aspect",
             definition=prompts.text(f"aspect_{aspect}"),
-            conversation=conversation(response.conversation),
+            conversation=wording(ENGLISH).conversation(response.conversation),
             fact=harmless(neutral(response.fact), _ALL_ASPECTS),
             response=harmless(neutral(response.text), _ALL_ASPECTS),
             aspect=scale.names[0],
@@ -128,20 +82,6 @@ def aspect_case(response: Response, aspect: str) -> Case:
             highest=str(scale.highest),
         ),
     )
-
-
-def calibrated(judgments: Iterable[Judgment]) -> list[Annotation]:
-    """Which answer is better by the sum of its scores in both orders; see `preferences`."""
-    return preferences.calibrated(judgments, ANSWERS)
-
-
-def labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
-    """What people prefer, where it is known."""
-    return [
-        Annotation(pair.id, *pair.contestants, judge, pair.label)
-        for pair in pairs
-        if pair.label is not None
-    ]
 
 
 def aspect_labels(responses: Iterable[Response], aspect: str, judge: str = "human") -> list[Rating]:
@@ -216,44 +156,27 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
-        records = _json(utf8(files[name], name), name)
-        first = records[0] if isinstance(records, list) and records else None
+        records = list(json_rows(files[name], name))
+        first = records[0].fields if records else None
         if isinstance(first, dict) and {"source", "system_output"} <= set(first):
             ids: dict[tuple[str, str], str] = {}
-            return [
-                _response(record, ids, f"{name}: record {number}")
-                for number, record in enumerate(records, 1)
-            ]
+            return [_response(record, ids) for record in records]
     raise MissingError(
         "Topical-Chat needs a JSON file of records with source, context, system_id, system_output "
         f"and scores; found {', '.join(sorted(files)) or 'no files'}"
     )
 
 
-_FRAME_LIKE = re.compile(
-    r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
-    re.IGNORECASE,
-)
-_SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]", re.IGNORECASE)
-
-
-def _framed(text: str) -> str:
-    """A text that cannot be taken for the frame around it or for a score, its words unchanged."""
-    return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text.replace("\0", "")))
-
-
 def _by_question(files: Mapping[str, bytes], name: str, key: str = "text") -> dict[str, str]:
     """Question id -> text of one JSON-lines file, in its order; or what stands under ``key``."""
     texts: dict[str, str] = {}
-    for line, content in enumerate(utf8(files[name], name).split("\n"), 1):
-        if not content.strip():
-            continue
-        record = _json(content, f"{name}:{line}")
-        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-            raise DataError(f"{name}:{line}: not a record with question_id and text")
+    for place, value in json_rows(files[name], name):
+        record = named(value, place)
+        if not isinstance(record.get("text"), str):
+            raise DataError(f"{place}: not a record with question_id and text")
         id_ = str(record.get("question_id", ""))
         if not id_ or id_ in texts:
-            raise DataError(f"{name}:{line}: question_id {id_!r} is missing or there twice")
+            raise DataError(f"{place}: question_id {id_!r} is missing or there twice")
         texts[id_] = str(record.get(key, ""))
     return texts
 
@@ -262,8 +185,10 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _response(record: Any, ids: dict[tuple[str, str], str], where: str) -> Response:
+def _response(row: Record, ids: dict[tuple[str, str], str]) -> Response:
+    record = named(row.fields, row.place)
     try:
+        scores: Any = record["scores"]
         source, fact = str(record["source"]), str(record["context"])
         return Response(
             id=ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
@@ -271,17 +196,10 @@ def _response(record: Any, ids: dict[tuple[str, str], str], where: str) -> Respo
             conversation=tuple(line.strip() for line in source.split("\n") if line.strip()),
             fact=fact.strip(),
             text=str(record["system_output"]).strip(),
-            scores={aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
+            scores={aspect: float(scores[aspect]) for aspect in ASPECTS},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(
-            f"{where}: no {error}; a record needs source, context, system_id, system_output and "
-            f"scores of {', '.join(ASPECTS)}"
+            f"{row.place}: no {error}; a record needs source, context, system_id, system_output "
+            f"and scores of {', '.join(ASPECTS)}"
         ) from None
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{where}: not readable as JSON: {error}") from None
