@@ -231,7 +231,6 @@ def elo_signature(settings: EloSettings) -> str:
     for name in ("init", "scale"):
         if (value := getattr(settings, name)) != getattr(paper, name):
             told += f",{name}{value:g}"
-    told += ",resampled" if settings.resample else ""
     told += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
     return f"{told}|seed:{settings.seed}"
 
