@@ -14,6 +14,7 @@ from botchat.cli.main import main
 from botchat.records import Judgment
 from botchat.workspace import files
 from tests.openai_server import Server, text
+from tests.rows import rows
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -355,18 +356,7 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
 
 @pytest.mark.parametrize(
     ("command", "message"),
-    [
-        (["spelling", "--data", "{stories}"], "benchmarks: faireval, mateval, topicalchat"),
-        (["faireval", "--data", "nowhere"], "no folder nowhere"),
-        (["faireval", "--data", "{stories}"], "FairEval needs question.jsonl"),
-        (["topicalchat", "--data", "{stories}"], "Topical-Chat needs"),
-        (["mateval", "--data", "{stories}", "--recorded"], "no recorded reports among"),
-        (["mateval", "--data", "{stories}"], "nobody has judged bench-mateval yet"),
-        (["mateval", "--data", "{stories}", "--plan"], "--plan needs a judge"),
-        (["mateval", "--data", "{stories}", "--recorded", "--judge", "x"], "asks nobody"),
-        (["faireval", "--data", "{stories}", "--recorded"], "asks nobody"),
-        (["mateval", "--data", "{stories}", "--judge", "nobody"], "unknown model 'nobody'"),
-    ],
+    rows("a_mistake_is_one_line"),
 )
 def test_a_mistake_is_one_line(stories, tmp_path, capsys, command, message):
     """What is wrong and what to do; exit code 1; no judgments."""

@@ -12,6 +12,7 @@ import pytest
 from botchat.cli.main import main
 from tests.openai_server import Server, text
 from tests.papers.test_bench import faireval, needs, said, scorer, url
+from tests.rows import rows
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -138,38 +139,7 @@ def test_topical_chat_knows_its_metrics_and_what_is_missing(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("command", "said_"),
-    [
-        ("chateval --table 9", "of chateval there is table 1"),
-        ("faireval --table 1", "there is none, it is data of chateval; papers: chateval"),
-        ("chatevl --table 1", "there is none (did you mean 'chateval'?); papers: chateval"),
-        ("chateval", "is a paper: give --table N or --figure N of table 1"),
-        ("chateval --table 1 --grid roles=1", "has no column that says it"),
-        ("chateval --figure 4 --grid summary=concatenate", "has no column that says it"),
-        ("chateval --table 1 --figure 3", "give one of the two"),
-        ("chateval --table 1 --as Claude", "the paper's models are ChatGPT, GPT-4"),
-        ("chateval --table 1 --judge chateval-default --judge-model m", "name the model alone"),
-        ("faireval --runs 0", "give a number from 1"),
-        ("faireval --as GPT-4", "add --table N"),
-        ("faireval --grid roles=1", "name the panel with --judge"),
-        ("faireval --grid roles --judge chateval-default", "give each setting once"),
-        (
-            "faireval --grid roles=9 --judge chateval-default --judge-model bot:parrot",
-            "there are 5",
-        ),
-        ("faireval --grid cups=9 --judge chateval-default --judge-model bot:parrot", "no such set"),
-        (
-            "chateval --grid roels=1 --judge chateval-default --judge-model m",
-            "--grid roels=1: panels have no such setting (did you mean 'roles'?); settings: strat",
-        ),
-        (
-            "chateval --grid roles=1 --judge chateval-default --judge-model m",
-            "chateval is a paper: give --table N or --figure N too; --runs and --grid alone are of",
-        ),
-        ("faireval --grid roles=2 --judge bot:parrot", "is for panels and"),
-        ("chateval --table 1 --recorded", "do not go with --table"),
-        ("chateval --table 1 --judge bot:parrot --samples 3", "says how often a judge is asked"),
-        ("faireval --runs 2 --judge rules", "--runs: the rules judge"),
-    ],
+    rows("what_cannot_be_reproduced_is_refused_in_one_line"),
 )
 def test_what_cannot_be_reproduced_is_refused_in_one_line(
     command, said_, faireval, tmp_path, capsys

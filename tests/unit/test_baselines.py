@@ -23,6 +23,7 @@ from botchat.models.bots.language import (
     read_data,
     reflect,
 )
+from tests.rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = [
@@ -187,42 +188,7 @@ def test_any_text_gets_a_sayable_reply(utterances: list[str], name: str, sample:
 
 @pytest.mark.parametrize(
     ("said", "back"),
-    [
-        ("I am late", "you are late"),
-        ("I'm late", "you're late"),
-        ("you are late", "I am late"),
-        ("You're late", "I'm late"),
-        ("you were my friend", "I was your friend"),
-        ("I was your friend", "you were my friend"),
-        ("he was here", "he was here"),
-        ("they were here", "they were here"),
-        ("I never was there", "you never were there"),
-        ("I wasn't there", "you weren't there"),
-        ("you weren't there", "I wasn't there"),
-        ("you aren't there", "I am not there"),
-        ("are you sure", "am I sure"),
-        ("who are you seeing", "who am I seeing"),
-        ("was I asleep", "were you asleep"),
-        ("were you asleep", "was I asleep"),
-        ("if I were you", "if you were me"),
-        ("I told you", "you told me"),
-        ("you told me", "I told you"),
-        ("I'll call you tomorrow", "you'll call me tomorrow"),
-        ("can I help you with it", "can you help me with it"),
-        ("the book you lent me", "the book I lent you"),
-        ("I think you should go", "you think I should go"),
-        ("I bought it for you", "you bought it for me"),
-        ("I bought it because you asked", "you bought it because I asked"),
-        ("I will wait until you come", "you will wait until I come"),
-        ("do you know where you are", "do I know where I am"),
-        ("my sister lost your keys", "your sister lost my keys"),
-        ("that is mine, not yours", "that is yours, not mine"),
-        ("I hurt myself", "you hurt yourself"),
-        ("I've seen what you'd do", "you've seen what I'd do"),
-        ("we met at noon", "we met at noon"),
-        ("some of you are late", "some of me are late"),
-        ("", ""),
-    ],
+    rows("reflection_exchanges_persons_with_their_verbs"),
 )
 def test_reflection_exchanges_persons_with_their_verbs(said: str, back: str) -> None:
     """First and second person change places, verbs agree, "you" finds its case."""

@@ -11,6 +11,7 @@ import pytest
 from botchat.errors import ConfigError
 from botchat.workspace.config import Config, ModelSettings, load, model_name
 from botchat.workspace.entries import address, api_key, header_values
+from tests.rows import rows
 
 
 def write(tmp_path, text):
@@ -46,39 +47,7 @@ def test_a_whole_file_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("[models.a]\nmodel = = 3\n", r"toml:2: not valid TOML at `model`"),
-        ("[models.a", r"toml:1: not valid TOML"),
-        (
-            '[models.a]\nmodel = "x"\n\n[models.b]\nmodel = "y"\npric = 3\n',
-            r"toml:6: models\.b\.pric: unknown key",
-        ),
-        ("[models.a]\nmodel = 3\n", r"toml:2: models\.a\.model: Expected `str`, got `int`"),
-        ('[models.a]\nbase_url = "http://x"\n', r"toml:1: models\.a: required key `model`"),
-        (
-            '[modles.a]\nmodel = "x"\n',
-            r"toml:1: .* key `modles` \(did you mean 'models'\?\); known: m",
-        ),
-        ("[generation]\nturns = 2\n", r"toml:2: generation\.turns: Expected `int` >= 3"),
-        ('[models.a]\nmodel = "x"\nbase_url = "ftp://x"\n', r"toml:3: .*not an http"),
-        ('[models.human]\nmodel = "x"\n', r"toml:1: models\.human: this name stands"),
-        ('[models."bot:x"]\nmodel = "x"\n', r"stands for something else"),
-        (
-            '[models.a]\nmodel = "x"\nlayout = "wild"\n',
-            r"toml:3: models\.a\.layout: Invalid enum value 'wild'; known: auto, natural, merge-",
-        ),
-        ("models = 3\n", r"toml:1: models: Expected `object`"),
-        ("panels = 3\n", r"toml:1: panels: Expected `object`"),
-        ("[panels]\nx = 3\n", r"toml:2: panels\.x: Expected `object`"),
-        (
-            '[panels.x]\nstrategy = "ensemble"\nagents = [{ file = "no.txt" }]\n',
-            r"toml:1: panels\.x: cannot read the role text no\.txt: ",
-        ),
-        (
-            '[panels.x]\nstrategy = "cascade"\ncheap = "m"\nstrong = "x"\ncalibration = 0\n',
-            r"toml:1: panels: a cascade leads back to itself: x -> x",
-        ),
-    ],
+    rows("a_mistake_is_named_with_line_and_key"),
 )
 def test_a_mistake_is_named_with_line_and_key(tmp_path, text, said):
     """One line: the file, the line, the key and what is allowed."""
@@ -266,24 +235,7 @@ def test_what_no_request_can_hold_is_refused_when_it_is_read(tmp_path, line, sai
 
 @pytest.mark.parametrize(
     ("url", "said"),
-    [
-        ("http://host:abc/v1", "a port is a number from 1 to 65535"),
-        ("http://host:0/v1", "a port is a number from 1 to 65535"),
-        ("http://host:99999/v1", "a port is a number from 1 to 65535"),
-        ("http://[::1", "its host cannot be read"),
-        ("http://[::1/v1", "its host cannot be read"),
-        ("http://a..b/v1", "its host cannot be read"),
-        ("http://\u2603.example/v1", "its host cannot be read"),
-        ("http://%zz/v1", "its host cannot be read"),
-        ("http:///v1", "it has no host"),
-        ("http://:80/v1", "it has no host"),
-        ("http://ho st/v1", "no blanks"),
-        ("http://host/v1\t", "no blanks"),
-        ("http://host\\@other/v1", "no blanks, backslashes"),
-        ("host/v1", "is not an http"),
-        ("ftp://host/v1", "is not an http"),
-        ("", "is not an http"),
-    ],
+    rows("an_address_that_cannot_be_is_refused_wherever_it_stands"),
 )
 def test_an_address_that_cannot_be_is_refused_wherever_it_stands(tmp_path, url, said):
     """In [models], in [endpoints], in a name and in the environment."""

@@ -23,6 +23,7 @@ from botchat.protocols.rates import Finding, by_type, error_rates
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, parse
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
+from tests.rows import rows
 from tests.scripted import FAILED, Decoding, Scripted
 
 TALK = (
@@ -158,23 +159,12 @@ def test_a_report_is_read_with_its_errors():
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ('**Repetition**: Yes\n* Utterance 5: "x"', (True, 1)),
-        ("1. repetition? YES.", (True, 1)),
-        ("> Repetition: **No** - fine", (False, 0)),
-        ("Repetition? N/A", (None, 0)),
-        ("Repetition? not judged", (None, 0)),
-        ("Repetition? Yes\nRepetition? No", (False, 0)),
-        ("Repetition? No\nRepetition? Yes or No", (False, 0)),
-        ("Repetition\uff1aYes\n- Utterance 2\uff1a\u201cNot yet\u201d", (True, 1)),
-        ("Repetition? No\n- Utterance 2: nothing wrong here", (False, 0)),
-        ("Repetition? Yes\n- Utterance 2: a\n- Utterance 2: b\n- Utterance 4: c", (True, 2)),
-    ],
+    rows("forms_that_judges_write"),
 )
 def test_forms_that_judges_write(line, expected):
     """Bold, lists, capitals, full-width marks; the last answer counts, an utterance once."""
     (found,) = parse(line, TALK).answers
-    assert (found.present, len(found.errors)) == expected
+    assert [found.present, len(found.errors)] == expected
 
 
 @pytest.mark.parametrize("line", ["Repetition: I see some.", "Is there repetition? Yes", "x"])

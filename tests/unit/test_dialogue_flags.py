@@ -17,6 +17,7 @@ from botchat.measures.flags import (
     measure,
     values,
 )
+from tests.rows import rows
 
 FLOORS = floors(ENGLISH)
 SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")
@@ -97,17 +98,7 @@ def test_formality_counts_marks_per_hundred_words():
 
 @pytest.mark.parametrize(
     ("text", "marks"),
-    [
-        ("One line, 3 * 4 - 2, (or so) at http://x.", 0),
-        ("  padded \n", 0),
-        ("One\n\ntwo\r\nthree", 2),
-        ("# Title\n- a\n- b", 5),
-        ("Try **this** and `that`", 2),
-        ("A: hello", 1),
-        ("(laughs) Oh.", 1),
-        ("Hi<br>there", 1),
-        ("*waves* hi", 1),
-    ],
+    rows("layout_marks"),
 )
 def test_layout_marks(text: str, marks: int):
     """Marks of documents and scripts are counted, punctuation of talk is not."""
@@ -116,18 +107,7 @@ def test_layout_marks(text: str, marks: int):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "As a large language model, I never eat.",
-        "I am just an AI.",
-        "I'm an A.I. and proud of it",
-        "My name is AI Assistant.",
-        "You are talking to a chatbot.",
-        "I do not have feelings, but I listen.",
-        "I can't taste soup the way humans do.",
-        "I'm programmed to be polite.",
-        "I don't have access to real-time news.",
-        "I am ChatGPT.",
-    ],
+    rows("ai_phrases_found"),
 )
 def test_ai_phrases_found(text: str):
     """Speakers who call themselves or each other a program are heard."""
@@ -136,18 +116,7 @@ def test_ai_phrases_found(text: str):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "I'm an AI researcher.",
-        "As an AI student you read a lot.",
-        "I'm a big fan of AI.",
-        "I was talking to a chatbot at the bank.",
-        "I'm not a morning person.",
-        "I don't have feelings for him.",
-        "My name is Aidan.",
-        "Is that phone made by Google?",
-        "As a personal assistant I book flights.",
-        "Do dogs feel pain like humans do?",
-    ],
+    rows("ai_phrases_not_found_in_human_talk"),
 )
 def test_ai_phrases_not_found_in_human_talk(text: str):
     """Talk about programs, and words that look alike, are no confession."""

@@ -15,6 +15,7 @@ from botchat.measures.error_reports import ToldKind, before, read_kinds
 from botchat.papers.mateval_files import STRATEGIES
 from botchat.papers.stories import asked_in
 from botchat.protocols.texts import ERROR_TYPES
+from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"
 ZH = built_in()["zh"]
@@ -54,33 +55,7 @@ def test_a_report_is_read_in_both_languages(language, scores):
 
 @pytest.mark.parametrize(
     ("said", "score"),
-    [
-        ("Score for individual questions: -1 point", -1),
-        ("Score for individual question: 1", -1),
-        ("score for individual questions -2", -2),
-        ("Score for individual questions: \u22121 (it is said twice)", -1),
-        ("Score for individual questions: -1 because of the fox", -1),
-        ("Score for individual questions: -0.5", -0.5),
-        ("Score for individual questions: -1 * 3 = -3", -3),
-        ("Score for individual questions: 0\nScore for individual questions: -1", -1),
-        ("Answer: Yes\nThe fox flies. Score: -1", -1),
-        ("Answer: Yes\nDeduction: -2\nScore for individual questions: -1", -1),
-        ("Answer: Yes\nDeduction: -1", -1),
-        ("Answer: Yes\nDeductions: 1 point for the fox.", -1),
-        ("Answer: Yes\nDeduction: -1\nDeduction: -1", -2),
-        ('Answer: Yes\nScore: -1\nThe text says "Score: -9" twice.', -1),
-        ("Score for individual questions: 0 errors found", 0),
-        ("A: Yes\nIt is said twice. Score: -1", -1),
-        ("Answer: No", 0),
-        ("**Answer:** No.", 0),
-        ("No, there is none.", 0),
-        ("Answer: No\nScore for individual questions: none", 0),
-        ("Answer: Yes", None),
-        ("Answer: Yes\nScore for individual questions: -1 or -2", None),
-        ("Answer: Yes\nDeduct -1 if it counts.\nScore for individual questions: to be seen", None),
-        ("Answer: Yes\nScore for individual questions: 2 sentences are too many", None),
-        ("Final Score: -3", None),
-    ],
+    rows("points_are_read_as_a_careful_reader_reads_them"),
 )
 def test_points_are_read_as_a_careful_reader_reads_them(said, score):
     """Asides, sums, deductions, a plain No; a range or a Yes alone is no score."""
@@ -90,20 +65,7 @@ def test_points_are_read_as_a_careful_reader_reads_them(said, score):
 
 @pytest.mark.parametrize(
     ("said", "score"),
-    [
-        ("单项问题得分：-1分", -1),
-        ("单项问题得分-1", -1),
-        ("单项问题得分：－２分", -2),
-        ("答：是。狐狸会飞。扣分：-1分", -1),
-        ("答：是。狐狸会飞。扣1分。", -1),
-        ("答：是\n扣分：-1（狐狸）单项问题得分：-2", -2),
-        ("答：否。", 0),
-        ("没有。", 0),
-        ("答：否\n单项问题得分：无", 0),
-        ("答：是\n单项问题得分：-1 或 0", None),
-        ("答：是\n单项问题得分：暂时不定", None),
-        ("答：是", None),
-    ],
+    rows("points_are_read_in_chinese"),
 )
 def test_points_are_read_in_chinese(said, score):
     """Labels, units and signs of the pack, wide or not."""

@@ -28,6 +28,7 @@ from botchat.protocols.scores import Scale, read
 from botchat.records import Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
+from tests.rows import rows
 from tests.scripted import dialogue
 
 ZH = built_in()["zh"]
@@ -129,16 +130,7 @@ def test_an_index_in_chinese_is_read(before, head, n, form, how, name, after):
 
 @pytest.mark.parametrize(
     ("said", "verdict", "why"),
-    [
-        ("选择：对话1；理由：太长", "1", "太长"),
-        ("他说“选择：两者”。\n选择：都不是。理由：自然", "neither", "自然"),
-        ('{"选择": "对话2", "理由": "像机器"}', "2", "像机器"),
-        ('{"choice": "两者", "reason": "像"}', "both", "像"),
-        ("Choice: Conversation 2; Reason: so", "2", "so"),
-        ("“选择：两者；理由：像”", "both", "像"),
-        ("选择：也许", None, "选择：也许"),
-        ("我选对话1", None, "我选对话1"),
-    ],
+    rows("reasons_stay_as_they_were_said"),
 )
 def test_reasons_stay_as_they_were_said(said, verdict, why):
     """Reading folds full-width signs, storing does not."""

@@ -29,6 +29,7 @@ from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Seed
 from tests.boards import QUICK, Made, judgment, made
+from tests.rows import rows
 
 SKILLS = {"best": 0.95, "good": 0.6, "poor": 0.1}
 
@@ -362,17 +363,7 @@ def test_csv_with_comments_is_the_same_and_its_signatures(board: Board) -> None:
 
 @pytest.mark.parametrize(
     ("name", "cell"),
-    [
-        ("http://localhost:8000/v1#my-model", "http://localhost:8000/v1#my-model"),
-        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
-        ("+1", "'+1"),
-        ("-1", "'-1"),
-        ("@x", "'@x"),
-        ("\t=x", "' =x"),
-        ('say "hi", you', 'say "hi", you'),
-        ("two\nlines", "two lines"),
-        ("模型 #1", "模型 #1"),
-    ],
+    rows("names_in_csv"),
 )
 def test_names_in_csv(name: str, cell: str) -> None:
     """A name is one cell that no spreadsheet runs and no comment mark cuts."""

@@ -23,6 +23,7 @@ from botchat.workspace.panels import (
     point,
     run_of,
 )
+from tests.rows import rows
 from tests.scripted import Scripted, arena_case, choice
 
 CASCADE = CascadeSettings(cheap="a", strong="b", calibration=0.1)
@@ -65,27 +66,7 @@ def test_settings_in_brackets_are_the_same_panel_as_in_the_file():
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("chateval-default[roles=6]", "roles: 6, but there are 5"),
-        ("chateval-default[rounds=0]", r"rounds: 0 is no value of it; give a whole number from 1$"),
-        ("chateval-default[roles=x]", r"roles: x is no value of it; give a whole number from 1$"),
-        ("chateval-default[turns=1.5]", r"turns: 1\.5 is no value of it; give a whole number from"),
-        ("mateval-cot[feedback=maybe]", "feedback: maybe is no value of it; give true or false$"),
-        ("mateval-cot[report=all]", "report: all is no value of it; give one of qa, score$"),
-        (
-            "g-eval[temperature=hot]",
-            "temperature: hot is no value of it; give a number from 0$",
-        ),
-        (
-            "chateval-default[roels=2]",
-            r"no such setting \(did you mean 'roles'\?\); settings: strat",
-        ),
-        ("chateval-default[agents=critic]", "agents: one-by-one has no such setting; settings"),
-        ("chateval-default[cups=3]", "cups: one-by-one has no such setting"),
-        ("chateval-default[strategy=brawl]", "'brawl' is unknown"),
-        ("mateval-cot[roles=1]", "at least 2"),
-        ("two[roles=2]", "no settings to change"),
-    ],
+    rows("a_setting_that_a_panel_cannot_have_is_refused"),
 )
 def test_a_setting_that_a_panel_cannot_have_is_refused(name, said):
     """One line with the panel's whole name."""

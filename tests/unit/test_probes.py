@@ -18,6 +18,7 @@ from botchat.protocols.planting import LONG_WORDS, planter
 from botchat.protocols.probe import FAULTS, Probe, detection, plant, strangers_of
 from botchat.records import HUMAN, Seed
 from botchat.workspace import files
+from tests.rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = planter(ENGLISH)
@@ -189,22 +190,7 @@ def test_nothing_is_planted_where_nothing_fits():
 
 @pytest.mark.parametrize(
     ("said", "denied"),
-    [
-        ("I'm a teacher.", "I'm not a teacher."),
-        ("Well, it\u2019s my bike!", "It's not my bike!"),
-        ("I'll bring the salad.", "I won't bring the salad."),
-        ("I've seen that film.", "I haven't seen that film."),
-        ("My brother can swim well.", "My brother can not swim well."),
-        ("He has painted it blue.", "He has not painted it blue."),
-        ("He has a boat.", "He doesn't have a boat."),
-        ("We had the window open.", "We didn't have the window open."),
-        ("I like figs.", "I don't like figs."),
-        ("She lives in Leeds.", "She doesn't live in Leeds."),
-        ("They went by bus.", "They didn't go by bus."),
-        ("What? But the shop is open late.", "The shop is not open late."),
-        ("Is it far? I work here, Mr. Moss.", "I don't work here, Mr. Moss."),
-        ("I never eat figs. You know, there are pears.", "There are not pears."),
-    ],
+    rows("statements_are_negated"),
 )
 def test_statements_are_negated(said, denied):
     """The first plain statement, in its own words, its verb turned round."""
@@ -213,18 +199,7 @@ def test_statements_are_negated(said, denied):
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "Are you coming?",
-        "I don't like figs.",
-        "I'm not sure.",
-        "You are late if the bell rang.",
-        "Nobody is there.",
-        "Come in!",
-        "Yes, it is.",
-        "Figs.",
-        "He'd been ill.",
-        "",
-    ],
+    rows("what_cannot_be_negated_by_rule_is_left"),
 )
 def test_what_cannot_be_negated_by_rule_is_left(said):
     """Questions, negations, conditions, commands and verbs that it does not know."""

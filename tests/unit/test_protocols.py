@@ -15,6 +15,7 @@ from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.scores import Scale
 from botchat.protocols.wording import neutral, wording
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
+from tests.rows import rows
 
 
 def dialogue(seed_id, model, n, status="complete"):
@@ -172,22 +173,7 @@ def test_prompts_are_filled_strictly_and_once():
 
 @pytest.mark.parametrize(
     ("said", "verdict", "why"),
-    [
-        ('{"choice": "Both", "reason": "so"}', "both", "so"),
-        ('```json\n{"choice": "Conversation 2", "reason": "a\\nb"}\n```', "2", "a b"),
-        (
-            '{"reason": "Choice: Both; Reason: x", "choice": "Neither"}',
-            "neither",
-            "Choice: Both; Reason: x",
-        ),
-        (
-            '{"choice": "Neither", "reason": "he said \\"Choice: Both\\""}',
-            "neither",
-            'he said "Choice: Both"',
-        ),
-        ('{"choice": "Perhaps", "reason": "Choice: Both"}', None, "Choice: Both"),
-        ('{"choice": null, "reason": null}', None, ""),
-    ],
+    rows("a_reply_in_json_is_read_field_by_field"),
 )
 def test_a_reply_in_json_is_read_field_by_field(said, verdict, why):
     """What a reason quotes is no verdict."""

@@ -21,6 +21,7 @@ from botchat.workspace.secrets import (
     public_url,
     secrets_in,
 )
+from tests.rows import rows
 
 SECRET = "hunter-2:secret/Va\"l\\ue+9'"
 
@@ -165,23 +166,7 @@ def test_fields_that_hold_secrets_are_known_by_name(name, secret):
 
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("https://u:secret@h:1/v1", "https://h:1/v1"),
-        ("https://secret@h/v1", "https://h/v1"),
-        ("user:secret@host/v1", "host/v1"),
-        ("//user:secret@host/v1", "//host/v1"),
-        ("http://user:se/cret@host/v1", "http://host/v1"),
-        ("http://user:se#cret@host/v1#m", "http://host/v1#m"),
-        ("https://host/v1?api-key=secret#m", "https://host/v1#m"),
-        ("https://host/v1?secret#m", "https://host/v1#m"),
-        ("host/v1?api-key=secret#m", "host/v1#m"),
-        ("http://[::1/v1?k=secret", "http://[::1/v1"),
-        ("http://host:abc/v1", "http://host:abc/v1"),
-        ("http://localhost:8000/v1#org/m@main", "http://localhost:8000/v1#org/m@main"),
-        ("hf:ORG/NAME@v1", "hf:ORG/NAME@v1"),
-        ("model 'hf:ORG/NAME@v1' and openai:gpt-4", "model 'hf:ORG/NAME@v1' and openai:gpt-4"),
-        ("write to me@example.org", "write to me@example.org"),
-    ],
+    rows("logins_and_queries_are_left_out_of_messages"),
 )
 def test_logins_and_queries_are_left_out_of_messages(text, shown):
     """Also of URLs that are wrong; nothing else is."""

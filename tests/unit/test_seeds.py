@@ -23,6 +23,7 @@ from botchat.seeds import hub
 from botchat.seeds.casing import detokenise, readable, true_case
 from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.seeds.spreadsheets import from_rows, from_table
+from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 ARCHIVE = DATA / "mutual" / "MuTual-master.zip"
@@ -193,20 +194,7 @@ class TestMutualRules:
 
     @pytest.mark.parametrize(
         ("name", "taken"),
-        [
-            ("MuTual-master/data/mutual/test/test_12.txt", True),
-            ("test/test_12.txt", True),
-            ("test_12.txt", True),
-            ("data/mutual/dev/dev_12.txt", False),
-            ("data/mutual/dev/test_12.txt", False),
-            ("data/mutual/latest/test_12.txt", False),
-            ("data/mutual_plus/test/test_12.txt", False),
-            ("data/mutual/test/.DS_Store", False),
-            ("__MACOSX/data/mutual/test/._test_12.txt", False),
-            ("test/test_12.txt.bak", False),
-            ("test/mytest_12.txt", False),
-            ("test/", False),
-        ],
+        rows("items_are_known_by_name"),
     )
     def test_items_are_known_by_name(self, name: str, taken: bool) -> None:
         """Only files of the test split are read, whatever stands before it."""
@@ -277,29 +265,7 @@ class TestReadable:
 
     @pytest.mark.parametrize(
         ("raw", "written"),
-        [
-            ("ok. see you on monday, tom.", "OK. See you on Monday, Tom."),
-            ("my tv is from new york, usa.", "My TV is from New York, USA."),
-            ("she speaks french and lives in paris.", "She speaks French and lives in Paris."),
-            ("mr. tolliver met dr. oduya.", "Mr. Tolliver met Dr. Oduya."),
-            ("doctor brown said the doctor is ill.", "Doctor Brown said the doctor is ill."),
-            ("i miss the boat, miss green.", "I miss the boat, Miss Green."),
-            ("you may come in may or on march 3.", "You may come in May or on March 3."),
-            ("hi, mark. mark the green one.", "Hi, Mark. Mark the green one."),
-            ("anna and bill will pay the bill.", "Anna and Bill will pay the bill."),
-            (
-                "turn into green street at a green light.",
-                "Turn into Green Street at a green light.",
-            ),
-            ("he left the university of chicago.", "He left the University of Chicago."),
-            ("it flies to turkey, with a turkey.", "It flies to Turkey, with a turkey."),
-            ("i got an a. that was at 9 am. good.", "I got an A. That was at 9 AM. Good."),
-            ("take the m25 on christmas eve.", "Take the M25 on Christmas Eve."),
-            ("is mary's cd in tom's house?", "Is Mary's CD in Tom's house?"),
-            ("happy new year! it's a new yearbook.", "Happy New Year! It's a new yearbook."),
-            ("the anglo-french team won.", "The anglo-French team won."),
-            ("John left it alone.", "John left it alone."),
-        ],
+        rows("capitals"),
     )
     def test_capitals(self, raw: str, written: str) -> None:
         """Sentences, names, calendar, titles and initialisms, by list and by neighbours."""
