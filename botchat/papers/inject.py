@@ -237,7 +237,7 @@ def inject(
 async def _all(request: Injecting, session: Session, stops: Stops) -> list[Made]:
     language, listed = _read(request)
     speaker = session.speaker(request.model, STAGE)
-    step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), 1)
+    step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
     session.meter.begin(STAGE, len(listed))
     session.meter.steps.append(step)
     found: dict[str, Injected | str | None] = {}

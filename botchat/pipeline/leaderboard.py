@@ -372,7 +372,7 @@ def write_page(
     """
     from botchat import report as pages
     from botchat.boards.protocols import Place
-    from botchat.report import archive, transcripts
+    from botchat.report import archive
 
     compared = _compared(found, shown[0].findings) if shown[0].findings else []
     talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, found)]
@@ -382,7 +382,7 @@ def write_page(
         board = one.board
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
         accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
-        samples = transcripts.pick(found.dialogues, accusations)
+        samples = pages.pick(found.dialogues, accusations)
         people = (p.rating, p.low, p.high) if (p := one.people) else None
         facts = pages.Facts(one.headline, one.verdict, people, one.costs)
         views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), facts))

@@ -13,8 +13,9 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +28,16 @@ from botchat.boards.names import elided, is_floor_bot, labels
 from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, VERSION
+from botchat.records import HUMAN, VERSION, Dialogue, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import panels, rating, screen
-from botchat.report.transcripts import LONGEST, Sample
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
     from botchat.report.figures import Chart
+
+LONGEST = 2000
+"""Characters shown of an utterance."""
 
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
@@ -48,6 +51,28 @@ PICTURE = "og.png"
 
 
 @dataclass(frozen=True)
+class Sample:
+    """A dialogue and its UniEval verdict."""
+
+    dialogue: Dialogue
+    accused: int
+    """Number of the first utterance that the judge takes for AI; 0: it takes none for it."""
+    reason: str
+
+    @property
+    def found(self) -> str:
+        """The verdict in a few words."""
+        n = self.accused
+        return f"accused from utterance {n} on" if n else "taken for human"
+
+    @property
+    def stopped(self) -> str:
+        """Why the dialogue stopped early; empty if it did not."""
+        one = self.dialogue
+        return "" if one.complete else f"{one.status}. {one.detail}".strip()
+
+
+@dataclass(frozen=True)
 class View:
     """What one judge's verdicts say."""
 
@@ -55,10 +80,10 @@ class View:
     charts: Sequence[Chart] = ()
     """In the order to show (`botchat.report.figures.draw`)."""
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    """By contestant, for readers without JavaScript (`botchat.report.transcripts.pick`)."""
+    """By contestant, for readers without JavaScript (`pick`)."""
     known: Facts | None = None
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is known beyond the tables; by default what the board alone says."""
         return self.known or Facts.of(self.board)
@@ -111,7 +136,6 @@ def render(
         "picture": PICTURE if picture else "",
         **(archive.about if archive else {}),
     }
-    views = [replace(view, known=view.facts) for view in views]
     opens = about.get("view", "")
     screens = [
         screen(view.board, view.facts, view.board.judge if i else "", opens)
@@ -187,6 +211,37 @@ def template(name: str, package: str = "botchat.report") -> Template:
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(text(name, package))
+
+
+def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
+    """Up to three dialogues a contestant: the earliest accused, the median, and one not accused.
+
+    ``judgments`` are UniEval's, of one judge; those on other dialogues are left out.
+    """
+    readable: dict[str, list[Judgment]] = {}
+    for judgment in judgments:
+        contestant = judgment.contestants[0]
+        if judgment.verdict and judgment.seed_id in dialogues.get(contestant, ()):
+            readable.setdefault(contestant, []).append(judgment)
+    seed_ids = {judgment.seed_id for made in readable.values() for judgment in made}
+    order = {seed_id: i for i, seed_id in enumerate(sorted(seed_ids, key=natural_key))}
+    return [
+        Sample(dialogues[contestant][one.seed_id], _accused(one), one.reason)
+        for contestant in sorted(readable)
+        for one in _telling(readable[contestant], order)
+    ]
+
+
+def _telling(judgments: Iterable[Judgment], order: Mapping[str, int]) -> list[Judgment]:
+    """The first accused, the median of the other accused, the first not accused."""
+    ordered = sorted(judgments, key=lambda judgment: order[judgment.seed_id])
+    passed = [judgment for judgment in ordered if judgment.verdict == "No"]
+    accused = sorted((one for one in ordered if one.verdict != "No"), key=_accused)
+    return [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
+
+
+def _accused(judgment: Judgment) -> int:
+    return 0 if judgment.verdict in (None, "No") else int(judgment.verdict)
 
 
 def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sample]]:

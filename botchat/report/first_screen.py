@@ -19,13 +19,10 @@ from botchat.interfaces import Row
 from botchat.measures.intervals import LEAST
 from botchat.records import HUMAN
 from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
-from botchat.report.plane import Axis, Plane, Point, laid_out, spread
+from botchat.report.plane import Axis, Interval, Plane, Point, laid_out, spread
 
 _LABEL = 24
 """Letters of a name over a small picture."""
-
-Interval = tuple[float, float, float]
-"""A number and the ends of its interval."""
 
 _ROOM = (2.89, 2.58)
 """Inches of the picture's field on the narrowest screen; on a wider one marks move apart."""

@@ -18,7 +18,7 @@ from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
 from botchat.boards.protocols import BesideHuman, Part, Place
 from botchat.boards.tables import Column, Table
 from botchat.records import HUMAN
-from botchat.report.plane import widened
+from botchat.report.plane import Interval, widened
 
 SHOWN = 7
 """Columns that are shown until the reader chooses."""
@@ -102,7 +102,7 @@ def address(judge: str, view: str = "", **parts: str) -> str:
 
 
 def main_table(
-    board: Board, judge: str = "", view: str = "", people: tuple[float, float, float] | None = None
+    board: Board, judge: str = "", view: str = "", people: Interval | None = None
 ) -> MainTable:
     """The first screen's table of a board.
 
@@ -188,7 +188,7 @@ def _chosen(known: Sequence[Column], parts: Mapping[str, Part]) -> dict[str, int
 
 
 def _scale(
-    main: Table, first: Column | None, people: tuple[float, float, float] | None
+    main: Table, first: Column | None, people: Interval | None
 ) -> tuple[float, float] | None:
     """The least and the greatest rating that is drawn; at least 40 apart."""
     if first is None or first.kind != "rating":
@@ -202,7 +202,7 @@ def _scale(
     return widened(min(values), max(values), 40, 200)
 
 
-def interval_bar(told: tuple[float, float, float], scale: tuple[float, float]) -> Bar:
+def interval_bar(told: Interval, scale: tuple[float, float]) -> Bar:
     """A number and the ends of its interval on a scale from its low to its high end."""
     low, high = scale
     room = 100 - 2 * _EDGE
@@ -242,7 +242,7 @@ def _cell(
 
 
 def _people(
-    people: tuple[float, float, float],
+    people: Interval,
     scale: tuple[float, float],
     board: Board,
     judge: str | None,
@@ -295,7 +295,7 @@ def _target(name: str, part: Part | None, column: Column, judge: str, view: str)
 
 def _placed(
     lines: Sequence[Line],
-    people: tuple[float, float, float] | None,
+    people: Interval | None,
     main: Table,
     first: Column | None,
 ) -> list[Line]:

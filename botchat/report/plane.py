@@ -31,6 +31,9 @@ _MARGIN = 0.06
 _NEAR = 0.25
 """A name farther from its point than this, in inches, has a line to it."""
 
+Interval = tuple[float, float, float]
+"""A number and the ends of its interval."""
+
 Measure = Callable[[str], float]
 """Width of a text in inches."""
 

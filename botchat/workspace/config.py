@@ -130,13 +130,12 @@ class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
                 f"--workers {workers}: "
                 + ("give at least 1" if workers < 1 else "name their --engine, such as loky")
             )
-        return ClusterSettings(
+        return msgspec.structs.replace(
+            self,
             engine=engine or self.engine,
             workers=workers or self.workers,
             address=self.address if engine in (None, self.engine) else None,
             store=store or self.store,
-            hand_in_calls=self.hand_in_calls,
-            hand_in_s=self.hand_in_s,
         )
 
 

@@ -13,26 +13,33 @@ import msgspec
 Number = TypeVar("Number", int, float)
 
 
-class StepProgress(msgspec.Struct, frozen=True):
-    """A part of a run that is planned and paid by itself, as it is now."""
+class StepCounts(msgspec.Struct, eq=False):
+    """What a part of a run that is planned and paid by itself has come to."""
 
     seed_set: str
     protocol: str
     """Empty: dialogues are generated."""
     by: str
     """The judge, or the contestant."""
-    items: int | None
-    """Cases or dialogues; ``None``: as many as it takes."""
-    done: int
-    calls: int
-    replayed: int
-    left: int | None
-    """Calls; ``None``: not known."""
-    tokens: int
-    cost_usd: float
-    unpriced: int
-    failures: dict[str, tuple[int, str]]
+    items: int | None = None
+    """Cases or dialogues; ``None``: as many as it takes (an adaptive run)."""
+    done: int = 0
+    """Items that are there, those that were there before included."""
+    calls: int = 0
+    """Replies received; likewise all numbers below, of this run."""
+    replayed: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    failures: dict[str, tuple[int, str]] = {}
     """Kind -> how many, and what was said of the last one."""
+
+
+class StepProgress(StepCounts):
+    """A step as it is now."""
+
+    left: int | None = None
+    """Calls; ``None``: not known."""
 
     @property
     def counted(self) -> int:

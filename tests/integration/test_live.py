@@ -56,7 +56,7 @@ def account(workspace: Workspace) -> tuple[int, float, int]:
 
 def step(**changed) -> StepProgress:
     """A step of ten calls, four of them made for a cent each."""
-    made = StepProgress("s", "arena-n16", "j", 10, 4, 4, 0, 6, 400, 0.04, 0, {})
+    made = StepProgress("s", "arena-n16", "j", 10, 4, 4, 0, 400, 0.04, 0, {}, 6)
     return msgspec.structs.replace(made, **changed)
 
 
@@ -152,7 +152,7 @@ def test_calls_left_are_those_of_items_not_begun_and_of_those_under_way(
     seed: int, n: int, each: int
 ) -> None:
     """Whatever the order: at any time calls and calls left are the plan, unless items end early."""
-    rng, plan = Random(seed), Step("s", "", "m", n, each)
+    rng, plan = Random(seed), Step("s", "", "m", n, each=each)
     under_way: list[tuple[contextlib.ExitStack, object, int]] = []
     begun = counted = spared = 0
     reply = Reply("ok", usage=Usage(1, 1), cost_usd=0.5)
@@ -185,14 +185,14 @@ def test_calls_of_a_panel_are_known_when_its_first_case_is_done() -> None:
             for _ in range(n):
                 plan.count(item, reply, stored=False)
     assert plan.left == 2 * 4
-    adaptive = Step("s", "p", "j", None, 1)
+    adaptive = Step("s", "p", "j", None, each=1)
     with adaptive.item():
         assert adaptive.left is None
 
 
 def test_a_case_that_a_limit_stopped_is_not_done() -> None:
     """An exception leaves the rest of it to be asked for."""
-    plan = Step("s", "p", "j", 2, 2)
+    plan = Step("s", "p", "j", 2, each=2)
     with contextlib.suppress(KeyError), plan.item() as item:
         plan.count(item, Reply("ok"), stored=False)
         raise KeyError

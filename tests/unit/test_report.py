@@ -21,9 +21,8 @@ from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import View, by_contestant, figures, ranks, render
+from botchat.report import LONGEST, Sample, View, by_contestant, figures, pick, ranks, render
 from botchat.report.archive import Archive, build, scores
-from botchat.report.transcripts import LONGEST, Sample, pick
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made
 

@@ -11,10 +11,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import msgspec
+
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Reply
 from botchat.models.limits import Spent
 from botchat.parallel import seldom_collected, together
+from botchat.workspace.progress import StepCounts
 
 T = TypeVar("T")
 
@@ -55,34 +58,14 @@ _ITEM: ContextVar[Item | None] = ContextVar("item", default=None)
 """What the calls of this task belong to; the tasks that it starts know it too."""
 
 
-@dataclass(eq=False)
-class Step:
+class Step(StepCounts, eq=False):
     """A part of a run that is planned and paid by itself: a protocol, or a model's dialogues."""
 
-    seed_set: str
-    protocol: str
-    """Empty: dialogues are generated."""
-    by: str
-    """The judge, or the contestant."""
-    items: int | None = None
-    """Cases or dialogues; ``None``: as many as it takes (an adaptive run)."""
     each: int | None = None
     """Calls of an item, if all goes well; ``None``: known when the first one is done."""
-    done: int = 0
-    """Items that are there, those that were there before included."""
-    calls: int = 0
-    """Replies received; likewise all numbers below, of this run."""
-    replayed: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    unpriced: int = 0
-    failures: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Kind -> how many, and what was said of the last one."""
-    under_way: set[Item] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        """Nothing is done."""
-        self._asked = (0, 0)
+    under_way: set[Item] = msgspec.field(default_factory=set)
+    asked: tuple[int, int] = (0, 0)
+    """Items that are done and had calls, and these calls."""
 
     def item(self) -> Item:
         """The next dialogue or case."""
@@ -93,7 +76,7 @@ class Step:
         self.under_way.discard(item)
         self.done += 1
         if item.calls:
-            self._asked = (self._asked[0] + 1, self._asked[1] + item.calls)
+            self.asked = (self.asked[0] + 1, self.asked[1] + item.calls)
 
     def count(self, item: Item, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""
@@ -123,7 +106,7 @@ class Step:
             return None
         if self.done >= self.items:
             return 0
-        finished, asked = self._asked
+        finished, asked = self.asked
         each = self.each if self.each is not None else asked / finished if finished else None
         if each is None:
             return None

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from botchat.boards.names import elided
 from botchat.report.figures import formats, style
+from botchat.report.plane import Interval
 
 WIDTH, HEIGHT = 7.5, 3.9375
 """Inches: 1200 by 630 pixels at the resolution of `formats.png`."""
@@ -15,8 +16,6 @@ WIDTH, HEIGHT = 7.5, 3.9375
 _ROWS = 9
 _SIZE = 17
 """Of the sentence, in points."""
-
-Interval = tuple[float, float, float]
 
 
 def preview(
