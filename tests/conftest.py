@@ -51,12 +51,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boards of few shuffles, agreement of few resamples: no command can be asked for that."""
+    """Agreement of few resamples: no command can be asked for that."""
     from botchat.pipeline import agree
-    from botchat.ratings.elo import EloSettings
 
-    few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=1))
-    monkeypatch.setattr(EloSettings, "of_board", few)
     monkeypatch.setattr(agree, "Options", partial(agree.Options, 20))
 
 
@@ -97,11 +94,12 @@ PICTURED = {"golden", "browser", "unit"}
 def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     """Elsewhere a figure is one fixed picture; how all look is held by tests/golden and test_plots.
 
-    And nothing starts processes of its own for work that was drawing, so that it stays so there.
+    Boards have an Elo of few shuffles, and what was work for several processes stays in this one.
     """
     with pytest.MonkeyPatch.context() as patched:
         if request.path.parent.name not in PICTURED:
             from botchat import parallel
+            from botchat.ratings.elo import EloSettings
             from botchat.report.figures import Chart, share
 
             picture = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
@@ -109,6 +107,8 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
                 patched.setattr(Chart, name, drawn)
             patched.setattr(share, "preview", lambda *_: PNG)
             patched.setattr(parallel, "_WORTH_S", math.inf)
+            few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=1))
+            patched.setattr(EloSettings, "of_board", few)
         yield patched.undo
 
 
