@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from botchat.boards.writers import Formats
     from botchat.parallel import Engine
-    from botchat.pipeline.run.plan import Plan
+    from botchat.pipeline.run.results import Plan
     from botchat.pipeline.run.work import Meter
     from botchat.workspace.config import ClusterSettings
     from botchat.workspace.folder import Workspace

@@ -41,9 +41,8 @@ from botchat.models.recorded import DRAIN_S
 from botchat.models.self_chat import Length
 from botchat.parallel import Engine, together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.parts import Part
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import Session, in_session
+from botchat.pipeline.run.session import Part, Session, in_session
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.workspace import segments

@@ -52,6 +52,7 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Cases, StageResult
 from botchat.pipeline.run.contestants import full_name, panel_of
 from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.workspace import files, panels
@@ -74,7 +75,7 @@ Grid = Mapping[str, tuple[str, ...]]
 """Setting of a panel -> its values, as words."""
 
 
-def plan_bench(request: Benching, workspace: Workspace) -> plan.Plan:
+def plan_bench(request: Benching, workspace: Workspace) -> Plan:
     """What `bench` would send."""
     asked = _Bench.of(request, workspace).asked()
     if not asked:

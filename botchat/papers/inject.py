@@ -30,6 +30,7 @@ from botchat.papers.stories import STORIES
 from botchat.pipeline.evaluate import read_items
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.protocols.items import TEXTS, plain
@@ -199,7 +200,7 @@ class Made:
         return frame_of(self.rows)
 
 
-def plan_inject(request: Injecting, workspace: Workspace) -> plan.Plan:
+def plan_inject(request: Injecting, workspace: Workspace) -> Plan:
     """What `inject` would send."""
     language, listed = _read(request)
 

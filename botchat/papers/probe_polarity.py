@@ -20,9 +20,9 @@ from botchat.models.bots import baseline
 from botchat.models.self_chat import Length, Speaker, extend
 from botchat.papers.requests import ProbingPolarity
 from botchat.parallel import together
-from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import of_people
+from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.protocols.catalogue import GTEVAL
 from botchat.records import HUMAN, Dialogue, Seed
@@ -83,7 +83,7 @@ class Polarity:
         return self.table.records
 
 
-def plan_polarity(request: ProbingPolarity, workspace: Workspace) -> plan.Plan:
+def plan_polarity(request: ProbingPolarity, workspace: Workspace) -> Plan:
     """What `polarity` would send."""
     return _beside_people(request, workspace).plan(workspace)
 

@@ -19,10 +19,9 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import StageResult, filing_of, refuse_guarantee
+from botchat.pipeline.run.ask import Questions, StageResult, filing_of, refuse_guarantee
 from botchat.pipeline.run.contestants import at_each_n, pairwise_contestants, pick, too_short
-from botchat.pipeline.run.parts import Questions
-from botchat.pipeline.run.results import Results
+from botchat.pipeline.run.results import LEVELS, Plan, Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.kinds import Field
@@ -43,14 +42,12 @@ PLANNED = (
 _TARGET = {"gap": float, "swaps": int, "confidence": float}
 
 
-def plan_adaptively(
-    request: Judging, workspace: Workspace, settings: AdaptiveSettings
-) -> plan.Plan:
+def plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveSettings) -> Plan:
     """What `judge_adaptively` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
     seeds, arenas = _resolved(request, workspace, settings)
 
     async def walk(session: plan.PlanningSession, _length: Length) -> None:
-        most = session.level == len(plan.LEVELS) - 1
+        most = session.level == len(LEVELS) - 1
         for one in arenas(session):
             await one.foresee(most=most)
 

@@ -22,8 +22,8 @@ from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row, settings_digest
 from botchat.pipeline.agree import Options, compare_judges
 from botchat.pipeline.leaderboard import Published, leaderboard
-from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
@@ -95,7 +95,7 @@ _OF_RULES = (
 )
 
 
-def plan_evaluate(request: Evaluating, workspace: Workspace) -> plan.Plan:
+def plan_evaluate(request: Evaluating, workspace: Workspace) -> Plan:
     """What `evaluate` would send."""
     _, cases = _cases(request, workspace)
     return _asked(request, workspace, cases).plan(workspace)

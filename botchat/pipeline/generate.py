@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,9 +15,8 @@ from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.parts import Talks
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Results
+from botchat.pipeline.run.results import Plan, Results
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
@@ -52,7 +51,7 @@ class Generated:
         return sum(n for status, n in self.stopped.items() if status in UNANSWERED)
 
 
-def plan_generate(request: Generating, workspace: Workspace) -> plan.Plan:
+def plan_generate(request: Generating, workspace: Workspace) -> Plan:
     """What `generate` would send."""
     _, seeds = checked(request, workspace)
 
@@ -84,6 +83,28 @@ def generate(
     asked = partial(ask, request, workspace)
     made = in_session(workspace, seeds, spending, meter, asked, language)
     return Results(made, missing="dialogues")
+
+
+@dataclass(frozen=True)
+class Talks:
+    """Dialogues of one contestant, as a part of a run that a worker does."""
+
+    names: tuple[str, ...]
+    """Who speaks."""
+    turns: int
+    language: Language
+    items: Sequence[Seed]
+
+    def begun(
+        self, session: Session, length: Length
+    ) -> tuple[Callable[[Seed], Awaitable[object]], int]:
+        """What makes a dialogue, and how many at a time."""
+        speakers = [session.speaker(name) for name in self.names]
+
+        def make(seed: Seed) -> Awaitable[object]:
+            return extend(seed, speakers, self.turns, length, str, self.language)
+
+        return make, min(speaker.model.parallel for speaker in speakers)
 
 
 async def ask(

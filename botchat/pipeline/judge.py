@@ -10,7 +10,6 @@ from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
 from botchat.pipeline import adaptive
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases, StageResult
 from botchat.pipeline.run.contestants import (
     at_each_n,
@@ -20,7 +19,7 @@ from botchat.pipeline.run.contestants import (
     pairwise_contestants,
     pick,
 )
-from botchat.pipeline.run.results import Results
+from botchat.pipeline.run.results import Plan, Results
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.records import HUMAN, Dialogues
@@ -30,7 +29,7 @@ from botchat.workspace.folder import Workspace
 T = TypeVar("T")
 
 
-def plan_judge(request: Judging, workspace: Workspace) -> plan.Plan:
+def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
     if (settings := adaptive.settings_of(request, workspace)) is not None:
         return adaptive.plan_adaptively(request, workspace, settings)

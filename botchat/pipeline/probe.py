@@ -18,8 +18,8 @@ from botchat.interfaces import Row
 from botchat.languages import Language, every_prompt
 from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
-from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
+from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import probe as faults
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
@@ -65,7 +65,7 @@ class Probed:
         return {key: value for key, value in vars(self).items() if key != "unanswered"}
 
 
-def plan_probe(request: Probing, workspace: Workspace) -> plan.Plan:
+def plan_probe(request: Probing, workspace: Workspace) -> Plan:
     """What `probe` would send."""
     return _planted(request, workspace)[0].plan(workspace)
 

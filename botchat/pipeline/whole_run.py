@@ -17,7 +17,8 @@ from botchat.pipeline.generate import Generated
 from botchat.pipeline.leaderboard import Published, leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
-from botchat.pipeline.run.plan import Planned, PlanningSession
+from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.results import Plan, Planned, priced
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import RANKING
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 class Ran:
     """What a whole run made."""
 
-    planned: plan.Plan
+    planned: Plan
     """What was to be sent."""
     generated: Sequence[Generated]
     judged: Sequence[StageResult]
@@ -67,7 +68,7 @@ class Ran:
         return dialogues + sum(one.unanswered for one in self.judged)
 
 
-def plan_run(request: Running, workspace: Workspace) -> plan.Plan:
+def plan_run(request: Running, workspace: Workspace) -> Plan:
     """What `run` would send, with dialogues made up where there are none."""
     wanted = _resolved(request, workspace)
 
@@ -91,7 +92,7 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     """
     wanted, meter = _resolved(request, workspace), meter or Meter()
     planned = plan_run(wanted, workspace)
-    for row in plan.priced(planned.rows):
+    for row in priced(planned.rows):
         meter.tell(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     limits = spending.limits
     if limits.max_usd is None:

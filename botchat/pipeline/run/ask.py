@@ -14,15 +14,15 @@ import msgspec
 
 from botchat.arguments import JudgeName, Spending
 from botchat.errors import ConfigError
-from botchat.interfaces import Case, Judge, Row, adapted
+from botchat.interfaces import Case, Judge, Row, Subject, adapted
 from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
 from botchat.judges.single import SingleJudge, Stability, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.parts import questions
 from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.protocols.kinds import Protocol
@@ -39,6 +39,29 @@ class Cases(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Questions:
+    """Cases of one protocol, as a part of a run that a worker does."""
+
+    judge: JudgeName
+    control: bool
+    nth: int
+    """Of the judges that these make (`Session.judges`)."""
+    subject: Subject
+    items: Sequence[Callable[[], Case]]
+
+    def begun(
+        self, session: Session, _length: Length
+    ) -> tuple[Callable[[Callable[[], Case]], Awaitable[object]], int]:
+        """What puts a case to the judge, and how many at a time."""
+        answering = session.judges(self.judge, self.control, self.subject)[self.nth]
+
+        def ask(make: Callable[[], Case]) -> Awaitable[object]:
+            return answering.answer(make())
+
+        return ask, answering.parallel
+
+
+@dataclass(frozen=True)
 class Asked:
     """Cases put to a judge: a part of every request that judges."""
 
@@ -49,7 +72,7 @@ class Asked:
     cases: Sequence[Cases]
     control: bool = False
 
-    def plan(self, workspace: Workspace) -> plan.Plan:
+    def plan(self, workspace: Workspace) -> Plan:
         """What `run` would send."""
 
         async def walk(session: PlanningSession, _length: Length) -> None:
@@ -100,8 +123,7 @@ class Asked:
             if len(filing.have) < len(cases.make):
                 filing.ready()
         if session.elsewhere is not None:
-            filings = [filing for filing, _ in asked]
-            parts = questions(self, list(chain.from_iterable(answerers)), filings)
+            parts = self._questions(answerers, [filing for filing, _ in asked])
             await session.elsewhere.fill(parts, self.language)
         session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
         calls: dict[str, list[str]] = {pairs[0][0].name: [] for pairs in answerers}
@@ -141,6 +163,26 @@ class Asked:
         of = {one: session.judges(self.judge, self.control, one) for one in subjects}
         pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
         return [list(each) for each in zip(*pairs, strict=True)]
+
+    def _questions(
+        self, answerers: Sequence[Sequence[tuple[Judge, Cases]]], filings: Sequence[Filing]
+    ) -> list[Questions]:
+        """What is to be asked of each judge in each protocol, and is in no stage file.
+
+        Not of a cascade with a guarantee, which must know all cases before it answers any.
+        """
+        each = [(n, judge, cases) for n, of in enumerate(answerers) for judge, cases in of]
+        return [
+            Questions(
+                self.judge,
+                self.control,
+                nth,
+                cases.protocol.subject,
+                [make for make in cases.make if filing.stored(make()) is None],
+            )
+            for (nth, judge, cases), filing in zip(each, filings, strict=True)
+            if filing.answering is judge
+        ]
 
     @property
     def language(self) -> Language:

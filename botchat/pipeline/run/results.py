@@ -1,11 +1,11 @@
-"""What a request gives back: something to print, all of it for programs, and a data frame."""
+"""What a request gives back, a plan too: something to print, all for programs, a data frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from botchat.interfaces import Row
 
@@ -94,3 +94,107 @@ class Results(list[R]):
     def unanswered(self) -> int:
         """What another run may still get an answer for."""
         return sum(one.unanswered for one in self)
+
+
+LEVELS = ("low", "expected", "high")
+
+Place: TypeAlias = tuple[str, tuple[str, ...]]
+"""What a call is about: the step (``generate``, or a protocol) and the contestants."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What one model would be asked, at one of `LEVELS`."""
+
+    model: str
+    level: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    """``None``: the price is unknown."""
+    parts: Mapping[Place, tuple[int, float | None]] = field(default_factory=dict)
+    """Calls and USD by what they are about; together those above."""
+
+    @property
+    def shown(self) -> Row:
+        """As a row, without the parts."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parts"}
+
+
+class Plan(list[Planned]):
+    """What a request would send: each model at each level."""
+
+    by_steps = False
+    """Shown by what is done, not by model."""
+    note = ""
+    """How it is to be read."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """A model at a level each, or a step each."""
+        return by_step(self) if self.by_steps else [one.shown for one in self]
+
+    @property
+    def whole(self) -> Row:
+        """All of it, JSON-ready."""
+        return {"rows": self.rows, "contestants": by_contestant(self)}
+
+    @property
+    def shown(self) -> list[str | list[Row]]:
+        """Tables of it, and how they are to be read."""
+        about = by_contestant(self)
+        beside: list[str | list[Row]] = ["", priced(about)]
+        several = beside if self.by_steps or len(about) > 1 else []
+        return [priced(self.rows), *several, *([self.note] if self.note else [])]
+
+
+def priced(rows: Sequence[Row]) -> list[Row]:
+    """Rows with their dollars as people read them."""
+
+    def cell(key: str, value: Any) -> Any:
+        if not key.startswith("cost_usd"):
+            return value
+        return "unknown price" if value is None else f"${value:,.4f}"
+
+    return [{key: cell(key, value) for key, value in row.items()} for row in rows]
+
+
+def by_contestant(planned: Sequence[Planned]) -> list[Row]:
+    """Calls and USD about each contestant, expected; of a call about two, each has a half."""
+    found: dict[str, tuple[float, float | None]] = {}
+    for one in planned:
+        for (_, contestants), (calls, usd) in one.parts.items():
+            if one.level == "expected":
+                for name in contestants:
+                    before, paid = found.get(name, (0.0, 0.0))
+                    share = len(contestants)
+                    spent = None if paid is None or usd is None else paid + usd / share
+                    found[name] = (before + calls / share, spent)
+    return [{"contestant": c, "calls": n, "cost_usd": usd} for c, (n, usd) in found.items()]
+
+
+def by_step(planned: Sequence[Planned]) -> list[Row]:
+    """Calls and USD of each step, then of all: expected, and the least and most to be expected."""
+    steps = dict.fromkeys(step for one in planned for step, _ in one.parts)
+    generated = sorted(steps, key=lambda step: step != "generate")
+    return [_step_row(planned, step) for step in (*generated, None)]
+
+
+def _step_row(planned: Sequence[Planned], step: str | None) -> Row:
+    """``step``: ``None`` for all of them."""
+    calls: dict[str, int] = dict.fromkeys(LEVELS, 0)
+    dollars: dict[str, float | None] = dict.fromkeys(LEVELS, 0.0)
+    for one in planned:
+        for (of, _), (n, usd) in one.parts.items():
+            if step in (None, of):
+                before = dollars[one.level]
+                calls[one.level] += n
+                dollars[one.level] = None if before is None or usd is None else before + usd
+    return {
+        "step": step or "all",
+        "calls": calls["expected"],
+        "cost_usd": dollars["expected"],
+        "cost_usd_low": dollars["low"],
+        "cost_usd_high": dollars["high"],
+    }

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -23,7 +23,7 @@ from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
 from botchat.models.recorded import DRAIN_S, RecordedModel
-from botchat.models.self_chat import Speaker
+from botchat.models.self_chat import Length, Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Meter, Stops, run_now
@@ -37,7 +37,6 @@ from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
     from botchat.models.endpoint.connection import Connection
-    from botchat.pipeline.run.parts import Part
 
 log = logging.getLogger("botchat")
 
@@ -59,6 +58,19 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     """The protocols that can be named in a workspace, as they are asked in the set's language."""
     language = ENGLISH if seed_set is None else workspace.language(seed_set)
     return catalogue(workspace.config.protocols, language)
+
+
+class Part(Protocol):
+    """Dialogues or cases that are asked for in one way; a frozen dataclass that can be pickled."""
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """Each is asked for by itself."""
+
+    def begun(
+        self, session: Session, length: Length
+    ) -> tuple[Callable[[Any], Awaitable[object]], int]:
+        """What asks for an item with the models of a session, and how many at a time."""
 
 
 class CallsElsewhere(Protocol):
