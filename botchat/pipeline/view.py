@@ -1,10 +1,14 @@
 """Serves the workspace's pages, and one that follows a run, on 127.0.0.1 only.
 
-A new page is a route here; who may ask is in `door`, how far a run is in `live`.
+A new page is a route here; how far a run is is in `live`. A page of another site cannot read what
+is served (its name must be ours, so DNS rebinding does not help) and cannot have anything done: a
+POST must come from a page of this server (`Origin`), which alone knows the token of this start, as
+JSON of a limited size.
 """
 
 from __future__ import annotations
 
+import hmac
 import http.server
 import io
 import secrets
@@ -12,6 +16,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from email.message import Message
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -23,11 +28,18 @@ import msgspec
 from botchat.arguments import Limits
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.leaves import leaf
-from botchat.pipeline import door, label
-from botchat.pipeline.door import HOST, Refused
+from botchat.pipeline import label
 from botchat.pipeline.live import Live
 from botchat.report import live
 from botchat.workspace.folder import Workspace
+
+HOST = "127.0.0.1"
+
+TOKEN = "X-BotChat-Token"
+"""Header of a POST; pages have the same in ``<meta name="botchat-token">``."""
+
+MOST_BYTES = 8 << 20
+"""Of a body."""
 
 _PORTS = 2**16 - 1
 
@@ -39,6 +51,14 @@ _LINGER_BYTES = 64 << 20
 
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """What a POST is answered with; raises `BotChatError`."""
+
+
+class Refused(BotChatError):
+    """A request that is turned away, with its HTTP status."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class Room(Protocol):
@@ -103,7 +123,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.live = Live(workspace, seed_set, talk=room is not None)
         self.room = room
         self.token = secrets.token_urlsafe(32)
-        """Of this start; pages that it serves know it (`botchat.pipeline.door`)."""
+        """Of this start; pages that it serves know it."""
         self.posts: dict[str, Answer] = {"/labels": self._labels}
         self.posts |= room.answers if room else {}
         folder = workspace.root / "leaderboards"
@@ -144,6 +164,59 @@ class Server(http.server.ThreadingHTTPServer):
         return {"saved": label.save(self.workspace, sent)}
 
 
+def _hosts(port: int) -> set[str]:
+    """The names that this server answers to."""
+    return {f"{name}:{port}" for name in (HOST, "localhost")}
+
+
+def _check_host(headers: Message, port: int) -> None:
+    """Raise `Refused` for a name of another site that was made to point here (DNS rebinding)."""
+    if headers.get("Host") not in _hosts(port):
+        raise Refused(HTTPStatus.FORBIDDEN, "this server answers its own machine only")
+
+
+def _check_sender(headers: Message, port: int, token: str) -> None:
+    """Raise `Refused` unless a page of this server, as started now, has sent it."""
+    _check_host(headers, port)
+    if headers.get("Origin") != f"http://{headers['Host']}":
+        raise Refused(HTTPStatus.FORBIDDEN, "only this server's own pages may send anything")
+    if not hmac.compare_digest(headers.get(TOKEN, "").encode(), token.encode()):
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            "this page is from an earlier start of botchat view; load it again",
+        )
+
+
+def _length(headers: Message) -> int:
+    """Bytes of a body of JSON; raises `Refused` for another kind, an unknown or too great one."""
+    if headers.get_content_type() != "application/json":
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send JSON (Content-Type)")
+    said = headers.get("Content-Length", "")
+    if "Transfer-Encoding" in headers or not (said.isascii() and said.isdigit()):
+        raise Refused(HTTPStatus.LENGTH_REQUIRED, "say how long the body is (Content-Length)")
+    if len(said) > len(str(MOST_BYTES)) or int(said) > MOST_BYTES:
+        raise Refused(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {MOST_BYTES:,} bytes are taken at once"
+        )
+    return int(said)
+
+
+def _body(data: bytes) -> Mapping[str, Any]:
+    """The JSON object that was sent; raises `Refused`."""
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no JSON object: {why}") from None
+
+
+def _with_token(page: bytes, token: str) -> bytes:
+    """A page with the token, for its scripts; it is in no file."""
+    return page.replace(
+        b"<head>", b'<head>\n<meta name="botchat-token" content="%b">' % token.encode(), 1
+    )
+
+
 class _Handler(http.server.SimpleHTTPRequestHandler):
     """Files, the live page and what its pages post, to this machine's own browser only."""
 
@@ -157,7 +230,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """The answer to GET and HEAD."""
         path = self.path.split("?")[0]
         try:
-            door.check_host(self.headers, self.server.server_port)
+            _check_host(self.headers, self.server.server_port)
         except Refused as refused:
             self.send_error(refused.status, explain=str(refused))
             return None
@@ -182,11 +255,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """What a page of ours sends; every answer is one JSON object."""
         server, path = self.server, self.path.split("?")[0]
         try:
-            door.check_sender(self.headers, server.server_port, server.token)
+            _check_sender(self.headers, server.server_port, server.token)
             if path not in server.posts:
                 raise Refused(HTTPStatus.NOT_FOUND, "nothing is taken here")
             self.connection.settimeout(_PATIENCE_S)
-            sent = door.body(self.rfile.read(door.length(self.headers)))
+            sent = _body(self.rfile.read(_length(self.headers)))
             self._say(HTTPStatus.OK, server.posts[path](sent))
         except Refused as refused:
             self._say(refused.status, {"error": str(refused)})
@@ -233,7 +306,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def _html(self, page: bytes, rules: str = "") -> Any:
         """A page with the token; ``rules``: its Content-Security-Policy, unless it has one."""
-        page = door.with_token(page, self.server.token)
+        page = _with_token(page, self.server.token)
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         if rules:

@@ -521,7 +521,6 @@ def test_it_fits_and_is_accessible(browser: Browser, game: Path, width: int, dar
 
 def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace: Workspace) -> None:
     """Each at once; of a game what counts as a label, at its end; the name is folded."""
-    pytest.importorskip("botchat.pipeline.door")
     with Server(workspace, "sample") as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

@@ -11,8 +11,7 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.interfaces import case_digest
-from botchat.pipeline import door
-from botchat.pipeline.view import Server
+from botchat.pipeline.view import MOST_BYTES, Server
 from botchat.requests import generate
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.view_door import ask, of_a_page, post, running, token_in
@@ -67,7 +66,7 @@ WRONG: dict[str, tuple[dict[str, str | None], int]] = {
     "token beyond ASCII": ({"X-BotChat-Token": "ÿ"}, 403),
     "a form, which needs no permission": ({"Content-Type": "text/plain"}, 415),
     "no kind of content": ({"Content-Type": None}, 415),
-    "too large": ({"Content-Length": str(door.MOST_BYTES + 1)}, 413),
+    "too large": ({"Content-Length": str(MOST_BYTES + 1)}, 413),
     "absurdly large": ({"Content-Length": "9" * 5_000}, 413),
     "negative length": ({"Content-Length": "-1"}, 411),
     "length in other digits": ({"Content-Length": "²"}, 411),
@@ -106,9 +105,9 @@ def test_only_a_json_object_is_taken(server: Server, body: bytes) -> None:
 def test_the_largest_body_and_one_byte_more(server: Server) -> None:
     """The limit itself is taken; beyond it the sender still gets the answer, not a reset."""
     frame = len(b'{"a":""}')
-    most = b'{"a":"%b"}' % (b"x" * (door.MOST_BYTES - frame))
+    most = b'{"a":"%b"}' % (b"x" * (MOST_BYTES - frame))
     assert ask(server, "POST", "/echo", most, of_a_page(server))[0] == 200
-    more = b'{"a":"%b"}' % (b"x" * (door.MOST_BYTES - frame + 1))
+    more = b'{"a":"%b"}' % (b"x" * (MOST_BYTES - frame + 1))
     status, _, text = ask(server, "POST", "/echo", more, of_a_page(server))
     assert (status, "8,388,608 bytes" in text) == (413, True)
 
