@@ -201,7 +201,7 @@ class Reading(Request[R]):
 
     def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
         """Do it, on a workspace or what the store has of the set."""
-        reading = doing("pipeline.run.reading:reading")
+        reading = doing("pipeline.reading:reading")
         with cast("AbstractContextManager[Workspace]", reading(self, workspace, meter)) as found:
             return super().run(found, meter=meter)
 

@@ -7,7 +7,7 @@ from botchat.arguments import Limits as Limits
 from botchat.arguments import Spending as Spending
 from botchat.pipeline.leaderboard import rank_rates as rank_rates
 from botchat.pipeline.plot import plot as plot
-from botchat.pipeline.results import read as read
+from botchat.pipeline.reading import read as read
 from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
 from botchat.ratings.adaptive import Target as Target
 from botchat.ratings.bradley_terry import fit

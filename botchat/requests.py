@@ -35,7 +35,6 @@ from botchat.leaves import LEAVES
 if TYPE_CHECKING:
     from botchat.pipeline.agree import Compared, Options
     from botchat.pipeline.compare import Differences
-    from botchat.pipeline.dialogues import Imported
     from botchat.pipeline.evaluate import Evaluated
     from botchat.pipeline.export import Exported
     from botchat.pipeline.generate import Generated
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from botchat.pipeline.remove import Removed
     from botchat.pipeline.run.ask import StageResult
     from botchat.pipeline.run.results import Results, Told
+    from botchat.pipeline.seeds import Imported
     from botchat.pipeline.view import Server
     from botchat.pipeline.whole_run import Ran
     from botchat.ratings.adaptive import AdaptiveSettings
@@ -527,7 +527,7 @@ class LabelPlanning(Request["LabelPlan"]):
 class ImportingDialogues(Request["Imported"]):
     """Store dialogues made elsewhere as those of a model, to be judged like generated ones."""
 
-    words, does, group = "dialogues import", "pipeline.dialogues:import_dialogues", SHARE
+    words, does, group = "dialogues import", "pipeline.seeds:import_dialogues", SHARE
 
     sources: Annotated[
         Sequence[Path],
