@@ -10,6 +10,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import did_you_mean
+from tests.rows import rows
 
 
 @pytest.mark.parametrize(
@@ -32,18 +33,7 @@ def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("words", "meant"),
-    [
-        (["leaderbord"], "'leaderboard'"),
-        (["seeds", "lst"], "'list'"),
-        (["ledger", "forget", "--outcome", "refusd"], "'refused'"),
-        (
-            ["leaderboard", "--seedz", "small"],
-            "(did you mean '--seeds'?)",
-        ),
-        (["judge", "arena", "--seedz=small", "--judge", "rules"], "(did you mean '--seeds'?)"),
-        (["seeds", "list", "--josn"], "(did you mean '--json'?)"),
-        (["simulate", "--runs", "2"], "simulate is no command any more: run the script benchmarks"),
-    ],
+    rows("a_misspelt_word_gets_the_one_that_is_meant"),
 )
 def test_a_misspelt_word_gets_the_one_that_is_meant(words, meant, capsys):
     """Commands, choices and flags; still a mistake of usage."""

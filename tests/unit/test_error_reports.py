@@ -73,18 +73,7 @@ def test_points_are_read_in_chinese(said, score):
     assert (told.score if told else None) == score
 
 
-CLOSING = [
-    "{}: {}",
-    "**{}**: {} point",
-    "- {} score: {} (see above)",
-    "1. {} = {}.",
-    "| {} | {} |",
-    "| {} | Yes | {} |",
-    "**{} (in short):** Yes - Score: {}",
-    "{}: {}, and 2 more words",
-    "## {}\nYes\nScore: {}",
-    "Question: does it show {}?\nAnswer: Yes\nScore: {} points",
-]
+CLOSING = rows("closing_forms_of_a_report")
 
 
 @pytest.mark.parametrize("form", CLOSING)

@@ -14,6 +14,7 @@ from botchat.models.endpoint.model import EndpointModel
 from botchat.models.self_chat import history
 from botchat.workspace.config import ModelSettings
 from tests.openai_server.messages import STATUS, events, failed, said, streamed
+from tests.rows import rows
 
 URL = "http://127.0.0.1:9/v1"
 LONG = "word " * (CACHED // 5 + 1)
@@ -224,49 +225,7 @@ def test_an_error_in_a_stream_is_no_answer():
 
 
 FATAL, ADAPTED, AGAIN, NOT_AGAIN = "fatal", "adapted", "again", "not again"
-ERRORS = [
-    ("invalid_request_error", "prompt is too long: 200001 tokens > 200000 maximum", "overflow"),
-    (
-        "invalid_request_error",
-        "input length and `max_tokens` exceed context limit: 199000 + 2048 > 200000, decrease "
-        "input length or `max_tokens` and try again",
-        ADAPTED,
-    ),
-    ("invalid_request_error", "Your credit balance is too low to access the Anthropic API.", FATAL),
-    ("invalid_request_error", "You have reached your specified API usage limits.", FATAL),
-    ("invalid_request_error", "You have reached your specified workspace API usage limits.", FATAL),
-    ("invalid_request_error", "This organization has been disabled.", FATAL),
-    ("invalid_request_error", "Output blocked by content filtering policy", "filtered"),
-    ("invalid_request_error", "`temperature` is deprecated for this model.", ADAPTED),
-    (
-        "invalid_request_error",
-        "`temperature` may only be set to 1 when thinking is enabled.",
-        ADAPTED,
-    ),
-    ("invalid_request_error", "output_config: Extra inputs are not permitted", ADAPTED),
-    ("invalid_request_error", "temperature: range: 0..1", NOT_AGAIN),
-    ("invalid_request_error", "max_tokens: Field required", NOT_AGAIN),
-    (
-        "invalid_request_error",
-        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens",
-        NOT_AGAIN,
-    ),
-    ("authentication_error", "invalid x-api-key", FATAL),
-    ("billing_error", "Check your payment details.", FATAL),
-    ("permission_error", "Your API key does not have permission to use this resource.", FATAL),
-    ("not_found_error", "model: claude-9", FATAL),
-    ("request_too_large", "Request exceeds the maximum size", "overflow"),
-    (
-        "rate_limit_error",
-        "This request would exceed your organization's rate limit of 400,000 input tokens per "
-        "minute. Please reduce the prompt length or the maximum tokens requested.",
-        AGAIN,
-    ),
-    ("rate_limit_error", "Number of concurrent connections has exceeded your rate limit.", AGAIN),
-    ("api_error", "Internal server error", AGAIN),
-    ("timeout_error", "The request timed out while processing.", AGAIN),
-    ("overloaded_error", "Overloaded", AGAIN),
-]
+ERRORS = rows("documented_errors")
 
 
 @pytest.mark.parametrize(("kind", "message", "becomes"), ERRORS)

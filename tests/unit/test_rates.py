@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from botchat.errors import ConfigError, DataError
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.rate_table import comparisons_from_rates
+from tests.rows import rows
 
 HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
 
@@ -94,26 +95,7 @@ def test_spreadsheet_habits_are_read():
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("", "t.csv:1: no rows"),
-        ("model_a,model_b,win_rate\nx,y,1\n", "t.csv:1: no column win_or_tie_rate among"),
-        (HEADER, "t.csv:1: no rows"),
-        (HEADER + "x,y,0.2,0.5\nx,z,1.2,1.3\n", "t.csv:3: rate 1.2 is outside 0..1"),
-        (HEADER + "x,y,20,50\nx,z,-1,50\n", "t.csv:3: rate -1 is outside 0..100"),
-        (HEADER + "x,y,20,50\nx,z,20,101\n", "t.csv:3: rate 101 is outside 0..100"),
-        (HEADER + "x,y,nan,0.5\n", "t.csv:2: rate nan is outside"),
-        (HEADER + "x,y,much,0.5\n", "t.csv:2: rate 'much' is no number"),
-        (HEADER + "x,y,0.5\n", "t.csv:2: 3 cells under 4 column names"),
-        (HEADER + "x,y,0.6,0.5\n", "t.csv:2: win_rate 0.6 is above win_or_tie_rate 0.5"),
-        (HEADER + "x,x,0.5,0.5\n", "t.csv:2: 'x' against 'x': name two different models"),
-        (HEADER + "x,,0.5,0.5\n", "t.csv:2: 'x' against '': name two different models"),
-        (HEADER + "x,y,0.5,0.5\nx,y,0.5,0.5\n", "t.csv:3: x against y stands on line 2 already"),
-        (
-            HEADER + "x,y,0.20,0.50\ny,x,0.50,0.70\n",
-            "t.csv:3: y against x contradicts line 2: .* here 0.2 [+] 0.7 and 0.5 [+] 0.5",
-        ),
-        (HEADER + 'x,"y,0.5,0.5\n', "t.csv:2: not CSV"),
-    ],
+    rows("errors_name_line_value_and_remedy"),
 )
 def test_errors_name_line_value_and_remedy(text, said):
     """A table that cannot be read is refused in one line with file, line and value."""

@@ -101,17 +101,7 @@ def test_no_spelling_of_a_spelling_lets_a_secret_through(secret, before, after, 
     assert GONE in cleaned or secret in GONE
 
 
-KEYS = [
-    "sk-0123456789abcdef",
-    "sk-ant-api03-abc_DEF-0123456789",
-    "gsk_0123456789abcdefABCD",
-    "hf_abcdefghijklmnopqrstuvwxyzABCD",
-    "AIzaSyA-0123456789abcdefghijklmnopqrstu",
-    "xai-0123456789abcdefghij",
-    "r8_0123456789abcdefghijABC",
-    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-def_123",
-    "Bearer 0123456789abcdef0123456789",
-]
+KEYS = rows("keys_of_others")
 
 
 @pytest.mark.parametrize("key", KEYS)

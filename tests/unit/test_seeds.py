@@ -238,26 +238,7 @@ class TestReadable:
 
     @pytest.mark.parametrize(
         ("raw", "written"),
-        [
-            ("do n't go , i ca n't swim !", "Don't go, I can't swim!"),
-            (
-                "she 's 20 % faster , i 'm sure we 'll lose .",
-                "She's 20% faster, I'm sure we'll lose.",
-            ),
-            ("that is $ 12.50 or £ 9 ( about ) .", "That is $12.50 or £9 (about)."),
-            ("my parents ' car ; it 's old", "My parents' car; it's old"),
-            ('he said " not today " and left .', 'He said "not today" and left.'),
-            ("i can not stay , i am gon na be late", "I cannot stay, I am gonna be late"),
-            ("well ... maybe .", "Well... Maybe."),
-            ("write to zed7 @ example.com .", "Write to zed7@example.com."),
-            ("exactly .tea is fine,thanks", "Exactly. Tea is fine, thanks"),
-            ("we pay 2,000 at 5:30 p.m. on the 3rd", "We pay 2,000 at 5:30 p.m. on the 3rd"),
-            ("a half - hour ?", "A half - hour?"),
-            ("is it closed？ yes。", "Is it closed? Yes."),
-            ("a paper" + "，really ?".encode().decode("latin-1"), "A paper, really?"),
-            ("naïve ? école !", "Naïve? École!"),
-            ("", ""),
-        ],
+        rows("spacing"),
     )
     def test_spacing(self, raw: str, written: str) -> None:
         """Clitics, punctuation, currency, quotes and glued words are written as people do."""
@@ -318,32 +299,7 @@ class TestTables:
 
     @pytest.mark.parametrize(
         "row",
-        [
-            {"index": "a", "conv-GT": ["One.", "Two."], "nround": 2},
-            {"dialog_id": "a", "dialog": ["One.", "Two."]},
-            {
-                "ID": "a",
-                "Messages": [
-                    {"role": "system", "content": "Be brief."},
-                    {"role": "user", "content": "One."},
-                    {"role": "assistant", "content": "Two."},
-                ],
-            },
-            {
-                "conv_id": "a",
-                "conversations": [
-                    {"from": "human", "value": "One."},
-                    {"from": "gpt", "value": "Two."},
-                ],
-            },
-            {
-                "id": "a",
-                "dialogue": [
-                    {"speaker": "X", "text": "One."},
-                    {"speaker": "Y", "text": "Two."},
-                ],
-            },
-        ],
+        rows("common_field_names"),
     )
     def test_common_field_names(self, row: dict[str, object]) -> None:
         """The layouts in use elsewhere give the same seed."""

@@ -14,6 +14,7 @@ from botchat.papers.chateval import ASPECTS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.items import ANSWERS
 from botchat.protocols.kinds import _choice
+from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 PACKS = {
@@ -77,21 +78,7 @@ def well_formed(language, verdict, why, between):
     return f"{choice}{between}{marked(language, 'reason')}{why}"
 
 
-WRAPS = [
-    "```\n{}\n```",
-    "```text\n{}\n```\n",
-    "# Verdict\n\n{}",
-    "{}\n\n---\n",
-    "<answer>\n{}\n</answer>",
-    "Well.\n\n{}",
-    "<think>\nMaybe Choice: Both.\n</think>\n{}",
-    '"{}"',
-    "\n\n  {}  ",
-    "- {}",
-    "1. {}",
-    "> {}",
-    "**{}",
-]
+WRAPS = rows("wraps_of_a_reply")
 
 
 @given(said, between, st.sampled_from(WRAPS), st.booleans())

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from botchat.judges.voting import aggregate, is_tie, mirrored, opening_votes
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Remark
+from tests.rows import rows
 
 INDICES = frozenset({"No", *map(str, range(1, 17))})
 SCALE = frozenset(map(str, range(1, 11)))
@@ -17,19 +18,7 @@ PAIRS = frozenset(f"{a} {b}" for a in range(1, 11) for b in range(1, 11))
 
 @pytest.mark.parametrize(
     ("votes", "verdict"),
-    [
-        ("1 1 2", "1"),
-        ("both both 1 neither", "both"),
-        ("1 2", "neither"),
-        ("both neither", "neither"),
-        ("1 both", "1"),
-        ("2 neither", "neither"),
-        ("1 2 both", "both"),
-        ("1 2 neither", "neither"),
-        ("1 both neither", "1"),
-        ("1 1 2 2", "neither"),
-        ("2", "2"),
-    ],
+    rows("labels_go_to_the_most_frequent_and_splits_to_each_dialogue_by_itself"),
 )
 def test_labels_go_to_the_most_frequent_and_splits_to_each_dialogue_by_itself(votes, verdict):
     """The plurality wins; in an even split a dialogue is accused by more than half or not."""
