@@ -8,12 +8,10 @@ by, and have none.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 from uuid import UUID
 
 from botchat.boards.board import Board
@@ -31,83 +29,60 @@ from botchat.workspace.entries import LOCAL, OPENAI_URL
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import CascadeSettings
 
-if TYPE_CHECKING:
-    from botchat.boards.board import Board
-
-
 SCHEMA_VERSION = "0.3.0"
 
 _KINDS = {"bt": "bradley_terry", "elo": "elo"}
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A model as others know it: contestants have names of one workspace."""
-
-    id: str
-    """``ORG/NAME``, as on the Hugging Face hub where it is there; else whatever is known."""
-    deployment: Literal["self_deployed", "externally_managed", "unknown"] = "unknown"
-    weights: Literal["open_weights", "closed_weights", "unknown"] = "unknown"
-    platform: str = ""
-    """Who serves it."""
-    signature: str = ""
-    """Of its dialogues: how it was asked."""
-
-    @property
-    def developer(self) -> str:
-        """What stands before the name."""
-        return self.id.rpartition("/")[0] or "unknown"
+UNKNOWN = "unknown"
+"""Organization of a run whose makers are not named."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """What a board does not know of itself."""
+def records(
+    workspace: Workspace, board: Board, dialogues: Dialogues, organization: str | None = None
+) -> dict[str, str]:
+    """Path -> content of a record for each model of a board, as their datastore wants them.
 
-    subject: Callable[[str], Subject]
-    """Contestant, or judge's model -> who it is."""
-    judges: Sequence[str]
-    """Models that the board's judge asks; empty: rules, or people."""
-    organization: str
-    """Who made the run."""
-    at: float
-    """When the newest judgment was stored, in seconds since 1970."""
-
-
-def files_of(board: Board, source: Source) -> dict[str, str]:
-    """Path -> content of a record for each model, as its datastore wants them."""
+    ``organization``: who made the run.
+    """
+    judged = workspace.judgment_files(board.seed_set)[board.judge].values()
+    at = max(path.stat().st_mtime for path in judged)
+    judges = [_model(workspace, one) for one in dict.fromkeys(_judges(workspace, board.judge))]
     found = {}
     for model in board.frame["model"]:
-        if model == HUMAN or not (results := list(_results(board, source, model))):
+        asked = next((one.signature for one in dialogues.get(model, {}).values()), "")
+        if model == HUMAN or not (results := list(_results(board, judges, model, asked))):
             continue
-        subject = source.subject(model)
         identity = "/".join(("botchat", board.seed_set, board.judge, model))
         digest = sha256("\0".join((identity, *board.main.signatures)).encode()).digest()
         evaluation_id = f"{identity}/{digest.hex()[:16]}"
         for one in results:
             metric = one["metric_config"]["metric_id"]
             one["evaluation_result_id"] = f"{evaluation_id}#{metric}"
+        info = _model(workspace, model)
         record = {
             "schema_version": SCHEMA_VERSION,
             "evaluation_id": evaluation_id,
-            "retrieved_timestamp": f"{source.at:.0f}",
+            "retrieved_timestamp": f"{at:.0f}",
             "source_metadata": {
                 "source_name": "BotChat",
                 "source_type": "evaluation_run",
-                "source_organization_name": source.organization,
+                "source_organization_name": organization or UNKNOWN,
                 "evaluator_relationship": "other",
             },
             "eval_library": {"name": "botchat", "version": VERSION},
-            "model_info": _model_info(model, subject),
+            "model_info": info,
             "evaluation_results": results,
         }
-        place = (f"botchat-{board.seed_set}", subject.developer, subject.id.rpartition("/")[2])
+        place = (f"botchat-{board.seed_set}", info["developer"], info["id"].rpartition("/")[2])
         folder = "/".join(map(_file_name, place))
         found[f"data/{folder}/{UUID(bytes=digest[:16], version=4)}.json"] = to_json(record)
     return found
 
 
-def _results(board: Board, source: Source, model: str) -> Iterator[Row]:
-    subject = source.subject(model)
+def _results(board: Board, judges: Sequence[Row], model: str, asked: str) -> Iterator[Row]:
+    """A model's numbers; ``asked``: signature of its dialogues, which says how it was asked."""
+    generation = {"generation_config": {"additional_details": {"signature": asked}}}
     for part in board.parts:
         row = next((one for one in part.table.records if one["model"] == model), {})
         for column in _metrics(part):
@@ -139,9 +114,9 @@ def _results(board: Board, source: Source, model: str) -> Iterator[Row]:
                         "language": part.protocol.language.code,
                     },
                 },
-                "metric_config": _metric(board, source, part, column),
+                "metric_config": _metric(board, judges, part, column),
                 "score_details": scored | ({"uncertainty": interval} if interval else {}),
-                **_generation(subject),
+                **(generation if asked else {}),
             }
 
 
@@ -158,7 +133,7 @@ def _cases(part: Part, column: Column, row: Row) -> int | None:
     return None
 
 
-def _metric(board: Board, source: Source, part: Part, column: Column) -> Row:
+def _metric(board: Board, judges: Sequence[Row], part: Part, column: Column) -> Row:
     protocol = part.protocol
     quoted = part.quote(column)
     bounds: tuple[Any, Any, str, str] = ("-Infinity", "Infinity", "rating", "Elo points")
@@ -180,34 +155,12 @@ def _metric(board: Board, source: Source, part: Part, column: Column) -> Row:
         "max_score": highest,
         "additional_details": {"judge": board.judge},
     }
-    if source.judges:
+    if judges:
         found["llm_scoring"] = {
-            "judges": [
-                {"model_info": _model_info(name, source.subject(name))} for name in source.judges
-            ],
+            "judges": [{"model_info": one} for one in judges],
             "input_prompt": "\n\n".join(protocol.texts),
         }
     return found
-
-
-def _model_info(name: str, subject: Subject) -> Row:
-    return {
-        "name": name,
-        "id": subject.id,
-        "developer": subject.developer,
-        **({"inference_platform": subject.platform} if subject.platform else {}),
-        "additional_details": {
-            "deployment_type": subject.deployment,
-            "model_availability": subject.weights,
-        },
-    }
-
-
-def _generation(subject: Subject) -> Row:
-    """How the model was asked, in the words of its dialogues' signature."""
-    if not subject.signature:
-        return {}
-    return {"generation_config": {"additional_details": {"signature": subject.signature}}}
 
 
 def _file_name(text: str) -> str:
@@ -215,50 +168,41 @@ def _file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("._ ") or "unknown"
 
 
-UNKNOWN = "unknown"
-"""Organization of a run whose makers are not named."""
+def _model(workspace: Workspace, name: str) -> Row:
+    """A contestant or a judge's model as others know it, as far as its name or its entry says."""
+    id_, (deployment, weights, platform) = _known_as(workspace, name)
+    return {
+        "name": name,
+        "id": id_,
+        "developer": id_.rpartition("/")[0] or UNKNOWN,
+        **({"inference_platform": platform} if platform else {}),
+        "additional_details": {"deployment_type": deployment, "model_availability": weights},
+    }
 
 
-def records(
-    workspace: Workspace, board: Board, dialogues: Dialogues, organization: str | None = None
-) -> dict[str, str]:
-    """Path -> content of a record for each model of a board.
-
-    ``organization``: who made the run.
-    """
-    judged = workspace.judgment_files(board.seed_set)[board.judge].values()
-    source = Source(
-        partial(subject, workspace, dialogues),
-        tuple(dict.fromkeys(_judges(workspace, board.judge))),
-        organization or UNKNOWN,
-        max(path.stat().st_mtime for path in judged),
-    )
-    return files_of(board, source)
+_HERE = ("self_deployed", "open_weights", "")
+_NOT_SAID = (UNKNOWN, UNKNOWN, "")
 
 
-def subject(workspace: Workspace, dialogues: Dialogues, name: str) -> Subject:
-    """Who a contestant or a judge's model is elsewhere, as far as its name or its entry says."""
-    signature = next((one.signature for one in dialogues.get(name, {}).values()), "")
+def _known_as(workspace: Workspace, name: str) -> tuple[str, tuple[str, str, str]]:
+    """``ORG/NAME``, as on the Hugging Face hub where it is there; where, whose, who serves it."""
     entry = next((e for e in workspace.config.models.values() if e.label == name), None)
     try:
         named = config.model_name(name, workspace.config)
     except ConfigError:
         if entry is None:
-            return Subject(name, signature=signature)
+            return name, _NOT_SAID
         named = config.ModelName("endpoint", name, entry)
     if named.kind == "bot":
-        return Subject(f"botchat/{named.target}", "self_deployed", "open_weights", "", signature)
+        return f"botchat/{named.target}", _HERE
     if named.kind == "local":
-        return Subject(
-            named.name.removeprefix(LOCAL), "self_deployed", "open_weights", "", signature
-        )
+        return named.name.removeprefix(LOCAL), _HERE
     if named.settings is None:
-        return Subject(name, signature=signature)
+        return name, _NOT_SAID
     model = named.settings.model
     if named.settings.base_url.rstrip("/") == OPENAI_URL:
-        id_ = f"openai/{model}"
-        return Subject(id_, "externally_managed", "closed_weights", "OpenAI", signature)
-    return Subject(model, signature=signature)
+        return f"openai/{model}", ("externally_managed", "closed_weights", "OpenAI")
+    return model, _NOT_SAID
 
 
 def _judges(workspace: Workspace, judge: str) -> Iterator[str]:

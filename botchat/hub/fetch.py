@@ -13,8 +13,9 @@ import msgspec
 
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
-from botchat.hub.publish import DATA, MANIFEST, Manifest, opened
+from botchat.hub.publish import DATA, MANIFEST, Manifest
 from botchat.seeds.dataset import STAGES
+from botchat.seeds.hub import said_by_hub
 from botchat.workspace import export as moving
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -50,22 +51,19 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
     name, _, revision = source.partition("@")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise ConfigError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
-    commit, text, read = opened(name, revision or None, MANIFEST)
+    commit, text, read = _opened(name, revision or None, MANIFEST)
+    where = f"{name}@{commit[:12]}"
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
     except msgspec.MsgspecError as error:
-        raise DataError(f"{name}@{commit[:12]}: {MANIFEST}: {error}") from None
+        raise DataError(f"{where}: {MANIFEST}: {error}") from None
     workspace.seeds_path(manifest.seed_set)  # a name that can be one
     wanted = [path for path in manifest.files if _is_of(path, manifest.seed_set)]
     calls = f"ledger/{manifest.seed_set}.jsonl.gz"
-    contents = {
-        path: _checked(f"{name}@{commit[:12]}", path, manifest.files[path], read) for path in wanted
-    }
-    ledger_file = (
-        _checked(f"{name}@{commit[:12]}", calls, manifest.files[calls], read)
-        if calls in manifest.files
-        else None
-    )
+    contents = {path: _checked(where, path, manifest.files[path], read) for path in wanted}
+    ledger_file = None
+    if calls in manifest.files:
+        ledger_file = _checked(where, calls, manifest.files[calls], read)
     for path, content in contents.items():
         _refuse_other(workspace.root / path, content)
     record = {"repository": name, "revision": commit, "files": manifest.files}
@@ -82,6 +80,31 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
         store.write_all(workspace.root, contents)
         store.write_all(workspace.hidden, {f"fetched-{manifest.seed_set}.json": to_json(record)})
     return Fetched(name, commit, manifest.seed_set, len(contents), n_calls)
+
+
+def _opened(
+    name: str, revision: str | None, first: str
+) -> tuple[str, bytes, Callable[[str], bytes]]:
+    """A dataset at a revision (default: the newest): its commit, a file, and what reads others.
+
+    All files are of that one commit; those in the cache of `huggingface_hub` are not asked for
+    again, and offline only they are there.
+
+    Raises:
+        MissingError: no such dataset, revision or file, or no right to read it.
+        DataError: the hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    api = HfApi()
+
+    def path_of(file: str, at: str | None) -> Path:
+        with said_by_hub(name, "dataset"):
+            return Path(api.hf_hub_download(name, file, repo_type="dataset", revision=at))
+
+    path = path_of(first, revision)
+    commit = path.parts[path.parts.index("snapshots") + 1]
+    return commit, path.read_bytes(), lambda file: path_of(file, commit).read_bytes()
 
 
 def _is_of(path: str, seed_set: str) -> bool:

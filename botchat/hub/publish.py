@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -38,9 +38,6 @@ DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 """Endings of what nobody's browser runs; only such files of a board are in the dataset."""
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
-
-_GIT = ".gitattributes"
-"""Made by the hub itself."""
 
 _PAGE = (*DATA, ".html", ".js", ".svg")
 
@@ -120,33 +117,19 @@ def publish(
 
     Raises:
         ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
-            it; and as `send`.
+            it; and as `_send`.
     """
     if not _REPOSITORY.fullmatch(name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
-    contents, _ = dataset_files(workspace, seed_set, JSONL, name)
-    if calls := _calls(workspace, seed_set):
-        contents[f"ledger/{seed_set}.jsonl.gz"] = calls
-    if (about := workspace.about_path(seed_set)).exists():
-        contents[f"seeds/{seed_set}.toml"] = about.read_bytes()
     out = workspace.out(seed_set)
-    page = {p.relative_to(out).as_posix(): p for p in sorted(out.rglob("*")) if p.suffix in _PAGE}
-    contents |= {
-        f"leaderboards/{seed_set}/{file}": path.read_bytes()
-        for file, path in page.items()
-        if path.suffix in DATA
-    }
+    paths = (path for path in sorted(out.rglob("*")) if path.suffix in _PAGE)
+    page = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
     board = _board(workspace, seed_set)
-    if board is not None:
-        contents["eval.yaml"] = written(_benchmark(board, seed_set))
-    digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
-    manifest = Manifest(VERSION, seed_set, digests)
-    contents[MANIFEST] = to_json(manifest).encode()
+    contents = _dataset(workspace, seed_set, name, page, board)
     sent: dict[Kind, dict[str, bytes]] = {"dataset": contents}
     if "index.html" in page:
-        files = {file: path.read_bytes() for file, path in page.items()}
         card = _SPACE.format(title=f"BotChat {seed_set}", name=name)
-        sent["space"] = {**files, "README.md": card.encode(), MANIFEST: contents[MANIFEST]}
+        sent["space"] = {**page, "README.md": card.encode(), MANIFEST: contents[MANIFEST]}
     proposed = {
         theirs: {f".eval_results/botchat-{seed_set}.yaml": _entries(board, model, name)}
         for model, theirs in map(_named, eval_results)
@@ -154,26 +137,116 @@ def publish(
     for files in (*sent.values(), *proposed.values()):
         _refuse_secrets(workspace, files)
     rows = []
+
+    def done(where: str, files: Mapping[str, bytes], revision: str | None) -> None:
+        size = sum(map(len, files.values()))
+        rows.append({"repository": where, "files": len(files), "bytes": size, "revision": revision})
+
     for kind, files in sent.items():
         message = f"BotChat {VERSION}: {seed_set}"
-        revision = (
-            None if dry_run else send(name, kind, files, message, ours=MANIFEST, private=private)
-        )
-        size = sum(map(len, files.values()))
-        rows.append(
-            {
-                "repository": f"{kind}s/{name}",
-                "files": len(files),
-                "bytes": size,
-                "revision": revision,
-            }
+        done(
+            f"{kind}s/{name}",
+            files,
+            None if dry_run else _send(name, kind, files, message, private),
         )
     for theirs, files in proposed.items():
         message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"
-        where = None if dry_run else propose(theirs, files, message)
-        size = sum(map(len, files.values()))
-        rows.append({"repository": theirs, "files": len(files), "bytes": size, "revision": where})
+        done(theirs, files, None if dry_run else _propose(theirs, files, message))
     return Sent(rows, sent, proposed, told=dry_run)
+
+
+def _dataset(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    page: Mapping[str, bytes],
+    board: ToldBoard | None,
+) -> dict[str, bytes]:
+    """Path -> content of all that is no page."""
+    contents, _ = dataset_files(workspace, seed_set, JSONL, name)
+    if calls := _calls(workspace, seed_set):
+        contents[f"ledger/{seed_set}.jsonl.gz"] = calls
+    if (about := workspace.about_path(seed_set)).exists():
+        contents[f"seeds/{seed_set}.toml"] = about.read_bytes()
+    contents |= {
+        f"leaderboards/{seed_set}/{file}": content
+        for file, content in page.items()
+        if Path(file).suffix in DATA
+    }
+    if board is not None:
+        contents["eval.yaml"] = _yaml(_benchmark(board, seed_set))
+    digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
+    contents[MANIFEST] = to_json(Manifest(VERSION, seed_set, digests)).encode()
+    return contents
+
+
+def _send(
+    name: str,
+    kind: Kind,
+    files: Mapping[str, bytes],
+    message: str,
+    private: bool,
+) -> str:
+    """Make a repository hold exactly these files, in one commit; its revision.
+
+    ``name``: ORG/NAME; a repository that is not there is made. One that has other files, and no
+    manifest of ours, is left alone.
+
+    Raises:
+        ConfigError: no such name, no right to write there, or a repository of something else.
+        DataError: the hub cannot be reached, or refuses.
+    """
+    from huggingface_hub import (
+        CommitOperationAdd,
+        CommitOperationCopy,
+        CommitOperationDelete,
+        HfApi,
+    )
+
+    with said_by_hub(name, kind):
+        api = HfApi()
+        sdk = "static" if kind == "space" else None
+        api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
+        there = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
+        # A Space is born with a page of its own.
+        born = {"README.md", "index.html", "style.css"} if kind == "space" else {"README.md"}
+        if MANIFEST not in there and there - born:
+            raise ConfigError(
+                f"{name} holds {min(there - born)}, and is no {kind} of BotChat; name another"
+            )
+        changes: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
+            *(CommitOperationAdd(path, content) for path, content in files.items()),
+            *(CommitOperationDelete(path) for path in sorted(there - set(files))),
+        ]
+        made = api.create_commit(name, changes, repo_type=kind, commit_message=message)
+        return str(made.oid)
+
+
+def _propose(name: str, files: Mapping[str, bytes], message: str) -> str:
+    """Open a pull request with files at somebody's model; its address.
+
+    Raises as `_send`; `MissingError`: no such model.
+    """
+    from huggingface_hub import CommitOperationAdd, HfApi
+
+    with said_by_hub(name, "model"):
+        changes = [CommitOperationAdd(path, content) for path, content in files.items()]
+        made = HfApi().create_commit(name, changes, commit_message=message, create_pr=True)
+        return str(made.pr_url)
+
+
+def _yaml(entries: object) -> bytes:
+    """YAML, as the hub's own files."""
+    from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
+
+    return str(yaml_dump(entries)).encode()
+
+
+def _address(name: str) -> str:
+    """Of a dataset on the hub."""
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT}/datasets/{name}"
 
 
 def _board(workspace: Workspace, seed_set: str) -> ToldBoard | None:
@@ -235,11 +308,11 @@ def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
             {
                 "dataset": {"id": name, "task_id": key},
                 "value": value,
-                "source": {"url": address(name), "name": "BotChat"},
+                "source": {"url": _address(name), "name": "BotChat"},
                 "notes": f"95 % interval {low:g} to {high:g}; judged by {board.judge}",
             }
         )
-    return written(found)
+    return _yaml(found)
 
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:
@@ -287,102 +360,3 @@ def _refuse_secrets(workspace: Workspace, files: Mapping[str, bytes]) -> None:
         for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
             if redactor.clean(line) != line:
                 raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
-
-
-# ------------------------------------------------------------------ repositories of a hub
-
-
-def send(
-    name: str,
-    kind: Kind,
-    files: Mapping[str, bytes],
-    message: str,
-    *,
-    ours: str,
-    private: bool = False,
-) -> str:
-    """Make a repository hold exactly these files, in one commit; its revision.
-
-    ``name``: ORG/NAME; a repository that is not there is made. ``ours``: a file that only a
-    repository of BotChat has; one that has other files, and not this, is left alone.
-
-    Raises:
-        ConfigError: no such name, no right to write there, or a repository of something else.
-        DataError: the hub cannot be reached, or refuses.
-    """
-    from huggingface_hub import (
-        CommitOperationAdd,
-        CommitOperationCopy,
-        CommitOperationDelete,
-        HfApi,
-    )
-
-    with said_by_hub(name, kind):
-        api = HfApi()
-        sdk = "static" if kind == "space" else None
-        api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
-        there = set(api.list_repo_files(name, repo_type=kind)) - {_GIT}
-        # A Space is born with a page of its own.
-        born = {"README.md", "index.html", "style.css"} if kind == "space" else {"README.md"}
-        if ours not in there and there - born:
-            raise ConfigError(
-                f"{name} holds {min(there - born)}, and is no {kind} of BotChat; name another"
-            )
-        changes: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
-            *(CommitOperationAdd(path, content) for path, content in files.items()),
-            *(CommitOperationDelete(path) for path in sorted(there - set(files))),
-        ]
-        made = api.create_commit(name, changes, repo_type=kind, commit_message=message)
-        return str(made.oid)
-
-
-def propose(name: str, files: Mapping[str, bytes], message: str) -> str:
-    """Open a pull request with files at somebody's model; its address.
-
-    Raises as `send`; `MissingError`: no such model.
-    """
-    from huggingface_hub import CommitOperationAdd, HfApi
-
-    with said_by_hub(name, "model"):
-        changes = [CommitOperationAdd(path, content) for path, content in files.items()]
-        made = HfApi().create_commit(name, changes, commit_message=message, create_pr=True)
-        return str(made.pr_url)
-
-
-def written(entries: object) -> bytes:
-    """YAML, as the hub's own files."""
-    from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
-
-    return str(yaml_dump(entries)).encode()
-
-
-def address(name: str) -> str:
-    """Of a dataset on the hub."""
-    from huggingface_hub import constants
-
-    return f"{constants.ENDPOINT}/datasets/{name}"
-
-
-def opened(
-    name: str, revision: str | None, first: str
-) -> tuple[str, bytes, Callable[[str], bytes]]:
-    """A dataset at a revision (default: the newest): its commit, a file, and what reads others.
-
-    All files are of that one commit; those in the cache of `huggingface_hub` are not asked for
-    again, and offline only they are there.
-
-    Raises:
-        MissingError: no such dataset, revision or file, or no right to read it.
-        DataError: the hub cannot be reached.
-    """
-    from huggingface_hub import HfApi
-
-    api = HfApi()
-
-    def path_of(file: str, at: str | None) -> Path:
-        with said_by_hub(name, "dataset"):
-            return Path(api.hf_hub_download(name, file, repo_type="dataset", revision=at))
-
-    path = path_of(first, revision)
-    commit = path.parts[path.parts.index("snapshots") + 1]
-    return commit, path.read_bytes(), lambda file: path_of(file, commit).read_bytes()

@@ -42,7 +42,7 @@ from botchat.papers.benchmarks import (
     Judgments,
     TopicalChat,
 )
-from botchat.papers.experiments import SINGLE, Asked, Experiment
+from botchat.papers.experiments import SINGLE, Experiment, Way
 from botchat.papers.mateval import MATEval
 from botchat.papers.metrics import PEOPLE
 from botchat.papers.requests import Benching
@@ -314,7 +314,7 @@ class _Bench:
         return self.judge is not None and model == full_name(self.judge.name, self.workspace)
 
     def _row(
-        self, asked: Asked, model: str, settings: panels.PanelSettings | None
+        self, asked: Way, model: str, settings: panels.PanelSettings | None
     ) -> tuple[str, ...]:
         model = asked.called.get(model, model)
         said = {"model": model, "data": self.made.data, "judge": model}
@@ -347,7 +347,7 @@ def in_runs(benchmark: str, judge: str | None, grid: Grid) -> Experiment:
         raise ConfigError("--grid changes a panel's settings: name the panel with --judge")
     heads = ("Judge", *(key.replace("_", " ").capitalize() for key in grid))
     row = ("{model}" if grid else "{judge}", *(f"{{{key}}}" for key in grid))
-    asked = Asked(judge=judge or SINGLE, row=row, grid=dict(grid))
+    asked = Way(judge=judge or SINGLE, row=row, grid=dict(grid))
     return Experiment(
         title=f"{benchmark}: agreement with people",
         benchmark=benchmark,

@@ -192,7 +192,7 @@ def _categories(keys: Sequence[str]) -> set[str]:
     return {key.rpartition("_")[0] for key in keys}
 
 
-class Scored(Benchmark):
+class RatedTexts(Benchmark):
     """Texts that judges and people give numbers, one for each of several parts."""
 
     name: ClassVar[str]
@@ -237,7 +237,7 @@ class Scored(Benchmark):
         return rows, {}
 
 
-class TopicalChat(Scored):
+class TopicalChat(RatedTexts):
     """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2)."""
 
     name, part = "topicalchat", "aspect"

@@ -38,7 +38,7 @@ SINGLE = "single"
 """Asks the model itself, the bare question."""
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Way(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One way to ask the model, or with a grid one for each point of it."""
 
     judge: str
@@ -60,7 +60,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         ]
 
 
-class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Printed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One line of the paper's table."""
 
     row: tuple[str, ...]
@@ -80,8 +80,8 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     heads: tuple[str, ...]
     """Headings of what stands at the beginning of a line."""
     columns: tuple[str, ...]
-    asked: tuple[Asked, ...]
-    rows: tuple[Published, ...] = ()
+    asked: tuple[Way, ...]
+    rows: tuple[Printed, ...] = ()
     source: str = ""
     """Where the numbers are printed."""
     runs: int = 1
@@ -301,7 +301,7 @@ def summary(shown: Sequence[Column], runs: Sequence[Row]) -> Row:
     return found
 
 
-def _as_printed(shown: Sequence[Column], line: Published) -> Row:
+def _as_printed(shown: Sequence[Column], line: Printed) -> Row:
     """A line of the paper in our units."""
     found: Row = {}
     for at, one in enumerate(shown):

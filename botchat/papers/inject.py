@@ -167,7 +167,7 @@ STAGE = "inject"
 
 
 @dataclass(frozen=True)
-class Made:
+class Injection:
     """What `Injecting.run` wrote."""
 
     rows: Sequence[Row]
@@ -215,7 +215,7 @@ def plan_inject(request: Injecting, workspace: Workspace) -> Plan:
 
 def inject(
     request: Injecting, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Made:
+) -> Injection:
     """Ask, check what comes back, and write the stories that have what they should have.
 
     Raises as `botchat.pipeline.generate.Generating.run`, and `DataError`: the file, with its
@@ -235,7 +235,7 @@ def inject(
     return made
 
 
-async def _all(request: Injecting, session: Session, stops: Stops) -> list[Made]:
+async def _all(request: Injecting, session: Session, stops: Stops) -> list[Injection]:
     language, listed = _read(request)
     speaker = session.speaker(request.model, STAGE)
     step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
@@ -272,7 +272,7 @@ def _written(
     found: dict[str, Injected | str | None],
     speaker: Speaker,
     language: Language,
-) -> Made:
+) -> Injection:
     made = [one for text in listed if isinstance(one := found[text.id], Injected)]
     left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
     if not made and left_out:
@@ -303,7 +303,7 @@ def _written(
         },
     )
     unanswered = sum(one is None for one in found.values())
-    return Made(
+    return Injection(
         rows, left_out, unanswered, request.out / f"{request.file.stem}_stories.csv", signature
     )
 

@@ -15,7 +15,7 @@ from botchat.languages import Language, built_in
 from botchat.measures.correlation import Rating
 from botchat.measures.error_reports import ToldKind, read_kinds
 from botchat.papers import locations, mateval_files, stories, tables
-from botchat.papers.benchmarks import Answered, Scored
+from botchat.papers.benchmarks import Answered, RatedTexts
 from botchat.papers.locations import Places, named
 from botchat.papers.mateval_files import STRATEGIES, Files, Reading
 from botchat.papers.metrics import (
@@ -40,7 +40,7 @@ from botchat.workspace.panels import SUMMARIZER
 Metric = Callable[[str, str], float]
 
 
-class MATEval(Scored):
+class MATEval(RatedTexts):
     """Points off for five kinds of error in a story (Li et al. 2024).
 
     ``given`` compares each story with the one before errors were put in, and has the strategies of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from botchat.arguments import JUDGES, Arg, Asking, Judged, Tabled, verb
 
 if TYPE_CHECKING:
-    from botchat.papers.inject import Made
+    from botchat.papers.inject import Injection
     from botchat.papers.probe_polarity import Polarity
     from botchat.pipeline.agree import Compared, Options
 
@@ -69,7 +69,7 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
 
 
 @dataclass(frozen=True)
-class Injecting(Asking["Made"]):
+class Injecting(Asking["Injection"]):
     """Let a model put errors into stories: a benchmark whose truth is known."""
 
     words, does, group = "bench inject", "papers.inject:inject", JUDGES

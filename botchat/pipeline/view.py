@@ -91,7 +91,7 @@ def room_of(
 ) -> Room | None:
     """The room, if it is to be ``opened``; raises `ConfigError` for what only a room uses."""
     if opened:
-        room: Room = leaf("talk.room", "--talk").Room(workspace, seed_set, limits, models)
+        room: Room = leaf("talk.room", "--talk").TalkRoom(workspace, seed_set, limits, models)
         return room
     if models or limits != Limits():
         raise ConfigError("--model and limits of view are for the room to talk in; add --talk")

@@ -87,7 +87,7 @@ class _Find(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: _Name = ""
 
 
-class Room:
+class TalkRoom:
     """Answers the room's page; may be asked by several threads.
 
     One event loop in a thread of its own holds the session, so that connections stay open and local

@@ -16,7 +16,7 @@ from botchat.pipeline.run import progress
 from botchat.pipeline.view import Server as View
 from botchat.report import live
 from botchat.requests import generate
-from botchat.talk.room import Room
+from botchat.talk.room import TalkRoom
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.browser.conftest import Browser, serious_faults
 from tests.integration.test_runs import workspace as with_models
@@ -28,7 +28,7 @@ from tests.view_door import running
 def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
     """A room with bots alone."""
     workspace = Workspace(tmp_path_factory.mktemp("room"))
-    with running(View(workspace, SAMPLE, room=Room(workspace, SAMPLE))) as view:
+    with running(View(workspace, SAMPLE, room=TalkRoom(workspace, SAMPLE))) as view:
         yield view
 
 
@@ -133,7 +133,7 @@ def test_stop_limit_and_faults_are_one_line_each(browser: Browser, tmp_path: Pat
 
     with Server(script) as server:
         workspace = Workspace(with_models(tmp_path, server))
-        made = Room(workspace, "small", Limits(max_calls=2))
+        made = TalkRoom(workspace, "small", Limits(max_calls=2))
         with running(View(workspace, "small", room=made)) as view:
             visit(browser, view.url)
             choose(browser, a="alpha", b="beta")

@@ -1,10 +1,12 @@
-"""`botchat bench`: judges on the benchmarks of the papers, over real HTTP and from recordings."""
+"""`botchat bench`: judges on benchmarks and in the papers' experiments, over real HTTP."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
+from statistics import stdev
 
 import pytest
 from scipy import stats
@@ -187,27 +189,6 @@ def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, cap
     assert talk["changed"] == pytest.approx(2 / 6)
 
 
-def test_the_published_questions_can_be_judged(tmp_path, capsys):
-    """FairEval's 80 questions, 41/25/14 labels: a judge that always prefers ChatGPT's answer."""
-    data = needs("faireval")
-    answers = (data / "answer_gpt35.jsonl").read_text("utf-8").splitlines()
-    starts = [json.loads(line)["text"][:300] for line in answers]
-
-    def prefers(call):
-        prompt = call.messages[-1]["content"]
-        first = prompt.split("Answer]\n", 1)[1]
-        better = 1 if any(first.startswith(start) for start in starts) else 2
-        return text(f"Score of Assistant {better}: 9\nScore of Assistant {3 - better}: 4")
-
-    with Server(prefers) as server:
-        bench = ["bench", "faireval", "--data", data, "--judge", url(server)]
-        (row,) = said(capsys, *bench, "--dir", tmp_path / "w")["rows"]
-        assert server.n_received == 160
-    assert row["accuracy"] == pytest.approx(41 / 80)
-    assert row["kappa"] == pytest.approx(0.0)
-    assert row["consistency"] == 1.0
-
-
 def test_answers_that_have_changed_are_asked_about_again(faireval, tmp_path, capsys):
     """Judgments of other answers are passed over and made again."""
     with Server(scorer) as server:
@@ -270,43 +251,6 @@ def test_aspects_are_rated_in_the_layout_of_table_2(tmp_path, capsys):
 
 # ----------------------------------------------------------------------------------- MATEval
 
-PAPER = {
-    ("ROC", "CoT"): [
-        (0.743, 0.737),
-        (0.189, 0.180),
-        (0.288, 0.282),
-        (0.213, 0.205),
-        (0.502, 0.491),
-    ],
-    ("LOT", "SR+CoT"): [
-        (0.811, 0.798),
-        (0.197, 0.185),
-        (0.354, 0.341),
-        (0.182, 0.175),
-        (0.341, 0.333),
-    ],
-}
-"""MATEval Tables 1 and 2: Spearman and Kendall of each error type."""
-
-
-@pytest.mark.parametrize(("dataset", "strategy"), PAPER)
-def test_recorded_discussions_give_the_papers_correlations(capsys, dataset, strategy):
-    """Within .03 of the paper, without a model; what has no score line is counted."""
-    data = needs("mateval", dataset)
-    found = said(capsys, "bench", "mateval", "--data", data, "--recorded")
-    published = [row for row in found["rows"] if row["reading"] == "as published"]
-    rows = [row for row in published if row["strategy"] == strategy]
-    assert [row["error_type"] for row in rows] == ["REP", "LINC", "DCONT", "ILC", "FER"]
-    for row, (spearman, kendall) in zip(rows, PAPER[dataset, strategy], strict=True):
-        assert row["spearman"] == pytest.approx(spearman, abs=0.03)
-        assert row["kendall"] == pytest.approx(kendall, abs=0.03)
-        assert (row["n"], row["unreadable"]) == (200, 0)
-    assert sum(row["without_score"] for row in published) > 0
-    written = [row for row in found["rows"] if row["reading"] == "as written"]
-    assert len(written) == len(published)
-    assert all(row["n"] + row["unreadable"] == 200 for row in written)
-
-
 KINDS = (
     "Repetition",
     "Logical Inconsistency",
@@ -354,14 +298,116 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
     assert files.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    rows("a_mistake_is_one_line"),
-)
-def test_a_mistake_is_one_line(stories, tmp_path, capsys, command, message):
+# ------------------------------------------------------------- a paper's experiments, runs, grids
+
+
+def rows_of(found: dict, values: str) -> dict[str, dict]:
+    """The rows of a kind by how the model was asked."""
+    return {row["methods"]: row for row in found["rows"] if row["values"] == values}
+
+
+def unsteady(call):
+    """Scores that differ from one question, and from one draw, to the next."""
+    asked = f"{call.messages[-1]['content']} {call.body.get('seed')}"
+    first, second = hashlib.sha256(asked.encode()).digest()[:2]
+    return text(f"Score of Assistant 1: {first % 9 + 1}\nScore of Assistant 2: {second % 9 + 1}")
+
+
+def test_table_1_is_planned_run_and_resumed_with_ours_beside_the_papers(faireval, tmp_path, capsys):
+    """Four ways to ask, two runs: calls as planned, none twice, mean ± std as worked out."""
+    place = ["--dir", tmp_path / "w"]
+    with Server(unsteady) as server:
+        bench = ["bench", "chateval", "--table", 1, "--data", faireval, "--as", "GPT-4"]
+        bench += ["--judge", url(server), "--limit", 3, "--runs", 2, *place]
+        planned = said(capsys, *bench, "--plan")["rows"]
+        (calls,) = {row["calls"] for row in planned}
+        # 3 questions, 2 orders, 2 runs; 1 call of one agent, 3 samples, 3 roles, a talk of 4.
+        assert calls == 3 * 2 * 2 * (1 + 3 + 3 + 4)
+        assert server.n_received == 0
+        assert main([*map(str, bench), "--max-calls", "50"]) == 3
+        found = said(capsys, *bench)
+        assert server.n_received == calls
+        again = said(capsys, *bench)
+        assert server.n_received == calls
+        assert again["rows"] == found["rows"]
+        one = said(capsys, *bench, "--runs", 1)
+        two = said(capsys, "bench", "chateval", "--table", 1, "--data", faireval, *place)
+    ours, paper, apart = (rows_of(found, kind) for kind in ("ours", "published", "difference"))
+    assert list(ours) == [
+        "MEC+BPC", "Single-Agent", "Multi-Agent (Ensemble)", "Multi-Agent (ChatEval)",
+    ]  # fmt: skip
+    assert paper["Multi-Agent (ChatEval)"]["accuracy"] == pytest.approx(0.638)
+    assert paper["Multi-Agent (ChatEval)"]["accuracy_std"] == pytest.approx(0.009)
+    single = ours["Single-Agent"]
+    assert (single["runs"], single["n"]) == (2, 6)
+    first = rows_of(one, "ours")["Single-Agent"]["accuracy"]
+    second = 2 * single["accuracy"] - first
+    assert single["accuracy_std"] == pytest.approx(stdev([first, second]), abs=5e-4)
+    assert apart["Single-Agent"]["accuracy"] == pytest.approx(single["accuracy"] - 0.608)
+    # Without --judge nobody stands for GPT-4: the model has lines of its own.
+    assert {row["evaluator"] for row in two["rows"] if row["values"] == "ours"} == {url(server)}
+    remarks = {row["evaluator"]: row["remark"] for row in two["rows"] if row["remark"]}
+    assert remarks["GPT-4"] == "not run: needs GPT-4"
+    out = tmp_path / "w" / "leaderboards" / "bench-faireval" / "chateval-table-1"
+    assert "±" in (out / "agreement.md").read_text()
+    assert (out / "chateval-table-1.csv").exists()
+
+
+def test_a_grid_is_a_judge_a_point_and_runs_are_draws_of_their_own(faireval, tmp_path, capsys):
+    """`--grid`: files of their own, agents and rounds as said; the ledger keeps runs apart."""
+    place = ["--dir", tmp_path / "w"]
+    with Server(scorer) as server:
+        bench = ["bench", "faireval", "--data", faireval, "--judge", "chateval-default"]
+        bench += ["--judge-model", url(server), "--limit", 1, *place]
+        found = said(capsys, *bench, "--grid", "roles=1,2", "rounds=1,3", "--runs", 2)
+        asked = {row["roles"] + "×" + row["rounds"]: row for row in found["rows"]}
+        assert set(asked) == {"1×1", "1×3", "2×1", "2×3"}
+        assert all(row["runs"] == 2 for row in asked.values())
+        # One question, both orders, two runs. What two points ask alike is asked once: of one role
+        # 3 rounds, of two another first speaker's answer and 2 rounds more.
+        assert server.n_received == 2 * 2 * (3 + 1 + 4)
+        said(capsys, *bench, "--grid", "roles=2", "rounds=3", "--runs", 2)
+        assert server.n_received == 2 * 2 * (3 + 1 + 4)
+    files = [*(tmp_path / "w" / "judgments" / "bench-faireval" / "answers").iterdir()]
+    assert len(files) == 8
+    names = {json.loads(file.read_text().splitlines()[0])["judge"] for file in files}
+    assert f"chateval-default[roles=2,rounds=3]@{url(server)} (run 2)" in names
+
+
+def test_two_models_never_share_a_line_and_money_is_that_of_all_calls(faireval, tmp_path, capsys):
+    """`--as` gives the paper's line to the judge named; Table 6 counts dollars of the whole set."""
+    w = tmp_path / "w"
+    w.mkdir()
+    with Server(scorer) as server:
+        (w / "botchat.toml").write_text(
+            "".join(
+                f'[models.{name}]\nmodel = "m{n}"\nlabel = "{name}"\nbase_url = "{server.url}"\n'
+                f"price_input = 1000.0\nprice_output = {1000.0 * n}\n"
+                for n, name in enumerate(("gpt-4", "other"), 1)
+            )
+        )
+        bench = ["bench", "chateval", "--table", 6, "--data", faireval, "--dir", w]
+        said(capsys, *bench, "--judge", "gpt-4", "--limit", 2)
+        found = said(capsys, *bench, "--judge", "other", "--limit", 2, "--as", "GPT-4")
+    lines = {
+        row["evaluator"]: row for row in found["rows"] if row["values"] == "ours"
+    }  # fmt: skip
+    assert list(lines) == [
+        "GPT-4(SA)", "GPT-4(EN)", "GPT-4(MA)", "FairEval-GPT-4",
+        "gpt-4(SA)", "gpt-4(EN)", "gpt-4(MA)", "FairEval-gpt-4",
+    ]  # fmt: skip
+    stats = said(capsys, "ledger", "stats", "--dir", w)["rows"]
+    spent = sum(row["cost_usd"] for row in stats if row["model"] == "gpt-4")
+    mine = [row["usd"] for name, row in lines.items() if "gpt-4" in name]
+    assert sum(mine) == pytest.approx(spent, abs=1e-3)
+
+
+@pytest.mark.parametrize(("command", "message"), rows("a_mistake_is_one_line"))
+def test_a_mistake_is_one_line(faireval, stories, tmp_path, capsys, command, message):
     """What is wrong and what to do; exit code 1; no judgments."""
-    filled = [part.format(stories=stories) for part in command]
-    assert main(["bench", *filled, "--dir", str(tmp_path / "w")]) == 1
+    said = command.format(stories=stories).split()
+    given = [] if "--data" in said else ["--data", str(faireval)]
+    assert main(["bench", *said, *given, "--dir", str(tmp_path / "w")]) == 1
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

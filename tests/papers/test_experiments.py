@@ -19,9 +19,9 @@ from botchat.papers import figures
 from botchat.papers.bench import BENCHMARKS, grid_of
 from botchat.papers.experiments import (
     SINGLE,
-    Asked,
     Experiment,
-    Published,
+    Printed,
+    Way,
     column,
     experiment,
     papers,
@@ -104,10 +104,10 @@ PAPER = Experiment(
     benchmark="faireval",
     heads=("Evaluator", "Methods"),
     columns=("accuracy", "kappa"),
-    asked=(Asked(judge=SINGLE, row=("{model}", "One")),),
+    asked=(Way(judge=SINGLE, row=("{model}", "One")),),
     rows=(
-        Published(row=("GPT", "One"), values=(60.0, 0.3), std=(1.0, 0.1)),
-        Published(row=("GPT", "Two"), values=(70.0, float("nan")), why="needs GPT"),
+        Printed(row=("GPT", "One"), values=(60.0, 0.3), std=(1.0, 0.1)),
+        Printed(row=("GPT", "Two"), values=(70.0, float("nan")), why="needs GPT"),
     ),
     source="Paper, Table 1",
     name="paper-table-1",
@@ -209,7 +209,7 @@ def test_wrong_lines_and_grids_are_refused():
     with pytest.raises(ValueError, match="not a number for each"):
         Experiment(
             title="", benchmark="faireval", heads=("A",), columns=("kappa",), asked=(),
-            rows=(Published(row=("x",), values=(1.0, 2.0)),),
+            rows=(Printed(row=("x",), values=(1.0, 2.0)),),
         )  # fmt: skip
     with pytest.raises(KeyError):
         column("beauty")

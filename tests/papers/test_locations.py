@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from botchat.errors import DataError, MissingError
 from botchat.papers import mateval_files
 from botchat.papers.locations import ALL, ANYWHERE, compare, named
 from botchat.protocols.texts import sentences
+from tests.papers.test_bench import needs
 
 STORY = sentences(
     "Nora rowed to the old lighthouse. Dr. Pell was waiting on the stairs! The stairs were waiting "
@@ -141,10 +140,8 @@ def test_what_is_wrong_with_a_table_is_said():
 @pytest.mark.parametrize(("name", "errors", "places"), [("ROC", 506, 634), ("LOT", 529, 667)])
 def test_every_place_that_people_named_is_found(name, errors, places):
     """All but one of MATEval's 1,035: the quote there is not from the story."""
-    folder = Path(__file__).parents[2].parent / "shared/data/mateval" / name
-    if not folder.is_dir():
-        pytest.skip("MATEval's data is not here")
-    found = mateval_files.marked({one.name: one.read_bytes() for one in folder.glob("*.csv")})
+    files = {one.name: one.read_bytes() for one in needs("mateval", name).glob("*.csv")}
+    found = mateval_files.marked(files)
     named = [at for _, of in found for at in of.values() if at is not None]
     assert (len(named), sum(map(len, named))) == (errors, places)
     assert sum(not at for at in named) == (name == "LOT")

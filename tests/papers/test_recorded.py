@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from pathlib import Path
+from typing import get_args
 
 import pytest
 from scipy import stats
 
 from botchat.errors import DataError, MissingError
-from botchat.papers.mateval_files import STRATEGIES, mateval
+from botchat.papers.mateval_files import STRATEGIES, Reading, mateval
 from botchat.papers.tables import beside_paper, difference
 from botchat.protocols.texts import ERROR_TYPES
-
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"
+from tests.papers.test_bench import needs, said
 
 
 def report(scores, language=0):
@@ -143,24 +142,21 @@ def test_broken_files_are_refused_with_file_and_line(changed, message):
 
 
 @pytest.mark.parametrize("dataset_name", ["ROC", "LOT"])
-def test_the_published_correlations_come_out_again(dataset_name):
+def test_the_published_correlations_come_out_again(dataset_name, capsys):
     """LOT's SA to the digit, no cell .06 off; as written every story is accounted for."""
-    folder = DATA / dataset_name
-    if not folder.is_dir():
-        pytest.skip("MATEval's recorded discussions are not beside this checkout")
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    rows = beside_paper(mateval(files, "as published"), dataset_name)
+    data = needs("mateval", dataset_name)
+    both = said(capsys, "bench", "mateval", "--data", data, "--recorded")["rows"]
+    rows, written = (
+        [row for row in both if row["reading"] == reading] for reading in get_args(Reading)
+    )
     assert all((row["n"], row["unreadable"]) == (200, 0) for row in rows)
     assert any(row["without_score"] for row in rows)
     assert any(row["positive"] for row in rows)
-    for strategy in {row["strategy"] for row in rows}:
-        of_strategy = [row for row in rows if row["strategy"] == strategy]
-        far = difference(of_strategy)
-        assert far == pytest.approx(0, abs=0.06)
-        if (dataset_name, strategy) == ("LOT", "SA"):
-            for key in ("spearman", "kendall"):
-                assert all(round(row[key], 3) == row[f"published_{key}"] for row in of_strategy)
-    written = mateval(files)
+    assert difference(rows) == pytest.approx(0, abs=0.06)
+    exact = [row for row in rows if (dataset_name, row["strategy"]) == ("LOT", "SA")]
+    for key in ("spearman", "kendall"):
+        assert all(round(row[key], 3) == row[f"published_{key}"] for row in exact)
+    assert len(written) == len(rows)
     assert all(row["n"] + row["unreadable"] == 200 for row in written)
     assert sum(row["unreadable"] for row in written) < sum(row["without_score"] for row in written)
 

@@ -20,7 +20,7 @@ from botchat.pipeline.view import Server as View
 from botchat.pipeline.view import room_of
 from botchat.prompts import text as prompt
 from botchat.requests import generate
-from botchat.talk.room import LONGEST, Room
+from botchat.talk.room import LONGEST, TalkRoom
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.ledger import Ledger
@@ -36,7 +36,9 @@ def room(
     workspace: Workspace, seed_set: str = SAMPLE, limits: Limits | None = None, models=()
 ) -> Iterator[View]:
     """A running view with its room."""
-    with running(View(workspace, seed_set, room=Room(workspace, seed_set, limits, models))) as view:
+    with running(
+        View(workspace, seed_set, room=TalkRoom(workspace, seed_set, limits, models))
+    ) as view:
         yield view
 
 
@@ -192,22 +194,8 @@ def test_several_are_answered_at_once_and_the_workspace_is_free_in_between(tmp_p
             slow = pool.submit(say, view, "alpha", "Hello")
             gate.wait_held(1)
             assert say(view, "bot:eliza", "Hello")[0] == 200
-            assert (
-                main(
-                    [
-                        "generate",
-                        "--seeds",
-                        "small",
-                        "--model",
-                        "bot:eliza",
-                        "--limit",
-                        "1",
-                        "--dir",
-                        str(tmp_path),
-                    ]
-                )
-                == 1
-            )
+            command = ["generate", "--seeds", "small", "--model", "bot:eliza", "--limit", "1"]
+            assert main([*command, "--dir", str(tmp_path)]) == 1
             gate.open()
             assert slow.result()[0] == 200
             generate(workspace, "small", ["bot:eliza"], limit=1)
