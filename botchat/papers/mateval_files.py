@@ -167,34 +167,26 @@ def mateval(files: Files, reading: Reading = "as written") -> list[Row]:
     Raises `MissingError` without a table of people's scores or recorded reports, and
     `DataError`, with name and line or record, for an invalid file.
     """
-    told = people(files)
-    reports = recorded(files)
+    told, reports = people(files), recorded(files)
     found: dict[tuple[str, str], Row] = {}
     for kind, code in enumerate(ERROR_TYPES):
         ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
-        said = {
-            strategy: {i: by_kind.get(kind) for i, by_kind in recorded.items()}
-            for strategy, recorded in reports.items()
-        }
         ratings += [
-            Rating(str(i), "", f"by {strategy}", _score(one, reading))
-            for strategy, by_story in said.items()
-            for i, one in by_story.items()
+            Rating(str(i), "", f"by {strategy}", _score(of.get(kind), reading))
+            for strategy, by_story in reports.items()
+            for i, of in by_story.items()
         ]
         for row in compare_scores(ratings, _PEOPLE).rows:
-            judge = str(row.pop("judge"))
-            lines = [
-                None if one is None else one.written
-                for one in said[judge.removeprefix("by ")].values()
-            ]
-            counted = {
+            strategy = str(row.pop("judge")).removeprefix("by ")
+            said = [of.get(kind) for of in reports[strategy].values()]
+            lines = [None if one is None else one.written for one in said]
+            found[strategy, code] = row | {
                 "without_score": lines.count(None),
                 "positive": sum(line is not None and line > 0 for line in lines),
             }
-            found[judge, code] = row | counted
     known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
     return [
-        {"strategy": strategy, "error_type": code, **found[f"by {strategy}", code]}
+        {"strategy": strategy, "error_type": code, **found[strategy, code]}
         for strategy in (*known, *sorted(set(reports) - set(known)))
         for code in ERROR_TYPES
     ]

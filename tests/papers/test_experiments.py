@@ -29,6 +29,8 @@ from botchat.papers.experiments import (
 )
 from botchat.workspace.panels import find
 
+pytestmark = pytest.mark.usefixtures("pictures")
+
 PAPERS = Path(__file__).resolve().parents[2].parent / "shared" / "papers"
 EXPERIMENTS = [
     pytest.param(one, id=one.name) for shown in papers().values() for one in shown.values()
@@ -134,26 +136,25 @@ def test_ours_is_the_mean_of_the_runs_and_stands_below_the_papers(runs):
     assert np.isnan(frame["kappa"].iloc[3])
 
 
-def test_a_run_without_a_value_has_no_part_and_a_missing_package_is_said():
-    """Unreadable everywhere is a dash; what could not be computed says why."""
-    rows = [{"accuracy": None, "kappa": None}, {"accuracy": 0.5, "kappa": None}]
-    made = table_of(PAPER, {("GPT", "One"): rows}, "sig", {("GPT", "Two"): "install it"})
-    ours = made.frame.iloc[1]
+def test_a_run_without_a_value_has_no_part_and_what_is_missing_is_said():
+    """In the line and, since a narrow terminal leaves remarks out, in the note."""
+
+    def made(*rows, remarks=None):
+        return table_of(PAPER, {("GPT", "One"): rows} if rows else {}, "sig", remarks or {})
+
+    half = made({"accuracy": None, "kappa": None}, {"accuracy": 0.5, "kappa": None},
+                remarks={("GPT", "Two"): "install it"})  # fmt: skip
+    ours = half.frame.iloc[1]
     assert (ours["accuracy"], ours["runs"]) == (0.5, 2)
     assert np.isnan(ours["kappa"])
-    assert made.frame["remark"].iloc[3] == "not run: install it"
-    written = table_files([made])["paper-table-1.csv"]
+    assert half.frame["remark"].iloc[3] == "not run: install it"
+    written = table_files([half])["paper-table-1.csv"]
     assert written.splitlines()[1].startswith('"GPT","One","published",0.6')
-
-
-def test_a_judge_that_nobody_could_read_is_said_and_compared_with_nothing():
-    """In the line and, since a narrow terminal leaves remarks out, in the note."""
-    rows = [{"accuracy": None, "kappa": None, "n": 0, "unreadable": 4}]
-    made = table_of(PAPER, {("GPT", "One"): rows}, "sig", {})
-    assert made.frame["values"].tolist() == ["published", "ours", "published"]
-    assert made.frame["remark"].iloc[1] == "no verdict could be read"
-    assert "no verdict could be read: see judgments" in made.note
-    assert "could be read" not in table_of(PAPER, {}, "sig", {}).note
+    none = made({"accuracy": None, "kappa": None, "n": 0, "unreadable": 4})
+    assert none.frame["values"].tolist() == ["published", "ours", "published"]
+    assert none.frame["remark"].iloc[1] == "no verdict could be read"
+    assert "no verdict could be read: see judgments" in none.note
+    assert "could be read" not in made().note
 
 
 def test_a_pilot_is_said_and_its_totals_are_compared_with_nobodys():
