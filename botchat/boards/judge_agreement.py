@@ -14,7 +14,7 @@ import numpy as np
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.interfaces import Row
-from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import NOBODY, Opinions

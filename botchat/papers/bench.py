@@ -29,7 +29,7 @@ from botchat.errors import (
 )
 from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
-from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.single import asked_once
 from botchat.models.self_chat import Length
 from botchat.papers import experiments, mateval, mateval_files

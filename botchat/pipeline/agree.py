@@ -21,7 +21,7 @@ from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
-from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, Opinions, is_person
 from botchat.pipeline.run.contestants import full_name, own_name, panel_of

@@ -214,7 +214,8 @@ def _error_row(
     for type_ in ERRORS:
         judged = [found[type_] for found in findings if type_ in found]
         row |= intervals.share([finding.present for finding in judged], None, type_)
-        row[f"score_{type_}"] = _mean([finding.score for finding in judged])
+        total = sum(finding.score for finding in judged)
+        row[f"score_{type_}"] = total / len(judged) if judged else None
         row[f"readable_{type_}"] = len(judged)
     return row
 
@@ -235,10 +236,6 @@ def _points(judgment: Judgment) -> float | None:
             f"verdict {judgment.verdict!r} of a diagnosis is no score; delete that line and judge "
             "again"
         ) from None
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 # ------------------------------------------------ who is better: what judges are compared on

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 from botchat.errors import ConfigError, DataError
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import LOSS, TIE, WIN
-from botchat.workspace.rows import Record, csv_rows
+from botchat.workspace.rows import csv_rows, named
 
 MOST = 10_000_000
 """Comparisons that a table may stand for; the paper's has 40,404."""
@@ -23,6 +24,9 @@ PER_PAIR = 444
 
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 
+
+Cells = Mapping[str, Mapping[str, Any]]
+"""Place of a row -> its cells by the names of columns."""
 
 RATES = ("rates", "matrix")
 """Kinds of tables: a row a pair with the columns `COLUMNS`; a square of win rates."""
@@ -52,7 +56,8 @@ def comparisons_from_rates(
     if per_pair < 1:
         raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
     read = _of_matrix if kind == "matrix" else _rows
-    rows, rounding = _shares(read([*csv_rows(text, where, comments=True)], where), where)
+    cells = {place: named(row, place) for place, row in csv_rows(text, where, comments=True)}
+    rows, rounding = _shares(read(cells, where), where)
     table: dict[tuple[str, str], _RatedPair] = {}
     for row in rows:
         if earlier := table.get((row.model_a, row.model_b)):
@@ -94,8 +99,8 @@ class _RatedPair:
         return self.place.rpartition(":")[2]
 
 
-def _rows(records: Sequence[Record], where: str) -> Iterator[_RatedPair]:
-    for place, cells in _cells(records):
+def _rows(records: Cells, where: str) -> Iterator[_RatedPair]:
+    for place, cells in records.items():
         if missing := [name for name in COLUMNS if name not in cells]:
             raise DataError(
                 f"{where}:1: no column {missing[0]} among {', '.join(cells)}:"
@@ -109,14 +114,13 @@ def _rows(records: Sequence[Record], where: str) -> Iterator[_RatedPair]:
         yield _RatedPair(place, model_a, model_b, win, win_or_tie, digits)
 
 
-def _of_matrix(records: Sequence[Record], where: str) -> Iterator[_RatedPair]:
+def _of_matrix(records: Cells, where: str) -> Iterator[_RatedPair]:
     """A square of the win rate of each row's model against each column's.
 
     What the two rates of a pair lack of 1 are ties. The diagonal is passed over; a pair without
     rates (empty cells) was not compared, one with a single rate has no ties.
     """
-    found = {next(iter(cells.values())).strip(): (place, cells) for place, cells in
-             _cells(records)}  # fmt: skip
+    found = {next(iter(row.values())).strip(): (place, row) for place, row in records.items()}
     models = [*next(iter(found.values()))[1]][1:] if found else []
     if len(records) != len(models) or {*found} != {*models} or len(models) < 2:
         raise DataError(
@@ -141,12 +145,6 @@ def _of_matrix(records: Sequence[Record], where: str) -> Iterator[_RatedPair]:
                 f"most {whole:g} together"
             )
         yield _RatedPair(found[a][0], a, b, win, max(win, whole - beaten), 0)
-
-
-def _cells(records: Iterable[Record]) -> Iterator[tuple[str, dict[str, str]]]:
-    for place, fields in records:
-        assert isinstance(fields, dict)
-        yield place, fields
 
 
 def _number(rate: str, at: str) -> float:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.judges.controls import calls
+from botchat.judges.panel import calls
 from botchat.records import Judgment, Seed
 from botchat.workspace import files
 from botchat.workspace.panels import KINDS

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.errors import ConfigError
-from botchat.judges.controls import calls
-from botchat.judges.panel import build_panel
+from botchat.judges.panel import build_panel, calls
 from botchat.workspace.panels import (
     CHATEVAL,
     KINDS,

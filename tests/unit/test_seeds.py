@@ -20,8 +20,7 @@ from botchat.errors import ConfigError, DataError
 from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
 from botchat.seeds import hub
-from botchat.seeds.casing import detokenise, readable, true_case
-from botchat.seeds.mutual import from_mutual, is_mutual_item
+from botchat.seeds.mutual import detokenise, from_mutual, is_mutual_item, readable, true_case
 from botchat.seeds.spreadsheets import from_rows, from_table
 from tests.rows import rows
 

@@ -185,13 +185,10 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
     )
     for name, read in ways:
         with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
-            return _bounded(read(headers[name].strip()))
+            seconds = read(headers[name].strip())
+            # NaN compares false, so it ends as 0 too.
+            return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
     return 0.0
-
-
-def _bounded(seconds: float) -> float:
-    # NaN compares false, so it ends as 0 too.
-    return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
 
 
 _LINE_END = re.compile("\r\n|\r|\n")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.judges.controls import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.single import asked_once
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue

@@ -199,8 +199,7 @@ class Session:
 
     def _control(self, asked: JudgeName, name: str, more: float | None = None) -> Judge:
         """The call-matched control of a panel, or one that asks so many times as often."""
-        from botchat.judges.controls import CALL_MATCHED, TOKEN_MATCHED, call_matched
-        from botchat.judges.panel import build_panel
+        from botchat.judges.panel import CALL_MATCHED, TOKEN_MATCHED, build_panel, call_matched
 
         panel = self._panel(asked.name)
         if panel is None:
