@@ -28,15 +28,17 @@ from botchat.interfaces import Row
 from botchat.measures.intervals import of_share
 from botchat.measures.statistics import kendall
 from botchat.pipeline.adaptive import ADD_BUDGET
-from botchat.pipeline.leaderboard import read_rates
 from botchat.pipeline.run.read_set import only_judge, read
 from botchat.protocols.catalogue import ARENA
-from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Standing, Target
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, BoardSoFar, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import bootstrap_elo
+from botchat.ratings.rate_table import MAX_RATES_BYTES, PER_PAIR, comparisons_from_rates
 from botchat.verdicts import Floats, Indices
+from botchat.workspace import files
 from botchat.workspace.folder import Workspace
+from botchat.workspace.rows import utf8
 
 ALL = "all"
 """``--add``: every model in turn."""
@@ -105,7 +107,7 @@ class Population:
 
 def simulate(
     population: Population, settings: AdaptiveSettings, run: int, added: int | None = None
-) -> Standing:
+) -> BoardSoFar:
     """How run number ``run`` of a design ends; ``added``: a model to place on the others' board."""
     rng = np.random.default_rng([settings.seed, run])
     population = population.deal(rng)
@@ -160,7 +162,7 @@ def designs(
     if add is None:
         # All comparisons: Bradley-Terry is the truth, Elo may differ from it.
         n, error = len(comparisons), np.zeros(len(truths[0]))
-        whole = Standing(n, n, truths[0], error, 0, 1.0, "", "")
+        whole = BoardSoFar(n, n, truths[0], error, 0, 1.0, "", "")
         certain = {"success_low": 1.0, "kendall_mean": 1.0}
         rows.append(_row("full", None, None, [whole], truths, target) | certain)
     for i, (settings, place) in enumerate(trials):
@@ -203,7 +205,7 @@ def _row(
     design: str,
     budget: int | None,
     added: str | None,
-    made: Sequence[Standing],
+    made: Sequence[BoardSoFar],
     truths: tuple[Floats, Floats],
     target: Target,
 ) -> Row:
@@ -288,7 +290,7 @@ def main() -> int:
     """Print a row for each design, and what success means."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rates", type=Path, help="the board: a table as of leaderboard")
-    parser.add_argument("--per-pair", type=int, help="comparisons a pair of that table (444)")
+    parser.add_argument("--per-pair", type=int, default=PER_PAIR, help="comparisons a pair (444)")
     parser.add_argument("--dir", type=Path, default=Path(), help="the board: of this workspace")
     parser.add_argument("--seeds", help="the finished Arena of this set")
     parser.add_argument("--judge", help="by whom (needed if there are two)")
@@ -306,7 +308,8 @@ def main() -> int:
     try:
         target = Target(asked.gap, asked.swaps, asked.confidence)
         if asked.rates:
-            comparisons = read_rates(asked.rates, asked.per_pair)
+            text = utf8(files.content(asked.rates, MAX_RATES_BYTES), str(asked.rates))
+            comparisons = comparisons_from_rates(text, asked.per_pair, str(asked.rates))
         else:
             comparisons = _finished(Workspace(asked.dir), asked.seeds, asked.judge, asked.turns)
         rows = designs(comparisons, target, asked.budget, asked.add, asked.runs, asked.seed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from botchat.arguments import JudgeName as JudgeName
 from botchat.arguments import Limits as Limits
 from botchat.arguments import Spending as Spending
-from botchat.pipeline.leaderboard import rank_rates as rank_rates
 from botchat.pipeline.plot import plot as plot
 from botchat.pipeline.reading import read as read
 from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings

@@ -33,7 +33,7 @@ from botchat.arguments import (
 from botchat.leaves import LEAVES
 
 if TYPE_CHECKING:
-    from botchat.pipeline.agree import Compared, Options
+    from botchat.pipeline.agree import Compared
     from botchat.pipeline.compare import Differences
     from botchat.pipeline.evaluate import Evaluated
     from botchat.pipeline.export import Exported
@@ -70,6 +70,7 @@ GONE_FLAGS = {
     "--runs": _NO_RESULT,
     "--resamples": _NO_RESULT,
     "--seed": f"{_NO_RESULT} (or did you mean --seeds?)",
+    "--pairwise-rates": "give rank FILE.csv",
     "--comments": "signatures stand in .meta.json beside a csv",
     "--bridge": "give agree bridge OLD NEW",
     "--order": "botchat.plot of Python gives the Figure to change",
@@ -244,7 +245,6 @@ Place = Annotated[
         word=True,
     ),
 ]
-PerPair = Annotated[int | None, Arg("comparisons a pair of a table of win rates (444)", "N")]
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Leaderboard(Reading["Published"], Tabled["Published"]):
     metered = True
     also_judges = "pipeline.leaderboard:kept"
 
-    seed_set: Annotated[str, Arg("the seed set", "SET", "--seeds")] = ""
+    seed_set: SeedSet
     judge: OwnJudge = None
     out: Out = None
     elo: "EloSettings | None" = None
@@ -269,11 +269,6 @@ class Leaderboard(Reading["Published"], Tabled["Published"]):
             choices=("csv", "md", "json", "tex", "parquet", "html", "eee"),
         ),
     ] = ()
-    pairwise_rates: Annotated[
-        Path | None,
-        Arg("rank from a published table instead: model_a,model_b,win_rate,win_or_tie_rate", "CSV"),
-    ] = None
-    per_pair: PerPair = None
 
 
 @dataclass(frozen=True)
@@ -353,7 +348,6 @@ class Agreeing(Reading["Compared"], Tabled["Compared"]):
         Arg("names that begin so are people (human; gteval, unieval: who wrote what)", "PREFIX"),
     ] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
-    options: "Options | None" = None
 
 
 @dataclass(frozen=True)
@@ -584,7 +578,9 @@ class Rating(Tabled["Published"]):
     judges: Annotated[
         Sequence[str], Arg("only whose votes; repeatable (all)", "JUDGE", "--judge")
     ] = ()
-    per_pair: PerPair = None
+    per_pair: Annotated[
+        int | None, Arg("comparisons a pair of a table of win rates (444)", "N")
+    ] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/NAME-OF-FILE)", "DIR")] = None
     elo: "EloSettings | None" = None
 

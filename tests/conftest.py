@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agreement of few resamples: no command can be asked for that."""
     from botchat.pipeline import agree
 
-    monkeypatch.setattr(agree, "Options", partial(agree.Options, 20))
+    monkeypatch.setattr(agree, "RESAMPLES", 20)
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ class Arena(Part):
     """A protocol about pairs at one N (none where not known), its table sorted by rating."""
 
     pairs: Table
-    """One row an ordered pair; its csv is what ``--pairwise-rates`` reads."""
+    """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
     comparisons: Tally
     """Each comparison once, seen from the model with the higher rating."""
     elo: EloSettings

@@ -74,7 +74,6 @@ def compare(
     truth_prefix: str | None = "human",
     *,
     resamples: int = 1000,
-    seed: int = 0,
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
     ungrouped: tuple[str, ...] = (),
@@ -102,7 +101,7 @@ def compare(
         )
     truth = grid.majority(grid.people)
     itself = {judge: judge for judge in grid.judges} | dict(selves or {})
-    tables = _Tables(grid, (resamples, seed), lengths or {}, itself)
+    tables = _Tables(grid, resamples, lengths or {}, itself)
     ranked = [(judge, grid.said[judge]) for judge in grid.judges]
     if truth_prefix is not None:
         # The majority is one verdict, held by both columns: count it once.
@@ -126,12 +125,12 @@ class _Tables:
     def __init__(
         self,
         grid: Opinions,
-        bootstrap: tuple[int, int],
+        resamples: int,
         lengths: Mapping[tuple[str, str], float],
         selves: Mapping[str, str],
     ) -> None:
-        """``bootstrap``: resamples and seed, for correlations of rankings."""
-        self._grid, self._bootstrap, self._selves = grid, bootstrap, selves
+        """``resamples``: of the bootstrap, for correlations of rankings."""
+        self._grid, self._resamples, self._selves = grid, resamples, selves
         self._items = Items(len(grid.items), np.repeat(grid.item[:, None], 2, axis=1))
         self._once = Items(len(grid.items), grid.item)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
@@ -170,7 +169,7 @@ class _Tables:
         return (
             Items(len(first), np.repeat(kind[grid.item][:, None], 2, axis=1)),
             leads[grid.item][:, None],
-            statistics.kind_weights(counts, *self._bootstrap),
+            statistics.kind_weights(counts, self._resamples, 0),
         )
 
     def row(self, judge: str, truth: Codes) -> Row:

@@ -46,7 +46,7 @@ from botchat.papers.experiments import SINGLE, Experiment, Way
 from botchat.papers.mateval import MATEval
 from botchat.papers.metrics import PEOPLE
 from botchat.papers.requests import Benching
-from botchat.pipeline.agree import Compared, Options, publish, signature, with_controls
+from botchat.pipeline.agree import Compared, publish, signature, with_controls
 from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Cases, StageResult
@@ -124,15 +124,10 @@ def _recorded(request: Benching) -> Compared:
     if request.limit is not None:
         raise ConfigError(f"--limit {request.limit}: --recorded reads all; leave --limit out")
     read = _one_set(request.data, _files(request.data), mateval_files.mateval)
-    return mateval.recorded(read, _options(request), request.out)
+    return mateval.recorded(read, request.table_formats, request.out)
 
 
 _APART = "--recorded and --control do not go with --table, --figure, --runs and --grid"
-
-
-def _options(request: Benching) -> Options:
-    options, formats = request.options or Options(), request.table_formats
-    return options if formats is None else replace(options, formats=formats)
 
 
 @dataclass(frozen=True)
@@ -210,19 +205,20 @@ class _Bench:
 
     def compared(self) -> Compared | None:
         """Everybody who has judged, beside people or the paper; ``None``: nobody has."""
-        out, options = self.request.out or self.workspace.out(self.name), _options(self.request)
+        out = self.request.out or self.workspace.out(self.name)
         if (of := self.experiment) is not None:
-            return self._beside_paper(of, self.request.out or out / of.name, options)
+            return self._beside_paper(of, self.request.out or out / of.name)
         if not any(self.judged.values()):
             return None
-        return self.made.compared(Answered(self.workspace, self.judged, options, out))
+        formats = self.request.table_formats
+        return self.made.compared(Answered(self.workspace, self.judged, formats, out))
 
-    def _beside_paper(self, of: Experiment, out: Path, options: Options) -> Compared | None:
-        lines, remarks = self._lines(of, options)
+    def _beside_paper(self, of: Experiment, out: Path) -> Compared | None:
+        lines, remarks = self._lines(of)
         if not lines and not of.rows:
             return None
         what = {"benchmark": of.benchmark, "shows": of.name}
-        signed = signature("bench", what, sorted(lines.items()), PEOPLE, options)
+        signed = signature("bench", what, sorted(lines.items()), PEOPLE)
         limit = self.request.limit
         asked, whole = (sum(len(one.make) for one in self.cases(most)) for most in (limit, None))
         shown = experiments.table_of(
@@ -230,7 +226,7 @@ class _Bench:
         )
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
         said = {"rows": shown.records, "signature": signed}
-        compared = publish(findings, [shown], out, said, options.formats)
+        compared = publish(findings, [shown], out, said, self.request.table_formats)
         if of.draws and lines:
             _write_figure(of, shown, out)
         return compared
@@ -264,9 +260,7 @@ class _Bench:
                 else:
                     yield JudgeName(name, judge.name, run=run)
 
-    def _lines(
-        self, of: Experiment, options: Options
-    ) -> tuple[dict[Line, list[Row]], dict[Line, str]]:
+    def _lines(self, of: Experiment) -> tuple[dict[Line, list[Row]], dict[Line, str]]:
         """What was measured in each run, and why something was not, by the line's beginning."""
         lines: dict[Line, list[Row]] = {}
         remarks: dict[Line, str] = {}
@@ -286,9 +280,7 @@ class _Bench:
                 if whose.setdefault(row, model) != model:  # another model has the paper's name
                     row = self._row(asked, model, settings)
                 runs = [found[model][run] for run in sorted(found[model])]
-                lines[row] = [
-                    self.made.measured(self.workspace, one, of.columns, options) for one in runs
-                ]
+                lines[row] = [self.made.measured(self.workspace, one, of.columns) for one in runs]
         return lines, remarks
 
     def _found(self, of: Experiment, point: str) -> dict[str, dict[int, ByProtocol]]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.correlation import Rating, compare_scores
@@ -22,7 +23,6 @@ from botchat.papers.chateval import ASPECTS
 from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
 from botchat.pipeline.agree import (
     Compared,
-    Options,
     compare_judges,
     expenses,
     publish,
@@ -54,7 +54,8 @@ class Answered:
     workspace: Workspace
     judged: Mapping[str, Judgments]
     """By name of the protocol; with controls."""
-    options: Options
+    formats: Formats | None
+    """Of the file of each table (csv)."""
     out: Path
 
     def all(self, protocol: Protocol) -> list[Judgment]:
@@ -87,9 +88,7 @@ class Benchmark(ABC):
         """Everybody who has judged, beside people."""
 
     @abstractmethod
-    def measured(
-        self, workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
-    ) -> Row:
+    def measured(self, workspace: Workspace, said: ByProtocol, keys: Sequence[str]) -> Row:
         """Numbers of one judge by ``keys`` of columns, see `botchat.papers.experiments`.
 
         With the ends of their intervals, ``n`` and ``unreadable``.
@@ -119,16 +118,15 @@ class FairEval(Benchmark):
 
     def compared(self, answered: Answered) -> Compared:
         """ChatEval's Table 1, and judges with each other."""
-        workspace, options = answered.workspace, answered.options
+        workspace = answered.workspace
         everything = answered.all(ANSWERS)
         people = pair_labels(self._pairs, PEOPLE)
         selves = {name: own_name(workspace, name) for name in answered.judged[ANSWERS.name]}
         both = [*people, *calibrated(everything, ANSWERS)]
-        found = compare_judges(both, PEOPLE, options, selves=selves)
+        found = compare_judges(both, PEOPLE, selves=selves)
         in_order = compare_judges(
             [*people, *preferences(everything, ANSWERS)],
             PEOPLE,
-            options,
             lengths={
                 (pair.id, name): lengths.words(text)
                 for pair in self._pairs
@@ -149,15 +147,13 @@ class FairEval(Benchmark):
             **vars(replace(found, rows=rows, annotators=())),
             subject="FairEval",
             truth="people's majority",
-            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE, options),
+            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE),
         )
         first = tables.chateval_1(rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        return publish(findings, [first, *others], answered.out, formats=options.formats)
+        return publish(findings, [first, *others], answered.out, formats=answered.formats)
 
-    def measured(
-        self, workspace: Workspace, said: ByProtocol, keys: Sequence[str], options: Options
-    ) -> Row:
+    def measured(self, workspace: Workspace, said: ByProtocol, keys: Sequence[str]) -> Row:
         """By category of question where a key begins so; ``usd`` and ``minutes`` of all calls."""
         made = said[ANSWERS.name]
         both = calibrated(made, ANSWERS)
@@ -173,7 +169,7 @@ class FairEval(Benchmark):
             asked = [one for one in both if one.item in ids]
             people = [one for one in pair_labels(self._pairs, PEOPLE) if one.item in ids]
             if asked and people:
-                (found,) = compare_judges([*people, *asked], PEOPLE, options).rows
+                (found,) = compare_judges([*people, *asked], PEOPLE).rows
                 row |= ends_of(found, self.columns, f"{category}_" if category else "")
         return row
 
@@ -205,7 +201,7 @@ class RatedTexts(Benchmark):
     def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
         """People's numbers and judges' of a part."""
 
-    def measured(self, _: Workspace, said: ByProtocol, __: Sequence[str], ___: Options) -> Row:
+    def measured(self, _: Workspace, said: ByProtocol, __: Sequence[str]) -> Row:
         """Correlations of each part, and their mean."""
         return correlated(
             {part: self.ratings(part, said.get(of.name, ())) for part, of in self.parts.items()}
@@ -222,15 +218,14 @@ class RatedTexts(Benchmark):
             data += [[part, asdict(rating)] for rating in rated]
             rows += [{self.part: part, **row, **costs[row["judge"]]} for row in found.rows]
             pairs += [{self.part: part, **row} for row in found.pairs]
-        of, options = {"benchmark": self.name}, answered.options
-        signed = signature("bench", of, data, PEOPLE, options)
+        signed = signature("bench", {"benchmark": self.name}, data, PEOPLE)
         rows, more = self.more(answered, rows)
         shown = [tables.scored(self.name, rows, signed)]
         if places := more.get("places"):
             shown.append(tables.error_places(places, signed))
         findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
         whole = {"rows": rows, "pairs": pairs, **more, "signature": signed}
-        return publish(findings, shown, answered.out, whole, options.formats)
+        return publish(findings, shown, answered.out, whole, answered.formats)
 
     def more(self, _: Answered, rows: list[Row]) -> tuple[list[Row], Row]:
         """Rows as they are shown, and what else goes to the JSON."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar, get_args
 
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.writers import Formats
 from botchat.errors import MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language, built_in
@@ -29,7 +30,7 @@ from botchat.papers.metrics import (
     rouge_l_of_sets,
 )
 from botchat.papers.stories import STORY
-from botchat.pipeline.agree import Compared, Options, publish, signature
+from botchat.pipeline.agree import Compared, publish, signature
 from botchat.pipeline.run.ask import Cases
 from botchat.protocols import scores
 from botchat.protocols.texts import ERROR_TYPES
@@ -139,21 +140,21 @@ def _recorded(
     return found
 
 
-def recorded(files: Files, options: Options, out: Path | None) -> Compared:
+def recorded(files: Files, formats: Formats | None, out: Path | None) -> Compared:
     """MATEval's recorded reports, taken as the paper did and as they are written."""
     rows, shown = [], []
     for reading in get_args(Reading):
         found = mateval_files.mateval(files, reading)
         found = tables.beside_paper(found, mateval_files.dataset(files))
         rows += [{"reading": reading, **row} for row in found]
-        signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE, options)
+        signed = signature("bench", {"benchmark": "mateval-recorded"}, found, PEOPLE)
         shown.append(tables.recorded(reading, found, signed))
     signed = shown[0].signature
     if places := recorded_places(files):
         shown.append(tables.error_places(places, signed))
     findings = Findings(subject="Recorded discussions", truth=PEOPLE, signature=signed)
     whole = {"rows": rows, "places": places, "signature": signed}
-    return publish(findings, shown, out, whole, options.formats)
+    return publish(findings, shown, out, whole, formats)
 
 
 def recorded_places(files: Files) -> list[Row]:

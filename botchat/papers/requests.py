@@ -10,7 +10,7 @@ from botchat.arguments import JUDGES, Arg, Asking, Judged, Tabled, verb
 if TYPE_CHECKING:
     from botchat.papers.inject import Injection
     from botchat.papers.probe_polarity import Polarity
-    from botchat.pipeline.agree import Compared, Options
+    from botchat.pipeline.agree import Compared
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     ] = False
     limit: Annotated[int | None, Arg("only the first K items", "K")] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/bench-BENCHMARK)", "DIR")] = None
-    options: "Options | None" = None
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,12 @@ from botchat.workspace.panels import TalkSettings
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+RESAMPLES = 1000
+"""Of the bootstrap over items, from seed 0."""
+
+_MAX_BYTES = 2**31
+"""Of a file of votes."""
+
 
 def agree(
     workspace: Workspace,
@@ -48,7 +54,6 @@ def agree(
     judges: Sequence[str] = (),
     truth: str | None = None,
     out: Path | None = None,
-    options: Options | None = None,
     formats: Formats | None = None,
 ) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
@@ -62,9 +67,7 @@ def agree(
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    from botchat.pipeline.read_votes import annotations_of  # pyarrow
-
-    read_files = [annotations_of(path) for path in files]
+    read_files = [_annotations_of(path) for path in files]
     annotations = [one for found, _ in read_files for one in found]
     if seed_set is not None:
         stages = _stages(read(workspace, seed_set))
@@ -88,13 +91,31 @@ def agree(
         known,
         files,
         truth,
-        options,
     )
     found = replace(found, notes=[*(line for _, said in read_files for line in said), *found.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    formats = formats or (options.formats if options else None)
     return publish(found, judge_agreement.tables(found), out, formats=formats)
+
+
+def votes_in(path: Path) -> bytes:
+    """A file of votes; `MissingError` where there is none, `DataError` for one that is too long."""
+    if not path.exists():
+        raise MissingError(
+            f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
+            "item,first,second,judge,verdict"
+        )
+    return files.content(path, _MAX_BYTES)
+
+
+def _annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
+    """The verdicts of a file of any format of votes, and what a reader must know of them."""
+    from botchat.seeds.vote_formats import read_votes  # pyarrow
+
+    taken = read_votes(votes_in(path), str(path))
+    found, again = taken.votes.annotations(once=taken.ours)
+    repeated = f"; {again:,} given again by the same judge, the last counts" if again else ""
+    return found, [f"{taken.said}{repeated}."]
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
@@ -127,10 +148,8 @@ def _findings(
     known: Sequence[str],
     files: Sequence[Path] = (),
     truth: str | None = None,
-    options: Options | None = None,
 ) -> Findings:
     """Judges compared, by stage files and ``annotations``; ``known``: all who said something."""
-    options = options or Options()
     protocol, judged, said = stage.protocol, dict(stage.judged), list(annotations)
     costs = {}
     if protocol is not None:
@@ -157,7 +176,6 @@ def _findings(
     compared = compare_judges(
         grid,
         prefix,
-        options,
         lengths=judge_agreement.shown_lengths(stage.dialogues, judged),
         selves={name: own_name(workspace, name) for name in (*known, *judged)},
     )
@@ -188,7 +206,6 @@ def _findings(
                 for a in said
             ),
             prefix,
-            options,
         ),
         notes=list(_notes(stage, judged, compared, prefix)),
     )
@@ -332,22 +349,6 @@ class Compared:
         yield from self.lines
 
 
-@dataclass(frozen=True)
-class Options:
-    """How judges are compared, the bootstrap's resamples and seed, and how tables are filed."""
-
-    resamples: int = 1000
-    seed: int = 0
-    formats: Formats = field(default_factory=Formats)
-
-    def __post_init__(self) -> None:
-        """Check ranges."""
-        if self.resamples < 1 or self.seed < 0:
-            raise ConfigError(
-                f"--resamples {self.resamples}, --seed {self.seed}: give at least 1 and 0"
-            )
-
-
 def publish(
     found: Findings,
     tables: Sequence[Table],
@@ -376,7 +377,6 @@ def publish(
 def compare_judges(
     annotations: Sequence[Annotation] | Opinions,
     truth_prefix: str | None,
-    options: Options,
     *,
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
@@ -385,8 +385,7 @@ def compare_judges(
     return compare(
         annotations,
         truth_prefix,
-        resamples=options.resamples,
-        seed=options.seed,
+        resamples=RESAMPLES,
         lengths=lengths,
         selves=selves,
         ungrouped=(BEFORE_TALK, TOKEN_MATCHED),
@@ -441,9 +440,7 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
     }
 
 
-def signature(
-    what: str, of: Mapping[str, str | None], data: Any, truth: str | None, options: Options
-) -> str:
+def signature(what: str, of: Mapping[str, str | None], data: Any, truth: str | None) -> str:
     """What a comparison of judges is signed with; ``data``, JSON-ready, holds every verdict."""
     people = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
     return "|".join(
@@ -453,7 +450,7 @@ def signature(
             *(f"{key}:{value}" for key, value in of.items() if value),
             f"truth:{people}",
             f"data:{settings_digest(data)}",
-            f"bootstrap:{options.resamples}",
-            f"seed:{options.seed}",
+            f"bootstrap:{RESAMPLES}",
+            "seed:0",
         ]
     )

@@ -20,7 +20,7 @@ from botchat.boards.tables import Table
 from botchat.boards.writers import table_files
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row, settings_digest
-from botchat.pipeline.agree import Options, compare_judges
+from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.leaderboard import Published, leaderboard
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.results import Plan
@@ -298,7 +298,7 @@ def _tables(
         people = pair_labels(pairs, of_cases.PEOPLE)
         if people and judged:
             both = [*people, *calibrated(judged, protocol)]
-            rows = compare_judges(both, of_cases.PEOPLE, Options()).rows
+            rows = compare_judges(both, of_cases.PEOPLE).rows
             found.append(of_cases.beside_people(protocol, rows, judged))
         return found
     own = [one for one in listed if isinstance(one, OwnText)]

@@ -12,20 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
-from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.leaves import leaf
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
-from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
-from botchat.ratings.rate_table import MAX_RATES_BYTES, PER_PAIR, comparisons_from_rates
 from botchat.requests import Leaderboard
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
-from botchat.workspace.rows import utf8
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -111,8 +107,6 @@ def leaderboard(
     formats: Formats | None = None,
     *,
     png: bool = True,
-    pairwise_rates: Path | None = None,
-    per_pair: int | None = None,
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
@@ -120,12 +114,6 @@ def leaderboard(
     page that is there already keeps its other judges, after this one. ``formats``: of the file of
     each table (csv). ``png``: figures as png too; without, those of before are taken away.
     """
-    if pairwise_rates is not None:
-        if seed_set:
-            raise ConfigError(f"--seeds {seed_set} and --pairwise-rates: leave one out")
-        return rank_rates(pairwise_rates, per_pair, elo, out, formats)
-    if not seed_set:
-        raise ConfigError("leaderboard needs --seeds SET, or --pairwise-rates FILE.csv")
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
     folder = workspace.out(seed_set) if out is None else out
@@ -192,54 +180,6 @@ def on_page(folder: Path, seed_set: str) -> list[str]:
     if not page.is_file():
         return []
     return pages.judges_of(page.read_text("utf-8", errors="replace"), seed_set)
-
-
-def rank_rates(
-    path: Path,
-    per_pair: int | None = None,
-    elo: EloSettings | None = None,
-    out: Path | None = None,
-    formats: Formats | None = None,
-) -> Published:
-    """Rank from a csv ``model_a,model_b,win_rate,win_or_tie_rate``, such as a published heatmap.
-
-    ``per_pair``: comparisons that each pair's rates are of (444). ``out``: folder to write tables
-    and figures to; ``None`` writes nothing.
-    """
-    from botchat.boards import arena
-    from botchat.boards.writers import Formats, table_files, to_json
-
-    per_pair = PER_PAIR if per_pair is None else per_pair
-    comparisons = read_rates(path, per_pair)
-    board = arena.from_comparisons(comparisons, path.stem, per_pair, elo)
-    lines = [board.table.note, board.table.signature]
-    whole = {
-        "rows": board.table.records,
-        "signature": board.table.signature,
-        "out": None if out is None else str(out),
-    }
-    if out is not None:
-        from botchat.report import figures
-
-        formats = formats or Formats(("csv", "md"))
-        texts = table_files([board.table, board.pairs], formats)
-        store.write_all(out, {**texts, f"{board.table.name}.json": to_json(whole)})
-        for chart in figures.draw_arenas([board], path.stem):
-            write_chart(out, chart)
-        lines.append(f"written to: {out}")
-    return Published(board.table, lines, whole, out)
-
-
-def read_rates(path: Path, per_pair: int | None = None) -> Comparisons:
-    """Comparisons that a csv of pairwise rates stands for, ``per_pair`` (444) of each pair.
-
-    Raises:
-        MissingError, DataError, ConfigError: no such file, a table that is none, no such number.
-    """
-    if not path.exists():
-        raise MissingError(f"no file {path}; name a csv of pairwise rates")
-    text = utf8(store.content(path, MAX_RATES_BYTES), str(path))
-    return comparisons_from_rates(text, PER_PAIR if per_pair is None else per_pair, str(path))
 
 
 def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:

@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
+from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import SECONDS_A_CHART, Published, drawn, write_chart
-from botchat.pipeline.read_votes import votes_of
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
-from botchat.ratings.rate_table import PER_PAIR
+from botchat.ratings.rate_table import (
+    MAX_RATES_BYTES,
+    PER_PAIR,
+    RATES,
+    comparisons_from_rates,
+    rates_kind,
+)
+from botchat.seeds.vote_formats import read_votes
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
+from botchat.workspace.rows import utf8
 
 if TYPE_CHECKING:
     from botchat.boards.writers import Formats
@@ -34,7 +42,9 @@ def rank(
     meter: Meter | None = None,
     formats: Formats | None = None,
 ) -> Published:
-    """Rank the models of some files of votes; write csv, md, json, svg, png and a page.
+    """Rank the models of some files of votes, or of a table of rates such as a published heatmap.
+
+    Writes csv, md, json, svg, png and a page.
 
     ``form``: the format of all, by default what each file's columns say. ``judges``: only these.
     ``per_pair``: comparisons that a pair of a table of rates is of (444). ``out``: default
@@ -48,7 +58,7 @@ def rank(
     meter.begin("read votes", len(paths))
     read = []
     for path in paths:
-        read.append(votes_of(path, form, per_pair))
+        read.append(_votes_of(path, form, per_pair))
         meter.advance()
     from botchat.boards import arena, votes
     from botchat.boards import files as board_files
@@ -98,6 +108,29 @@ def rank(
         ],
         whole={**whole, **written},
         out=folder,
+    )
+
+
+def _votes_of(
+    path: Path, form: str | None, per_pair: int | None
+) -> tuple[Votes | Comparisons, str]:
+    """What a file holds, and a line that says for what it was taken.
+
+    A table of rates, ``per_pair`` comparisons of each pair, is comparisons without judges.
+    """
+    data, where = votes_in(path), str(path)
+    kind = form if form in RATES else None
+    if form is None and len(data) <= MAX_RATES_BYTES:
+        kind = rates_kind(data)
+    if kind is None:
+        taken = read_votes(data, where, form)
+        return taken.votes, taken.said
+    per_pair = PER_PAIR if per_pair is None else per_pair
+    found = comparisons_from_rates(utf8(data, where), per_pair, where, kind)
+    title = "a square of win rates" if kind == "matrix" else "pairwise win rates"
+    return found, (
+        f"{where}: {title}: {len(found.models)} models, {len(found) // per_pair:,} pairs read; "
+        f"taken as {per_pair:,} comparisons each (--per-pair)"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.pipeline.agree import Options, agree
+from botchat.pipeline.agree import agree
 from botchat.pipeline.label import PLAN, game_path, rater, write_game
 from botchat.pipeline.leaderboard import leaderboard, report
 from botchat.pipeline.run.read_set import read
@@ -236,7 +236,7 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
     ]  # fmt: skip
     board = leaderboard(workspace, "sample", "human:amy", tmp_path / "out")
     assert not any("changed since" in line for line in board.lines)
-    found = agree(workspace, seed_set="sample", protocol="unieval", options=Options(20)).whole
+    found = agree(workspace, seed_set="sample", protocol="unieval").whole
     assert {row["judge"]: row["n"] for row in found["rows"]} == {"human:amy": 5, "rules": 200}
     (pair,) = found["pairs"]
     accused = {(j.seed_id, j.contestants): j for j in labels}
@@ -335,7 +335,7 @@ def test_labels_of_pairs_are_people_to_agree_with(browser: Browser, workspace: W
     shutil.copy(path, workspace.root / "judgments" / "sample" / "arena-n16" / path.name)
     assert [label.verdict for label in labels] == ["1", "2", "both", "neither", "1"]
 
-    found = agree(workspace, seed_set="sample", protocol="arena-n16", options=Options(20)).whole
+    found = agree(workspace, seed_set="sample", protocol="arena-n16").whole
     assert found["truth"] == "people (human…)"
     (row,) = found["rows"]
     # What a person says of one order holds, mirrored, of the other, which the judge saw too.

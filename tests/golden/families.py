@@ -41,7 +41,7 @@ def demo(folder: Path) -> None:
 def botchat_2023(folder: Path) -> None:
     """Ratings of the paper's 14 models, from its published rates."""
     rates = ROOT / "leaderboards" / "botchat-2023" / "arena_n16.csv"
-    said(folder, "board", "leaderboard", "--pairwise-rates", rates, "--out", folder / "board")
+    said(folder, "board", "rank", rates, "--out", folder / "board")
 
 
 def votes(folder: Path) -> None:

@@ -161,20 +161,21 @@ def test_a_run_is_data_frames(tmp_path: Path) -> None:
 
 
 def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
-    """What `leaderboard --pairwise-rates` says and writes; its csv is such a table again."""
+    """What `rank` says and writes of a table of rates; its csv is such a table again."""
     rates = tmp_path / "rates.csv"
     rates.write_text(
         "model_a,model_b,win_rate,win_or_tie_rate\na,b,0.5,0.7\na,c,0.6,0.9\nb,c,.4,.8\n"
     )
     out = tmp_path / "out"
-    asked = ["leaderboard", "--pairwise-rates", str(rates), "--out", str(out)]
+    asked = ["rank", str(rates), "--out", str(out)]
     assert main([*asked, "--format", "parquet", "--format", "csv"]) == 0
-    made = botchat.rank_rates(rates)
+    made = botchat.rank(botchat.Workspace(tmp_path), [rates])
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / f"{made.table.name}.parquet"), made.frame, check_dtype=False
     )
     assert made._repr_html_() == made.table._repr_html_()
-    again = botchat.rank_rates(next(out.glob("*-pairs.csv")), elo=EloSettings(shuffles=5))
+    pairs = next(out.glob("*-pairs.csv"))
+    again = botchat.rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))
     assert again.frame["model"].tolist() == made.frame["model"].tolist()
 
 

@@ -49,7 +49,7 @@ def test_comparisons_of_a_rate_table(tmp_path, capsys, flags, said):
     """Too many, too long, none."""
     rates = tmp_path / "rates.csv"
     rates.write_text(RATES)
-    assert said in one_line(["leaderboard", "--pairwise-rates", rates, *flags], capsys)
+    assert said in one_line(["rank", rates, *flags], capsys)
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,8 @@ def test_stage_files_that_are_deep_or_long(tmp_path, capsys, stage, broken):
 
 def test_an_endless_file_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
     """Votes and rates may come through a pipe; nobody reads it for ever."""
-    monkeypatch.setattr("botchat.pipeline.read_votes._MAX_BYTES", 1000)
-    monkeypatch.setattr("botchat.pipeline.leaderboard.MAX_RATES_BYTES", 1000)
-    for command in (["agree", "/dev/zero"], ["leaderboard", "--pairwise-rates", "/dev/zero"]):
+    monkeypatch.setattr("botchat.pipeline.agree._MAX_BYTES", 1000)
+    for command in (["agree", "/dev/zero"], ["rank", "/dev/zero"]):
         assert "1,000 bytes" in one_line([*command, "--dir", tmp_path], capsys)
 
 

@@ -144,7 +144,7 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
 
 def test_a_huge_file_is_refused(votes, monkeypatch, capsys):
     """Sizes are limited."""
-    monkeypatch.setattr("botchat.pipeline.read_votes._MAX_BYTES", 100)
+    monkeypatch.setattr("botchat.pipeline.agree._MAX_BYTES", 100)
     assert main(["rank", "mine.csv"]) == 1
     assert "mine.csv: more than the 100 bytes allowed" in capsys.readouterr().err
     assert store.content(votes, 10**6)

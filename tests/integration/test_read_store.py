@@ -207,8 +207,6 @@ def test_what_a_store_does_not_have_is_named(run, tmp_path, capsys):
         (["--seeds", "fwe"], "no judgments on fwe in the store .* (did you mean 'few'?); it has"),
         (["--seeds", "few", "--judge", "umpir"], "'umpir' has not judged few; judges who have: r"),
         (["--seeds", "few"], "several judges have judged few: name one"),
-        ([], "say of which set with --seeds SET"),
-        (["--pairwise-rates", "rates.csv"], "leave one out"),
     ):
         assert main([*board, store, *flags]) == 1
         pattern = re.escape(said).replace(r"\.\*", ".*")

@@ -129,11 +129,11 @@ def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     assert re.search(r"all +\d+ +\$0\.\d+", capsys.readouterr().out)
 
 
-def test_the_published_heatmap_is_ranked_again(capsys, monkeypatch):
+def test_the_published_heatmap_is_ranked_again(tmp_path, capsys, monkeypatch):
     """The command on the published rates runs in the checkout and puts GPT-4 first."""
     monkeypatch.chdir(ROOT)
-    (command,) = re.findall(r"^botchat leaderboard --pairwise-rates .*$", RANK, re.MULTILINE)
-    assert main([*shlex.split(command)[1:], "--json"]) == 0
+    (command,) = re.findall(r"^botchat rank leaderboards.*$", RANK, re.MULTILINE)
+    assert main([*shlex.split(command)[1:], "--out", str(tmp_path), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [rows[0]["model"], len(rows)] == ["GPT-4", 14]
 

@@ -52,7 +52,7 @@ COMMANDS = {
     "probe": ["bench", "probe", *SET, "--judge", "rules", "--limit", "3"],
     "probe-polarity": ["bench", "polarity", *SET, "--judge", "rules"],
     "leaderboard": ["leaderboard", *SET, "--judge", "rules"],
-    "leaderboard-rates": ["leaderboard", "--pairwise-rates", str(RATES)],
+    "rank-rates": ["rank", str(RATES)],
     "compare": ["compare", "small", "leaderboards/small/leaderboard.json"],
     "label-plan": ["label", "plan", *SET, "--judge", "rules", "--budget", "20"],
     "agree": ["agree", *SET, "--protocol", "unieval"],
