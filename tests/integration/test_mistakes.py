@@ -82,10 +82,8 @@ COMMANDS = [
     (f"judge unieval {JUDGE} --batch", "leave --batch out"),
     ("judge unieval --seeds mine --judge rules", "botchat generate --seeds mine"),
     # boards
-    ("leaderboard", "--seeds SET"),
     ("leaderboard --seeds mine", "botchat judge arena --seeds mine"),
     ("leaderboard --seeds sample --judge gpt", "gpt", "rules"),
-    ("leaderboard --pairwise-rates nope.csv", "give rank FILE.csv"),
     ("leaderboard figure elos --seeds sample --out a.svg", "elo"),
     ("leaderboard figure elo-n16 --seeds sample --out a.gif", "a.gif"),
     ("agree", "--seeds"),
