@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from botchat.arguments import JudgeName as JudgeName
-from botchat.arguments import Limits as Limits
-from botchat.arguments import Spending as Spending
 from botchat.pipeline.plot import plot as plot
 from botchat.pipeline.reading import read as read
 from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
@@ -13,6 +10,9 @@ from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons as Comparisons
 from botchat.ratings.elo import bootstrap_elo
 from botchat.records import VERSION
+from botchat.requests.arguments import JudgeName as JudgeName
+from botchat.requests.arguments import Limits as Limits
+from botchat.requests.arguments import Spending as Spending
 from botchat.seeds.dataset import features as features
 from botchat.workspace.folder import Workspace as Workspace
 from botchat.workspace.from_store import from_store as from_store

@@ -1,6 +1,6 @@
 """The command line: flags -> one pipeline call. Heavy imports stay inside the commands.
 
-The commands and their flags are in ``botchat/requests.py``. stdout has the results (tables, or one
+The commands and their flags are in `botchat.requests`. stdout has the results (tables, or one
 JSON object with ``--json``), stderr has progress and errors. Exit codes: 0 done, 1 expected error,
 2 usage, 3 stopped by a limit (the same command goes on), 4 a gate, 130 interrupted.
 """
@@ -21,12 +21,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
-from botchat.arguments import GROUPS, Asking, Flag, Request, flags_of, groups_of
 from botchat.cli.output import LogFormatter, complain, perform, public_line
 from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
 from botchat.records import VERSION
 from botchat.requests import GONE, GONE_FLAGS, HELP, requests
+from botchat.requests.arguments import GROUPS, Asking, Flag, Request, flags_of, groups_of
 
 
 def entry() -> NoReturn:

@@ -19,12 +19,12 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from botchat.arguments import Asking, Request, flags_of, groups_of
 from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, ConfigError, LimitReached
 from botchat.interfaces import Row
 from botchat.parallel import collect_seldom
+from botchat.requests.arguments import Asking, Request, flags_of, groups_of
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from botchat.arguments import Limits
 from botchat.errors import BotChatError, ConfigError
 from botchat.models.limits import Budget, Spent
+from botchat.requests.arguments import Limits
 from botchat.workspace.store import Store
 
 INSTALMENTS = 10

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from botchat.arguments import Asking, Limits
+from botchat.requests.arguments import Asking, Limits
 
 if TYPE_CHECKING:
     from botchat.cluster.shards import Shard

@@ -30,7 +30,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
-from botchat.arguments import Limits, Spending
 from botchat.cluster import leases
 from botchat.cluster.leases import Account, LeasedBudget
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
@@ -45,6 +44,7 @@ from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Part, Session, in_session
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
+from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import segments
 from botchat.workspace.config import ClusterSettings, Config
 from botchat.workspace.folder import Workspace

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from botchat.arguments import SHARE, Arg, Request, verb
+from botchat.requests.arguments import SHARE, Arg, Request, verb
 
 if TYPE_CHECKING:
     from botchat.hub.fetch import Fetched

@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from botchat.arguments import JudgeName, Spending
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.tables import Table
 from botchat.errors import (
@@ -55,6 +54,7 @@ from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops
+from botchat.requests.arguments import JudgeName, Spending
 from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
 

@@ -18,7 +18,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.arguments import Spending
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
 from botchat.languages import Language, built_in
@@ -38,6 +37,7 @@ from botchat.protocols.scores import harmless
 from botchat.protocols.texts import ERROR_TYPES, OwnText, sentences
 from botchat.protocols.verdicts import json_fields
 from botchat.records import VERSION
+from botchat.requests.arguments import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Decoding, Row
 from botchat.languages import Language
@@ -26,6 +25,7 @@ from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.protocols.catalogue import GTEVAL
 from botchat.records import HUMAN, Dialogue, Seed
+from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from botchat.arguments import JUDGES, Arg, Asking, Judged, Tabled, verb
+from botchat.requests.arguments import JUDGES, Arg, Asking, Judged, Tabled, verb
 
 if TYPE_CHECKING:
     from botchat.papers.inject import Injection

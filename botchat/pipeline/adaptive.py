@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Case, Judge
 from botchat.models.self_chat import Length
@@ -28,6 +27,7 @@ from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import AdaptiveSettings, Target
 from botchat.records import Seed
 from botchat.requests import Judging
+from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
 ADD_BUDGET = 400

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from botchat.arguments import Spending
 from botchat.boards import cases as of_cases
 from botchat.boards.tables import Table
 from botchat.boards.writers import table_files
@@ -44,6 +43,7 @@ from botchat.protocols.rates import calibrated
 from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import VERSION, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating
+from botchat.requests.arguments import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.rows import fields_of, rows, utf8

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from botchat.boards.frames import frame_of
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
-from botchat.leaves import leaf
+from botchat.requests.leaves import leaf
 from botchat.seeds import dataset
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace, judgment_key

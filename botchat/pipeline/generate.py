@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
-from botchat.arguments import Spending
 from botchat.errors import ConfigError
 from botchat.interfaces import Row, adapted, settings_digest
 from botchat.languages import Language
@@ -21,6 +20,7 @@ from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.requests import Generating
+from botchat.requests.arguments import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, dialogue_order
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
@@ -24,6 +23,7 @@ from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.records import HUMAN, Dialogues
 from botchat.requests import Judging
+from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
 T = TypeVar("T")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
 from botchat.interfaces import settings_digest
-from botchat.leaves import leaf
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.requests import Leaderboard
+from botchat.requests.leaves import leaf
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from botchat.arguments import Spending
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language, every_prompt
@@ -27,6 +26,7 @@ from botchat.protocols.kinds import CHOICES, PLACES, Protocol
 from botchat.protocols.probe import Probe
 from botchat.records import HUMAN, N_SEED, Seed
 from botchat.requests import Probing
+from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:

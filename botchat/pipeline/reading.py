@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from botchat.arguments import Reading, doing
 from botchat.boards import frames
 from botchat.errors import ConfigError
 from botchat.pipeline.run import read_set
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
+from botchat.requests.arguments import Reading, doing
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store
 

@@ -25,12 +25,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from botchat.arguments import Limits
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
-from botchat.leaves import leaf
 from botchat.pipeline import label
 from botchat.pipeline.live import Live
 from botchat.report import live
+from botchat.requests.arguments import Limits
+from botchat.requests.leaves import leaf
 from botchat.workspace.folder import Workspace
 
 HOST = "127.0.0.1"

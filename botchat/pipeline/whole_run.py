@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from botchat.arguments import Limits, Spending
 from botchat.errors import ConfigError, LimitReached, MissingError
 from botchat.interfaces import Row
 from botchat.models.bots import BASELINES
@@ -25,6 +24,7 @@ from botchat.protocols.catalogue import RANKING
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues
 from botchat.requests import Generating, Judging, Running
+from botchat.requests.arguments import Limits, Spending
 from botchat.workspace.folder import SAMPLE, Workspace
 
 if TYPE_CHECKING:

@@ -19,7 +19,6 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from botchat.arguments import Limits, Spending
 from botchat.errors import BotChatError, ConfigError, DataError, FatalModelError, MissingError
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import PROMPT, Length, say
@@ -31,6 +30,7 @@ from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
 from botchat.report import script_digest, template, text
 from botchat.report.live import money
+from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

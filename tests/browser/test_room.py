@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from botchat.arguments import Limits
 from botchat.pipeline.run import progress
 from botchat.pipeline.view import Server as View
 from botchat.report import live
 from botchat.requests import generate
+from botchat.requests.arguments import Limits
 from botchat.talk.room import TalkRoom
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.browser.conftest import Browser, serious_faults

@@ -17,7 +17,6 @@ import pytest
 
 import botchat
 from botchat import parallel
-from botchat.arguments import Limits, Spending
 from botchat.cli.main import main
 from botchat.cluster import leases
 from botchat.cluster import shards as cluster
@@ -27,6 +26,7 @@ from botchat.pipeline.run.work import Meter
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed
 from botchat.requests import Generating, Judging, Running
+from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import segments
 from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace

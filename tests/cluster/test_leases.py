@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.arguments import Limits
 from botchat.cluster.leases import (
     INSTALMENTS,
     Account,
@@ -22,6 +21,7 @@ from botchat.cluster.leases import (
 )
 from botchat.errors import ConfigError, LimitReached
 from botchat.models.limits import Budget, Spent
+from botchat.requests.arguments import Limits
 from botchat.workspace.store import Store
 
 

@@ -10,9 +10,9 @@ import socket
 
 import pytest
 
-from botchat.arguments import Limits
 from botchat.cli.main import main
 from botchat.errors import ConfigError
+from botchat.requests.arguments import Limits
 from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace

@@ -11,10 +11,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from botchat.arguments import Limits, Spending
 from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
 from botchat.requests import Generating, Judging
+from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import stages
 from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from botchat.arguments import Limits
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.models.self_chat import history
@@ -20,6 +19,7 @@ from botchat.pipeline.view import Server as View
 from botchat.pipeline.view import room_of
 from botchat.prompts import text as prompt
 from botchat.requests import generate
+from botchat.requests.arguments import Limits
 from botchat.talk.room import LONGEST, TalkRoom
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import SAMPLE, Workspace

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.arguments import Limits
 from botchat.errors import ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
 from botchat.models.limits import (
@@ -23,6 +22,7 @@ from botchat.models.limits import (
 )
 from botchat.models.recorded import ADAPTATIONS, HOPELESS, RecordedModel
 from botchat.pipeline.run.work import Meter
+from botchat.requests.arguments import Limits
 from botchat.workspace.ledger import Ledger
 
 QUIET = 50

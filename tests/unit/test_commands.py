@@ -11,10 +11,10 @@ import pytest
 import botchat
 import botchat.requests
 from botchat import arguments
-from botchat.arguments import Asking, flags_of, groups_of
 from botchat.cli.main import main
 from botchat.pipeline import adaptive
 from botchat.requests import requests
+from botchat.requests.arguments import Asking, flags_of, groups_of
 
 REQUESTS = requests()
 COMMANDS = pytest.mark.parametrize("words", REQUESTS)

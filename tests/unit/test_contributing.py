@@ -33,7 +33,7 @@ WHERE = {
     "its first screen": "report/first_screen.py",
     "what people label, and the game": "report/game.py",
     "what `view` serves": "pipeline/view.py",
-    "a command, a flag": "requests.py",
+    "a command, a flag": "requests/__init__.py",
     "what is printed": "cli/output.py",
     "what `run` does, in which order": "pipeline/whole_run.py",
     "what a plan counts": "pipeline/run/plan.py",
@@ -53,7 +53,7 @@ WHERE = {
     "what workers do": "cluster/shards.py",
     "fields on disk": "records.py",
     "the ledger": "workspace/ledger.py",
-    "a part that can be taken away": "leaves.py",
+    "a part that can be taken away": "requests/leaves.py",
 }
 """What people change, and the one file to open first; that file says which others go with it."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.leaves import LEAVES, leaf
+from botchat.requests.leaves import LEAVES, leaf
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [f"botchat/{name.replace('.', '/')}" for name in LEAVES]

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from botchat.arguments import JudgeName, Spending
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Judge, Row, Subject, adapted
 from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
@@ -27,6 +26,7 @@ from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import UNANSWERED, VERSION, Judgment, Seed
+from botchat.requests.arguments import JudgeName, Spending
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 

@@ -12,7 +12,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from botchat.arguments import Spending
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
 from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
@@ -23,6 +22,7 @@ from botchat.pipeline.run.results import LEVELS, Place, Plan, Planned
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, run_now
 from botchat.records import Seed
+from botchat.requests.arguments import Spending
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key

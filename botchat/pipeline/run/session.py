@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from botchat import parallel
-from botchat.arguments import JudgeName, Spending
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
-from botchat.leaves import leaf
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices
@@ -29,6 +27,8 @@ from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Meter, Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
+from botchat.requests.arguments import JudgeName, Spending
+from botchat.requests.leaves import leaf
 from botchat.workspace import config, entries, panels, stages
 from botchat.workspace.accounts import bills
 from botchat.workspace.folder import Workspace

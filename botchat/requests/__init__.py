@@ -1,7 +1,7 @@
 """Every command as a value: what it is asked, and how that is said on the command line.
 
-A leaf (`botchat.leaves`) has requests of its own in ``<leaf>/requests.py``; without the leaf
-they are not there.
+A leaf (`botchat.requests.leaves`) has requests of its own in ``<leaf>/requests.py``; without the
+leaf they are not there.
 
 A new command is a frozen dataclass here: its fields are its flags, `does` names the function of
 `botchat.pipeline` that does it. A new flag is a field; `botchat.cli` prints the result.
@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from botchat.arguments import (
+from botchat.requests.arguments import (
     BEGIN,
     CARE,
     EVERY_DAY,
@@ -30,7 +30,7 @@ from botchat.arguments import (
     Tabled,
     verb,
 )
-from botchat.leaves import LEAVES
+from botchat.requests.leaves import LEAVES
 
 if TYPE_CHECKING:
     from botchat.pipeline.agree import Compared
