@@ -118,7 +118,7 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
     heads = list(_HEAD.finditer(text))
     found: dict[str, TypeAnswer] = {}
     for head, end in zip(heads, _ends(heads, text), strict=True):
-        type_ = _CODES[_plain(head["name"])]
+        type_ = _CODES[re.sub(r"\W+", "", head["name"]).lower()]
         said = head["answer"].lower()
         if said != "yes":
             found[type_] = TypeAnswer(type_, False if said == "no" else None)
@@ -245,10 +245,6 @@ def _defused(match: re.Match[str]) -> str:
     if match[2]:
         return f"{match[1]}({match[2]})"
     return f"{match[3] or match[4]} -"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\W+", "", name).lower()
 
 
 def _errors(block: str, utterances: Sequence[str]) -> Iterator[FoundError]:

@@ -28,7 +28,7 @@ from botchat.models.endpoint import Progress
 from botchat.models.endpoint.batch_endpoint import Batch, BatchAnswer, BatchApi, GivenUpError, Note
 from botchat.models.endpoint.connection import HttpResponse
 from botchat.models.endpoint.model import EndpointModel
-from botchat.models.limits import Prices, Retry
+from botchat.models.limits import Retry
 from botchat.parallel import until_quiet
 from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_key
 
@@ -260,11 +260,6 @@ class BatchModel:
             )
         self._most = max(1, min(self._most, n // 2))
         await self._endpoint.pause(min(FIRST_POLL_S * 2**self._refusals, LONGEST_POLL_S))
-
-
-def discounted(prices: Prices) -> Prices:
-    """Prices of tokens in a batch."""
-    return prices.times(PRICE_FACTOR, "batch")
 
 
 @dataclass(frozen=True, eq=False)

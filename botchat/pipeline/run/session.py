@@ -321,7 +321,7 @@ class Session:
         wire = wire_format(resolved.name, of) if of else None
         retry = None
         if self._batch:
-            from botchat.models.endpoint.batch import ROUNDS, BatchModel, discounted
+            from botchat.models.endpoint.batch import PRICE_FACTOR, ROUNDS, BatchModel
             from botchat.models.endpoint.model import EndpointModel
 
             if not isinstance(model, EndpointModel) or model.wire.batches is None:
@@ -332,7 +332,7 @@ class Session:
                 self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
             model, endpoint, retry = self._batched[model.name], None, ROUNDS
-            prices = discounted(prices)
+            prices = prices.times(PRICE_FACTOR, "batch")
         return RecordedModel(
             model,
             self._ledger,
