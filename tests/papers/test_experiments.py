@@ -28,6 +28,7 @@ from botchat.papers.experiments import (
     table_of,
 )
 from botchat.workspace.panels import find
+from tests.rows import rows as examples
 
 pytestmark = pytest.mark.usefixtures("pictures")
 
@@ -187,17 +188,7 @@ def test_remarks_are_broken_into_lines_on_a_narrow_terminal():
     assert "-0.000" not in drawn
 
 
-@pytest.mark.parametrize(
-    ("model", "known"),
-    [
-        ("openai:gpt-4", "GPT-4"),
-        ("http://localhost:1/v1#gpt-4-0613", "GPT-4"),
-        ("openai:gpt-4o", "openai:gpt-4o"),
-        ("gpt-3.5-turbo-0301", "ChatGPT"),
-        ("hf:meta-llama/Llama-2-7b-chat-hf", "Llama2-Chat-7B"),
-        ("lmsys/vicuna-7b-v1.5", "Vicuna-7B-v1.5"),
-    ],
-)
+@pytest.mark.parametrize(("model", "known"), examples("a_model_stands_for_the_papers_by_its_name"))
 def test_a_model_stands_for_the_papers_by_its_name(model, known):
     """A newer model of a like name does not."""
     assert experiment("chateval", "table 1").known_as(model) == known

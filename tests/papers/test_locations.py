@@ -11,6 +11,7 @@ from botchat.papers import mateval_files
 from botchat.papers.locations import ALL, ANYWHERE, compare, named
 from botchat.protocols.texts import sentences
 from tests.papers.test_bench import needs
+from tests.rows import rows as examples
 
 STORY = sentences(
     "Nora rowed to the old lighthouse. Dr. Pell was waiting on the stairs! The stairs were waiting "
@@ -31,33 +32,10 @@ def test_a_text_is_cut_into_sentences():
     assert TALE == ["老渔夫每天早上都出海。", "他的猫坐在船头！", "“今天有鱼吗？”", "猫问他。"]
 
 
-@pytest.mark.parametrize(
-    ("said", "at"),
-    [
-        ("Nora rowed to the old lighthouse.", {0}),
-        ("Nora rowed to the new lighthouse.", {0}),  # a word is copied wrongly
-        ("1. Nora rowed to the old lighthouse. 2. She had brought a lamp and a rope.", {0, 4}),
-        ("Nora rowed to the old lighthouse./The stairs were waiting too.", {0, 2}),
-        ("Nora rowed to ... She had brought a lamp and a rope.", {0, 4}),
-        ('The words "the stairs were waiting" make no sense here.', {2}),
-        ("It says \u2018waiting on the stairs\u2019, which isn't so.", {1}),
-        ("Stairs cannot wait for people in a lighthouse, and a lamp is no rope.", set()),
-        ('"the lamp" is odd', set()),  # two words are in many places
-        ("", set()),
-    ],
-)
-def test_a_quote_names_its_sentences(said, at):
-    """Whole, in part, several; talk about them names none."""
-    assert named(said, STORY, spaced=True) == at
-
-
-@pytest.mark.parametrize(
-    ("said", "at"),
-    [("“他的猫坐在船头”", {1}), ("“老渔夫每天早上都出山。” / “猫问他。”", {0, 3}), ("船头", set())],
-)
-def test_a_quote_names_its_sentences_without_blanks(said, at):
-    """Characters are the words."""
-    assert named(said, TALE, spaced=False) == at
+@pytest.mark.parametrize(("code", "said", "at"), examples("a_quote_names_its_sentences"))
+def test_a_quote_names_its_sentences(code, said, at):
+    """Whole, in part, several, a word copied wrongly; talk about them and two words name none."""
+    assert named(said, STORY if code == "en" else TALE, spaced=code == "en") == {*at}
 
 
 @given(st.sets(st.sampled_from([0, 1, 2, 4]), min_size=1))
