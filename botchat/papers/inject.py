@@ -13,7 +13,6 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -168,7 +167,7 @@ STAGE = "inject"
 
 @dataclass(frozen=True)
 class Injection:
-    """What `Injecting.run` wrote."""
+    """What `inject` wrote."""
 
     rows: Sequence[Row]
     """One a kind of error, and ``all``: how many were asked for, how many are in the stories."""
@@ -218,39 +217,32 @@ def inject(
 ) -> Injection:
     """Ask, check what comes back, and write the stories that have what they should have.
 
-    Raises as `botchat.pipeline.generate.Generating.run`, and `DataError`: the file, with its
+    Raises as `botchat.arguments.Asking.run`, and `DataError`: the file, with its
     row and column, or no reply that can be used.
     """
+    language, listed = _read(request)
     meter = meter or Meter()
-    (made,) = in_session(
-        workspace,
-        workspace.seeds(SAMPLE),
-        spending,
-        meter,
-        partial(_all, request),
-        _read(request)[0],
-    )
+
+    async def ask(session: Session, stops: Stops) -> list[Injection]:
+        speaker = session.speaker(request.model, STAGE)
+        step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
+        session.meter.begin(STAGE, len(listed))
+        session.meter.steps.append(step)
+        found: dict[str, Injected | str | None] = {}
+
+        async def do(one: OwnText) -> None:
+            with step.item():
+                found[one.id] = await _ask(request, speaker, one, language)
+            session.meter.advance()
+
+        await work_through(listed, do, speaker.model.parallel, stops, speaker.model.name)
+        stops.raise_first()
+        return [_written(request, listed, found, speaker, language)]
+
+    (made,) = in_session(workspace, workspace.seeds(SAMPLE), spending, meter, ask, language)
     for line in made.left_out:
         meter.tell(f"left out: {line}")
     return made
-
-
-async def _all(request: Injecting, session: Session, stops: Stops) -> list[Injection]:
-    language, listed = _read(request)
-    speaker = session.speaker(request.model, STAGE)
-    step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
-    session.meter.begin(STAGE, len(listed))
-    session.meter.steps.append(step)
-    found: dict[str, Injected | str | None] = {}
-
-    async def do(one: OwnText) -> None:
-        with step.item():
-            found[one.id] = await _ask(request, speaker, one, language)
-        session.meter.advance()
-
-    await work_through(listed, do, speaker.model.parallel, stops, speaker.model.name)
-    stops.raise_first()
-    return [_written(request, listed, found, speaker, language)]
 
 
 async def _ask(

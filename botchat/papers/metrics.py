@@ -121,7 +121,7 @@ def correlated(ratings: Mapping[str, Sequence[Rating]]) -> Row:
 
 
 Given = Mapping[str, Callable[[Sequence[str]], Row]]
-"""Name -> keys of columns -> their numbers; see `botchat.papers.bench.Benchmark`."""
+"""Name -> keys of columns -> their numbers; see `botchat.papers.benchmarks.Benchmark`."""
 
 
 def of_topical_chat(responses: Sequence[Response]) -> Given:
