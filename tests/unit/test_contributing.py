@@ -71,7 +71,7 @@ def table() -> str:
     lines = ["| to change or add | open in `botchat/` | which says |", "| --- | --- | --- |"]
     for change, name in WHERE.items():
         said = told(ROOT / "botchat" / name)
-        lines.append(f"| {change} | [{name}](botchat/{name}) | {said} |")
+        lines.append(f"| {change} | `{name}` | {said} |")
     return "\n".join(lines)
 
 
