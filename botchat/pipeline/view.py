@@ -238,7 +238,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes POST only"})
             return None
         if path in ("/", "/live"):
-            return self._made(lambda: live.render(self.server.live.state()), live.policy())
+            return self._made(lambda: live.render(self.server.live.state()), live.POLICY)
         if (room := self.server.room) and path == "/talk":
             return self._made(lambda: self._room(room), room.policy)
         if path == "/talk":

@@ -164,10 +164,7 @@ def render(
         about=about,
         about_json=inert(about),
         script=script,
-        policy=(
-            f"default-src 'none'; script-src {script_digest(script)} 'self'; "
-            "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-        ),
+        policy=policy(script, "img-src data:", chunks=True),
         version=VERSION,
     )
 
@@ -251,8 +248,18 @@ def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sam
     return {name: told for name, told in found.items() if told}
 
 
+def policy(script: str, *also: str, chunks: bool = False) -> str:
+    """The Content-Security-Policy of a page: its own inline script, and ``also``; nothing else.
+
+    ``chunks``: scripts beside it, too.
+    """
+    scripts = f"script-src {script_digest(script)}" + (" 'self'" if chunks else "")
+    ours = ("default-src 'none'", scripts, "style-src 'unsafe-inline'")
+    return "; ".join((*ours, *also, "base-uri 'none'", "form-action 'none'"))
+
+
 def script_digest(script: str) -> str:
-    """What a Content-Security-Policy names one inline script, or style, by."""
+    """What a Content-Security-Policy names one inline script by."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return f"'sha256-{digest}'"
 

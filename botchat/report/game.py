@@ -18,7 +18,7 @@ from botchat.interfaces import case_digest
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION, Dialogue, Dialogues, Seed, Verdict, eligible
-from botchat.report import inert, script_digest, template, text
+from botchat.report import inert, policy, template, text
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
 
 SCRIPTS = ("core.js", "labels.js", "ending.js", "game.js")
@@ -121,11 +121,7 @@ def build(
         style=text("game.css"),
         about_json=inert(about),
         script=code,
-        policy=(
-            f"default-src 'none'; script-src {script_digest(code)} 'self'; "
-            "style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; "
-            "form-action 'none'"
-        ),
+        policy=policy(code, "img-src data:", "connect-src 'self'", chunks=True),
     )
     return Game(page, dict(_files(lists, judged)))
 
@@ -208,7 +204,7 @@ def planned(
     cases = []
     for row in plan:
         name, names = str(row.get("protocol")), tuple(map(str, row.get("contestants", ())))
-        protocol = catalogue.find(name) or catalogue.find(f"{name}-n{row.get('n')}")
+        protocol = catalogue.find(f"{name}-n{row.get('n')}") or catalogue.find(name)
         if protocol is None or len(names) != (1 if protocol.shows == "one" else 2):
             continue
         seed_id = str(row.get("seed_id"))

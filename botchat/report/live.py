@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from botchat.records import Dialogue
-from botchat.report import script_digest, template, text
+from botchat.report import policy, template, text
 from botchat.workspace.accounts import ModelStats
 from botchat.workspace.progress import Progress, duration
 
@@ -21,6 +21,9 @@ QUIET_S = 30.0
 """Without a reply, after which a run that goes on is said to wait."""
 
 _SCRIPT = text("live.js")
+
+POLICY = policy(_SCRIPT, "connect-src 'self'")
+"""What the browser lets the page do: its own script, which asks for the page again."""
 
 _LONGEST = 400
 """Characters shown of an utterance."""
@@ -112,14 +115,6 @@ class State:
             return 0.0
         quiet = self.now - max(run.heard, 0.0)
         return quiet if quiet > QUIET_S else 0.0
-
-
-def policy() -> str:
-    """What the browser lets the page do: its own script, which asks for the page again."""
-    return (
-        f"default-src 'none'; script-src {script_digest(_SCRIPT)}; connect-src 'self'; "
-        "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-    )
 
 
 def render(state: State) -> str:

@@ -28,7 +28,7 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
-from botchat.report import script_digest, template, text
+from botchat.report import policy, template, text
 from botchat.report.live import money
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import config, files
@@ -126,10 +126,7 @@ class TalkRoom:
     @property
     def policy(self) -> str:
         """What the browser lets the page do: its own script, which asks this server."""
-        return (
-            f"default-src 'none'; script-src {script_digest(_SCRIPT)}; connect-src 'self'; "
-            "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-        )
+        return policy(_SCRIPT, "connect-src 'self'")
 
     def page(self, board: str) -> str:
         """The page as HTML text; ``board``: address of the set's page, if there is one."""
