@@ -199,11 +199,6 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
         yield
 
 
-def collect_seldom() -> None:
-    """Collect cyclic garbage seldom, in a process that reads much and soon ends."""
-    gc.set_threshold(100_000, 20, 20)
-
-
 @contextmanager
 def seldom_collected() -> Iterator[None]:
     """The same inside: there is little garbage, and much to look through for it.
@@ -212,7 +207,7 @@ def seldom_collected() -> Iterator[None]:
     """
     before = gc.get_threshold()
     if ours := threading.current_thread() is threading.main_thread():
-        collect_seldom()
+        gc.set_threshold(100_000, 20, 20)
     try:
         yield
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import os
@@ -22,13 +23,12 @@ import msgspec
 from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, ConfigError, LimitReached
-from botchat.interfaces import Row
-from botchat.parallel import collect_seldom
 from botchat.requests.arguments import Asking, Request, flags_of, groups_of
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
+    from botchat.interfaces import Row
     from botchat.pipeline.run.progress import Window
     from botchat.pipeline.run.work import Meter
     from botchat.pipeline.view import Server
@@ -111,7 +111,7 @@ def perform(arguments: argparse.Namespace) -> None:
         say(arguments, planned.whole, *planned.shown)
         return
     if request.metered:
-        collect_seldom()
+        gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     with progress(arguments) as meter:
         meter.tell = note
         result = request.run(workspace, meter=meter)
