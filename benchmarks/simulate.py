@@ -21,8 +21,8 @@ import numpy as np
 
 from botchat import parallel
 from botchat.boards.coverage import of_pairs
-from botchat.boards.frames import frame_of
 from botchat.boards.results import comparisons_of
+from botchat.boards.tables import frame_of
 from botchat.errors import BotChatError, ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.measures.intervals import of_share

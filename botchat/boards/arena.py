@@ -15,13 +15,12 @@ from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, Measured
-from botchat.protocols.catalogue import ARENA, VOTES
+from botchat.protocols.catalogue import VOTES
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
-from botchat.records import VERSION
 from botchat.verdicts import Floats, Verdicts
 
 
@@ -169,52 +168,29 @@ class _Counted:
         )
 
 
-def from_comparisons(
-    comparisons: Comparisons,
-    name: str,
-    per_pair: int,
-    elo: EloSettings | None = None,
-    protocol: Protocol = ARENA,
-) -> Arena:
-    """The Arena's tables from comparisons without judgments, such as a published rate table's.
-
-    ``name``: where they come from. ``per_pair``: comparisons that every pair should have.
-    """
-    found = Tallies.of(comparisons, comparisons.models, per_pair)
-    design = Design(found.made, per_pair)
-    elo = _as_designed(elo or EloSettings.of_board(), design)
-    rated = bootstrap_elo(comparisons, elo)
-    made = f"{protocol.name}|set:{name}|per_pair:{per_pair}|{elo_signature(rated.settings)}"
-    return _arena(
-        protocol,
-        found,
-        comparisons,
-        rated,
-        Strengths.of(comparisons, design),
-        f"botchat:{VERSION}|{made}",
-    )
-
-
 def of_votes(
     comparisons: Comparisons,
-    unit: str,
-    unreadable: Mapping[tuple[str, str], int],
-    differences: Floats | None,
     signature: str,
     elo: EloSettings,
+    *,
+    per_pair: int | None = None,
+    unit: str = "ChatSEEDs",
+    unreadable: Mapping[tuple[str, str], int] | None = None,
+    differences: Floats | None = None,
 ) -> Arena:
-    """The Arena's tables from votes, which have no plan that says how many each pair should have.
+    """The Arena's tables from comparisons without judgments: votes, or a table of rates.
 
-    ``unit``: what clusters are called. ``unreadable``: of a pair in the order of its names, votes
-    without a result. ``differences``: as of `Strengths.of`. ``signature``: what the votes are.
+    ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
+    no plan that says so. ``unit``: what clusters are called. ``unreadable``: of a pair in the order
+    of its names, votes without a result. ``differences``: as of `Strengths.of`.
     """
-    found = Tallies.of(comparisons, comparisons.models)
-    for (a, b), n in unreadable.items():
+    found = Tallies.of(comparisons, comparisons.models, per_pair or 0)
+    for (a, b), n in (unreadable or {}).items():
         if a in found.place and b in found.place:
             pair = found.place[a], found.place[b]
             found.missing[pair] = found.missing[pair[::-1]] = n
-    design = Design(found.made, None, unit=unit)
-    rated = bootstrap_elo(comparisons, elo)
+    design = Design(found.made, per_pair, unit=unit)
+    rated = bootstrap_elo(comparisons, _as_designed(elo, design))
     return _arena(
         VOTES,
         found,

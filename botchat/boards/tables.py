@@ -262,6 +262,17 @@ def _said(value: Any) -> str | None:
     return msgspec.json.encode(value, enc_hook=os.fspath).decode().strip('"')
 
 
+def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row each, with the keys of the first as columns, in their order."""
+    return pd.DataFrame(list(rows))
+
+
+def of_records(made: Iterable[msgspec.Struct], kind: type[msgspec.Struct]) -> pd.DataFrame:
+    """A row a record and a column a field, as in a stage file; what is not known is missing."""
+    rows = [msgspec.to_builtins(one) for one in made]
+    return pd.DataFrame(rows, columns=list(kind.__struct_fields__))
+
+
 def rank_by(key: str) -> Column:
     """The column with the rank by another; `table` fills it in."""
     return Column("rank", "Rank", "count", getter=lambda _: None, role="rank", of=key)

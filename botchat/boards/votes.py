@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from hashlib import sha256
 
 import numpy as np
@@ -44,9 +45,28 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     comparisons.need_some()
     signature = f"botchat:{VERSION}|votes|set:{name}|data:{digest(votes)}"
     part = arena.of_votes(
-        comparisons, unit or "votes", _unreadable(votes), differences, signature, elo
+        comparisons,
+        signature,
+        elo,
+        unit=unit or "votes",
+        unreadable=_unreadable(votes),
+        differences=differences,
     )
-    return from_arena(part, name, _whose(votes), votes, signature)
+    said = verdicts(votes, signature)
+    # Only both orders tell what being named first is worth, and who is better.
+    both = (said.both_orders().said < ABSENT).all(1).any()
+    evidence = {VOTES.name: Evidence(VOTES, (), said)} if both else {}
+    return _board(part, name, _whose(votes), signature, judge_table(votes, signature), evidence)
+
+
+def of_rates(
+    comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
+) -> Board:
+    """The same of a table of rates, ``per_pair`` comparisons of each pair, which has no judges."""
+    signature = f"botchat:{VERSION}|votes|set:{name}|per_pair:{per_pair}"
+    elo = elo or EloSettings.of_board()
+    part = arena.of_votes(comparisons, signature, elo, per_pair=per_pair)
+    return _board(part, name, "rates", part.table.signature)
 
 
 def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
@@ -86,28 +106,23 @@ def _styles(votes: Votes) -> Floats | None:
     return found if known else None
 
 
-def from_arena(
-    part: Arena, name: str, judge: str, votes: Votes | None = None, signature: str = ""
+def _board(
+    part: Arena,
+    name: str,
+    judge: str,
+    signature: str,
+    judges: Table | None = None,
+    evidence: Mapping[str, Evidence] | None = None,
 ) -> Board:
-    """The board of one Arena; without ``votes`` it is of a table of rates."""
-    signature = signature or part.table.signature
+    """The board of one Arena."""
     measured = Lengths("words", {})
-    nothing = survey([], {})
-    evidence = {}
-    judges = None
-    if votes is not None:
-        said = verdicts(votes, signature)
-        if (said.both_orders().said < ABSENT).all(1).any():
-            # Only both orders tell what being named first is worth, and who is better.
-            evidence = {VOTES.name: Evidence(VOTES, (), said)}
-        judges = judge_table(votes, signature)
     return Board(
         seed_set=name,
         judge=judge,
         main=_main(part),
         as_people=(),
         parts=(part,),
-        flags=flags(nothing, 0, signature),
+        flags=flags(survey([], {}), 0, signature),
         flags_judge=None,
         lengths=utterance_lengths(measured, signature),
         judge_health=judges,
@@ -116,7 +131,7 @@ def from_arena(
         human_lengths=(),
         seeds_signature=signature,
         notes=part.notes,
-        evidence=evidence,
+        evidence=evidence or {},
     )
 
 

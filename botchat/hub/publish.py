@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from botchat.boards.frames import frame_of
+from botchat.boards.tables import frame_of
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.interfaces import Row

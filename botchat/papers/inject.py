@@ -194,7 +194,7 @@ class Injection:
     @property
     def frame(self) -> DataFrame:
         """The rows as a data frame."""
-        from botchat.boards.frames import frame_of  # pandas, which no run needs
+        from botchat.boards.tables import frame_of  # pandas, which no run needs
 
         return frame_of(self.rows)
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from botchat.boards.frames import frame_of
+from botchat.boards.tables import frame_of
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
 from botchat.requests.leaves import leaf

@@ -60,13 +60,12 @@ def rank(
     for path in paths:
         read.append(_votes_of(path, form, per_pair))
         meter.advance()
-    from botchat.boards import arena, votes
     from botchat.boards import files as board_files
-    from botchat.protocols.catalogue import VOTES
+    from botchat.boards import votes
     from botchat.report import figures
 
     meter.begin("count and rate", 0)
-    name, elo = paths[0].stem, elo or EloSettings.of_board()
+    name = paths[0].stem
     name += f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     cast = [one for one, _ in read if isinstance(one, Votes)]
     if len(cast) == len(read):
@@ -76,10 +75,7 @@ def rank(
     else:
         rates = read[0][0]
         assert isinstance(rates, Comparisons)
-        part = arena.from_comparisons(
-            rates, name, PER_PAIR if per_pair is None else per_pair, elo, VOTES
-        )
-        board = votes.from_arena(part, name, "rates")
+        board = votes.of_rates(rates, name, PER_PAIR if per_pair is None else per_pair, elo)
     charts = drawn(
         [partial(figures.drawn, one) for one in figures.draw(board)], meter, SECONDS_A_CHART
     )

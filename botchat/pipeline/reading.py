@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from botchat.boards import frames
+from botchat.boards.tables import of_records
 from botchat.errors import ConfigError
 from botchat.pipeline.run import read_set
 from botchat.pipeline.run.work import Meter
@@ -37,20 +37,20 @@ class Run:
     @cached_property
     def seeds(self) -> DataFrame:
         """A human dialogue a row."""
-        return frames.records(self.workspace.seeds(self.seed_set), Seed)
+        return of_records(self.workspace.seeds(self.seed_set), Seed)
 
     @cached_property
     def generations(self) -> DataFrame:
         """A generated dialogue a row, those that begin with a ChatSEED of the set as it is now."""
         made = self.workspace.all_dialogues(self.seed_set, unanswered=True)
-        return frames.records((one for by in made.values() for one in by.values()), Dialogue)
+        return of_records((one for by in made.values() for one in by.values()), Dialogue)
 
     @cached_property
     def judgments(self) -> DataFrame:
         """A judgment a row, those on the dialogues as they are now."""
         made = self._read.judged.values() if self.judges else ()
         of_all = (one for by in made for judged in by.values() for one in judged)
-        return frames.records(of_all, Judgment)
+        return of_records(of_all, Judgment)
 
     @property
     def frame(self) -> DataFrame:

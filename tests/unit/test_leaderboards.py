@@ -16,7 +16,7 @@ import pytest
 
 from botchat.boards import arena, results
 from botchat.boards import files as board_files
-from botchat.boards.arena import from_comparisons
+from botchat.boards.arena import of_votes
 from botchat.boards.board import Board, build
 from botchat.boards.files import as_json, files
 from botchat.boards.names import elided, labels
@@ -166,14 +166,14 @@ def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
     """In its signature, its note and its table's; not where somebody named them."""
     monkeypatch.setattr(elo, "MOST_GAMES", 1)
     compared = Comparisons.of([("a", "b", r) for r in (1.0, 0.5, 0.0, 1.0)] * 10)
-    fewer = from_comparisons(compared, "some", 40)
+    fewer = of_votes(compared, "some", EloSettings.of_board(), per_pair=40)
     assert "|elo:k32,10x10|" in fewer.table.signature
     told = "of 10 shuffles a run instead of 1,000, as each takes 40 games among so many models"
     assert told in fewer.table.note
     (note,) = (note for note in fewer.notes if told in note)
     error = np.sqrt((fewer.table.frame["elo_run_std"].mean() ** 2) / 10)
     assert f"(standard error of a rating: {error:.1f} points)" in note
-    named = from_comparisons(compared, "some", 40, EloSettings(shuffles=15, runs=2))
+    named = of_votes(compared, "some", EloSettings(shuffles=15, runs=2), per_pair=40)
     assert "|elo:k32,15x2|" in named.table.signature
     assert not any("shuffles" in note for note in named.notes)
 

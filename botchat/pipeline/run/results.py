@@ -33,7 +33,7 @@ class Told:
     @property
     def frame(self) -> DataFrame:
         """The rows as a data frame."""
-        from botchat.boards.frames import frame_of  # pandas, which no run needs
+        from botchat.boards.tables import frame_of  # pandas, which no run needs
 
         return frame_of(self.rows)
 
@@ -81,7 +81,7 @@ class Results(list[R]):
     @cached_property
     def frame(self) -> DataFrame:
         """A row each."""
-        from botchat.boards.frames import frame_of  # pandas, which no run needs
+        from botchat.boards.tables import frame_of  # pandas, which no run needs
 
         return frame_of(one.row for one in self)
 
