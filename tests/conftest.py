@@ -22,8 +22,9 @@ from botchat.cli.main import main
 from tests.openai_server import Server
 
 # How long an example takes says more about the machine than about the code. The suite tries the
-# same examples each time, so that what it says is about the change; `make explore` tries new ones.
-settings.register_profile("suite", deadline=None, derandomize=True)
+# same few examples each time, so that what it says is about the change; `make explore` tries a
+# thousand new ones.
+settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 

@@ -94,20 +94,6 @@ def test_a_second_demo_changes_nothing(demo, tmp_path, capsys):
     assert {p: p.read_bytes() for p in folder.rglob("*.jsonl")} == before
 
 
-def test_the_demo_draws_and_writes_what_the_readme_promises(demo):
-    """csv, md, json, svg, png and a page; all three protocols; every bot and human."""
-    folder, board = demo
-    kinds = {path.suffix for path in (folder / "leaderboards" / "sample").iterdir()}
-    assert kinds >= {".csv", ".md", ".json", ".svg", ".png", ".html"}
-    assert len(board["rows"]) == len(BASELINES) + 1
-    assert {path.name for path in (folder / "judgments" / "sample").iterdir()} == {
-        "unieval",
-        "arena-n8",
-        "arena-n16",
-        "gteval",
-    }
-
-
 def test_the_walk_runs_as_written(tmp_path, monkeypatch, capsys):
     """Every command of the walk, then of docs/rank.md's, exits 0 in one folder, in order."""
     monkeypatch.chdir(tmp_path)

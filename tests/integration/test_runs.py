@@ -410,19 +410,8 @@ def test_a_wrong_key_is_one_line_without_the_key(tmp_path, capsys, monkeypatch):
 
 def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
     """Paths, device names, other scripts, 300 characters, NUL: a file each, all in their folder."""
-    names = [
-        "../x",
-        "a/b",
-        "A/B",
-        "CON",
-        "con",
-        ".",
-        "x" * 300,
-        "x" * 301,
-        "模型",
-        "模型二",
-        "a\0b",
-    ]
+    names = ["../x", "a/b", "A/B", "CON", "con", ".", "x" * 300, "x" * 301]
+    names += ["模型", "模型二", "a\0b"]
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=1)
         models = [f"{server.url}#{name}" for name in names]
