@@ -107,7 +107,7 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
                 patched.setattr(Chart, name, drawn)
             patched.setattr(share, "preview", lambda *_: PNG)
             patched.setattr(parallel, "_WORTH_S", math.inf)
-            few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=1))
+            few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=2))
             patched.setattr(EloSettings, "of_board", few)
         yield patched.undo
 
