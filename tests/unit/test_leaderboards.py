@@ -263,16 +263,6 @@ def test_without_judgments_there_are_lengths(records_made: Made) -> None:
     }  # fmt: skip
 
 
-def test_an_arena_is_rated_as_if_it_were_alone() -> None:
-    """Sharing shuffles with the Arena at another N moves nothing, whatever either cannot read."""
-    some = made({"a": 0.9, "b": 0.6, "c": 0.1}, 30, unreadable=0.1)
-    both = {part.protocol.n: part for part in some.board().arenas}
-    for n in (8, 16):
-        alone = replace(some, judgments={f"arena-n{n}": some.judgments[f"arena-n{n}"]}).board()
-        assert both[n].comparisons.missing > 0
-        assert both[n].table.records == alone.arenas[0].table.records
-
-
 def test_an_arena_without_a_readable_verdict_is_left_out(records_made: Made) -> None:
     """With a sentence."""
     said = [
