@@ -1,4 +1,4 @@
-"""Stage 2 adaptively: as much of the Arena as its ranking takes, each batch chosen by the verdicts.
+"""An adaptive Arena at one N: its settings, how it is asked batch by batch or foreseen, its result.
 
 What is asked depends on dialogues, settings and verdicts only, so no state is kept: a run that goes
 on asks the same again and finds the answers in the stage file. A case without an answer ends the
@@ -7,155 +7,351 @@ run at its batch, because the next batch depends on its verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import NormalDist
 
-from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Case, Judge
-from botchat.models.self_chat import Length
-from botchat.parallel import together
-from botchat.pipeline.adaptive_run import AdaptiveArena, AdaptiveResult, known_comparisons
-from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Questions, StageResult, filing_of, refuse_guarantee
-from botchat.pipeline.run.contestants import at_each_n, pairwise_contestants, pick, too_short
-from botchat.pipeline.run.results import LEVELS, Plan, Results
-from botchat.pipeline.run.session import Session, catalogue_of, in_session
-from botchat.pipeline.run.work import Meter, Stops
+import numpy as np
+
+from botchat.errors import ConfigError
+from botchat.interfaces import Case, Row, case_digest
+from botchat.measures.statistics import Z
+from botchat.pipeline.run.ask import Filing, StageResult
+from botchat.pipeline.run.session import catalogue_of
+from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.protocols.kinds import Field
-from botchat.ratings.adaptive import AdaptiveSettings, Target
-from botchat.records import Seed
+from botchat.ratings.adaptive import (
+    ELO,
+    AdaptiveDesign,
+    AdaptiveSettings,
+    BoardSoFar,
+    Chosen,
+    Target,
+)
+from botchat.ratings.comparisons import Comparisons
+from botchat.records import UNANSWERED, Judgment
 from botchat.requests import Judging
-from botchat.requests.arguments import Spending
+from botchat.verdicts import LOSS, TIE, WIN, Floats
 from botchat.workspace.folder import Workspace
+
+SPREAD = 120.0
+"""Elo; standard deviation of models that nothing is known of, in a plan."""
+
+TIES = 0.3
+"""Share of ties between equals there."""
 
 ADD_BUDGET = 400
 """Comparisons that place a model, where nothing else is asked for."""
 
-PLANNED = (
-    "low and expected: one simulated run, on the ratings so far or, with none, on models as far "
-    "apart as usual; high: all that may be asked"
-)
-"""How a plan is to be read."""
-
 _TARGET = {"gap": float, "swaps": int, "confidence": float}
 
+_TOP = 5
+"""Models that a line of progress names."""
 
-def plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveSettings) -> Plan:
-    """What `judge_adaptively` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
-    seeds, arenas = _resolved(request, workspace, settings)
-
-    async def walk(session: plan.PlanningSession, _length: Length) -> None:
-        most = session.level == len(LEVELS) - 1
-        for one in arenas(session):
-            await one.foresee(most=most)
-
-    planned = plan.plan(workspace, seeds, walk, workspace.language(request.seed_set))
-    planned.note = PLANNED
-    return planned
+_MANY = 0.05
+"""Share of the pairs that a target had better not allow in the wrong order."""
 
 
-def judge_adaptively(
-    request: Judging,
-    workspace: Workspace,
-    settings: AdaptiveSettings,
-    spending: Spending,
-    meter: Meter | None,
-) -> Results[StageResult]:
-    """Judge as much as the ranking takes; one result for each N.
+@dataclass(frozen=True, eq=False)
+class AdaptiveArena:
+    """The Arena at one N, with the stage file that it fills."""
 
-    Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
-    """
-    seeds, arenas = _resolved(request, workspace, settings)
-    language = workspace.language(request.seed_set)
-    subject = catalogue_of(workspace, request.seed_set).named(request.protocol).subject
+    field: Field
+    filing: Filing
+    settings: AdaptiveSettings
+    added: str | None
+    """The model to be placed, if only comparisons with one are asked."""
+    known: Comparisons | None
+    """What the others' ratings then rest on."""
+    fill: Callable[[Sequence[Case]], Awaitable[None]]
+    """Has the calls of a batch's cases made elsewhere first."""
 
-    async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
-        wanted = arenas(session)
-        if (elsewhere := session.elsewhere) is not None:
+    def __post_init__(self) -> None:
+        """Refuse what cannot be asked, and targets that say nothing, before anything is asked."""
+        self._design(self.settings)
+        target, m = self.settings.target, len(self.field.contestants)
+        n_pairs = pairs(m, self.added)
+        if target is not None and target.swaps >= n_pairs:
+            raise ConfigError(
+                f"the Arena at N = {self.field.protocol.n}: a target of {target.swaps} swaps says "
+                f"nothing of {m} models: {n_pairs} pairs are asked; give --target swaps=0"
+            )
 
-            async def fill(cases: Sequence[Case]) -> None:
-                asked = [partial(_made, case) for case in cases]
-                await elsewhere.fill(
-                    [Questions(request.judge_name, False, 0, subject, asked)], language
+    async def run(self, stops: Stops, meter: Meter) -> AdaptiveResult:
+        """Ask until the target is reached, the budget used, or something is in ``stops``.
+
+        A batch with cases that got no answer ends it too; run again, it goes on from there.
+        """
+        design = self._design(self.settings)
+        meter.steps.append(self.filing.step)
+        with self.filing:
+            while (asked := design.ask()) is not None:
+                results = await self._settled(asked, stops, meter)
+                if results is None:
+                    break
+                design.tell(results)
+                meter.notes[self.filing.protocol] = self._standing(design).progress
+        return self._standing(design)
+
+    async def foresee(self, *, most: bool) -> None:
+        """Let the judge answer what a run would ask, storing nothing.
+
+        Results that are not stored are drawn: by the ratings of those that are, or with none by
+        models whose ratings have the standard deviation `SPREAD`. ``most``: all that may be asked.
+        """
+        if most and self.settings.budget is None:
+            for case in self._all_cases():
+                if self.filing.stored(case) is None:
+                    await self.filing.answering.answer(case)
+            return
+        design = self._design(replace(self.settings, target=None) if most else self.settings)
+        rng = np.random.default_rng(self.settings.seed)
+        truth = None
+        while (asked := design.ask()) is not None:
+            verdicts = [await self._foreseen(case) for case in self._cases(asked)]
+            if truth is None and None in verdicts:
+                # Quantiles of a normal distribution, in random order.
+                normal, m = NormalDist(1000, SPREAD), len(self.field.contestants)
+                truth = rng.permutation([normal.inv_cdf((i + 0.5) / m) for i in range(m)])
+                if design.state.made:
+                    truth = design.state.rating
+            drawn = np.zeros(0) if truth is None else _drawn(truth, asked, rng)
+            design.tell(
+                np.array(
+                    [drawn[k] if said is None else said for k, said in enumerate(verdicts)],
+                    dtype=np.float64,
                 )
+            )
 
-            wanted = [replace(one, fill=fill) for one in wanted]
-        for one in wanted:
-            one.filing.ready()
-        # A target may be reached any time: only a budget is a total.
-        session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
-        return await together(one.run(stops, session.meter) for one in wanted)
+    async def _settled(self, asked: Chosen, stops: Stops, meter: Meter) -> Floats | None:
+        """Results of a batch; ``None`` where a case has no final answer."""
+        said: list[Judgment | None] = [None] * len(asked)
 
-    made = in_session(workspace, seeds, spending, meter, ask, language)
-    return Results(made, [part for one in made for part in one.parts])
+        async def do(numbered: tuple[int, Case]) -> None:
+            number, case = numbered
+            said[number] = await self.filing.settle(case)
+            meter.done += 1
 
+        answering = self.filing.answering
+        cases = list(enumerate(self._cases(asked)))
+        await self.fill([case for _, case in cases if self.filing.stored(case) is None])
+        await work_through(cases, do, answering.parallel, stops, answering.name)
+        answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
+        if len(answered) < len(said):
+            return None
+        # What cannot be read is None here, and nan in the array.
+        found = [self.field.protocol.result(judgment.verdict) for judgment in answered]
+        return np.array(found, dtype=np.float64)
 
-def _resolved(
-    request: Judging, workspace: Workspace, settings: AdaptiveSettings
-) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
-    """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
-    protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    refuse_guarantee(workspace, request.judge_name, "an adaptive Arena")
-    seeds, models = workspace.seeds(request.seed_set), request.models
-    named = pick(workspace, request.seed_set, seeds, models) if models else {}
-    added, asked = None, [*models]
-    if request.add is not None:
-        (added,) = pick(workspace, request.seed_set, seeds, [request.add])
-        asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
-    found = pick(workspace, request.seed_set, seeds, asked)
-    contestants = pairwise_contestants(protocol, found, bool(asked))
+    async def _foreseen(self, case: Case) -> float | None:
+        """Result as stored, or as the ledger has it; ``None`` where it has to be asked for."""
+        stored = self.filing.stored(case)
+        if stored is None:
+            answer = await self.filing.answering.answer(case)
+            return self.field.protocol.result(answer.verdict)
+        known = self.field.protocol.result(stored.verdict)
+        return np.nan if known is None else known
 
-    def at(n: int) -> Field | None:
-        whole = Field(protocol.at(n), seeds, contestants)
-        pairs = combinations(range(len(whole.contestants)), 2)
-        there = {whole.contestants[i] for p in pairs if len(whole.seeds_of(*p)) for i in p}
-        comparable = {name: contestants[name] for name in there}
-        return Field(whole.protocol, seeds, comparable) if there else None
+    def _design(self, settings: AdaptiveSettings) -> AdaptiveDesign:
+        contestants = self.field.contestants
+        added = None if self.added is None else contestants.index(self.added)
+        try:
+            return AdaptiveDesign(contestants, self.field.seeds_of, settings, self.known, added)
+        except ConfigError as error:
+            raise ConfigError(f"the Arena at N = {self.field.protocol.n}: {error}") from None
 
-    fields = at_each_n(workspace, request.turns, at)
-
-    def no_board(answering: Judge, n: int | None) -> MissingError:
-        return MissingError(
-            f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
-            f"first with: botchat judge {protocol.base} --seeds {request.seed_set} "
-            f"--judge {answering.name} --adaptive"
+    def _standing(self, design: AdaptiveDesign) -> AdaptiveResult:
+        return AdaptiveResult(
+            **vars(self.filing.result()),
+            turns=self.field.protocol.n,
+            models=self.field.contestants,
+            state=design.state,
+            target=self.settings.target or Target(),
+            added=self.added,
         )
 
-    def arena(answering: Judge, field: Field) -> AdaptiveArena | None:
-        """``None``: there is no board to add to, and none was asked for by its N."""
-        n = field.protocol.n
-        filing = filing_of(workspace, request.seed_set, field.protocol, answering, "adaptive")
-        if added is None:
-            return AdaptiveArena(field, filing, settings, None, None)
-        known = known_comparisons(field, filing, added)
-        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
-        if added not in field.contestants or not board:
-            if not request.turns:
-                return None
-            raise too_short(n) if board else no_board(answering, n)
-        if missing := sorted({*named} - board - {added}):
-            raise MissingError(
-                f"{answering.name} has not compared {', '.join(missing)} with the others at "
-                f"N = {n}: judge them first, or leave them out of --model"
+    def _cases(self, asked: Chosen) -> Iterator[Case]:
+        for case in zip(asked.first, asked.second, asked.seed, strict=True):
+            yield self.field.case(*(int(number) for number in case))
+
+    def _all_cases(self) -> Iterator[Case]:
+        contestants = self.field.contestants
+        for i, j in combinations(range(len(contestants)), 2):
+            if self.added in (None, contestants[i], contestants[j]):
+                for seed in self.field.seeds_of(i, j).tolist():
+                    yield self.field.case(i, j, seed)
+                    yield self.field.case(j, i, seed)
+
+
+def known_comparisons(field: Field, filing: Filing, added: str | None) -> Comparisons:
+    """What the stage file says of the contestants, dialogues as they are now; not of ``added``."""
+    place = {name: i for i, name in enumerate(field.contestants) if name != added}
+    number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
+    rows = []
+    for judgment in filing.have.values():
+        one, two = (place.get(name) for name in judgment.contestants)
+        seed, said = number.get(judgment.seed_id), field.protocol.result(judgment.verdict)
+        if one is None or two is None or seed is None or said is None:
+            continue
+        if (shown := field.shown(one, two, seed)) is None:
+            continue
+        a, b, n = shown
+        digest = case_digest(filing.protocol, a.utterances[:n], b.utterances[:n])
+        if filing.holds(judgment, digest):
+            rows.append((one, two, seed, said))
+    *places, results = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+    first, second, seeds = (each.astype(np.intp) for each in places)
+    return Comparisons(field.contestants, first, second, results, seeds)
+
+
+def _drawn(rating: Floats, asked: Chosen, rng: np.random.Generator) -> Floats:
+    """Results for ``asked.first`` whose mean is Bradley-Terry's at these ratings."""
+    score = 1 / (1 + np.exp((rating[asked.second] - rating[asked.first]) / ELO))
+    tie = 2 * TIES * np.minimum(score, 1 - score)
+    draw = rng.random(len(asked))
+    return np.where(draw < tie, TIE, np.where(draw < score + tie / 2, WIN, LOSS))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AdaptiveResult(StageResult):
+    """The Arena at one N after an adaptive run, or while it goes on."""
+
+    turns: int | None
+    models: tuple[str, ...]
+    state: BoardSoFar
+    target: Target
+    """What ``state.swaps`` and ``state.probability`` are about."""
+    added: str | None
+    """The model that was placed; pairs and comparisons are then those with it."""
+
+    @property
+    def saved(self) -> float:
+        """Share of the whole Arena's comparisons that were not made."""
+        return 1 - self.state.made / self.state.population
+
+    @property
+    def rows(self) -> list[Row]:
+        """A model each, best first: ``place``, ``model``, ``rating``, ``error`` (standard)."""
+        rating, error = self.state.rating, self.state.error
+        order = np.argsort(-rating, kind="stable")
+        return [
+            {
+                "place": place,
+                "model": self.models[i],
+                "rating": round(float(rating[i]), 2),
+                "error": round(float(error[i]), 2),
+            }
+            for place, i in enumerate(order.tolist(), 1)
+        ]
+
+    @property
+    def board(self) -> list[Row]:
+        """The same for people."""
+        return [
+            {
+                "place": row["place"],
+                "model": row["model"],
+                "rating": f"{row['rating']:.0f}",
+                "± 95 %": f"{Z * row['error']:.0f}",
+            }
+            for row in self.rows
+        ]
+
+    @property
+    def placed(self) -> Row | None:
+        """The added model's row, ``of`` how many, and who is next ``above`` and ``below``."""
+        if self.added is None:
+            return None
+        names = [None, *(row["model"] for row in self.rows), None]
+        i = names.index(self.added)
+        beside = {"above": names[i - 1], "below": names[i + 1]}
+        return {**self.rows[i - 1], "of": len(self.models), **beside}
+
+    @property
+    def row(self) -> Row:
+        """All of it, JSON-ready."""
+        state = self.state
+        return {
+            **self.shown,
+            "made": state.made,
+            "population": state.population,
+            "saved": round(self.saved, 4),
+            "gap": self.target.gap,
+            "confidence": self.target.confidence,
+            "swaps": state.swaps,
+            "probability": round(state.probability, 4),
+            "stopped": state.finished,
+            "warning": state.warning,
+            "ratings": self.rows,
+            "placed": self.placed,
+            **self.account,
+        }
+
+    @property
+    def parts(self) -> list[str | list[Row]]:
+        """The board and what it comes to, in the order in which people read them."""
+        return [self.board, *self.sentences, *self.lines, ""]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What it comes to."""
+        state, target = self.state, self.target
+        scope = f" with {self.added}" if self.added else ""
+        wrong = ("no pair", "at most 1 pair", f"at most {state.swaps} pairs")[min(state.swaps, 2)]
+        said = [
+            f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
+            f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
+            f"With {100 * target.confidence:g} % confidence, {wrong}{scope} more "
+            f"than {target.gap:g} Elo apart on the whole Arena "
+            f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
+            f"(at most {target.swaps}: {_percent(state.probability)})",
+        ]
+        if (placed := self.placed) is not None:
+            between = {"below": placed["above"], "above": placed["below"]}
+            beside = [f"{where} {name}" for where, name in between.items() if name]
+            said.append(
+                f"{self.added}: {placed['rating']:.0f} ± {Z * placed['error']:.0f} (95 %), "
+                f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
             )
-        field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
-        known = known_comparisons(field, filing, added)
-        return AdaptiveArena(field, filing, settings, added, known)
+            if len(beside) == 1:
+                end = "worst" if placed["above"] else "best"
+                said.append(
+                    f"Warning: {self.added} is the {end} of all: nobody beyond it tells how far it "
+                    "is from the others, so its rating may be further out than its error says"
+                )
+        n_pairs = pairs(len(self.models), self.added)
+        if target.swaps > _MANY * n_pairs and state.finished == "target reached":
+            said.append(
+                f"Warning: the target allows {target.swaps} of {n_pairs} pairs in the wrong order; "
+                "so few models need --target swaps=0"
+            )
+        if state.warning:
+            said.append(f"Warning: {state.warning}")
+        return said
 
-    def arenas(session: Session) -> list[AdaptiveArena]:
-        answering = session.judge(request.judge_name, protocol.subject)
-        made = [arena(answering, field) for field in fields]
-        if found := [one for one in made if one is not None]:
-            return found
-        raise no_board(answering, fields[-1].protocol.n)
+    @property
+    def progress(self) -> str:
+        """How it stands, in one line."""
+        state, target = self.state, self.target
+        best = self.board[:_TOP]
+        top = ", ".join(f"{row['model']} {row['rating']} ± {row['± 95 %']}" for row in best)
+        more = ", …" if len(self.models) > _TOP else ""
+        return (
+            f"N = {self.turns}: {state.made:,} of {state.population:,} "
+            f"({100 * self.saved:.1f} % saved) · up to {state.swaps} swaps "
+            f"(at most {target.swaps}: {_percent(state.probability)}) · {top}{more}"
+        )
 
-    return seeds, arenas
+
+def pairs(n_models: int, added: str | None) -> int:
+    """Pairs of models that a run asks about."""
+    return n_models * (n_models - 1) // 2 if added is None else n_models - 1
 
 
-def _made(case: Case) -> Case:
-    return case
+def _percent(probability: float) -> str:
+    """Nothing is certain: draws end at a few in a thousand."""
+    return "over 99 %" if probability > 0.99 else f"{100 * probability:.0f} %"
 
 
 def settings_of(request: Judging, workspace: Workspace) -> AdaptiveSettings | None:
@@ -169,19 +365,19 @@ def settings_of(request: Judging, workspace: Workspace) -> AdaptiveSettings | No
     asked = ["--add"] * (add is not None) + ["--adaptive"] * (
         request.adaptive or request.settings is not None
     )
-    if asked and request.limit is not None:
+    if not asked:
+        if named and (request.bridge_from is None or target is not None):
+            raise ConfigError(
+                f"{named[0]} belongs to an adaptive Arena; give --adaptive or --add too"
+            )
+        return None
+    if request.limit is not None:
         raise ConfigError(
             "--limit is for asking everything about the first seeds; an adaptive Arena chooses "
             "what to ask: give --budget K in its place"
         )
-    if asked and request.bridge_from is not None:
+    if request.bridge_from is not None:
         raise ConfigError(f"--bridge-from draws cases at random, {asked[0]} does not; give one")
-    if request.bridge_from is not None and target is None:
-        return None
-    if not asked and not named:
-        return None
-    if not asked:
-        raise ConfigError(f"{named[0]} belongs to an adaptive Arena; give --adaptive or --add too")
     protocol = catalogue_of(workspace).named(request.protocol)
     if protocol.shows != "pair":
         raise ConfigError(

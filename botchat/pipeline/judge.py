@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
 
 from botchat.errors import ConfigError, MissingError
+from botchat.interfaces import Case, Judge
 from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
-from botchat.pipeline import adaptive
+from botchat.models.self_chat import Length
+from botchat.parallel import together
+from botchat.pipeline.adaptive import (
+    AdaptiveArena,
+    AdaptiveResult,
+    known_comparisons,
+    settings_of,
+)
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import Asked, Cases, StageResult
+from botchat.pipeline.run.ask import (
+    Asked,
+    Cases,
+    Questions,
+    StageResult,
+    filing_of,
+    refuse_guarantee,
+)
 from botchat.pipeline.run.contestants import (
     at_each_n,
     full_name,
@@ -17,22 +34,30 @@ from botchat.pipeline.run.contestants import (
     of_people,
     pairwise_contestants,
     pick,
+    too_short,
 )
-from botchat.pipeline.run.results import Plan, Results
-from botchat.pipeline.run.session import catalogue_of
-from botchat.pipeline.run.work import Meter
-from botchat.records import HUMAN, Dialogues
+from botchat.pipeline.run.plan import PlanningSession, plan
+from botchat.pipeline.run.results import LEVELS, Plan, Results
+from botchat.pipeline.run.session import Session, catalogue_of, in_session
+from botchat.pipeline.run.work import Meter, Stops
+from botchat.protocols.kinds import Field
+from botchat.ratings.adaptive import AdaptiveSettings
+from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
 from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
-T = TypeVar("T")
+PLANNED = (
+    "low and expected: one simulated run, on the ratings so far or, with none, on models as far "
+    "apart as usual; high: all that may be asked"
+)
+"""How a plan is to be read."""
 
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
-    if (settings := adaptive.settings_of(request, workspace)) is not None:
-        return adaptive.plan_adaptively(request, workspace, settings)
+    if (settings := settings_of(request, workspace)) is not None:
+        return _plan_adaptively(request, workspace, settings)
     return asked(request, workspace).plan(workspace)
 
 
@@ -40,8 +65,8 @@ def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Results[StageResult]:
     """Ask and store; one result a protocol and N, and all again for the control."""
-    if (settings := adaptive.settings_of(request, workspace)) is not None:
-        return adaptive.judge_adaptively(request, workspace, settings, spending, meter)
+    if (settings := settings_of(request, workspace)) is not None:
+        return _judge_adaptively(request, workspace, settings, spending, meter)
     made = asked(request, workspace).run(workspace, spending, meter)
     return Results(
         made, [[one.shown for one in made], *(line for one in made for line in one.lines)]
@@ -126,3 +151,115 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
     for i in draw(strata, digests, request.budget, request.rng_seed or 0):
         chosen.setdefault(strata[i][0], []).append(known[i])
     return [Cases(one, chosen[one.name]) for one, _ in cases if one.name in chosen]
+
+
+def _plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveSettings) -> Plan:
+    """What `_judge_adaptively` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
+    seeds, arenas = _resolved(request, workspace, settings)
+
+    async def walk(session: PlanningSession, _length: Length) -> None:
+        most = session.level == len(LEVELS) - 1
+        for one in arenas(session):
+            await one.foresee(most=most)
+
+    planned = plan(workspace, seeds, walk, workspace.language(request.seed_set))
+    planned.note = PLANNED
+    return planned
+
+
+def _judge_adaptively(
+    request: Judging,
+    workspace: Workspace,
+    settings: AdaptiveSettings,
+    spending: Spending,
+    meter: Meter | None,
+) -> Results[StageResult]:
+    """Judge as much as the ranking takes; one result for each N.
+
+    Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
+    """
+    seeds, arenas = _resolved(request, workspace, settings)
+    language = workspace.language(request.seed_set)
+
+    async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
+        wanted = arenas(session)
+        for one in wanted:
+            one.filing.ready()
+        # A target may be reached any time: only a budget is a total.
+        session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
+        return await together(one.run(stops, session.meter) for one in wanted)
+
+    made = in_session(workspace, seeds, spending, meter, ask, language)
+    return Results(made, [part for one in made for part in one.parts])
+
+
+def _resolved(
+    request: Judging, workspace: Workspace, settings: AdaptiveSettings
+) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
+    """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
+    protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
+    refuse_guarantee(workspace, request.judge_name, "an adaptive Arena")
+    seeds, models = workspace.seeds(request.seed_set), request.models
+    named = pick(workspace, request.seed_set, seeds, models) if models else {}
+    added, asked = None, [*models]
+    if request.add is not None:
+        (added,) = pick(workspace, request.seed_set, seeds, [request.add])
+        asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
+    found = pick(workspace, request.seed_set, seeds, asked)
+    contestants = pairwise_contestants(protocol, found, bool(asked))
+
+    def at(n: int) -> Field | None:
+        whole = Field(protocol.at(n), seeds, contestants)
+        pairs = combinations(range(len(whole.contestants)), 2)
+        there = {whole.contestants[i] for p in pairs if len(whole.seeds_of(*p)) for i in p}
+        comparable = {name: contestants[name] for name in there}
+        return Field(whole.protocol, seeds, comparable) if there else None
+
+    fields = at_each_n(workspace, request.turns, at)
+
+    async def fill(session: Session, cases: Sequence[Case]) -> None:
+        if session.elsewhere is not None:
+            asked = [partial(_made, case) for case in cases]
+            part = Questions(request.judge_name, False, 0, protocol.subject, asked)
+            await session.elsewhere.fill([part], protocol.language)
+
+    def no_board(answering: Judge, n: int | None) -> MissingError:
+        return MissingError(
+            f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
+            f"first with: botchat judge {protocol.base} --seeds {request.seed_set} "
+            f"--judge {answering.name} --adaptive"
+        )
+
+    def arena(session: Session, answering: Judge, field: Field) -> AdaptiveArena | None:
+        """``None``: there is no board to add to, and none was asked for by its N."""
+        n = field.protocol.n
+        filing = filing_of(workspace, request.seed_set, field.protocol, answering, "adaptive")
+        if added is None:
+            return AdaptiveArena(field, filing, settings, None, None, partial(fill, session))
+        known = known_comparisons(field, filing, added)
+        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
+        if added not in field.contestants or not board:
+            if not request.turns:
+                return None
+            raise too_short(n) if board else no_board(answering, n)
+        if missing := sorted({*named} - board - {added}):
+            raise MissingError(
+                f"{answering.name} has not compared {', '.join(missing)} with the others at "
+                f"N = {n}: judge them first, or leave them out of --model"
+            )
+        field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
+        known = known_comparisons(field, filing, added)
+        return AdaptiveArena(field, filing, settings, added, known, partial(fill, session))
+
+    def arenas(session: Session) -> list[AdaptiveArena]:
+        answering = session.judge(request.judge_name, protocol.subject)
+        made = [arena(session, answering, field) for field in fields]
+        if found := [one for one in made if one is not None]:
+            return found
+        raise no_board(answering, fields[-1].protocol.n)
+
+    return seeds, arenas
+
+
+def _made(case: Case) -> Case:
+    return case

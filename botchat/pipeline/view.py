@@ -1,9 +1,10 @@
 """Serves the workspace's pages, and one that follows a run, on 127.0.0.1 only.
 
-A new page is a route here; how far a run is is in `live`. A page of another site cannot read what
-is served (its name must be ours, so DNS rebinding does not help) and cannot have anything done: a
-POST must come from a page of this server (`Origin`), which alone knows the token of this start, as
-JSON of a limited size.
+A new page is a route here; how far a run is is in `live`.
+
+A page of another site cannot read what is served (its name must be ours, so DNS rebinding does not
+help) and cannot have anything done: a POST must come from a page of this server (`Origin`), which
+alone knows the token of this start, as JSON of a limited size.
 """
 
 from __future__ import annotations

@@ -406,7 +406,7 @@ class Demo(Request["Published"]):
 class Beginning(Request["Told"]):
     """Write a botchat.toml for a provider, with comments."""
 
-    words, does, group = "init", "pipeline.init:begin", BEGIN
+    words, does, group = "init", "pipeline.models:begin", BEGIN
 
     provider: Annotated[
         str | None,

@@ -13,7 +13,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import LimitReached
-from botchat.pipeline.init import providers, settings_text
+from botchat.pipeline.models import providers, settings_text
 from botchat.pipeline.run.plan import _made_up
 from botchat.pipeline.run.results import by_contestant, by_step
 from botchat.records import Seed

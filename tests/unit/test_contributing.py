@@ -38,7 +38,7 @@ WHERE = {
     "what `run` does, in which order": "pipeline/whole_run.py",
     "what a plan counts": "pipeline/run/plan.py",
     "a setting of botchat.toml, a default": "workspace/config.py",
-    "what `init` writes, a provider's lines": "pipeline/init.py",
+    "what `init` writes, a provider's lines": "pipeline/models.py",
     "a provider with its own wire format": "models/endpoint/__init__.py",
     "an endpoint's errors and quirks": "models/endpoint/model.py",
     "retries, rates, money": "models/limits.py",
