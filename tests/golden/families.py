@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def demo(folder: Path) -> None:
 
 def botchat_2023(folder: Path) -> None:
     """Ratings of the paper's 14 models, from its published rates."""
-    rates = ROOT / "leaderboards" / "botchat-2023" / "arena_n16.csv"
+    rates = folder / "arena_n16.csv"
+    shutil.copy(ROOT / "leaderboards" / "botchat-2023" / rates.name, rates)
     said(folder, "board", "rank", rates, "--out", folder / "board")
 
 
