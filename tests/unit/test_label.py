@@ -120,7 +120,6 @@ def test_one_wrong_label_writes_none(
         {},
         {"set": "made-up"},
         sent("diagnosis"),
-        sent("arena"),
         sent(".."),
         {**sent("unieval"), "rows": "x"},
         {**sent("unieval"), "set": "../x"},
