@@ -41,7 +41,7 @@ from botchat.models.self_chat import Length
 from botchat.parallel import Engine, together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import Part, Session, in_session
+from botchat.pipeline.run.session import PartOfRun, Session, in_session
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.requests.arguments import Limits, Spending
@@ -83,7 +83,7 @@ class Shard:
     """The whole set."""
     language: Language
     environment: dict[str, str]
-    parts: Sequence[Part]
+    parts: Sequence[PartOfRun]
     known: bytes
     """Segment of the answers there are to it, and of what endpoints refuse."""
     lease: Limits
@@ -160,7 +160,7 @@ class Elsewhere:
         if self._own:  # what a run that was killed has left
             self._read(segments.names(self._store))
 
-    async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
+    async def fill(self, parts: Sequence[PartOfRun], language: Language = ENGLISH) -> None:
         """Have the calls that ``parts`` take, and that the ledger lacks, made by workers.
 
         It ends when nothing is missing, or only what a limit or an endpoint keeps it from.
@@ -202,7 +202,7 @@ class Elsewhere:
             if self._own is not None and not segments.names(self._store):
                 shutil.rmtree(self._own, ignore_errors=True)
 
-    async def _missing(self, parts: Sequence[Part], language: Language) -> list[Missing]:
+    async def _missing(self, parts: Sequence[PartOfRun], language: Language) -> list[Missing]:
         """What is not in the ledger, found as by a plan."""
         session = PlanningSession(self._workspace, self._seeds, self._ledger, 1, len, language)
         found = []
@@ -220,7 +220,7 @@ class Elsewhere:
         return found
 
     def _shards(
-        self, parts: Sequence[Part], missing: Sequence[Missing], language: Language
+        self, parts: Sequence[PartOfRun], missing: Sequence[Missing], language: Language
     ) -> Iterator[Shard]:
         """Shards of about as many calls each: contestants, protocols and seeds in their order."""
         budget, places = self._session.budget, self._engine.workers
@@ -457,7 +457,7 @@ def work(shard: Shard) -> Done:
             return Done(shard.id, names, last, *spent, budget.drawn, limited)
 
 
-async def _through(part: Part, session: Session, stops: Stops, name: str) -> None:
+async def _through(part: PartOfRun, session: Session, stops: Stops, name: str) -> None:
     ask, parallel = part.begun(session, UNCOUNTED)
 
     async def do(item: Any) -> None:

@@ -80,7 +80,7 @@ class _Label(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class _Labels(msgspec.Struct, frozen=True):
+class _SentLabels(msgspec.Struct, frozen=True):
     set: str
     protocol: str
     rows: tuple[_Label, ...]
@@ -110,7 +110,7 @@ def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
         MissingError: no such seed set.
     """
     try:
-        given = msgspec.convert(sent, _Labels)
+        given = msgspec.convert(sent, _SentLabels)
     except msgspec.ValidationError as error:
         raise DataError(f"labels: {error}") from None
     if len(given.rows) > MOST_ROWS:

@@ -60,7 +60,7 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
-class Part(Protocol):
+class PartOfRun(Protocol):
     """Dialogues or cases that are asked for in one way; a frozen dataclass that can be pickled."""
 
     @property
@@ -76,7 +76,7 @@ class Part(Protocol):
 class CallsElsewhere(Protocol):
     """Makes a session's calls somewhere else before the session itself asks for them."""
 
-    async def fill(self, parts: Sequence[Part], language: Language = ENGLISH) -> None:
+    async def fill(self, parts: Sequence[PartOfRun], language: Language = ENGLISH) -> None:
         """Have the ledger filled with what ``parts`` will ask, as far as that can be."""
 
     def stop(self) -> None:
