@@ -83,7 +83,7 @@ def test_what_the_judge_is_worth_is_what_the_demo_says(demo):
     assert " ".join(board["judge"]["reasons"]) in told
 
 
-def test_a_second_demo_changes_nothing(demo, tmp_path, capsys):
+def test_a_second_demo_changes_nothing(demo, pictures, tmp_path, capsys):
     """The demo is deterministic and resumes like any run."""
     there, board = demo
     folder = shutil.copytree(there, tmp_path / "demo")
