@@ -99,8 +99,6 @@ def reading(
             tell(f"the store of botchat.toml is read only if it is named: --store {known}")
         yield workspace
         return
-    if said.get("pairwise_rates"):
-        raise ConfigError("--store has stage files, --pairwise-rates is a table: leave one out")
     if not seed_set:
         raise ConfigError(f"--store {place}: say of which set with --seeds SET")
     if judges and request.also_judges:
