@@ -26,7 +26,7 @@ from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
 from botchat.records import VERSION
 from botchat.requests import GONE, GONE_FLAGS, HELP, requests
-from botchat.requests.arguments import GROUPS, Asking, Flag, Request, flags_of, groups_of
+from botchat.requests.arguments import GROUPS, Asking, Option, Request, flags_of, groups_of
 
 
 def entry() -> NoReturn:
@@ -280,7 +280,7 @@ def _add_request(added: Any, name: str, request: type[Request[Any]]) -> None:
         one.epilog = f"Further: {', '.join(further)}."
 
 
-def _add_flag(parser: argparse.ArgumentParser, flag: Flag) -> None:
+def _add_flag(parser: argparse.ArgumentParser, flag: Option) -> None:
     """Add one flag; what is not given is left to the request."""
     arg = flag.arg
     settings: dict[str, Any] = {"help": arg.help, "default": argparse.SUPPRESS}
@@ -312,7 +312,7 @@ _NARGS = {(True, True): "+", (True, False): "*", (False, False): "?", (False, Tr
 """Of a word: (any number of them, needed) -> as argparse says it."""
 
 
-def _reader(flag: Flag) -> Callable[[str], Any]:
+def _reader(flag: Option) -> Callable[[str], Any]:
     """What argparse reads a flag's text with; numbers beyond ``most`` either way are refused."""
     if flag.kind is Path:
         return _path

@@ -230,7 +230,7 @@ def page(
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownBoard:
     """One judge's board, with all that the page shows of it."""
 
     board: Board
@@ -251,7 +251,7 @@ def _shown(
     meter: Meter,
     *,
     png: bool = False,
-) -> list[Shown]:
+) -> list[ShownBoard]:
     """Everything of every judge who was read; ``png``: figures of the first as png too."""
     from botchat.boards import headline, judge_verdict, people_line, second_opinion
     from botchat.pipeline.ledger import conversation_costs
@@ -282,7 +282,7 @@ def _shown(
     ]
     done = iter(drawn(tasks, meter, 0 if found.small else SECONDS_A_CHART))
     return [
-        Shown(board, *about, list(islice(done, len(of_board))), findings, costs)
+        ShownBoard(board, *about, list(islice(done, len(of_board))), findings, costs)
         for board, about, of_board in zip(boards, said, charts, strict=True)
     ]
 
@@ -301,7 +301,7 @@ def drawn(tasks: Sequence[Callable[[], Chart]], meter: Meter, seconds: float) ->
 def write_page(
     workspace: Workspace,
     found: Read,
-    shown: Sequence[Shown],
+    shown: Sequence[ShownBoard],
     folder: Path,
     meter: Meter,
     url: str = "",

@@ -550,7 +550,7 @@ class ImportingDialogues(Request["Imported"]):
 
 
 @dataclass(frozen=True)
-class Rating(Tabled["Published"]):
+class Ranking(Tabled["Published"]):
     """Votes in, board out: anybody's file of who won."""
 
     words, does, group = "rank", "pipeline.rank:rank", SHARE
@@ -761,6 +761,6 @@ compare = verb(Comparing)
 import_seeds = verb(ImportingSeeds)
 label_plan = verb(LabelPlanning)
 import_dialogues = verb(ImportingDialogues)
-rank = verb(Rating)
+rank = verb(Ranking)
 export = verb(Exporting)
 evaluate = verb(Evaluating)

@@ -74,7 +74,7 @@ class Arg:
 
 
 @dataclass(frozen=True)
-class Flag:
+class Option:
     """A field of a request as its annotation declares it."""
 
     field: Field[Any]
@@ -131,7 +131,7 @@ class Request(Generic[R]):
         return cast(R, doing(self.does)(workspace, **self.given, **told))
 
 
-def _taken(given: Any, flag: Flag) -> Any:
+def _taken(given: Any, flag: Option) -> Any:
     if given is None:
         return given
     if flag.values == 1:
@@ -319,14 +319,14 @@ class Judged(Asking[R]):
         return JudgeName(name, self.judge_model, self.samples)
 
 
-def flags_of(request: type) -> tuple[Flag, ...]:
+def flags_of(request: type) -> tuple[Option, ...]:
     """The flags of a class: its own, then those of the classes that it is made of."""
     declared = {one.name: flag for one in fields(request) if (flag := _flag_of(one)) is not None}
     own = dict.fromkeys(name for part in request.__mro__ for name in inspect.get_annotations(part))
     return tuple(declared[name] for name in own if name in declared)
 
 
-def _flag_of(one: Field[Any]) -> Flag | None:
+def _flag_of(one: Field[Any]) -> Option | None:
     if get_origin(one.type) is not Annotated:
         return None
     of, arg = get_args(one.type)
@@ -334,8 +334,8 @@ def _flag_of(one: Field[Any]) -> Flag | None:
         (of,) = (part for part in get_args(of) if part is not NoneType)
     kinds = get_args(of)
     if get_origin(of) is None:
-        return Flag(one, arg, of, 1)
-    return Flag(one, arg, kinds[0], len(kinds) if get_origin(of) is tuple else None)
+        return Option(one, arg, of, 1)
+    return Option(one, arg, kinds[0], len(kinds) if get_origin(of) is tuple else None)
 
 
 def groups_of(request: type) -> dict[str, type]:

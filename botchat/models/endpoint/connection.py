@@ -94,7 +94,7 @@ class _Composer(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, request=request)
 
 
-class _Place(NamedTuple):
+class _Composed(NamedTuple):
     """Where requests of one kind go, as what."""
 
     url: URL
@@ -120,7 +120,7 @@ class Connection:
     _session: aiohttp.ClientSession | None = field(default=None, init=False)
     _composer: _Composer = field(default_factory=_Composer, init=False, repr=False)
     _client: openai.AsyncOpenAI | None = field(default=None, init=False, repr=False)
-    _places: dict[tuple[Any, ...], _Place] = field(default_factory=dict, init=False, repr=False)
+    _places: dict[tuple[Any, ...], _Composed] = field(default_factory=dict, init=False, repr=False)
     """By method, path and query."""
     _kept: tuple[str, ...] = field(default=_SENT, init=False, repr=False)
     _proxy: str | None = field(default=None, init=False, repr=False)
@@ -263,7 +263,7 @@ class Connection:
         ) as reply:
             return HttpResponse(reply.status, reply.headers, await self._read(reply))
 
-    async def _composed(self, request: HttpRequest) -> tuple[_Place, bytes | None]:
+    async def _composed(self, request: HttpRequest) -> tuple[_Composed, bytes | None]:
         """Where a request goes, and its body; the client is asked once a place, for each file."""
         key = (request.body is None, request.path, *request.query.items())
         if request.file is None and (known := self._places.get(key)) is not None:
@@ -283,7 +283,7 @@ class Connection:
                 await self._client.post(request.path, content=request.body, cast_to=httpx2.Response)
             made = self._composer.composed
         kept = {name: made.headers[name] for name in self._kept if name in made.headers}
-        place = _Place(URL(str(made.url), encoded=True), {**kept, "accept-encoding": "gzip"})
+        place = _Composed(URL(str(made.url), encoded=True), {**kept, "accept-encoding": "gzip"})
         if request.file is not None:
             return place, made.content
         self._places[key] = place
