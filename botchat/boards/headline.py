@@ -55,7 +55,7 @@ def of(board: Board, others: Sequence[Board] = ()) -> Headline:
     models = [name for name in contestants if not is_floor_bot(name)]
     arena = board.leading
     if not board.parts:
-        said = _Say(["Nothing was judged yet"], "nothing judged yet")
+        said = _Lead(["Nothing was judged yet"], "nothing judged yet")
     elif len(contestants) == 1:
         said = _one(board, contestants[0])
     elif arena is not None and len(arena.strengths.ties.half.models) > 1:
@@ -75,7 +75,7 @@ def of(board: Board, others: Sequence[Board] = ()) -> Headline:
 
 
 @dataclass(frozen=True)
-class _Say:
+class _Lead:
     words: Sequence[str]
     title: str
     best: str | None = None
@@ -95,18 +95,18 @@ def unfinished(board: Board) -> bool:
     return bool((frame["not_judged"][frame["protocol"] == part.protocol.name] > 0).any())
 
 
-def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Say:
+def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Lead:
     fitted, n = arena.strengths.ties.half, arena.protocol.n
     at, unit = f" at N = {n}" if n else "", arena.strengths.design.unit
     apart = f"N = {n} does" if n else "the votes do"
     largest = next(one for one in board.arenas if one.protocol.base == arena.protocol.base)
     if arena.few:
         few = f"Fewer than {LEAST} {unit} were compared{at}: too few to say who is best"
-        return _Say([few], "too few to say who is best")
+        return _Lead([few], "too few to say who is best")
     if not arena.separates:
         tied = (fitted.rating.max() - fitted.rating.min()) < 2 * EQUAL
         why = "every comparison came out even" if tied else f"{apart} not separate them"
-        return _Say([f"Nobody leads: {why}"], "nobody leads")
+        return _Lead([f"Nobody leads: {why}"], "nobody leads")
     before = "" if largest is arena else f"N = {largest.protocol.n} does not separate them; "
     order = [fitted.models[i] for i in np.argsort(-fitted.rating, kind="stable")]
     rated = [name for name in order if name in models]
@@ -116,24 +116,24 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         alone = len(level) == 1
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
         title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Say([before, *_listed(level), f" {verb}{at}; no model takes part"], title)
+        return _Lead([before, *_listed(level), f" {verb}{at}; no model takes part"], title)
     floor = _floor(level)
     if missing := len(models) - len(rated):
         floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")
     if len(rated) == 1:
-        return _Say([before, rated[0], " is the only model", *floor], "one model and floor bots")
+        return _Lead([before, rated[0], " is the only model", *floor], "one model and floor bots")
     if len(ahead) == 1:
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
         verb = f" is clearly better than {whom}{at}"
         agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
-        return _Say([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
+        return _Lead([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
     if len(ahead) == len(rated):
         whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
         words = f"{apart[:1].upper()}{apart[1:]} not separate {whom}: each may be the best"
-        return _Say([words, *floor], "no model leads")
+        return _Lead([words, *floor], "no model leads")
     each = f" cannot be separated{at}: each of the {len(ahead)} may be the best model"
     title = f"{len(ahead)} of {len(rated)} models may be best"
-    return _Say([before, *_listed(ahead), each, *floor], title)
+    return _Lead([before, *_listed(ahead), each, *floor], title)
 
 
 def _ahead(fitted: BradleyTerryResult, names: Sequence[str]) -> list[str]:
@@ -170,7 +170,7 @@ def _first(board: Board) -> str | None:
     return next((name for name in names if not is_floor_bot(name)), None)
 
 
-def _one(board: Board, name: str) -> _Say:
+def _one(board: Board, name: str) -> _Lead:
     """One contestant has no rank, but it survives."""
     what = "One floor bot" if is_floor_bot(name) else "One model"
     title = f"one {'floor bot' if is_floor_bot(name) else 'model'}, nothing to rank"
@@ -179,27 +179,27 @@ def _one(board: Board, name: str) -> _Say:
     )
     part = next(iter(_places(board)), None)
     if row is None or part is None:
-        return _Say([f"{what}, nothing to rank: ", name], title)
+        return _Lead([f"{what}, nothing to rank: ", name], title)
     n, column = next(iter(part.table.by_n().items()))
     read = row[part.table.column(role="readable", of=column.key).key]
     if read < LEAST or row[column.key] is None:
-        return _Say([f"{what}, nothing to rank: ", name, f", {read} dialogues judged"], title)
-    return _Say([f"{what}, nothing to rank: ", name, f" passes {_share(row, column.key)} for {n} "
+        return _Lead([f"{what}, nothing to rank: ", name, f", {read} dialogues judged"], title)
+    return _Lead([f"{what}, nothing to rank: ", name, f" passes {_share(row, column.key)} for {n} "
                   "utterances"], title)  # fmt: skip
 
 
-def _by_passing(board: Board, contestants: Sequence[str]) -> _Say:
+def _by_passing(board: Board, contestants: Sequence[str]) -> _Lead:
     """Who passes most often, named only where its interval is above all others'."""
     part = next(iter(_places(board)), None)
     if part is None:
-        return _Say(["Nobody was compared with anybody: there is no order"], "no order")
+        return _Lead(["Nobody was compared with anybody: there is no order"], "no order")
     n, column = next(iter(part.table.by_n().items()))
     readable = part.table.column(role="readable", of=column.key).key
     rows = [row for row in part.table.records if row["model"] in contestants]
     models = [row for row in rows if not is_floor_bot(row["model"])] or rows
     known = [row for row in models if row[column.key] is not None and row[readable] >= LEAST]
     if not known:
-        return _Say([f"Fewer than {LEAST} dialogues of each were judged: too few to say who "
+        return _Lead([f"Fewer than {LEAST} dialogues of each were judged: too few to say who "
                       "passes most often"], "too few to say who is best")  # fmt: skip
     first, *rest = sorted(known, key=lambda row: -row[column.key])
     alone = len(known) == len(models) and all(
@@ -209,14 +209,14 @@ def _by_passing(board: Board, contestants: Sequence[str]) -> _Say:
     if alone and rest:
         words = [name, f" passes most often: {_share(first, column.key)} for {n} utterances"]
         best = None if is_floor_bot(name) else name
-        return _Say(words, f"{_short(name)} passes most often", best)
+        return _Lead(words, f"{_short(name)} passes most often", best)
     near = [
         row["model"] for row in known if row[f"{column.key}_high"] >= first[f"{column.key}_low"]
     ]
     if len(near) == 1:
-        return _Say([name, f" passes {_share(first, column.key)} for {n} utterances"],
+        return _Lead([name, f" passes {_share(first, column.key)} for {n} utterances"],
                      "one model judged often enough")  # fmt: skip
-    return _Say([*_listed(near), f" cannot be separated by how often they pass {n} utterances"],
+    return _Lead([*_listed(near), f" cannot be separated by how often they pass {n} utterances"],
                  f"{len(near)} of {len(models)} may be best")  # fmt: skip
 
 
