@@ -11,6 +11,7 @@ The command line's stages as functions, imported when first used:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -22,24 +23,31 @@ if TYPE_CHECKING:
     from botchat.requests import *  # noqa: F403
 
 
-def __dir__() -> list[str]:
-    """The public names, imported or not."""
+def _public() -> Iterator[dict[str, Any]]:
+    """What each module of requests has of ours, then what stands in `botchat.public`.
+
+    Requests first, which import little. A room is imported by who asks for it.
+    """
     from botchat.requests import modules
 
-    found = (vars(import_module(name)) for name in (*modules(), "botchat.public"))
-    return sorted({*globals(), *(name for names in found for name in names if name[0] != "_")})
+    for module in (*modules(), "botchat.public"):
+        yield {
+            name: value
+            for name, value in vars(import_module(module)).items()
+            if name == "__version__"
+            or (name[0] != "_" and getattr(value, "__module__", "").startswith("botchat."))
+        }
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted({*globals(), *(name for names in _public() for name in names)})
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: ``botchat --help`` loads none of them.
-
-    Requests first, which import little; then what stands in `botchat.public`. A room is imported by
-    who asks for it.
-    """
+    """Import a public name when it is first used: ``botchat --help`` loads none of them."""
     if name == "__version__" or not (name.startswith("__") or find_spec(f"botchat.{name}")):
-        from botchat.requests import modules
-
-        for module in (*modules(), "botchat.public"):
-            if name in (found := vars(import_module(module))):
-                return found[name]
+        for names in _public():
+            if name in names:
+                return names[name]
     raise AttributeError(f"module 'botchat' has no attribute {name!r}")
