@@ -10,10 +10,9 @@ import pytest
 
 import botchat
 import botchat.requests
-from botchat import arguments
 from botchat.cli.main import main
 from botchat.pipeline import adaptive
-from botchat.requests import requests
+from botchat.requests import arguments, requests
 from botchat.requests.arguments import Asking, flags_of, groups_of
 
 REQUESTS = requests()
