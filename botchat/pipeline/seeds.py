@@ -94,7 +94,8 @@ def shown(workspace: Workspace, name: str, seed_id: str | None = None) -> Told:
     seeds = workspace.seeds(name)
     if seed_id is None:
         rows = [
-            {"id": s.id, "utterances": len(s.utterances), "begins": s.utterances[0]} for s in seeds
+            {"id": s.id, "utterances": len(s.utterances), "begins": "".join(s.utterances[:1])}
+            for s in seeds
         ]
         short = [row | {"begins": str(row["begins"])[:70]} for row in rows]
         return Told({"set": name, "rows": rows}, [short])

@@ -129,7 +129,7 @@ def test_what_writes_says_that_it_cannot(place):
     assert held(folder) == files
 
 
-def test_a_board_is_read_where_nothing_can_be_written(place):
+def test_a_board_is_read_where_nothing_can_be_written(place, pictures):
     """A leaderboard with --out elsewhere: the same table, nothing written beside it."""
     folder, few = place / "w", ("--seeds", "sample", "--no-png")
     at = ("--dir", str(folder))

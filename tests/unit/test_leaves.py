@@ -92,6 +92,7 @@ def test_without_leaves_everything_else_works(tmp_path):
 
 def test_a_leaf_that_is_broken_is_not_said_to_be_missing(monkeypatch):
     """Only its own folder is; another package that it needs is named as ever."""
+    monkeypatch.delitem(sys.modules, "botchat.hub.publish", raising=False)
     monkeypatch.setitem(sys.modules, "botchat.hub", None)
     with pytest.raises(ConfigError, match="publish needs botchat's part hub"):
         leaf("hub.publish", "publish")
