@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.families import FAMILIES
+from tests.golden.families import FAMILIES, SHARED
 
 HERE = Path(__file__).parent
 NOT_MADE = {"lock", "progress.json", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
@@ -21,13 +21,15 @@ NOT_MADE = {"lock", "progress.json", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
 
 
 def digest(path: Path, folder: Path) -> str:
-    """Of what a file says, wherever the folder is; of a ledger, its calls and their answers."""
+    """Of what a file says, wherever folders are; of a ledger, its calls and their answers."""
     if path.suffix == ".sqlite3":
         with sqlite3.connect(path) as db:
             # Not digests of rows: they cover when each was asked, and how long it took.
             said = sorted(db.execute("SELECT key, model, outcome, text FROM calls"))
         return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
-    contents = path.read_bytes().replace(str(folder).encode(), b"DIR")
+    contents = path.read_bytes()
+    for place, name in ((folder, b"DIR"), (SHARED, b"SHARED")):
+        contents = contents.replace(str(place).encode(), name)
     return hashlib.sha256(contents).hexdigest()[:16]
 
 
