@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from botchat.errors import BotChatError, ConfigError, did_you_mean
 from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
+from botchat.parallel import together
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
@@ -111,21 +113,51 @@ def settings_text(provider: str | None) -> str:
 def models(workspace: Workspace, *, check: bool, forget_quirks: str | None) -> Told:
     """Everything that can be named; with ``forget_quirks`` that model is asked as before instead.
 
-    ``check``: each configured model is asked for one word, at most 16 tokens.
+    ``check``: instead, each configured model is asked for one word; see `checked`.
     """
+    if check:
+        return checked(workspace)
     if forget_quirks is None:
-        return Told({"rows": model_rows(workspace, check=check)})
+        return Told({"rows": model_rows(workspace)})
     forgotten = _forget_quirks(workspace, forget_quirks)
     whole = {"model": forget_quirks, "forgotten": forgotten}
     said = ", ".join(forgotten) or "nothing: it was asked as it was asked for"
     return Told(whole, [[whole | {"forgotten": said}]])
 
 
-def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
-    """Configured models with window, prices, limits and quirks; bots; forms of names; judges.
+@dataclass(frozen=True)
+class Answering(Told):
+    """What each configured model answered."""
 
-    With ``check`` each configured model is asked for one word, at most 16 tokens.
+    def gate(self) -> None:
+        """Raise `BotChatError` if one gave no answer."""
+        if failed := [row["name"] for row in self.rows if not row["ok"]]:
+            raise BotChatError(f"no answer from {', '.join(failed)}: see why above")
+
+
+def checked(workspace: Workspace) -> Answering:
+    """Ask each configured model for one word, at most 16 tokens, which the ledger never answers.
+
+    Raises `ConfigError`: none is configured.
     """
+    if not (names := sorted(workspace.config.models)):
+        raise ConfigError(
+            f"{workspace.root / 'botchat.toml'} has no [models.NAME] entry, so nothing was "
+            "checked; botchat init PROVIDER writes one"
+        )
+
+    async def ask(session: Session, _stops: Stops) -> list[Row]:
+        answers = await together(_check(session, name) for name in names)
+        return [{"name": name, **said} for name, said in zip(names, answers, strict=True)]
+
+    rows = in_session(workspace, (), None, None, ask)
+    for row in rows:
+        row["what"] = described(config.model_name(row["name"], workspace.config))
+    return Answering({"rows": rows}, [[{k: row[k] for k in row if k != "ok"} for row in rows]])
+
+
+def model_rows(workspace: Workspace) -> list[Row]:
+    """Configured models with window, prices, limits and quirks; bots; forms of names; judges."""
     facts = ("context_window", "price_input", "price_output", "max_concurrency", "adapted")
     known = _adapted(workspace, workspace.config.models)
     rows: list[Row] = [
@@ -138,12 +170,6 @@ def model_rows(workspace: Workspace, *, check: bool) -> list[Row]:
         }
         for name, settings in sorted(workspace.config.models.items())
     ]
-    if check:
-
-        async def ask(session: Session, _stops: Stops) -> list[Row]:
-            return [row | {"check": await _check(session, row["name"])} for row in rows]
-
-        rows = in_session(workspace, (), None, None, ask)
     panels = (*sorted(workspace.config.panels.items()), *PRESETS.items())
     others = [
         *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
@@ -200,13 +226,16 @@ def _of_panel(panel: PanelSettings) -> str:
     return f"{panel.strategy}, {n} judge{'s' if n > 1 else ''}"
 
 
-async def _check(session: Session, name: str) -> str:
+async def _check(session: Session, name: str) -> Row:
+    """What a model says to one question; ``ok``: it gave an answer, if only a refusal."""
     ask = [Message(role="user", content="Say hello in one word.")]
+    ok = False
     try:
         # A sample number of its own: a check that the ledger answers checks nothing.
         once = Decoding(None, 16, sample=secrets.randbelow(2**31))
         reply = await session.speaker(name).model.chat(ask, once)
+        ok, why = reply.answered, f": {reply.detail}" if reply.detail else ""
+        said = f"{reply.outcome} in {reply.latency_s:.1f} s{why}"
     except BotChatError as error:
-        return str(error)
-    said = f": {reply.detail}" if reply.detail else ""
-    return f"{reply.outcome} in {reply.latency_s:.1f} s{said}"
+        said = str(error)
+    return {"ok": ok, "answer": said}

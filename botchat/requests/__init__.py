@@ -425,11 +425,18 @@ class Naming(Request["Told"]):
 
     words, does, group = "models", "pipeline.models:models", BEGIN
 
-    check: Annotated[bool, Arg("send one tiny call to each configured model")] = False
+    check: Annotated[
+        bool, Arg("instead, send one tiny call to each configured model; exit 1 if one fails")
+    ] = False
     forget_quirks: Annotated[
         str | None,
         Arg("ask a model as it was asked for again: forget what its endpoint refused", "MODEL"),
     ] = None
+
+    @property
+    def gate(self) -> bool:
+        """Whether the result may end with an error, when it is shown."""
+        return self.check
 
 
 @dataclass(frozen=True)
