@@ -46,8 +46,10 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``botchat --help`` loads none of them."""
+    from botchat.requests.arguments import explained
+
     if name == "__version__" or not (name.startswith("__") or find_spec(f"botchat.{name}")):
         for names in _public():
             if name in names:
-                return names[name]
+                return explained(names[name])
     raise AttributeError(f"module 'botchat' has no attribute {name!r}")

@@ -8,7 +8,6 @@ a `botchat.interfaces.Reply` and is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'NAME'?)`` for one or two known names that are close; else empty."""
+    from difflib import get_close_matches  # at an error only
+
     by_fold, asked = {one.casefold(): one for one in known}, name.casefold()
     close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1, 0.6)
     meant = " or ".join(repr(by_fold[one]) for one in close)

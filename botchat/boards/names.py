@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import sha256
 from itertools import accumulate
 
 LABEL_COLUMNS = 34
@@ -19,6 +18,8 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
     count = Counter(short.values())
     for name, label in short.items():
         if count[label] > 1:
+            from hashlib import sha256  # rarely
+
             digest = sha256(name.encode("utf-8", "replace")).hexdigest()
             short[name] = f"{elided(name, columns - 5)}~{digest[:4]}"
     return [short[name] for name in names]

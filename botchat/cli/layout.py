@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.cells import cell_len
-
 from botchat.boards.names import labels
 from botchat.errors import ConfigError, did_you_mean
 
@@ -29,6 +27,13 @@ _NUMBER = re.compile(
     r"(\u2013[\d.]+| \[.*\]| \([-\d.]+( to |\u2013)[\d.]+\))?"
 )
 """A number, also with its interval, or a range: it is never shortened."""
+
+
+def cell_len(text: str) -> int:
+    """Columns of a text; rich is imported when there is something to draw."""
+    from rich import cells
+
+    return cells.cell_len(text)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,7 +25,6 @@ from typing import Any, NoReturn
 from botchat.cli.output import LogFormatter, complain, perform, public_line
 from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
-from botchat.records import VERSION
 from botchat.requests import GONE, GONE_FLAGS, HELP, requests
 from botchat.requests.arguments import GROUPS, Asking, Option, Request, flags_of, groups_of
 
@@ -85,6 +85,8 @@ class _Parser(argparse.ArgumentParser):
     """Its errors repeat the command line, which may hold anything, and say what may be meant."""
 
     given: Sequence[str] = ()
+    fill: Callable[[], object] | None = None
+    """Adds its flags: those of one command of 45 are asked for."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         """A flag is given whole: ``--seed`` for ``--seeds`` once sent 504 paid calls."""
@@ -94,8 +96,15 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """As it does, keeping the words for `error`."""
+        self.filled()
         self.given = sys.argv[1:] if args is None else list(args)
         return super().parse_known_args(self.given, namespace)
+
+    def filled(self) -> None:
+        """Have all flags."""
+        fill, self.fill = self.fill, None
+        if fill is not None:
+            fill()
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the command line, in one line, and exit."""
@@ -196,8 +205,30 @@ class _Complete(argparse.Action):
             import shtab
         except ImportError:
             parser.error("--print-completion needs shtab; install botchat with [completion]")
+        for one in _below(parser):
+            one.filled()
         print(shtab.complete(parser, shell=given[1]))
         parser.exit()
+
+
+class _Version(argparse.Action):
+    """Print the version, which stands beside the records: they are not imported before."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Print it and exit."""
+        from botchat.records import VERSION
+
+        print(f"botchat {VERSION}")
+        parser.exit()
+
+
+def _below(parser: Any) -> Iterator[_Parser]:
+    """A parser and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action.choices, dict):
+            for one in action.choices.values():
+                yield from _below(one)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -206,7 +237,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Can this model hold a human conversation over many turns, who is best, "
         "and can the judge be trusted?",
     )
-    parser.add_argument("--version", action="version", version=f"botchat {VERSION}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print it, and exit")
     parser.add_argument(
         "--print-completion",
         action=_Complete,
@@ -263,6 +294,10 @@ def _add_requests(added: Any) -> None:
 def _add_request(added: Any, name: str, request: type[Request[Any]]) -> None:
     about = inspect.cleandoc(request.__doc__ or "")
     one = added.add_parser(name, help=_sentence(request), description=about)
+    one.fill = partial(_fill, one, name, request)
+
+
+def _fill(one: argparse.ArgumentParser, name: str, request: type[Request[Any]]) -> None:
     flags = [*flags_of(request)]
     for group in groups_of(request).values():
         flags += flags_of(group)

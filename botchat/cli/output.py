@@ -18,8 +18,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urljoin
 
-import msgspec
-
 from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, ConfigError, LimitReached
@@ -377,6 +375,8 @@ def spent_line(meter: Meter) -> str:
 def print_json(value: object) -> None:
     """Print a value as JSON on one line; paths become texts."""
     try:
+        import msgspec
+
         text = msgspec.json.encode(value, enc_hook=os.fspath).decode()
     except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
         text = json.dumps(value, default=os.fspath)

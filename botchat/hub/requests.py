@@ -1,7 +1,7 @@
 """The commands of this part as values; see `botchat.requests`."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated
 
 from botchat.requests.arguments import SHARE, Arg, Request, verb
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from botchat.hub.publish import Sent
 
 
-@dataclass(frozen=True)
 class Publishing(Request["Sent"]):
     """A set's run to the Hugging Face hub: a dataset, its page a Space."""
 
@@ -32,7 +31,6 @@ class Publishing(Request["Sent"]):
     ] = ()
 
 
-@dataclass(frozen=True)
 class Fetching(Request["Fetched"]):
     """A published run into this workspace."""
 

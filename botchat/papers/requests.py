@@ -1,7 +1,7 @@
 """The commands of this part as values; see `botchat.requests`."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from botchat.pipeline.agree import Compared
 
 
-@dataclass(frozen=True)
 class Benching(Judged["Compared"], Tabled["Compared"]):
     """Let a judge answer a benchmark of judges, beside people.
 
@@ -67,7 +66,6 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/bench-BENCHMARK)", "DIR")] = None
 
 
-@dataclass(frozen=True)
 class Injecting(Asking["Injection"]):
     """Let a model put errors into stories: a benchmark whose truth is known."""
 
@@ -89,7 +87,6 @@ class Injecting(Asking["Injection"]):
     rng_seed: Annotated[int, Arg("of which kinds of error a story gets (0)", flag="--seed")] = 0
 
 
-@dataclass(frozen=True)
 class ProbingPolarity(Judged["Polarity"]):
     """Do a panel's roles pull against the question? A bot's dialogue beside the human one."""
 

@@ -8,7 +8,7 @@ A new command is a frozen dataclass here: its fields are its flags, `does` names
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -99,7 +99,6 @@ Models = Annotated[Sequence[str], Arg("repeatable; see models", "MODEL", "--mode
 Limit = Annotated[int | None, Arg("only the first K seeds", "K")]
 
 
-@dataclass(frozen=True)
 class Running(Judged["Ran"], Tabled["Ran"]):
     """Everything: generate, judge, rank; says the price first.
 
@@ -133,7 +132,6 @@ class Running(Judged["Ran"], Tabled["Ran"]):
     ] = field(default=(), kw_only=True)
 
 
-@dataclass(frozen=True)
 class Generating(Asking["Results[Generated]"]):
     """Stage 1: let models extend the seeds.
 
@@ -149,7 +147,6 @@ class Generating(Asking["Results[Generated]"]):
     limit: Limit = None
 
 
-@dataclass(frozen=True)
 class Judging(Judged["Results[StageResult]"]):
     """Stage 2: judge the dialogues.
 
@@ -205,7 +202,6 @@ class Judging(Judged["Results[StageResult]"]):
     """How an adaptive Arena chooses, in place of target, budget and seed."""
 
 
-@dataclass(frozen=True)
 class Probing(Judged["Probed"]):
     """Does a judge find faults planted on purpose in human dialogues?"""
 
@@ -218,7 +214,6 @@ class Probing(Judged["Probed"]):
     rng_seed: Annotated[int, Arg("of where the faults go (0)", flag="--seed")] = 0
 
 
-@dataclass(frozen=True)
 class Auditing(Request["Audited"]):
     """Is a language pack fit for use? Nobody is asked."""
 
@@ -247,7 +242,6 @@ Place = Annotated[
 ]
 
 
-@dataclass(frozen=True)
 class Leaderboard(Reading["Published"], Tabled["Published"]):
     """Stage 3: tables, figures and a page of a judge's verdicts."""
 
@@ -271,7 +265,6 @@ class Leaderboard(Reading["Published"], Tabled["Published"]):
     ] = ()
 
 
-@dataclass(frozen=True)
 class Paging(Reading["Told"]):
     """A set's page alone, with every dialogue, of one or more judges."""
 
@@ -288,7 +281,6 @@ class Paging(Reading["Told"]):
     ] = ""
 
 
-@dataclass(frozen=True)
 class Plotting(Reading["Told"]):
     """One figure of a board, as svg, png or pdf."""
 
@@ -305,7 +297,6 @@ class Plotting(Reading["Told"]):
     highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
 
 
-@dataclass(frozen=True)
 class Viewing(Request["Server"]):
     """Serve the pages on this machine, live during a run."""
 
@@ -325,7 +316,6 @@ class Viewing(Request["Server"]):
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(frozen=True)
 class Agreeing(Reading["Compared"], Tabled["Compared"]):
     """Judges against people and each other."""
 
@@ -350,7 +340,6 @@ class Agreeing(Reading["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
 
 
-@dataclass(frozen=True)
 class Bridging(Reading["Compared"], Tabled["Compared"]):
     """The board if another judge replaced one, from the cases that both have judged."""
 
@@ -367,7 +356,6 @@ class Bridging(Reading["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/bridge-PROTOCOL)", "DIR")] = None
 
 
-@dataclass(frozen=True)
 class Comparing(Request["Differences"]):
     """What changed between two boards, and did a model fall?"""
 
@@ -394,7 +382,6 @@ class Comparing(Request["Differences"]):
     gate: Annotated[bool, Arg("exit 4 if a model fell", shown=True)] = False
 
 
-@dataclass(frozen=True)
 class Demo(Request["Published"]):
     """Everything offline: sample seeds, bots, rules judge, a board."""
 
@@ -402,7 +389,6 @@ class Demo(Request["Published"]):
     metered, usual_dir = True, "botchat-demo"
 
 
-@dataclass(frozen=True)
 class Beginning(Request["Told"]):
     """Write a botchat.toml for a provider, with comments."""
 
@@ -419,7 +405,6 @@ class Beginning(Request["Told"]):
     ] = None
 
 
-@dataclass(frozen=True)
 class Naming(Request["Told"]):
     """What can be named as a model or a judge."""
 
@@ -439,7 +424,6 @@ class Naming(Request["Told"]):
         return self.check
 
 
-@dataclass(frozen=True)
 class ImportingSeeds(Request["Told"]):
     """Import human dialogues as a seed set."""
 
@@ -466,14 +450,12 @@ class ImportingSeeds(Request["Told"]):
     replace: Annotated[bool, Arg("also where the set is there with other dialogues")] = False
 
 
-@dataclass(frozen=True)
 class ListingSeeds(Request["Told"]):
     """The sets of this workspace."""
 
     words, does, group = "seeds list", "pipeline.seeds:listed", BEGIN
 
 
-@dataclass(frozen=True)
 class ShowingSeeds(Request["Told"]):
     """A set, or one dialogue of it."""
 
@@ -483,7 +465,6 @@ class ShowingSeeds(Request["Told"]):
     seed_id: Annotated[str | None, Arg(metavar="SEED_ID", word=True)] = None
 
 
-@dataclass(frozen=True)
 class Labelling(Request["Server"]):
     """Label cases blind, in the browser, as human:NAME."""
 
@@ -503,7 +484,6 @@ class Labelling(Request["Server"]):
     browser: Browser = True
 
 
-@dataclass(frozen=True)
 class LabelPlanning(Request["LabelPlan"]):
     """Draw at random what people should label, and say what that buys."""
 
@@ -524,7 +504,6 @@ class LabelPlanning(Request["LabelPlan"]):
     rng_seed: Annotated[int, Arg("of what is drawn (0)", flag="--seed")] = 0
 
 
-@dataclass(frozen=True)
 class ImportingDialogues(Request["Imported"]):
     """Store dialogues made elsewhere as those of a model, to be judged like generated ones."""
 
@@ -556,7 +535,6 @@ class ImportingDialogues(Request["Imported"]):
     replace: Annotated[bool, Arg("in place of the dialogues that the model has")] = False
 
 
-@dataclass(frozen=True)
 class Ranking(Tabled["Published"]):
     """Votes in, board out: anybody's file of who won."""
 
@@ -592,7 +570,6 @@ class Ranking(Tabled["Published"]):
     elo: "EloSettings | None" = None
 
 
-@dataclass(frozen=True)
 class Evaluating(Judged["Evaluated"], Tabled["Evaluated"]):
     """Reports on your own texts, verdicts on your own pairs of answers."""
 
@@ -618,7 +595,6 @@ class Evaluating(Judged["Evaluated"], Tabled["Evaluated"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
 
 
-@dataclass(frozen=True)
 class Exporting(Reading["Exported"]):
     """A set's run as a folder: Parquet for datasets.load_dataset, or its files as they are."""
 
@@ -642,7 +618,6 @@ class Exporting(Reading["Exported"]):
     organization: Annotated[str | None, Arg("who made the run, as eee (unknown)", "NAME")] = None
 
 
-@dataclass(frozen=True)
 class Removing(Request["Removed"]):
     """Take a model or a judge out of a set.
 
@@ -658,14 +633,12 @@ class Removing(Request["Removed"]):
     judge: Annotated[str | None, Arg("or all judgments of this judge", "JUDGE")] = None
 
 
-@dataclass(frozen=True)
 class Accounting(Request["Told"]):
     """Calls, tokens and money by model."""
 
     words, does, group = "ledger stats", "pipeline.ledger:stats", CARE
 
 
-@dataclass(frozen=True)
 class ExportingCalls(Request["Told"]):
     """Write all calls to a .jsonl(.gz) file."""
 
@@ -678,7 +651,6 @@ class ExportingCalls(Request["Told"]):
     ] = None
 
 
-@dataclass(frozen=True)
 class ImportingCalls(Request["Told"]):
     """Add the calls of an exported file."""
 
@@ -687,7 +659,6 @@ class ImportingCalls(Request["Told"]):
     path: Annotated[Path, Arg(metavar="FILE", word=True)]
 
 
-@dataclass(frozen=True)
 class Pushing(Request["Pushed"]):
     """Leave what a store lacks there: calls, and stage files for readers."""
 
@@ -696,7 +667,6 @@ class Pushing(Request["Pushed"]):
     place: Place = None
 
 
-@dataclass(frozen=True)
 class Pulling(Request["Pulled"]):
     """Add a store's calls and stage files."""
 
@@ -705,7 +675,6 @@ class Pulling(Request["Pulled"]):
     place: Place = None
 
 
-@dataclass(frozen=True)
 class Rebuilding(Request["Rebuilt"]):
     """Make the ledger's file anew from a store's segments and what can be read of it."""
 
@@ -714,7 +683,6 @@ class Rebuilding(Request["Rebuilt"]):
     place: Place = None
 
 
-@dataclass(frozen=True)
 class Forgetting(Request["Forgotten"]):
     """Let calls be asked again; they stay in the accounts."""
 

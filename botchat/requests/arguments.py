@@ -1,8 +1,9 @@
 """How a request is made of its fields: they are its flags, its ``--help`` and its parameters.
 
-A request (`botchat.requests`, and ``<leaf>/requests.py``) is a frozen dataclass. It pickles, and
-knows by name who does it (``does``), so that nothing heavy is imported before it runs. Annotations
-are read while the program runs: these files do without ``annotations`` of the future.
+A request (`botchat.requests`, and ``<leaf>/requests.py``) is a frozen dataclass, made one when it
+is first used: 45 of them at once take 50 ms. It pickles, and knows by name who does it (``does``),
+so that nothing heavy is imported before it runs. Annotations are read while the program runs: these
+files do without ``annotations`` of the future.
 """
 
 import inspect
@@ -20,8 +21,10 @@ from typing import (
     Concatenate,
     Generic,
     ParamSpec,
+    Self,
     TypeVar,
     cast,
+    dataclass_transform,
     get_args,
     get_origin,
 )
@@ -99,7 +102,7 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-@dataclass(frozen=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Request(Generic[R]):
     """What a command is asked; ``run`` does it."""
 
@@ -112,6 +115,16 @@ class Request(Generic[R]):
     """The workspace where none is named: this folder."""
     metered: ClassVar[bool] = False
     """It takes long, and says to a meter how far it is."""
+    _kw_only: ClassVar[bool] = False
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        """Remember how `fields_of` makes a dataclass of it."""
+        cls._kw_only = kw_only
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Be a dataclass before the first is made."""
+        fields_of(cls)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         """Take a list or one text for several, and a text for a path."""
@@ -123,7 +136,11 @@ class Request(Generic[R]):
     def given(self) -> dict[str, Any]:
         """Its fields as parameters of the function that does it; see `Arg.shown`."""
         shown = {flag.field.name for flag in flags_of(type(self)) if flag.arg.shown}
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name not in shown}
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields_of(type(self))
+            if one.name not in shown
+        }
 
     def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
         """Do it, on a workspace."""
@@ -181,8 +198,7 @@ class Spending:
     """This is a part of a run that is under way in so many places: the limits are that part's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading(Request[R]):
+class Reading(Request[R], kw_only=True):
     """A request that reads a set, from the workspace or from a store."""
 
     store: Annotated[
@@ -206,8 +222,7 @@ class Reading(Request[R]):
             return super().run(found, meter=meter)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tabled(Request[R]):
+class Tabled(Request[R], kw_only=True):
     """A request that writes tables."""
 
     formats: Annotated[
@@ -246,8 +261,7 @@ class JudgeName:
     """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asking(Request[R]):
+class Asking(Request[R], kw_only=True):
     """A request that asks models, and so costs money."""
 
     limits: Limits = field(default_factory=Limits)
@@ -299,8 +313,7 @@ class Asking(Request[R]):
         return cast(R, doing(self.does)(self, workspace, spending, meter))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judged(Asking[R]):
+class Judged(Asking[R], kw_only=True):
     """A request that puts questions to the judge in its field ``judge``."""
 
     judge_model: Annotated[str | None, Arg("model of a panel's agents that name none", "MODEL")] = (
@@ -319,9 +332,17 @@ class Judged(Asking[R]):
         return JudgeName(name, self.judge_model, self.samples)
 
 
+def fields_of(request: type[Any]) -> tuple[Field[Any], ...]:
+    """Those of a request or a group of flags, which is made a dataclass if it is none yet."""
+    for part in reversed(request.__mro__):
+        if issubclass(part, Request) and "__dataclass_fields__" not in vars(part):
+            dataclass(frozen=True, kw_only=part._kw_only)(part)
+    return fields(request)
+
+
 def flags_of(request: type) -> tuple[Option, ...]:
     """The flags of a class: its own, then those of the classes that it is made of."""
-    declared = {one.name: flag for one in fields(request) if (flag := _flag_of(one)) is not None}
+    declared = {one.name: flag for one in fields_of(request) if (flag := _flag_of(one)) is not None}
     own = dict.fromkeys(name for part in request.__mro__ for name in inspect.get_annotations(part))
     return tuple(declared[name] for name in own if name in declared)
 
@@ -340,7 +361,7 @@ def _flag_of(one: Field[Any]) -> Option | None:
 
 def groups_of(request: type) -> dict[str, type]:
     """Fields that are themselves a few flags: `Limits`."""
-    return {one.name: one.type for one in fields(request) if one.type is Limits}
+    return {one.name: one.type for one in fields_of(request) if one.type is Limits}
 
 
 def verb(request: Callable[P, Request[R]]) -> "Callable[Concatenate[Workspace, P], R]":
@@ -352,13 +373,23 @@ def verb(request: Callable[P, Request[R]]) -> "Callable[Concatenate[Workspace, P
     def do(workspace: "Workspace", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return make(*args, **kwargs).run(workspace)
 
+    do.__name__ = do.__qualname__ = request.does.partition(":")[2]
+    vars(do).update(request=request)
+    return do
+
+
+def explained(do: Any) -> Any:
+    """A `verb` with its parameters and what they mean, for ``help``; a request with its fields."""
+    if isinstance(do, type) and issubclass(do, Request):
+        fields_of(do)
+    if (request := getattr(do, "request", None)) is None or hasattr(do, "__signature__"):
+        return do
     flags = {flag.field.name: flag for flag in flags_of(request)}
     parameters = [inspect.Parameter("workspace", inspect.Parameter.POSITIONAL_ONLY)]
     for one in inspect.signature(request).parameters.values():
         kind = getattr(one.annotation, "__origin__", one.annotation)
         parameters.append(one.replace(annotation=kind) if one.name in flags else one)
-    vars(do).update(__signature__=inspect.Signature(parameters), request=request)
-    do.__name__ = do.__qualname__ = request.does.partition(":")[2]
-    explained = [f"    {name}: {flag.arg.help}" for name, flag in flags.items()]
-    do.__doc__ = "\n".join([inspect.getdoc(request) or "", "", "Args:", *explained, ""])
+    do.__signature__ = inspect.Signature(parameters)
+    told = [f"    {name}: {flag.arg.help}" for name, flag in flags.items()]
+    do.__doc__ = "\n".join([inspect.getdoc(request) or "", "", "Args:", *told, ""])
     return do
