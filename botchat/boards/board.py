@@ -75,6 +75,10 @@ class Board:
     """What is left out and why, a sentence each."""
     evidence: Mapping[str, Evidence]
     """Protocol -> what the judge said, as counted."""
+    invented: bool = False
+    """Whether the set's "people" are nobody: its dialogues were made up."""
+    own: tuple[str, ...] = ()
+    """Contestants in which the judge hears itself."""
 
     def __repr__(self) -> str:
         """What it is, in one line, and what its tables are called."""

@@ -62,6 +62,7 @@ def as_json(
     long = {part.name: n for part in board.every_table if (n := len(part.frame)) > MOST_IN_JSON}
     return {
         "set": board.seed_set,
+        **({"invented": True} if board.invented else {}),
         "judge": {"name": board.judge, **verdict.as_json},
         "headline": said.sentence,
         "rows": rows,

@@ -98,6 +98,9 @@ RULES: Mapping[str, Rule] = {
         True,
         "The best floor bot is on {number}, with {score} of the points against models.",
     ),
+    "own_model": Rule(
+        "Own model judged", None, 0, True, "It judges itself, which it may favour: {number}."
+    ),
     "other_judges": Rule(
         "Order agrees with other judges",
         0.0,
@@ -281,6 +284,7 @@ def _own(board: Board) -> tuple[Check, ...]:
         _quoted("ties", pair),
         _quoted("unreadable_rate", missed),
         _best_floor_bot(board.leading),
+        _own_model(board.own),
     )
 
 
@@ -356,6 +360,15 @@ def _best_floor_bot(arena: Arena | None) -> Check:
     number = f"rank {places} of {n}"
     reason = rule.reason.format(number=number, score=f"{100 * value:.0f} %")
     return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
+
+
+def _own_model(own: Sequence[str]) -> Check:
+    """Whether the judge hears itself in a contestant."""
+    key, number = "own_model", ", ".join(elided(name, LABEL_COLUMNS) for name in own) or "none"
+    reason = "It judges no model of its own."
+    if own:
+        reason = RULES[key].reason.format(number=number)
+    return Check(key, RULES[key].name, "warns" if own else "passes", number, reason=reason)
 
 
 def _other_judges(board: Board, peers: Sequence[Board]) -> Check:

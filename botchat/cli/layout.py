@@ -212,6 +212,8 @@ def printable(text: str) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, dict):
         return printable(", ".join(f"{n} {what}" for what, n in value.items())) or "-"
     if isinstance(value, float):

@@ -112,6 +112,7 @@ def _results(board: Board, judges: Sequence[Row], model: str, asked: str) -> Ite
                     "additional_details": {
                         "seeds": board.seeds_signature,
                         "language": part.protocol.language.code,
+                        **({"invented": "true"} if board.invented else {}),
                     },
                 },
                 "metric_config": _metric(board, judges, part, column),

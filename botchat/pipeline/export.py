@@ -14,7 +14,7 @@ from botchat.interfaces import Row
 from botchat.requests.leaves import leaf
 from botchat.seeds import dataset
 from botchat.workspace import files as store
-from botchat.workspace.folder import Workspace, judgment_key
+from botchat.workspace.folder import INVENTED, Workspace, judgment_key
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -34,7 +34,7 @@ JSONL: Form = "jsonl"
 EEE: Form = "eee"
 
 _TEXT = """\
-Made with BotChat from the seed set `{seed_set}`.
+Made with BotChat from the seed set `{seed_set}`.{invented}
 
 {listed}
 
@@ -149,7 +149,8 @@ def dataset_files(
     listed = "\n".join(
         f"- `{row['stage']}`: {row['records']:,} records in {row['files']} files" for row in rows
     )
-    text = _TEXT.format(seed_set=seed_set, listed=listed, folder=called)
+    invented = f" {INVENTED.format(seed_set)}" if workspace.invented(seed_set) else ""
+    text = _TEXT.format(seed_set=seed_set, invented=invented, listed=listed, folder=called)
     card = dataset.card(f"BotChat run on {seed_set}", text, form, found)
     return {CARD: card.encode(), **contents}, rows
 

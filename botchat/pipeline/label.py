@@ -201,7 +201,13 @@ def write_game(workspace: Workspace, found: Read, folder: Path) -> Path:
 
     drawn = _plan(workspace.out(found.seed_set) / PLAN)
     made = game.build(
-        found.seed_set, found.seeds, found.dialogues, found.judged, found.catalogue, drawn
+        found.seed_set,
+        found.seeds,
+        found.dialogues,
+        found.judged,
+        found.catalogue,
+        drawn,
+        invented=found.invented,
     )
     for name, text in made.files.items():
         files.write_atomic(folder / name, text.encode())

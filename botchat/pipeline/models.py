@@ -5,9 +5,10 @@ A new provider is a table of `workspace/providers.toml`, and the same lines in d
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib import resources
@@ -21,6 +22,7 @@ from botchat.parallel import together
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
+from botchat.pipeline.seeds import import_seeds
 from botchat.records import HUMAN
 from botchat.workspace import config
 from botchat.workspace.config import ModelName, ModelSettings
@@ -40,12 +42,10 @@ _WHOLE = """\
 
 {entry}# What `botchat run` does; its flags come before this.
 [run]
-# A set: `sample` comes with BotChat, 40 dialogues; yours: botchat seeds import FILE --name NAME
-seeds = "{seeds}"
+{about_set}seeds = "{seeds}"
 # Contestants; the people of the set are judged beside them.
 models = {models}
-# `rules` is offline; any model can judge, best one that is no contestant.
-judge = "{judge}"
+{about_judge}judge = "{judge}"
 # Only the first 20 seeds; take the line out for all of them.
 limit = 20
 # USD: nothing is sent where the plan is over it, and a run stops there. It needs prices.
@@ -59,22 +59,51 @@ def providers() -> dict[str, tuple[str, str]]:
     return {one[1]: (one[2], one[3].strip()) for one in _ENTRY.finditer(text)}
 
 
-def init(workspace: Workspace, provider: str | None = None) -> Path:
+_SAMPLE = """\
+# `sample` comes with BotChat: 40 dialogues written for a demo, not by people; it is for a first
+# look. Real ones: botchat seeds import mutual --name mutual-test, or of a file or folder of yours.
+"""
+
+_REAL = """\
+# A set of dialogues between people. MuTual's: botchat seeds import mutual --name mutual-test (of a
+# copy that you have: its folder in place of mutual). For a first look: botchat run --seeds sample
+"""
+
+_OWN_JUDGE = """\
+# CARE: this judge is a contestant, and so judges itself. Better name a model that is none, with a
+# [models] entry of its own. `rules` is offline.
+"""
+
+MUTUAL = "mutual-test"
+"""What MuTual's set is called."""
+
+
+def init(workspace: Workspace, named: Sequence[str] = (), data: str | None = None) -> Path:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named; its path.
 
-    Raises `ConfigError`: an unknown provider, or a file that is there already, which stays.
+    ``data``: dialogues to import first, as `import_seeds` reads them. Raises `ConfigError`: an
+    unknown provider, or a file that is there already, which stays; as `import_seeds`.
     """
     known = providers()
-    if provider is not None and provider not in known:
-        raise ConfigError(
-            f"unknown provider {provider!r}{did_you_mean(provider, known)}; "
-            f"providers: {', '.join(known)}"
-        )
+    for provider in named:
+        if provider not in known:
+            raise ConfigError(
+                f"unknown provider {provider!r}{did_you_mean(provider, known)}; "
+                f"providers: {', '.join(known)}"
+            )
     path = workspace.root / "botchat.toml"
+    seeds = MUTUAL if named else SAMPLE
+    if data is not None and not path.exists():
+        seeds = (
+            MUTUAL
+            if data == "mutual"
+            else re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
+        )
+        import_seeds(workspace, data, seeds)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(settings_text(provider))
+            file.write(settings_text(named, seeds))
     except FileExistsError:
         raise ConfigError(f"{path} is there already and stays as it is; edit it") from None
     except OSError as error:
@@ -82,30 +111,34 @@ def init(workspace: Workspace, provider: str | None = None) -> Path:
     return path
 
 
-def begin(workspace: Workspace, provider: str | None = None) -> Told:
+def begin(workspace: Workspace, providers: Sequence[str] = (), *, data: str | None = None) -> Told:
     """`init`, and what to do next."""
-    path = init(workspace, provider)
+    path = init(workspace, providers, data)
+    said = [f"wrote {path}"]
+    if config.load(path).run.seeds not in workspace.seed_sets():
+        said += [
+            f"real dialogues: botchat seeds import mutual --name {MUTUAL} (or name a copy)",
+            "first look: botchat run --seeds sample (written for a demo, not by people)",
+        ]
     then = "next: look through it, then: botchat run --plan (the price), botchat run"
-    return Told({"path": path}, [f"wrote {path}", then])
+    return Told({"path": path}, [*said, then])
 
 
-def settings_text(provider: str | None) -> str:
-    """The text of a ``botchat.toml`` for a provider, or for nobody in particular."""
-    if provider is None:
-        models, judge, entry = '["bot:eliza", "bot:retrieval"]', "rules", ""
-    else:
-        name, lines = providers()[provider]
-        models, judge = f'["{name}", "bot:eliza"]', name
-        entry = (
-            "# A model: the name on the left is yours, for the command line and the board.\n"
-            f"[models.{name}]\n{lines}\n\n"
-        )
-    priced = provider is None or re.search(r"^price_input", entry, re.MULTILINE)
+def settings_text(named: Sequence[str], seeds: str) -> str:
+    """The text of a ``botchat.toml`` for some providers, or for nobody in particular."""
+    known = [providers()[provider] for provider in dict.fromkeys(named)]
+    names = [name for name, _ in known]
+    entry = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in known)
+    if entry:
+        entry = f"# Models: the name in [models.NAME] is yours, for flags and the board.\n{entry}"
+    priced = all(re.search(r"^price_input", lines, re.MULTILINE) for _, lines in known)
     return _WHOLE.format(
         entry=entry,
-        seeds=SAMPLE,
-        models=models,
-        judge=judge,
+        about_set=_SAMPLE if seeds == SAMPLE else _REAL if seeds == MUTUAL else "",
+        seeds=seeds,
+        models=json.dumps([*names, "bot:eliza"] if names else ["bot:eliza", "bot:retrieval"]),
+        about_judge=_OWN_JUDGE if names else "# `rules` is offline; any model can judge.\n",
+        judge=names[0] if names else RULES,
         unpriced="" if priced else "# ",
     )
 

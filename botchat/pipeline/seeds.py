@@ -115,7 +115,8 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
     seeds = workspace.seeds(name)
     long = sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds)
     spoken = workspace.language(name).code
-    row = {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken, "path": path}
+    row = {"set": name, "n_seeds": len(seeds), "n_min4": long, "language": spoken}
+    row |= {"invented": workspace.invented(name), "path": path}
     return row | ({"source": source} if (source := workspace.source(name)) else {})
 
 

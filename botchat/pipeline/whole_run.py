@@ -16,6 +16,7 @@ from botchat.pipeline.generate import Generated
 from botchat.pipeline.leaderboard import Published, leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
+from botchat.pipeline.run.contestants import own_models
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan, Planned, priced
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
@@ -25,7 +26,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues
 from botchat.requests import Generating, Judging, Running
 from botchat.requests.arguments import Limits, Spending
-from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.folder import INVENTED, SAMPLE, Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
@@ -92,6 +93,10 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     """
     wanted, meter = _resolved(request, workspace), meter or Meter()
     planned = plan_run(wanted, workspace)
+    if workspace.invented(wanted.seed_set):
+        meter.tell(INVENTED.format(wanted.seed_set))
+    for own in own_models(workspace, wanted.judge_name.name, wanted.models):
+        meter.tell(f"{own} is a contestant and its own judge, whom it may favour; name another")
     for row in priced(planned.rows):
         meter.tell(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     limits = spending.limits

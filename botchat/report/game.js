@@ -293,7 +293,7 @@
 
   const TOLD = {
     deal: [
-      "Ten conversations. Some were written by people from beginning to end. In the others a machine takes over after the second utterance and speaks both parts.",
+      `Ten conversations. Some were written ${about.people} from beginning to end. In the others a machine takes over after the second utterance and speaks both parts.`,
       "Say which is which. The judges of this leaderboard were asked the same; you see their score beside yours at the end, and not before.",
     ],
     pairs: ["The judges of this leaderboard were asked the same; what they said you see beside your answers at the end, and not before."],

@@ -88,6 +88,8 @@ def build(
     judged: ByJudge,
     catalogue: Catalogue | None = None,
     plan: Iterable[Mapping[str, Any]] = (),
+    *,
+    invented: bool = False,
 ) -> Game:
     """The page of a set; the same arguments give the same bytes.
 
@@ -109,6 +111,7 @@ def build(
     protocols = {case.protocol.name: case.protocol for one in lists for case in one.cases}
     about = {
         "set": seed_set,
+        "people": "for the demo, not by people," if invented else "by people",
         "version": VERSION,
         "folder": FOLDER,
         "protocols": [about_protocol(protocol) for protocol in protocols.values()],

@@ -284,7 +284,7 @@
           el("th", { scope: "row" }, el("a", { href: address, "aria-current": i === chosen.judge ? "true" : null }, named(judge))),
           el("td", { class: one.kind }, protocol.kind === "place" && one.place !== undefined ? one.full : one.said));
       });
-      const truth = el("tr", { class: "people" }, el("th", { scope: "row" }, "truth"), el("td", null, a === index.human ? "people wrote all of it" : index.human < 0 ? "not known" : "machine from utterance 3 on"));
+      const truth = el("tr", { class: "people" }, el("th", { scope: "row" }, "truth"), el("td", null, a === index.human ? about.invented ? "written for the demo, not by people" : "people wrote all of it" : index.human < 0 ? "not known" : "machine from utterance 3 on"));
       const remarks = row ? talk(protocol, row).filter(Boolean) : [];
       return [
         el("h4", null, "Every judge on this dialogue"),

@@ -390,18 +390,23 @@ class Demo(Request["Published"]):
 
 
 class Beginning(Request["Told"]):
-    """Write a botchat.toml for a provider, with comments."""
+    """Write a botchat.toml for some providers, with comments."""
 
     words, does, group = "init", "pipeline.models:begin", BEGIN
 
-    provider: Annotated[
-        str | None,
+    providers: Annotated[
+        Sequence[str],
         Arg(
             "such as openai or ollama; a wrong name lists them all (none: bots and the rules "
             "judge, offline)",
             "PROVIDER",
             word=True,
         ),
+    ] = ()
+    _: KW_ONLY
+    data: Annotated[
+        str | None,
+        Arg("dialogues to import, as of seeds import; mutual downloads MuTual's", "SOURCE"),
     ] = None
 
 

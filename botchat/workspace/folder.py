@@ -39,6 +39,11 @@ log = logging.getLogger("botchat")
 SAMPLE = "sample"
 """The seed set that comes with the package; every workspace has it."""
 
+INVENTED = (
+    "The set {} is invented: its dialogues were written for a demo, not by people. Never publish a "
+    "ranking from it."
+)
+
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``seeds/<set>.toml``: what is not in the lines of the set."""
@@ -46,6 +51,8 @@ class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str = languages.EN
     source: str | None = None
     """The dataset on a hub that it was made from, at its commit."""
+    invented: bool = False
+    """Whether its dialogues were made up: its "people" are nobody."""
 
 
 class Workspace:
@@ -83,7 +90,7 @@ class Workspace:
 
     def about_path(self, name: str) -> Path:
         """File of what is not in the lines of the set ``name``, if anything is not."""
-        return self.seeds_path(name).with_suffix(".toml")
+        return self.seed_sets().get(name, self.seeds_path(name)).with_suffix(".toml")
 
     def seed_sets(self) -> dict[str, Path]:
         """Every seed set with its file."""
@@ -122,8 +129,12 @@ class Workspace:
         ``None``, what is there remains.
         """
         path = self.seeds_path(name)
-        beside = self.about_path(name)
-        said = {"language": language if language != languages.EN else None, "source": source}
+        beside = path.with_suffix(".toml")
+        said = {
+            "language": language if language != languages.EN else None,
+            "source": source,
+            "invented": path.exists() and self.invented(name),
+        }
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
         if lines:
             store.write_atomic(beside, "".join(lines).encode())
@@ -139,6 +150,10 @@ class Workspace:
     def source(self, seed_set: str) -> str | None:
         """The dataset on a hub that a set was made from, at its commit; see `seeds.hub.SYNTAX`."""
         return self._about(seed_set).source
+
+    def invented(self, seed_set: str) -> bool:
+        """Whether the dialogues of a set were made up: nothing there is of people."""
+        return self._about(seed_set).invented
 
     def _about(self, seed_set: str) -> AboutSet:
         path = self.about_path(seed_set)

@@ -221,9 +221,10 @@ def test_init_writes_settings_that_load(provider, tmp_path, monkeypatch, capsys)
     command = ["init", *([provider] if provider else [])]
     assert main(command) == 0
     written = Path("botchat.toml").read_text("utf-8")
-    assert written == settings_text(provider)
+    seeds = "mutual-test" if provider else "sample"
+    assert written == settings_text(command[1:], seeds)
     settings = load(Path("botchat.toml"))
-    assert settings.run.seeds == "sample"
+    assert settings.run.seeds == seeds
     named = {*settings.run.models, settings.run.judge} - {"rules"}
     assert {name for name in named if not name.startswith("bot:")} == {*settings.models}
     priced = all(model.price_input is not None for model in settings.models.values())
@@ -249,11 +250,72 @@ def test_a_key_and_a_priced_plan_in_two_commands(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     assert main(["init", "openai"]) == 0
     capsys.readouterr()
-    assert main(["run", "--plan", "--json"]) == 0
+    assert main(["run", "--plan"]) == 1
+    assert "import SOURCE --name mutual-test" in capsys.readouterr().err
+    assert main(["run", "--plan", "--json", "--seeds", "sample"]) == 0
     *steps, together = json.loads(capsys.readouterr().out)["rows"]
     assert together["step"] == "all"
     assert 0 < together["cost_usd_low"] < together["cost_usd"] < together["cost_usd_high"]
     assert sum(row["calls"] for row in steps) == together["calls"]
+
+
+def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypatch, capsys):
+    """All are contestants; the first judges, which the file, `run` and the board say."""
+    monkeypatch.chdir(tmp_path)
+    Path("chats.jsonl").write_text('{"id": "a", "utterances": ["Hi.", "Hello.", "So?", "Fine."]}\n')
+    assert main(["init", "openai", "vllm", "anthropic", "--data", "chats.jsonl"]) == 0
+    assert "first look" not in capsys.readouterr().out  # there are real dialogues
+    settings = load(Path("botchat.toml"))
+    assert settings.run.models == ("gpt", "by-vllm", "claude", "bot:eliza")
+    assert (settings.run.seeds, settings.run.judge) == ("chats", "gpt")
+    assert "judges itself" in Path("botchat.toml").read_text("utf-8")
+    assert main(["seeds", "list", "--json"]) == 0
+    rows = {row["set"]: row["invented"] for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows == {"sample": True, "chats": False}
+
+
+def test_a_judge_that_is_a_contestant_is_told(place, capsys):
+    """By `run` before it asks, by the board and by a check of the judge; under any name."""
+    toml = place.root / "botchat.toml"
+    again = '[models.same]\nmodel = "one"\nbase_url = '
+    url = re.search(r'base_url = (".*")', toml.read_text())[1]
+    toml.write_text(f"{again}{url}\nprice_input = 1\nprice_output = 2\n{toml.read_text()}")
+    run(place, "--judge", "same", "--json", "--quiet")
+    said = capsys.readouterr()
+    assert "one is a contestant and its own judge" in said.err
+    whole = json.loads(said.out)
+    (check,) = [one for one in whole["judge"]["checks"] if one["key"] == "own_model"]
+    assert (check["state"], check["number"]) == ("warns", "one")
+    assert any("same judges itself: one." in note for note in whole["notes"])
+
+
+def test_what_a_limit_left_out_is_not_missing(place, capsys):
+    """A complete run of the first seeds has whole coverage, and says how many these are."""
+    run(place, "--json", "--quiet")
+    whole = json.loads(capsys.readouterr().out)
+    assert {row["coverage"] for row in whole["tables"]["coverage"]["rows"]} == {1.0}
+    assert "So far" not in whole["headline"]
+    assert any(note.startswith("3 of the set's 6 seeds take part") for note in whole["notes"])
+    assert not any("without a readable verdict" in note for note in whole["notes"])
+
+
+@pytest.mark.parametrize("invented", [True, False])
+def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, invented):
+    """By `run`, board, json, page, game and export; any set can be one, and others are not."""
+    if invented:
+        place.about_path("small").write_text("invented = true\n")
+    run(place, "--quiet", "--format", "json")
+    said = capsys.readouterr()
+    out, line = place.out("small"), "The set small is invented"
+    assert json.loads((out / "leaderboard.json").read_text()).get("invented", False) == invented
+    assert main(["share", "export", "--seeds", "small", "--out", str(tmp_path / "e"),
+                 "--as", "jsonl", "--dir", str(place.root)]) == 0  # fmt: skip
+    files = [out / "leaderboard.md", out / "index.html", tmp_path / "e" / "README.md"]
+    for told in (said.err, *(path.read_text("utf-8") for path in files)):
+        assert (line in told) == invented
+    assert ("for the demo, not by people" in (out / "game.html").read_text()) == invented
+    place.write_seeds("small", SEEDS[:5], "zh")  # what is said of a set stays
+    assert place.invented("small") == invented
 
 
 def test_from_nothing_to_a_page_in_two_commands(tmp_path, monkeypatch, capsys):

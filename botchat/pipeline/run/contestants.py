@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
@@ -143,6 +143,20 @@ def own_name(workspace: Workspace, judge: str) -> str:
     elif base in workspace.config.judges:
         base = workspace.config.judges[base].model
     return full_name(base, workspace)
+
+
+def own_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> list[str]:
+    """The contestants in which a judge hears itself: the same model, whatever it is called."""
+    settings = panel_of(workspace, judge)
+    members = [member.model for member in settings.members if member.model] if settings else []
+    known = workspace.config.models
+
+    def at(name: str) -> object:
+        of = known.get(name)
+        return (of.model, of.base_url) if of and of.base_url else full_name(name, workspace)
+
+    own = {at(name) for name in (own_name(workspace, judge), *members)}
+    return [name for name in contestants if own & {at(one) for one in name.split(" + ")}]
 
 
 def _bare(judge: str) -> str:

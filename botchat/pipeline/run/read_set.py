@@ -18,6 +18,7 @@ from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, floors, measure_all
+from botchat.pipeline.run.contestants import own_models
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
@@ -35,7 +36,7 @@ from botchat.records import (
 )
 from botchat.verdicts import Collected, Flags, Indices, Verdicts
 from botchat.workspace import files as store
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import INVENTED, Workspace
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
@@ -68,6 +69,12 @@ class Read:
     """What the dialogues show; None where no board was asked for."""
     small: bool
     """Whether the work so far was too little to start a process."""
+    invented: bool
+    """Whether the set was made up."""
+    passed_over: int
+    """Seeds of the set that no model was given and nobody judged; they are not in ``seeds``."""
+    own: dict[str, tuple[str, ...]]
+    """Judge -> contestants in which it hears itself."""
 
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
@@ -84,7 +91,15 @@ class Read:
             surveyed=self.survey,
             labels=self.labels,
         )
-        notes = [*board.notes]
+        notes = [INVENTED.format(self.seed_set)] if self.invented else []
+        if self.passed_over:
+            notes.append(
+                f"{len(self.seeds)} of the set's {len(self.seeds) + self.passed_over} seeds take "
+                "part; no model was given the others, and they are not counted as missing."
+            )
+        if own := self.own[judge]:
+            notes.append(f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here.")
+        notes += board.notes
         if self.stale[judge]:
             notes.append(
                 f"{self.stale[judge]} judgments are about dialogues that have changed since and do "
@@ -96,7 +111,7 @@ class Read:
                 "Dialogues that stopped because the endpoint gave no usable reply, and are made by "
                 f"running generate again: {told}. A model with none but such is not on the board."
             )
-        return replace(board, notes=tuple(notes))
+        return replace(board, notes=tuple(notes), invented=self.invented, own=self.own[judge])
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
@@ -179,6 +194,9 @@ def read(
             currency_task(protocol, verdicts, dialogues)
             for (_, protocol), verdicts in known.items()
         ]
+        used = _in_use(seeds, dialogues, judged)
+        if HUMAN in dialogues:
+            dialogues[HUMAN] = {one.id: dialogues[HUMAN][one.id] for one in used if one.utterances}
         thresholds, n_seeds, measuring = (
             survey_tasks(seeds, dialogues, turns, catalogue.language)
             if for_boards
@@ -200,7 +218,7 @@ def read(
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
     return Read(
         seed_set,
-        seeds,
+        used,
         dialogues,
         judged,
         labels,
@@ -210,7 +228,17 @@ def read(
         catalogue,
         survey if for_boards else None,
         small,
+        workspace.invented(seed_set),
+        len(seeds) - len(used),
+        {judge: tuple(own_models(workspace, judge, dialogues)) for judge in files},
     )
+
+
+def _in_use(seeds: list[Seed], dialogues: Dialogues, judged: Mapping[str, Judgments]) -> list[Seed]:
+    """The seeds that a model was given or that were judged; all where there are none."""
+    ids = {seed_id for name, by in dialogues.items() if name != HUMAN for seed_id in by}
+    ids |= {one.seed_id for by in judged.values() for made in by.values() for one in made}
+    return [seed for seed in seeds if seed.id in ids] or seeds
 
 
 def _judged_files(
