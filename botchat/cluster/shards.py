@@ -308,7 +308,7 @@ class Elsewhere:
         if done is None:
             new, spent = self._read(segments.names(self._store, shard.id)), (0.0, 0, 0)
         else:
-            new = self._read(done.names) + segments.take(self._ledger, done.segment)
+            new = self._read(done.names) + segments.take(self._ledger, done.segment, learnt=True)
             spent, lost = (done.usd, done.calls, done.tokens), lost - done.drawn
         budget.settle(one.held)
         budget.calls -= shard.lease.max_calls or 0
@@ -400,7 +400,7 @@ def work(shard: Shard) -> Done:
         workspace = Workspace(Path(folder))
         workspace.config = shard.config
         with closing(workspace.ledger()) as ledger:
-            segments.take(ledger, shard.known)
+            segments.take(ledger, shard.known, learnt=True)
             # Of one who was given this shard before, and was killed.
             segments.taken(ledger, store, names)
             mark = segments.mark(ledger)

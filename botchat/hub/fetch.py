@@ -18,6 +18,7 @@ from botchat.seeds.dataset import STAGES
 from botchat.seeds.hub import said_by_hub
 from botchat.workspace import export as moving
 from botchat.workspace import files as store
+from botchat.workspace import stages
 from botchat.workspace.folder import Workspace
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")
@@ -65,7 +66,7 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
     if calls in manifest.files:
         ledger_file = _checked(where, calls, manifest.files[calls], read)
     for path, content in contents.items():
-        _refuse_other(workspace.root / path, content)
+        _refuse_other(workspace, path, content)
     record = {"repository": name, "revision": commit, "files": manifest.files}
     n_calls = 0
     with workspace.locked():
@@ -128,14 +129,17 @@ def _checked(where: str, path: str, digest: str, read: Callable[[str], bytes]) -
         raise DataError(
             f"{where}: {path} is not what {MANIFEST} says (another SHA-256), so nothing is taken"
         )
-    if (stage := path.split("/", 1)[0]) in STAGES and path.endswith(".jsonl"):
+    if path.split("/", 1)[0] in STAGES:
         try:
-            msgspec.json.Decoder(STAGES[stage]).decode_lines(content)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise DataError(f"{where}: {path}: {error}; nothing is taken") from None
+            stages.check(path, content)
+        except DataError as error:
+            raise DataError(f"{where}: {error}; nothing is taken") from None
     return content
 
 
-def _refuse_other(path: Path, content: bytes) -> None:
+def _refuse_other(workspace: Workspace, file: str, content: bytes) -> None:
+    path = workspace.root / file
+    if link := stages.link_in(workspace, file):
+        raise ConfigError(f"{link} is a link; fetch into another folder with --dir")
     if path.exists() and path.read_bytes() != content:
         raise ConfigError(f"{path} is there and differs; fetch into another folder with --dir")

@@ -24,7 +24,6 @@ from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.records import VERSION, Judgment
-from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace, judgment_key
 
 
@@ -65,7 +64,7 @@ def bridge(
     whole = {**made.whole, "out": str(out)}
     title = made.tables[0].title
     texts = {"bridge.md": document(title, made.lines, made.tables), "bridge.json": to_json(whole)}
-    write_all(out, {**table_files(made.tables, formats), **texts})
+    workspace.write_out(out, {**table_files(made.tables, formats), **texts})
     lines = [*made.lines, whole["signature"], f"written to: {out}"]
     return Compared(made.tables, lines, whole, out)
 

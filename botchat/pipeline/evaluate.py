@@ -133,7 +133,7 @@ def evaluate(
             own = [text for text in listed if isinstance(text, OwnText)]
             texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
     assert board.out is not None
-    files.write_all(board.out, {**table_files(tables, formats), **texts})
+    workspace.write_out(board.out, {**table_files(tables, formats), **texts})
     whole = {
         **board.whole,
         "file": request.file.name,

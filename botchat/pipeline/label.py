@@ -209,15 +209,13 @@ def write_game(workspace: Workspace, found: Read, folder: Path) -> Path:
         drawn,
         invented=found.invented,
     )
-    for name, text in made.files.items():
-        files.write_atomic(folder / name, text.encode())
+    workspace.write_out(folder, made.files)
     for prefix in game.PREFIXES:
         for path in (folder / FOLDER).glob(f"{prefix}*.js"):
             if f"{FOLDER}/{path.name}" not in made.files:
                 path.unlink(missing_ok=True)
-    page = folder / GAME
-    files.write_atomic(page, made.page.encode())
-    return page
+    workspace.write_out(folder, {GAME: made.page})
+    return folder / GAME
 
 
 def _plan(path: Path) -> list[dict[str, Any]]:

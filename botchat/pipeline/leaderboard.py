@@ -143,7 +143,7 @@ def leaderboard(
         made = every_eval_ever.records(workspace, board, found.dialogues)
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     texts[BY_SEED] = json.dumps(by_seed(board, found.seeds), separators=(",", ":")) + "\n"
-    store.write_all(folder, texts)
+    workspace.write_out(folder, texts)
     for chart in told.charts:
         write_chart(folder, chart, png=png)
     page = write_page(workspace, found, shown, folder, meter)
@@ -332,19 +332,16 @@ def write_page(
         meter.begin("pack transcripts", 0)
         measured = found.survey.measured if found.survey else None
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, measured)
-        for name, text in chunks.files.items():
-            store.write_atomic(folder / name, text.encode())
+        workspace.write_out(folder, chunks.files)
         known = {folder / name for name in chunks.files}
         for parent in {path.parent for path in known}:
             for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
                 path.unlink(missing_ok=True)
         label.write_game(workspace, found, folder)
-    page = folder / "index.html"
-    store.write_atomic(folder / pages.PICTURE, pages.preview(views[0]))
     picture = f"{url.rstrip('/')}/{pages.PICTURE}" if url else pages.PICTURE
     text = pages.render(views, chunks, compared, talks, picture, label.GAME if chunks else "")
-    store.write_atomic(page, text.encode())
-    return page
+    workspace.write_out(folder, {pages.PICTURE: pages.preview(views[0]), "index.html": text})
+    return folder / "index.html"
 
 
 def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:

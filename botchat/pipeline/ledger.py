@@ -118,7 +118,7 @@ def rebuild(workspace: Workspace, place: str | None = None) -> Rebuilt:
                         new.add(call for call in found if isinstance(call, StoredCall))
                     with suppress(DataError):
                         rest = (*segments.mark(old)[:2], 0)
-                        segments.take(new, segments.since(old, rest))
+                        segments.take(new, segments.since(old, rest), learnt=True)
             ((n,),) = new.select("SELECT count(*) FROM calls")
         kept = None
         if path.exists():

@@ -66,8 +66,8 @@ class _Paid(msgspec.Struct, frozen=True):
 class Live:
     """Looks at one set of a workspace, again and again; may be asked by several threads."""
 
-    def __init__(self, workspace: Workspace, seed_set: str, *, talk: bool = False) -> None:
-        """``talk``: there is a room to talk."""
+    def __init__(self, workspace: Workspace, seed_set: str, *, talk: str = "") -> None:
+        """``talk``: address of the room to talk in, if there is one."""
         self._workspace, self._seed_set, self._talk = workspace, seed_set, talk
         self._lock = threading.Lock()
         self._known: dict[tuple[Path, str], tuple[tuple[int, int], object]] = {}
@@ -105,7 +105,7 @@ class Live:
                 if (one := self._verdicts(path, ledger, catalogue, most, busy))
             ]
             page = workspace.out(seed_set) / "index.html"
-            href = f"/{quote(seed_set)}/" if page.exists() else ""
+            href = f"/{quote(seed_set)}/" if workspace.made_here(page) else ""
             newest = _newest(ruled, Judgment, _OF_A_FILE)
             times = _times(ledger, newest)
             news = [(one, _worded(one, catalogue, href, times.get(one.calls))) for one in newest]

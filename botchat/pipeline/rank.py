@@ -22,7 +22,6 @@ from botchat.ratings.rate_table import (
     rates_kind,
 )
 from botchat.seeds.vote_formats import read_votes
-from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from botchat.workspace.rows import utf8
 
@@ -88,7 +87,7 @@ def rank(
     texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
-    store.write_all(folder, {**texts, "index.html": page, pages.PICTURE: picture})
+    workspace.write_out(folder, {**texts, "index.html": page, pages.PICTURE: picture})
     for chart in charts:
         write_chart(folder, chart)
     said = [line for _, line in read]

@@ -5,24 +5,29 @@ A new page is a route here; how far a run is is in `live`.
 A page of another site cannot read what is served (its name must be ours, so DNS rebinding does not
 help) and cannot have anything done: a POST must come from a page of this server (`Origin`), which
 alone knows the token of this start, as JSON of a limited size.
+
+Pages are those that this workspace has made, as it wrote them; in all other files nothing runs. The
+room to talk in, which spends money, is a server of its own: another origin, with another token.
 """
 
 from __future__ import annotations
 
 import hmac
+import html
 import http.server
 import io
+import re
 import secrets
 import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from email.message import Message
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -32,7 +37,7 @@ from botchat.pipeline.live import Live
 from botchat.report import live
 from botchat.requests.arguments import Limits
 from botchat.requests.leaves import leaf
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import PAGES, Workspace
 
 HOST = "127.0.0.1"
 
@@ -46,6 +51,19 @@ _PORTS = 2**16 - 1
 
 _PATIENCE_S = 10.0
 """For the rest of a body that is being sent."""
+
+_IDLE_S = 30.0
+"""For a request, and for each part of an answer to be taken."""
+
+_QUEUE = 256
+"""Connections that wait to be taken; more are tried again by the system, a second later."""
+
+_INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+"""The policy of what is no page: nothing in it runs, loads, or asks this server."""
+
+_MAKE = "Make it here with: botchat leaderboard page"
+
+_POLICY = re.compile(rb'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 
 _LINGER_BYTES = 64 << 20
 """Read of a body that was refused, so that its sender gets to see the answer."""
@@ -62,6 +80,16 @@ class Refused(BotChatError):
         self.status = status
 
 
+class Page(NamedTuple):
+    """What is served to a browser as a page."""
+
+    content: bytes
+    policy: str
+    """Its Content-Security-Policy."""
+    posts: bool = False
+    """Whether it sends something, and so has the token."""
+
+
 class Room(Protocol):
     """A page of its own, ``/talk``, and what answers it: the leaf talk."""
 
@@ -75,8 +103,8 @@ class Room(Protocol):
     def policy(self) -> str:
         """The page's Content-Security-Policy."""
 
-    def page(self, board: str) -> str:
-        """The page as HTML text; ``board``: address of the set's page, if there is one."""
+    def page(self, board: str, live: str) -> str:
+        """The page as HTML text; address of the set's page, if there is one, and of ``/live``."""
 
     def close(self) -> None:
         """Store what is under way."""
@@ -99,70 +127,162 @@ def room_of(
     return None
 
 
-class Server(http.server.ThreadingHTTPServer):
-    """Serves ``leaderboards/``, and the state of a set at ``/live`` and ``/``.
-
-    Raises `MissingError` if there is no such set, `BotChatError` if the port is taken.
-    """
+class Listening(http.server.ThreadingHTTPServer):
+    """Answers this machine's own browser; raises `BotChatError` if the port is taken."""
 
     daemon_threads = True
-    opens = ""
-    """Path of the page to begin with."""
+    request_queue_size = _QUEUE
 
-    def __init__(
-        self, workspace: Workspace, seed_set: str, port: int = 0, room: Room | None = None
-    ) -> None:
-        """Listen on loopback; port 0 takes a free one. ``room``: to talk in."""
-        if seed_set not in workspace.seed_sets():
-            sets = workspace.seed_sets()
-            raise MissingError(
-                f"no seed set {seed_set!r} in {workspace.root}{did_you_mean(seed_set, sets)} "
-                f"(there are: {', '.join(sets) or 'none'})"
-            )
-        self.workspace = workspace
-        self.seed_set = seed_set
-        self.live = Live(workspace, seed_set, talk=room is not None)
-        self.room = room
-        self.token = secrets.token_urlsafe(32)
-        """Of this start; pages that it serves know it."""
-        self.posts: dict[str, Answer] = {"/labels": self._labels}
-        self.posts |= room.answers if room else {}
-        folder = workspace.root / "leaderboards"
+    def __init__(self, port: int) -> None:
+        """Listen on loopback; port 0 takes a free one."""
         if not 0 <= port <= _PORTS:
             raise ConfigError(
                 f"--port {port}: give a number from 1 to {_PORTS}, or 0 for a free one"
             )
+        self.token = secrets.token_urlsafe(32)
+        """Of this start; pages that send something know it."""
+        self.made: dict[str, Callable[[], Page]] = {}
+        """Address -> what makes its page."""
+        self.posts: dict[str, Answer] = {}
         try:
-            super().__init__((HOST, port), partial(_Handler, directory=str(folder)))
+            super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise BotChatError(
                 f"cannot listen on {HOST}:{port}: {error.strerror}; leave out --port for a free one"
             ) from None
+
+    @property
+    def root(self) -> str:
+        """Its origin, and a slash."""
+        return f"http://{HOST}:{self.server_port}/"
+
+    def file(self, path: str) -> Path | None:  # noqa: ARG002 (what has files names it)
+        """The file at an address, which may not be there; ``None``: there can be none."""
+        return None
+
+    def stored(self, file: Path) -> Page | None:  # noqa: ARG002
+        """The page that is in a file; ``None``: none that may be served."""
+        return None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that went away."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
+
+class Server(Listening):
+    """Serves ``leaderboards/``, and the state of a set at ``/live`` and ``/``.
+
+    Raises `MissingError` if there is no such set, and as `Listening`.
+    """
+
+    opens = ""
+    """Path of the page to begin with."""
+
+    def __init__(
+        self, workspace: Workspace, seed_set: str, port: int = 0, room: Room | None = None
+    ) -> None:
+        """Listen; ``room``: to talk in, at the port after this one, or a free one."""
+        if seed_set not in workspace.seed_sets():
+            sets = workspace.seed_sets()
+            raise MissingError(
+                f"no seed set {seed_set!r} in {workspace.root}{did_you_mean(seed_set, sets)} "
+                f"(there are: {', '.join(sets) or 'none'})"
+            )
+        self.workspace, self.seed_set = workspace, seed_set
+        self.talk: RoomServer | None = None
+        super().__init__(port)
+        if room:
+            try:
+                self.talk = RoomServer(room, port + 1 if port else 0, self)
+            except BaseException:
+                self.server_close()
+                raise
+        self.live = Live(workspace, seed_set, talk=self.talk.url if self.talk else "")
+        self.made = dict.fromkeys(("/", "/live"), self._live)
+        self.posts = {"/labels": self._labels}
+
+    def serve_forever(self, poll_interval: float = 0.5) -> None:
+        """Serve until `shutdown`; the room too."""
+        if self.talk is None:
+            super().serve_forever(poll_interval)
+            return
+        talking = threading.Thread(target=self.talk.serve_forever, args=(poll_interval,))
+        talking.start()
+        try:
+            super().serve_forever(poll_interval)
+        finally:
+            self.talk.shutdown()
+            talking.join()
+
     def server_close(self) -> None:
         """Stop listening, and store what is under way."""
         super().server_close()
-        if self.room:
-            self.room.close()
+        if self.talk:
+            self.talk.server_close()
 
     @property
     def url(self) -> str:
         """Of the set's page, or of ``/live`` while there is none or a run goes on."""
-        root = f"http://{HOST}:{self.server_port}/"
+        if self.talk:
+            return self.talk.url
+        board = self.board() if self.workspace.writer() is None else ""
+        return f"{self.root}{board or 'live'}"
+
+    def board(self) -> str:
+        """Address of the set's page, below the root; empty: there is none."""
         page = self.workspace.out(self.seed_set) / "index.html"
-        if self.room:
-            return f"{root}talk"
-        still = page.exists() and self.workspace.writer() is None
-        return f"{root}{quote(self.seed_set)}/" if still else f"{root}live"
+        return f"{quote(self.seed_set)}/" if self.workspace.made_here(page) else ""
+
+    def file(self, path: str) -> Path | None:
+        """The file of ``leaderboards/`` at an address."""
+        parts = [part for part in unquote(path).split("/") if part not in ("", ".")]
+        if any(part == ".." or "\\" in part or ":" in part for part in parts):
+            return None
+        return Path(
+            self.workspace.root, "leaderboards", *parts, *["index.html"] * path.endswith("/")
+        )
+
+    def stored(self, file: Path) -> Page | None:
+        """A page as it was written here; it names its own policy."""
+        if (content := self.workspace.made_here(file)) is None:
+            return None
+        named = _POLICY.search(content)
+        policy = html.unescape(named[1].decode()) if named else _INERT
+        return Page(content, policy, file.name == label.GAME)
+
+    def _live(self) -> Page:
+        return Page(live.render(self.live.state()).encode(), live.POLICY)
 
     def _labels(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
         """Labels of a person, into the workspace."""
         return {"saved": label.save(self.workspace, sent)}
+
+
+class RoomServer(Listening):
+    """Serves the room, and nothing that somebody else has written."""
+
+    def __init__(self, room: Room, port: int, pages: Server) -> None:
+        """Listen; ``pages``: that the room's page leads to."""
+        super().__init__(port)
+        self.room, self._pages = room, pages
+        self.made = {"/talk": self._page}
+        self.posts = dict(room.answers)
+
+    @property
+    def url(self) -> str:
+        """Of the room."""
+        return f"{self.root}talk"
+
+    def server_close(self) -> None:
+        """Stop listening, and store what is under way."""
+        super().server_close()
+        self.room.close()
+
+    def _page(self) -> Page:
+        root, board = self._pages.root, self._pages.board()
+        page = self.room.page(root + board if board else "", f"{root}live")
+        return Page(page.encode(), self.room.policy, posts=True)
 
 
 def _hosts(port: int) -> set[str]:
@@ -219,9 +339,10 @@ def _with_token(page: bytes, token: str) -> bytes:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Files, the live page and what its pages post, to this machine's own browser only."""
+    """Files, pages that are made now, and what they post; to this machine's own browser only."""
 
-    server: Server
+    server: Listening
+    timeout = _IDLE_S
     extensions_map = {  # noqa: RUF012 (the base class has it so)
         **http.server.SimpleHTTPRequestHandler.extensions_map,
         **{".html": "text/html", ".js": "text/javascript", ".svg": "image/svg+xml"},
@@ -238,17 +359,14 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         if path in self.server.posts:
             self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes POST only"})
             return None
-        if path in ("/", "/live"):
-            return self._made(lambda: live.render(self.server.live.state()), live.POLICY)
-        if (room := self.server.room) and path == "/talk":
-            return self._made(lambda: self._room(room), room.policy)
+        if (make := self.server.made.get(path)) is not None:
+            return self._made(make)
         if path == "/talk":
             self.send_error(HTTPStatus.NOT_FOUND, explain="Start it with: botchat view --talk")
             return None
         try:
-            page = self._stored(path)
-            return super().send_head() if page is None else self._html(page)
-        except ValueError:  # NUL or half a character: no file has such a name
+            return self._file(path)
+        except (OSError, ValueError):  # NUL or half a character: no file has such a name
             self.send_error(HTTPStatus.NOT_FOUND, "No page here")
             return None
 
@@ -268,15 +386,10 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         except BotChatError as error:
             self._say(HTTPStatus.UNPROCESSABLE_ENTITY, {"error": str(error)})
 
-    def list_directory(self, path: Any) -> None:  # noqa: ARG002 (the base class names it)
-        """Folders are not listed."""
-        self.send_error(
-            HTTPStatus.NOT_FOUND, "No page here; make one with: botchat leaderboard page"
-        )
-
     def end_headers(self) -> None:
-        """Nothing is kept by the browser or shown inside another page."""
+        """Nothing is kept by the browser, or shown inside or read by a page of another site."""
         self.send_header("Cache-Control", "no-store")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("X-Frame-Options", "DENY")
         super().end_headers()
@@ -284,37 +397,49 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing on stderr for each request."""
 
-    def _stored(self, path: str) -> bytes | None:
-        """A page of ``leaderboards/``; ``None``: there is none of that name."""
-        file = Path(self.translate_path(path), "index.html" if path.endswith("/") else "")
-        try:
-            return file.read_bytes() if file.suffix == ".html" else None
-        except OSError:
+    def _file(self, path: str) -> Any:
+        """A file: a page as it was made here, or what no browser runs."""
+        file = self.server.file(path)
+        if file is None or not file.is_file():
+            if file is not None and file.is_dir():
+                return self._moved(path)
+            self.send_error(HTTPStatus.NOT_FOUND, "No page here", _MAKE)
             return None
+        kind = self.guess_type(str(file))
+        if file.suffix not in PAGES:
+            return self._answer(Page(file.read_bytes(), _INERT), kind)
+        if (page := self.server.stored(file)) is None:
+            why = f"{path} is not as this workspace has written it, and is not shown. {_MAKE}"
+            self.send_error(HTTPStatus.NOT_FOUND, "Not made here", why)
+            return None
+        return self._answer(page, kind)
 
-    def _room(self, room: Room) -> str:
-        page = self.server.workspace.out(room.seed_set) / "index.html"
-        return room.page(f"/{quote(room.seed_set)}/" if page.exists() else "")
+    def _moved(self, path: str) -> None:
+        """To the page of a folder."""
+        self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+        self.send_header("Location", f"/{path.lstrip('/')}/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
-    def _made(self, make: Callable[[], str], rules: str) -> Any:
+    def _made(self, make: Callable[[], Page]) -> Any:
         """A page that is made now."""
         try:
-            page = make().encode()
+            page = make()
         except (BotChatError, OSError) as error:  # a line that is broken, a file that just went
             self.send_error(HTTPStatus.SERVICE_UNAVAILABLE, explain=str(error))
             return None
-        return self._html(page, rules)
+        return self._answer(page, "text/html")
 
-    def _html(self, page: bytes, rules: str = "") -> Any:
-        """A page with the token; ``rules``: its Content-Security-Policy, unless it has one."""
-        page = _with_token(page, self.server.token)
+    def _answer(self, page: Page, kind: str) -> Any:
+        """A file; a page that posts has the token."""
+        data = _with_token(page.content, self.server.token) if page.posts else page.content
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        if rules:
-            self.send_header("Content-Security-Policy", rules)
-        self.send_header("Content-Length", str(len(page)))
+        text = kind.startswith("text/")
+        self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
+        self.send_header("Content-Security-Policy", page.policy)
+        self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        return io.BytesIO(page)
+        return io.BytesIO(data)
 
     def _say(self, status: HTTPStatus, told: Mapping[str, Any]) -> None:
         data = msgspec.json.encode(told)

@@ -92,8 +92,8 @@ class State:
     """Who writes to the workspace; empty: nobody."""
     page: str
     """Address of its leaderboard, from this page; empty: there is none."""
-    talk: bool
-    """Whether there is a room to talk."""
+    talk: str
+    """Address of the room to talk in; empty: there is none."""
     now: float
     """Seconds of the epoch."""
     run: Progress | None

@@ -55,6 +55,9 @@ class Offer:
 T = TypeVar("T")
 Request = TypeVar("Request", bound=msgspec.Struct)
 
+MOST_USD = 1.0
+"""What all calls of one start may cost where no limit is named."""
+
 OWN = "talk-"
 """What the id of a seed that was saved here begins with."""
 
@@ -101,12 +104,12 @@ class TalkRoom:
         limits: Limits | None = None,
         models: Sequence[str] = (),
     ) -> None:
-        """``limits``: of all calls together; ``models``: offered besides those of botchat.toml.
+        """``limits``: of all calls together, default `MOST_USD`; ``models``: offered, too.
 
         Raises `ConfigError`: a model that cannot be named; `MissingError`: no such seed set.
         """
         self.seed_set = seed_set
-        self.limits = limits or Limits()
+        self.limits = Limits(MOST_USD) if limits in (None, Limits()) else limits
         self.seeds = workspace.seeds(seed_set)
         self._workspace = workspace
         self._models = _offers(workspace, models)
@@ -128,8 +131,8 @@ class TalkRoom:
         """What the browser lets the page do: its own script, which asks this server."""
         return policy(_SCRIPT, "connect-src 'self'")
 
-    def page(self, board: str) -> str:
-        """The page as HTML text; ``board``: address of the set's page, if there is one."""
+    def page(self, board: str, live: str) -> str:
+        """The page as HTML text; address of the set's page, if there is one, and of ``/live``."""
         limits = self.limits
         most = {
             "max_usd": f" of {money(limits.max_usd)}" if limits.max_usd else "",
@@ -144,6 +147,7 @@ class TalkRoom:
             turns=TURNS,
             most=most,
             page=board,
+            live=live,
             style=text("live.css") + text("talk.css", __package__),
             script=_SCRIPT,
         )

@@ -27,7 +27,9 @@ _MOST = 1e15
 """Seconds or dollars that are none."""
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
-_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=_MOST)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=_MOST)]
+Moment: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""Seconds of the epoch, as far as calendars go."""
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -36,7 +38,7 @@ class StoredCall(msgspec.Struct, frozen=True):
     key: str
     model: str
     stage: str
-    at: float
+    at: Moment
     request: msgspec.Raw
     """The canonical request, byte for byte: the key is its digest."""
     outcome: Outcome
@@ -45,8 +47,8 @@ class StoredCall(msgspec.Struct, frozen=True):
     prompt_tokens: _Count
     completion_tokens: _Count
     cached_tokens: _Count
-    latency_s: _Positive
-    cost_usd: _Positive | None
+    latency_s: Positive
+    cost_usd: Positive | None
     detail: str
     raw: str
     sent: dict[str, Any]

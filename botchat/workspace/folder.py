@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -43,6 +44,12 @@ INVENTED = (
     "The set {} is invented: its dialogues were written for a demo, not by people. Never publish a "
     "ranking from it."
 )
+
+PAGES = (".html", ".js")
+"""What a browser would run."""
+
+_MADE = "pages.json"
+"""Page below ``leaderboards/`` -> SHA-256 as it was written; no store or repository has it."""
 
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -260,6 +267,32 @@ class Workspace:
         """Default folder of a set's tables and figures."""
         return self.root / "leaderboards" / seed_set
 
+    def write_out(self, folder: Path, contents: Mapping[str, str | bytes]) -> None:
+        """Write results by name, as `files.write_all`, and note which pages were made here."""
+        store.write_all(folder, contents)
+        results, made = (self.root / "leaderboards").absolute(), {}
+        for name, content in contents.items():
+            place = (folder / name).absolute()
+            if place.suffix in PAGES and place.is_relative_to(results):
+                made[place.relative_to(results).as_posix()] = _digest(content)
+        if made:
+            store.write_all(self.hidden, {_MADE: json.dumps(self._made() | made)})
+
+    def made_here(self, path: Path) -> bytes | None:
+        """A page of ``leaderboards/``; ``None``: there is none, or it is not as it was written."""
+        try:
+            content = path.read_bytes()
+            name = path.relative_to(self.root / "leaderboards").as_posix()
+        except (OSError, ValueError):
+            return None
+        return content if self._made().get(name) == _digest(content) else None
+
+    def _made(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode((self.hidden / _MADE).read_bytes(), type=dict[str, str])
+        except (OSError, msgspec.MsgspecError):
+            return {}
+
     def writer(self) -> str | None:
         """The process that writes to this workspace, with its command; ``None``: there is none."""
         try:
@@ -301,6 +334,11 @@ class Workspace:
         finally:
             holder.unlink(missing_ok=True)
             lock.release()
+
+
+def _digest(content: str | bytes) -> str:
+    data = content.encode() if isinstance(content, str) else content
+    return hashlib.sha256(data).hexdigest()
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:

@@ -18,7 +18,7 @@ from botchat.languages import EN, Language
 from botchat.records import HUMAN, slug
 from botchat.workspace import accounts, config, files, stages
 from botchat.workspace.config import Config, JudgeSettings, ModelSettings
-from botchat.workspace.criteria import CriterionSettings
+from botchat.workspace.criteria import CriterionSettings, is_taken
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import KINDS
 from botchat.workspace.store import Store
@@ -37,6 +37,10 @@ class Stored(Workspace):
     def out(self, seed_set: str) -> Path:
         """Default folder of a set's tables and figures: the reader's."""
         return self._reader.out(seed_set)
+
+    def write_out(self, folder: Path, contents: Mapping[str, str | bytes]) -> None:
+        """Write results; the reader notes the pages."""
+        self._reader.write_out(folder, contents)
 
     def language_named(self, code: str) -> Language:
         """The language pack of that code: the store's, else as the reader has it."""
@@ -184,10 +188,13 @@ def with_entries(config: Config, file: Path) -> Config:
     """The settings with those of a file in place of the same name, and without own languages."""
     found: dict[str, dict[str, Any]] = {}
     for one in files.read(file, stages.ShownEntry):
-        kind = _TABLES.get(one.table) or KINDS.get(str(one.value.get("strategy")))
+        kind, value = _TABLES.get(one.table) or KINDS.get(str(one.value.get("strategy"))), one.value
+        if one.table == "models":  # no command, no header, no variable of the reader's
+            value = {key: value[key] for key in stages.SHOWN if key in value}
+        if kind is None or (one.table == "protocols" and is_taken(one.name)):
+            continue
         try:
-            if kind is not None:
-                found.setdefault(one.table, {})[one.name] = msgspec.convert(one.value, kind)
+            found.setdefault(one.table, {})[one.name] = msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             log.warning("[%s.%s] of the store is passed over: %s", one.table, one.name, error)
     changed = {table: {**getattr(config, table), **new} for table, new in found.items()}

@@ -1,7 +1,9 @@
 """Segments: rows of a ledger as immutable files, named by their content, in any store.
 
-A segment is JSON lines under gzip: calls as in an exported ledger, tries that brought no answer,
-and quirks. ``PLACE/ledger/<SHA-256 of the file>.jsonl.gz``, a worker's in a folder of its shard.
+A segment is JSON lines under gzip: calls as in an exported ledger, and tries that brought no
+answer. What a head and its own workers give each other has quirks too, which change what is asked:
+from a place that others can write to they are never taken. ``PLACE/ledger/<SHA-256 of the
+file>.jsonl.gz``, a worker's in a folder of its shard.
 Any number of ledgers that read the same segments, in any order, hold the same answers
 (`Ledger.merge`); the SQLite file is only an index over them.
 """
@@ -10,24 +12,35 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
 
 from botchat.errors import DataError
-from botchat.workspace.calls import StoredCall
+from botchat.records import Outcome
+from botchat.workspace.calls import Moment, Positive, StoredCall
 from botchat.workspace.export import checked
 from botchat.workspace.ledger import TABLE_OF, Ledger
-from botchat.workspace.store import ENDING, Store, named
+from botchat.workspace.store import ENDING, Store, named, unpacked
+
+log = logging.getLogger("botchat")
 
 FOLDER = "ledger"
 """Of a store, with its segments."""
 
-MOST_ROWS = 20_000
+MOST_ROWS = 5_000
 """Calls of one segment that `push` writes."""
+
+_KINDS: Mapping[str, Any] = {
+    "attempt": tuple[str, str, Moment, Outcome, int | None, str, Positive],
+    "quirks": tuple[str, str],
+}
+"""Rows that are no calls."""
+
 
 Mark: TypeAlias = tuple[int, int, int]
 """How far a ledger's tables of calls, superseded calls and attempts are filled."""
@@ -58,16 +71,17 @@ def mark(ledger: Ledger) -> Mark:
 
 def since(ledger: Ledger, at: Mark = (0, 0, 0)) -> bytes:
     """The segment of what was written after ``at``, and of all quirks."""
-    return _segment(ledger, *(("rowid > ?", (one,)) for one in at))
+    return _segment(ledger, *(("rowid > ?", (one,)) for one in at), learnt=True)
 
 
 def of_calls(ledger: Ledger, keys: Iterable[str]) -> bytes:
     """The segment of these calls, as far as they were answered, and of all quirks."""
     which = "key IN (SELECT value FROM json_each(?))"
-    return _segment(ledger, (which, (json.dumps(list(keys)),)), ("false", ()), ("false", ()))
+    none = ("false", ())
+    return _segment(ledger, (which, (json.dumps(list(keys)),)), none, none, learnt=True)
 
 
-def _segment(ledger: Ledger, *which: tuple[str, tuple[Any, ...]]) -> bytes:
+def _segment(ledger: Ledger, *which: tuple[str, tuple[Any, ...]], learnt: bool = False) -> bytes:
     lines = []
     for superseded, (sql, values) in zip(TABLE_OF, which, strict=False):
         calls = ledger.calls(f"WHERE {sql}", *values, superseded=superseded)
@@ -75,26 +89,30 @@ def _segment(ledger: Ledger, *which: tuple[str, tuple[Any, ...]]) -> bytes:
     sql, values = which[-1]
     for row in ledger.select(f"SELECT * FROM attempts WHERE {sql}", *values):
         lines.append(msgspec.json.encode({"attempt": row}))
-    for row in ledger.select("SELECT identity, value FROM quirks"):
+    for row in ledger.select("SELECT identity, value FROM quirks") if learnt else ():
         lines.append(msgspec.json.encode({"quirks": row}))
     return gzip.compress(b"\n".join(lines), 6, mtime=0)
 
 
-def take(ledger: Ledger, segment: bytes) -> Merged:
-    """Merge a segment into a ledger; what was new. Raises `DataError`: it is none."""
+def take(ledger: Ledger, segment: bytes, *, learnt: bool = False) -> Merged:
+    """Merge a segment into a ledger; what was new. Raises `DataError`: it is none.
+
+    ``learnt``: with its quirks, as it came from a head or worker of this run by no store.
+    """
     name = named(segment)
     calls: list[StoredCall] = []
     others: dict[str, list[Any]] = {"attempt": [], "quirks": []}
     try:
-        lines = gzip.decompress(segment).splitlines()
+        lines = unpacked(segment).splitlines()
         for n, line in enumerate(lines, 1):
             if line.startswith((b'{"attempt"', b'{"quirks"')):
                 ((kind, row),) = msgspec.json.decode(line).items()
+                msgspec.convert(row, _KINDS[kind])
                 others[kind].append(row)
             else:
                 calls.append(checked(line, f"{name}:{n}"))
-        new = ledger.merge(calls, others["attempt"], others["quirks"], name)
-    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+        new = ledger.merge(calls, others["attempt"], others["quirks"] if learnt else (), name)
+    except (OSError, zlib.error, ValueError, KeyError, RecursionError) as error:
         raise DataError(f"{name} is no segment of a ledger: {error}") from None
     return Merged(
         len(new),
@@ -111,12 +129,15 @@ def names(store: Store, shard: str = "") -> list[str]:
 
 
 def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Merged:
-    """Merge segments of a store, as far as they are whole; what was new."""
+    """Merge segments of a store, as far as they are whole; what was new. What is none is said."""
     new = Merged()
     for path in paths:  # one at a time in memory
         segment = store.get(path)
         if segment is not None and named(segment) == path.rpartition("/")[2]:
-            new += take(ledger, segment)
+            try:
+                new += take(ledger, segment)
+            except DataError as error:
+                log.warning("in the store %s, left there: %s", store.place, error)
     return new
 
 

@@ -49,7 +49,7 @@ from botchat.workspace.config import Config
 from botchat.workspace.folder import AboutSet, Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, public_url, secrets_in
-from botchat.workspace.store import Store
+from botchat.workspace.store import Store, unpacked
 
 log = logging.getLogger("botchat")
 
@@ -58,6 +58,9 @@ FOLDER = "stages"
 
 SETTINGS = "settings.jsonl"
 """The part of ``botchat.toml`` that readers need."""
+
+SHOWN = ("model", "label", "base_url")
+"""Of a model."""
 
 Key: TypeAlias = tuple[str, ...]
 """What a record is about."""
@@ -91,7 +94,9 @@ class _Kind(NamedTuple):
 
 def _of(named: str, record: type[Any], key: Callable[[Any], Key]) -> _Kind:
     """``NAME`` stands for the name of a file or folder, which begins with no dot."""
-    return _Kind(re.compile(named.replace("NAME", r"[A-Za-z0-9_][\w.+-]*"), re.A), record, key)
+    return _Kind(
+        re.compile(named.replace("NAME", r"[A-Za-z0-9_][\w.+-]{0,127}"), re.A), record, key
+    )
 
 
 def _toml(record: type[Any]) -> Callable[[_PlainFile], Key]:
@@ -287,7 +292,7 @@ def pull(workspace: Workspace, store: Store) -> int:
             path, seen = workspace.root / file, known.get(file, _Seen()).parts
             if file == SETTINGS or (path.exists() and sorted(seen) == there[file]):
                 continue
-            if link := _link(workspace, file):
+            if link := link_in(workspace, file):
                 log.warning("%s of the store %s is left there: %s is a link", file, store.url, link)
                 continue
             here = _lines(file, _content(workspace, file, path)) if path.exists() else {}
@@ -302,7 +307,7 @@ def pull(workspace: Workspace, store: Store) -> int:
     return n
 
 
-def _link(workspace: Workspace, file: str) -> Path | None:
+def link_in(workspace: Workspace, file: str) -> Path | None:
     """What of a stage file's path is a link: it may lead out of the workspace."""
     path = workspace.root / file
     ways = [path, *path.parents][: file.count("/") + 1]
@@ -365,8 +370,8 @@ def shown_settings(config: Config) -> Iterator[ShownEntry]:
     No key, no header, and of a URL neither login nor query.
     """
     for name, model in config.models.items():
-        told = {"model": model.model, "label": model.label, "base_url": public_url(model.base_url)}
-        yield ShownEntry("models", name, told)
+        told = {key: getattr(model, key) for key in SHOWN}
+        yield ShownEntry("models", name, told | {"base_url": public_url(model.base_url)})
     for table in ("judges", "panels", "protocols"):
         for name, settings in getattr(config, table).items():
             yield ShownEntry(table, name, msgspec.to_builtins(settings))
@@ -379,13 +384,23 @@ def _content(workspace: Workspace, file: str, path: Path) -> bytes:
         return b"".join(msgspec.json.encode(one) + b"\n" for one in entries)
     try:
         data = path.read_bytes()
-        if not file.endswith(".jsonl"):
-            return msgspec.json.encode(_PlainFile(data.decode())) + b"\n"
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
+    return _whole(file, data)
+
+
+def check(file: str, data: bytes) -> None:
+    """Raise `DataError` unless the content of a stage file is what its name says."""
+    _lines(file, _whole(file, data + b"\n"))  # its last line too
+
+
+def _whole(file: str, data: bytes) -> bytes:
+    if file.endswith(".jsonl"):
+        return data[: data.rfind(b"\n") + 1]
+    try:
+        return msgspec.json.encode(_PlainFile(data.decode())) + b"\n"
     except UnicodeDecodeError as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-    return data[: data.rfind(b"\n") + 1]
+        raise DataError(f"cannot read {file}: {error}") from None
 
 
 def _lines(file: str, data: bytes) -> Lines:
@@ -462,7 +477,7 @@ def _decoded(store: Store, file: str, name: str, data: bytes | None) -> StagePar
     try:
         if data is None:
             raise ValueError("it is not whole")
-        head, *rest = gzip.decompress(data).split(b"\n")
+        head, *rest = unpacked(data).split(b"\n")
         at = msgspec.json.decode(head, type=_PartHead).at
         for text in rest:
             record, _, told = text.partition(b"\t")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -21,10 +22,22 @@ from botchat.workspace.secrets import public
 
 ENDING = ".jsonl.gz"
 
+MOST_BYTES = 1 << 30
+"""Of a file, packed and unpacked; what is larger was not written by BotChat."""
+
 
 def named(data: bytes) -> str:
     """The name of a file: SHA-256 of its content."""
     return hashlib.sha256(data).hexdigest() + ENDING
+
+
+def unpacked(data: bytes) -> bytes:
+    """A file of a store without its gzip; `ValueError`: it is cut off, or above `MOST_BYTES`."""
+    unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    found = unzip.decompress(data, MOST_BYTES)
+    if not unzip.eof or unzip.unused_data:
+        raise ValueError(f"it is not whole, or has more than {MOST_BYTES:,} bytes unpacked")
+    return found
 
 
 class Store:
@@ -55,11 +68,13 @@ class Store:
             self.remove(probe)
 
     def files(self, folder: str) -> list[str]:
-        """Paths of the files in a folder and below; none where it is not."""
+        """Paths of the files in a folder and below, no links or pipes; none where it is not."""
         with _reaching(self.place):
             self._fs.invalidate_cache()
-            found = self._fs.find(f"{self._root}/{folder}".rstrip("/"))
-        return sorted(path[len(self._root) + 1 :] for path in found)
+            found = self._fs.find(f"{self._root}/{folder}".rstrip("/"), detail=True)
+        plain = (path for path, told in found.items() if told["type"] == "file")
+        whole = (path for path in plain if (found[path].get("size") or 0) <= MOST_BYTES)
+        return sorted(path[len(self._root) + 1 :] for path in whole)
 
     def folders(self, folder: str) -> list[str]:
         """Names of what is in a folder."""

@@ -167,7 +167,7 @@ def test_the_served_pages_fit_and_are_accessible(
     """Nothing is wider than the screen, no text is below 11 px, and axe finds no serious fault."""
     if path == "live":
         generate(room.workspace, SAMPLE, ["bot:eliza"], turns=4, limit=2)
-    visit(browser, room.url.replace("talk", path), width, dark=dark)
+    visit(browser, room.url if path == "talk" else f"{room.root}live", width, dark=dark)
     if path == "talk":
         press(browser, "#start button")
         browser.until(lambda: len(said(browser)) == 2 and status(browser) == "Your turn.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -284,6 +285,42 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
     assert {path.name for path in theirs.root.iterdir()} == {
         ".botchat", "seeds", "generations", "judgments", "leaderboards",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("seeds/s.toml", b"[models.m]\napi_key_command = 'touch x'\n"),
+        ("seeds/s.toml", b"\xff"),
+        ("seeds/s.jsonl", b'{"id":"1","utterances":["a","b"]}\n{"id":'),
+        ("generations/s/x.jsonl", b'{"id":"1","utterances":["a","b"]}\n'),
+    ],
+)
+def test_what_is_published_is_what_its_name_says(
+    run: Workspace, hub: Hub, tmp_path: Path, file: str, content: bytes
+) -> None:
+    """A manifest that agrees with a wrong file does not make it right."""
+    botchat.publish(run, "s", NAME)
+    files = dict(hub.files(DATASET) or {})
+    manifest = json.loads(files[MANIFEST])
+    manifest["files"][file] = hashlib.sha256(content).hexdigest()
+    hub.commit(DATASET, {**files, file: content, MANIFEST: json.dumps(manifest).encode()})
+    theirs = Workspace(tmp_path / "theirs")
+    with pytest.raises(BotChatError, match=rf"{file}.*; nothing is taken"):
+        botchat.fetch(theirs, NAME)
+    assert not theirs.root.exists()
+
+
+def test_nothing_is_fetched_through_a_link(run: Workspace, hub: Hub, tmp_path: Path) -> None:
+    """It may lead out of the workspace."""
+    botchat.publish(run, "s", NAME)
+    theirs, outside = Workspace(tmp_path / "theirs"), tmp_path / "outside"
+    outside.mkdir()
+    theirs.root.mkdir()
+    (theirs.root / "generations").symlink_to(outside)
+    with pytest.raises(BotChatError, match="generations is a link"):
+        botchat.fetch(theirs, NAME)
+    assert not [*outside.iterdir()]
 
 
 def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> None:

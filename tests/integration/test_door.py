@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.interfaces import case_digest
+from botchat.pipeline import view
 from botchat.pipeline.view import MOST_BYTES, Server
 from botchat.requests import generate
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -23,10 +26,7 @@ PAGE = b"<!doctype html>\n<html>\n<head>\n<title>x</title></head><body></body></
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with one route that answers what it gets, and one that refuses it."""
     workspace = Workspace(tmp_path_factory.mktemp("workspace"))
-    folder = workspace.out(SAMPLE)
-    folder.mkdir(parents=True)
-    for name in ("index.html", "game.html"):
-        (folder / name).write_bytes(PAGE)
+    workspace.write_out(workspace.out(SAMPLE), dict.fromkeys(("index.html", "game.html"), PAGE))
     found = Server(workspace, SAMPLE)
 
     def refuse(sent: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -124,12 +124,13 @@ def test_other_methods_and_other_places(server: Server) -> None:
         assert post(server, path, {})[0] == 404
 
 
-def test_the_token_is_in_pages_and_in_no_file(server: Server) -> None:
+def test_the_token_is_in_the_page_that_posts_and_in_no_file(server: Server) -> None:
     """Every start has its own; other sites cannot read the pages (no CORS headers)."""
     for path in (f"/{SAMPLE}/", f"/{SAMPLE}/index.html", f"/{SAMPLE}/game.html?rater=a", "/live"):
         status, headers, text = ask(server, "GET", path)
         assert status == 200
-        assert token_in(text) == server.token
+        assert ("game" in path and token_in(text) == server.token) or server.token not in text
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
         assert not [name for name in headers if name.lower().startswith("access-control")]
         assert headers["Cache-Control"] == "no-store"
     for file in Path(server.workspace.root).rglob("*"):
@@ -139,6 +140,25 @@ def test_the_token_is_in_pages_and_in_no_file(server: Server) -> None:
     other.server_close()
     assert other.token != server.token
     assert len(server.token) >= 43
+
+
+def test_two_hundred_connections_are_answered_and_silent_ones_end(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside as many that say nothing; who says nothing for too long is let go."""
+    here = ("127.0.0.1", server.server_port)
+    request = f"GET /{SAMPLE}/ HTTP/1.0\r\nHost: 127.0.0.1:{here[1]}\r\n\r\n".encode()
+    with contextlib.ExitStack() as opened:
+        made = [opened.enter_context(socket.create_connection(here, 30)) for _ in range(400)]
+        for one in made[::2]:
+            one.sendall(request)
+        for one in made[::2]:
+            with one.makefile("rb") as answer:
+                assert answer.readline().startswith(b"HTTP/1.0 200")
+                assert answer.read().endswith(PAGE)
+    monkeypatch.setattr(view._Handler, "timeout", 0.05)
+    with socket.create_connection(here, 30) as silent:
+        assert silent.recv(1) == b""
 
 
 def test_labels_go_into_the_workspace(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def test_view_serves_pages_and_nothing_else(server: Server) -> None:
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Cache-Control"] == "no-store"
     status, headers, _ = get(server, f"/{SAMPLE}/chunks/index.js")
-    assert (status, headers["Content-type"]) == (200, "text/javascript")
+    assert (status, headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
     for path in ("/../seeds/sample.jsonl", "/%2e%2e/botchat.toml", f"/{SAMPLE}/chunks/"):
         assert get(server, path)[0] == 404
 

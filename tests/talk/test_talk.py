@@ -44,7 +44,7 @@ def room(
 
 def say(view: View, model: str, *utterances: str, **more: Any) -> tuple[int, Any]:
     """What the room answers to a request for the next utterance."""
-    return post(view, "/talk/say", {"model": model, "utterances": utterances, **more})
+    return post(view.talk or view, "/talk/say", {"model": model, "utterances": utterances, **more})
 
 
 def calls(workspace: Workspace) -> dict[str, int]:
@@ -60,7 +60,7 @@ def test_there_is_no_room_unless_it_is_asked_for(tmp_path: Path) -> None:
         status, _, text = ask(view, "GET", "/talk")
         assert (status, "botchat view --talk" in text) == (404, True)
         assert say(view, "bot:eliza", "Hello")[0] == 404
-        assert 'href="/talk"' not in ask(view, "GET", "/live")[2]
+        assert "talk" not in ask(view, "GET", "/live")[2]
     assert room_of(workspace, SAMPLE, Limits(), opened=False) is None
     with pytest.raises(ConfigError, match="add --talk"):
         room_of(workspace, SAMPLE, Limits(max_usd=1.0), opened=False)
@@ -75,11 +75,13 @@ def test_the_page_offers_what_the_workspace_knows_and_nothing_runs_but_its_scrip
         workspace = Workspace(with_models(tmp_path, server))
         secret = server.url.replace("http://", "http://amy:hunter22@")
         with room(workspace, "small", Limits(max_usd=2.0), [f"{secret}#own"]) as view:
-            status, headers, text = ask(view, "GET", "/talk")
-            assert view.url.endswith("/talk")
-            assert 'href="/talk"' in ask(view, "GET", "/live")[2]
+            assert view.talk is not None
+            status, headers, text = ask(view.talk, "GET", "/talk")
+            assert view.url == f"{view.talk.root}talk"
+            assert f'href="{view.url}"' in ask(view, "GET", "/live")[2]
+            assert f'href="{view.root}live"' in text
     assert status == 200
-    assert token_in(text) == view.token
+    assert token_in(text) == view.talk.token != view.token
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "connect-src 'self'" in policy
@@ -99,7 +101,7 @@ def test_two_bots_talk_as_generate_lets_them(tmp_path: Path) -> None:
     ((seed_id, dialogue),) = workspace.dialogues(SAMPLE, "bot:eliza + bot:parrot").items()
     before = calls(workspace)
     with room(workspace) as view:
-        status, begun = post(view, "/talk/seed", {"id": seed_id})
+        status, begun = post(view.talk or view, "/talk/seed", {"id": seed_id})
         assert (status, begun) == (
             200,
             {"id": seed_id, "utterances": list(dialogue.utterances[:2])},
@@ -117,8 +119,8 @@ def test_two_bots_talk_as_generate_lets_them(tmp_path: Path) -> None:
         assert not say(view, "bot:eliza", *said, again=True)[1]["replayed"]
         assert not say(view, "bot:eliza", *said, again=True)[1]["replayed"]
         assert calls(workspace)["bot:eliza generate"] == before["bot:eliza generate"] + 3
-        assert post(view, "/talk/seed", {})[1]["id"].startswith("sample-")
-        assert post(view, "/talk/seed", {"id": "no"})[0] == 422
+        assert post(view.talk or view, "/talk/seed", {})[1]["id"].startswith("sample-")
+        assert post(view.talk or view, "/talk/seed", {"id": "no"})[0] == 422
     assert workspace.writer() is None
 
 
@@ -158,7 +160,7 @@ def test_an_endpoint_that_does_not_answer_is_one_line_and_can_be_tried_again(
     """Nothing is said; the next try reaches the endpoint once more."""
     with Server(in_turn(fault, converse)) as server:
         workspace = Workspace(with_models(tmp_path, server))
-        with room(workspace, "small") as view:
+        with room(workspace, "small", Limits(max_calls=9)) as view:
             status, told = say(view, "alpha", "Hello")
             assert status == 422
             assert why in told["error"]
@@ -178,9 +180,9 @@ def test_one_budget_for_the_life_of_the_server(tmp_path: Path) -> None:
             assert server.n_received == 2
             assert say(view, "alpha", "one")[1]["replayed"]
             assert say(view, "bot:eliza", "three")[0] == 200
-        with room(workspace, "small", Limits(max_usd=1.0)) as view:
+        with room(workspace, "small") as view:  # a limit of money is never absent
             status, told = say(view, "alpha", "three")
-            assert (status, "cannot be kept" in told["error"]) == (422, True)
+            assert (status, "--max-usd 1 cannot be kept" in told["error"]) == (422, True)
         assert server.n_received == 2
 
 
@@ -190,7 +192,7 @@ def test_several_are_answered_at_once_and_the_workspace_is_free_in_between(tmp_p
     held = replace(text("Late."), gate=gate)
     with Server(per_request(held, converse)) as server, ThreadPoolExecutor(2) as pool:
         workspace = Workspace(with_models(tmp_path, server))
-        with room(workspace, "small") as view:
+        with room(workspace, "small", Limits(max_calls=9)) as view:
             slow = pool.submit(say, view, "alpha", "Hello")
             gate.wait_held(1)
             assert say(view, "bot:eliza", "Hello")[0] == 200
@@ -234,7 +236,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
 def test_what_the_room_does_not_take_is_one_line(offline: View, why: str) -> None:
     """422 with the reason; nothing is called or written."""
     path, sent, reason = BAD[why]
-    status, told = post(offline, path, sent)
+    status, told = post(offline.talk or offline, path, sent)
     assert status == 422
     assert reason in told["error"]
     assert "\n" not in told["error"]
@@ -250,7 +252,7 @@ def test_saved_seeds_are_a_set_like_any_other(tmp_path: Path) -> None:
     with room(workspace) as view:
 
         def save(name: str, *utterances: str) -> tuple[int, Any]:
-            return post(view, "/talk/save", {"set": name, "utterances": utterances})
+            return post(view.talk or view, "/talk/save", {"set": name, "utterances": utterances})
 
         first = {"set": "own", "id": "talk-1", "n_seeds": 1, "new": True}
         assert save("own", *HELLO) == (200, first)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.pipeline import ledger as accounts
 from botchat.workspace import segments
+from botchat.workspace import store as stores
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.store import Store
@@ -59,8 +62,8 @@ def test_a_segment_carries_replies_tries_and_quirks(ledgers):
     one.add_attempt("k", Reply("transport", detail="gone"), model="m")
     one.set_quirks({"model": "m"}, {"parameters": {"seed": None}})
     segment = segments.since(one)
-    assert segments.take(other, segment) == segments.Merged(1, 5, 0.5, 0)
-    assert segments.take(other, segment) == segments.Merged()
+    assert segments.take(other, segment, learnt=True) == segments.Merged(1, 5, 0.5, 0)
+    assert segments.take(other, segment, learnt=True) == segments.Merged()
     assert content(other) == content(one)
     assert other.get(key) == one.get(key)
 
@@ -92,14 +95,14 @@ def test_all_who_read_the_same_segments_agree(order, data):
         put(ledger, f"answer {n}", 0)
         put(ledger, f"own {n}", n)
     key = put(written[3], "forgotten", 9)
-    segments.take(written[2], segments.since(written[3]))
+    segments.take(written[2], segments.since(written[3]), learnt=True)
     written[3].forget([key])
     made = [segments.since(ledger) for ledger in written]
     first, second = Ledger(None), Ledger(None)
     for segment in made:
-        segments.take(first, segment)
+        segments.take(first, segment, learnt=True)
     for n in [*order, *data.draw(st.lists(st.integers(0, 3), max_size=4))]:
-        segments.take(second, made[n])
+        segments.take(second, made[n], learnt=True)
     assert content(first) == content(second)
     assert len(first.select("SELECT 1 FROM calls WHERE key=?", key)) == 0
     for ledger in (*written, first, second):
@@ -112,7 +115,7 @@ def test_what_was_forgotten_here_stays_forgotten(ledgers):
     key = put(one, "wrong")
     segment = segments.since(one)
     one.forget([key])
-    assert segments.take(one, segment) == segments.Merged()
+    assert segments.take(one, segment, learnt=True) == segments.Merged()
     assert one.get(key) is None
 
 
@@ -218,3 +221,59 @@ def test_a_damaged_call_is_replaced_by_the_segments(ledgers):
         vandal._db.execute("UPDATE calls SET text='wrong'")
     assert segments.take(other, segment).calls == 1
     assert other.get(key).text == "right"
+
+
+def test_what_is_asked_is_never_learnt_from_a_store(ledgers, tmp_path):
+    """Quirks change request bodies (a limit left out, a field renamed): only one's own are used."""
+    one, other, store = ledgers(), ledgers(), Store(str(tmp_path / "store"))
+    put(one, "x")
+    one.set_quirks({"model": "m"}, {"parameters": {"max_tokens": None, "temperature": "tools"}})
+    handed = segments.since(one)
+    store.add("ledger", handed)
+    segments.push(one, store)
+    segments.pull(other, store)
+    assert len(other.select("SELECT key FROM calls")) == 1
+    assert other.quirks({"model": "m"}) == {}
+    assert b"quirks" in gzip.decompress(handed)
+    packed = [Path(tmp_path / "store" / name).read_bytes() for name in segments.names(store)]
+    assert sum(b"quirks" in gzip.decompress(data) for data in packed) == 1
+    segments.take(other, handed, learnt=True)  # of one's own worker
+    assert other.quirks({"model": "m"}) == one.quirks({"model": "m"})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"attempt":["k","m","yesterday","transport",500,"x",1.0]}',
+        b'{"attempt":["k","m",1e300,"transport",500,"x",1.0]}',
+        b'{"attempt":["k","m",1.0,"stolen",500,"x",1.0]}',
+        b'{"attempt":["k","m",1.0,"transport",500,{"a":1},1.0]}',
+        b'{"attempt":["k"]}',
+        b'{"attempt":1}',
+        b'{"quirks":[{}, "x"]}',
+        b'{"attempt":' + b"[" * 100_000,
+        b'{"quirks":["a","b"],"attempt":[]}',
+    ],
+)
+def test_a_row_that_is_none_is_no_segment(ledgers, line):
+    """Nothing is written that a later reader cannot read."""
+    ledger = ledgers()
+    with pytest.raises(DataError, match="no segment of a ledger"):
+        segments.take(ledger, gzip.compress(line))
+    assert content(ledger) == content(ledgers())
+
+
+def test_what_is_too_large_or_no_file_stays_in_the_store(ledgers, tmp_path, monkeypatch, caplog):
+    """A bomb is refused at the limit; a pipe, which never ends, and links are not opened."""
+    monkeypatch.setattr(stores, "MOST_BYTES", 10_000)
+    store, ledger = Store(str(tmp_path)), ledgers()
+    bomb = store.add("ledger", gzip.compress(b" " * 1_000_000))
+    segments.pull(ledger, store)
+    assert "more than 10,000 bytes" in caplog.text
+    store.remove(bomb)
+    store.add("ledger", gzip.compress(os.urandom(20_000)))
+    os.mkfifo(tmp_path / f"ledger/{'0' * 64}.jsonl.gz")
+    (tmp_path / "ledger/loop").symlink_to(tmp_path)
+    (tmp_path / f"ledger/{'1' * 64}.jsonl.gz").symlink_to("/etc/passwd")
+    assert segments.names(store) == []
+    segments.pull(ledger, store)

@@ -18,7 +18,7 @@ from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
 from botchat.workspace import files, stages
 from botchat.workspace.accounts import bills
-from botchat.workspace.config import load
+from botchat.workspace.config import Config, ModelSettings, load
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
 from botchat.workspace.from_store import from_store, with_entries
 from botchat.workspace.stages import PartLine, StagePart
@@ -416,6 +416,43 @@ def test_what_is_no_stage_file_stays_in_the_store(tmp_path, caplog, file, line):
     expected = {p.relative_to(made.root) for p in made.root.rglob("*.jsonl")}
     assert {p for p in there if p.parts[0] != ".botchat"} == expected
     assert file in caplog.text
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "seeds/../botchat.toml", "/seeds/a.jsonl", "seeds\\a.jsonl", "seeds/a\\..\\b.jsonl",
+        "BOTCHAT.TOML", "Seeds/a.jsonl", "seeds/a.JSONL", "seeds/a.jsonl\n", "seeds/a\n.jsonl",
+        "seeds/\u0430.jsonl", "seeds/a\uff0fb.jsonl", "seeds/..jsonl", "seeds/.jsonl",
+        "generations/../x.jsonl", "generations/./x.jsonl", "judgments/a/../x.jsonl",
+        "languages/../botchat.toml", "languages/zh/../../botchat.toml",
+        "languages/zh/prompts/../../x.txt", "seeds/a.jsonl/b", f"seeds/{'a' * 200}.jsonl",
+        "seeds//a.jsonl", "C:seeds/a.jsonl", "seeds/a:b.jsonl", "seeds/%2e%2e/a.jsonl", "",
+    ],
+)  # fmt: skip
+def test_a_name_that_only_looks_like_a_stage_file_is_none(file):
+    """Ways out, other slashes, other cases, look-alikes: no such file is written or even read."""
+    assert stages.in_order([file, "languages/aa/language.toml"])[0] == file
+    with pytest.raises(AssertionError):
+        stages.check(file, b"{}")
+
+
+def test_of_a_stores_settings_nothing_runs_or_is_sent(tmp_path):
+    """A model is a name and an address there; no built-in protocol gets another meaning."""
+    entries = [
+        stages.ShownEntry("models", "m", {
+            "model": "m", "label": None, "base_url": "http://127.0.0.1:9/v1",
+            "api_key_command": "touch x", "api_key_env": "HOME", "headers": {"x": "$PATH"},
+            "api_key_file": "/etc/passwd", "extra": {"tools": []}, "identity": "us",
+        }),
+        stages.ShownEntry("protocols", "unieval", {"kind": "place", "prompt": "{{conversation}}"}),
+        stages.ShownEntry("cluster", "store", {"store": "s3://elsewhere"}),
+    ]  # fmt: skip
+    file = tmp_path / "settings.jsonl"
+    file.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in entries))
+    made = with_entries(Config(), file)
+    plain = ModelSettings(model="m", base_url="http://127.0.0.1:9/v1")
+    assert made == Config(models={"m": plain})
 
 
 def test_nothing_of_a_store_is_written_through_a_link(heads, caplog):
