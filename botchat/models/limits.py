@@ -378,8 +378,9 @@ OVERLOADED = (429, 503, 529)
 class Endpoint:
     """One server's capacity, shared by every model and stage that uses it.
 
-    Concurrency adapts: it grows slowly while calls succeed and is halved when the server says it is
-    overloaded (additive increase, multiplicative decrease). A Retry-After holds every caller.
+    Concurrency adapts as TCP's window does: while all that is allowed is in use, calls that succeed
+    double it a round, until the server says that it is overloaded; from then on they add one a
+    round, and every overload halves it. A Retry-After holds every caller.
     """
 
     def __init__(
@@ -407,6 +408,7 @@ class Endpoint:
         self.in_flight = 0
         self._free_at = 0.0
         self._shrunk_at = 0.0
+        self._slow_start = True
         self._stopped = asyncio.Event()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -456,13 +458,15 @@ class Endpoint:
             turn.cancel()
 
     def succeeded(self) -> None:
-        """A call succeeded: allow a little more."""
-        self.limit = min(self.most, self.limit + 1 / self.limit)
-        self._wake()
+        """A call succeeded: allow a little more, where all that was allowed is in use."""
+        if self.in_flight >= int(self.limit):
+            more = 1.0 if self._slow_start else 1 / self.limit
+            self.limit = min(self.most, self.limit + more)
+            self._wake()
 
     def overloaded(self, pause_s: float) -> None:
         """The server is overloaded: halve, at most once a second, and hold all callers."""
-        now = time.monotonic()
+        now, self._slow_start = time.monotonic(), False
         if now - self._shrunk_at > 1.0:
             self.limit = max(1.0, self.limit / 2)
             self._shrunk_at = now

@@ -158,6 +158,61 @@ def test_the_capacity_of_a_server_is_found_and_used(monkeypatch, capacity):
     assert sum(there for there, _ in found) > 0.4 * capacity * len(found)
 
 
+def test_a_fresh_endpoint_doubles_what_is_allowed_until_the_first_overload():
+    """A round of calls that all succeed doubles it; after an overload a round adds one."""
+
+    async def rounds(endpoint, n):
+        allowed = []
+        for _ in range(n):
+            allowed.append(int(endpoint.limit))
+            for _ in range(allowed[-1]):
+                endpoint.succeeded()
+                endpoint.in_flight = int(endpoint.limit)
+        return allowed
+
+    async def run():
+        endpoint = Endpoint(most=100, start=16)
+        endpoint.in_flight = 16
+        fresh = await rounds(endpoint, 4)
+        endpoint.overloaded(0.0)
+        endpoint.in_flight = int(endpoint.limit)
+        return fresh, await rounds(endpoint, 3)
+
+    assert asyncio.run(run()) == ([16, 32, 64, 100], [50, 50, 51])
+
+
+@given(
+    most=st.integers(1, 40),
+    start=st.integers(1, 40),
+    callers=st.integers(1, 60),
+    said=st.lists(st.sampled_from(["ok", "ok", "ok", "overloaded", "malformed"]), max_size=200),
+)
+def test_what_is_allowed_grows_only_where_it_is_in_use(most, start, callers, said):
+    """Whatever comes: from 1 to the most, never more in flight, no growth with places free."""
+
+    async def run():
+        endpoint, answers = Endpoint(most, start), iter(said)
+
+        async def caller():
+            for answer in answers:
+                async with endpoint.slot():
+                    assert endpoint.in_flight <= most
+                    await asyncio.sleep(0)
+                before, used = endpoint.limit, endpoint.in_flight >= int(endpoint.limit)
+                status = 429 if answer == "overloaded" else None
+                kind = "ok" if answer == "ok" else "transport"
+                endpoint.learn(Reply(kind, status=status))
+                assert 1 <= endpoint.limit <= most
+                assert endpoint.limit <= before + (answer == "ok" and used)
+                if not used or answer != "ok":
+                    assert endpoint.limit <= before
+
+        await asyncio.gather(*(caller() for _ in range(callers)))
+        assert endpoint.in_flight == 0
+
+    asyncio.run(run())
+
+
 def test_overload_halves_the_concurrency_once_for_one_burst():
     """Ten refusals of one burst count as one sign of overload; one call always stays possible."""
 
