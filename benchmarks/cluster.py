@@ -1,16 +1,18 @@
 """Workers: what a kill costs, whether limits hold, and what they bring.
 
     python benchmarks/cluster.py [--engine loky] [--workers 4] [--kills 20] [--laps 3]
+    DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=0 python benchmarks/cluster.py --engine dask
 
 Against the suite's server, as a process of its own:
 
 - `kill -9` of a random worker, ``--kills`` times, then of the head: calls paid twice, and whether
-  the stage files have the bytes of a run that nothing disturbed, so that nothing is lost;
+  the stage files have the bytes of a run that nothing disturbed, so that nothing is lost; a head
+  that is stuck: whose server has received nothing for `STUCK_S` (it is killed then);
 - requests a minute at the server, for one limit over all workers, after their first second;
 - dollars that the server bills, of runs that reach ``--max-usd`` while their workers are killed;
 - generation with workers beside one process.
 
-Exits with 1 where other bytes come out, a kill costs more than K calls a worker
+Exits with 1 where a head is stuck, other bytes come out, a kill costs more than K calls a worker
 beyond those in flight, the rate is 5 % off, or the limit is exceeded.
 """
 
@@ -37,6 +39,7 @@ sys.path.insert(0, str(ROOT))
 from tests.openai_server import Billed, Server  # noqa: E402
 
 K, IN_FLIGHT = 8, 4
+STUCK_S = 40.0
 MODELS = ("alpha", "beta", "gamma", "delta")
 
 
@@ -144,15 +147,8 @@ def killed(
     server: Serving, folder: Path, options: argparse.Namespace, whom: str, whole: dict[str, bytes]
 ) -> tuple[str, bool]:
     """Kill workers, or heads, at random moments of as many runs as it takes."""
-    rng, kills, laps, twice, most, other, asked = (
-        random.Random(0),
-        0,
-        0,
-        0,
-        0,
-        0,
-        len(whole) * 6 * 6,
-    )
+    rng, asked = random.Random(0), len(whole) * 6 * 6
+    kills = laps = twice = most = other = stuck = 0
     while kills < options.kills:
         laps += 1
         place = workspace(
@@ -166,8 +162,15 @@ def killed(
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
             goal = len({e["digest"] for e in server.received()}) + rng.randint(1, asked // 4)
+            size, since = 0, time.monotonic()
             while head.poll() is None:
                 time.sleep(0.005)
+                if (grown := server.log.stat().st_size) != size:
+                    size, since = grown, time.monotonic()
+                if time.monotonic() - since > STUCK_S:
+                    stuck += 1
+                    os.killpg(head.pid, signal.SIGKILL)
+                    head.wait()
                 if kills < options.kills and len({e["digest"] for e in server.received()}) >= goal:
                     targets = workers_of(head.pid) if whom == "worker" else [head.pid]
                     if targets:
@@ -182,10 +185,10 @@ def killed(
         other += files(place) != whole
     allowed = options.workers * (K + IN_FLIGHT)
     said = (
-        f"{whom} | {kills} kills | {laps} runs | {asked * laps} calls | {twice} paid twice | "
-        f"at most {most} a kill (allowed {allowed}) | {other} with other bytes"
+        f"{whom} | {kills} kills | {laps} runs | {asked * laps} calls | {stuck} stuck | "
+        f"{twice} paid twice | at most {most} a kill (allowed {allowed}) | {other} with other bytes"
     )
-    return said, bool(other) or most > allowed
+    return said, bool(other or stuck) or most > allowed
 
 
 def rate(server: Serving, folder: Path, options: argparse.Namespace) -> tuple[str, bool]:

@@ -19,8 +19,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import GeneratorType
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import joblib
+from joblib._parallel_backends import _TracebackCapturingWrapper
 from joblib.parallel import ParallelBackendBase, get_active_backend
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
@@ -36,11 +38,64 @@ _WORTH_S = 4.0
 starts imports numpy and botchat anew."""
 
 
+class _EndsTasks:
+    """A part of joblib's backend of dask: every task ends, also one that dask gives up.
+
+    joblib calls nobody back when dask gives a task up (its workers died too often), when a future
+    is cancelled, or when a task cannot be sent: it would wait for ever.
+    """
+
+    client: Any
+    submit_kwargs: dict[str, Any]
+    goes_on: bool
+    """Whether the other tasks do: what was given up then has its error as its result."""
+    _under_way: set[asyncio.Future[Any]]
+
+    def submit(self, func: Any, callback: Callable[[Any], None]) -> None:
+        """Run a batch of tasks, and call back whatever becomes of it."""
+        self.client.loop.add_callback(self._ended, func, callback)
+
+    async def _ended(self, func: Any, callback: Callable[[Any], None]) -> None:
+        self._under_way.add(coming := asyncio.ensure_future(self._result(func)))
+        try:
+            came = await coming
+        except (Exception, asyncio.CancelledError) as error:
+            gone = BrokenProcessPool(f"{type(error).__name__}: {error}")
+            came = [gone] if self.goes_on else gone
+        finally:
+            self._under_way.discard(coming)
+        callback(came)
+
+    async def _result(self, func: Any) -> Any:
+        batch, tasks = await self._to_func_args(func)  # type: ignore[attr-defined]
+        run, key = _TracebackCapturingWrapper(batch), f"{batch!r}-{uuid4().hex}"
+        sent = self.client.submit(run, tasks=tasks, key=key, **self.submit_kwargs)
+        return await sent._result()
+
+    async def _collect(self) -> None:
+        """Nothing: each task calls back for itself."""
+
+    def abort_everything(self, **_: bool) -> None:
+        """Let dask forget what has not ended."""
+        self.client.loop.add_callback(lambda: [coming.cancel() for coming in {*self._under_way}])
+
+
+def _ending(backend: Any, goes_on: bool = False) -> Any:
+    """``backend``, whose tasks all end."""
+    kind = type(backend)
+    if kind.__name__ != "DaskDistributedBackend":
+        return backend
+    made: Any = object.__new__(type("EndingDask", (_EndsTasks, kind), {}))
+    vars(made).update(vars(backend), goes_on=goes_on, _under_way=set())
+    return made
+
+
 class Workers:
     """Runs tasks where the caller's ``joblib.parallel_config`` says; see `workers`."""
 
     def __init__(self, n_jobs: int | None) -> None:
-        self._backend, _ = get_active_backend()
+        backend, _ = get_active_backend()
+        self._backend = _ending(backend)
         with joblib.parallel_config() as caller:  # changes nothing; tells what is set
             jobs = n_jobs if n_jobs is not None else caller["n_jobs"]
         if not isinstance(jobs, int):
@@ -122,14 +177,15 @@ class Engine:
     exactly: bool = False
     """Whether it is given no more tasks than that."""
 
-    def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R]:
+    def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R | BrokenProcessPool]:
         """The results of tasks, each as soon as it is there, in any order.
 
-        Raises whatever the backend does when it loses a worker.
+        Of a task that dask gave up: the error. Raises what another backend does when it loses a
+        worker.
         """
         with joblib.Parallel(
             self.workers,
-            backend=self.backend,
+            backend=_ending(self.backend, goes_on=True),
             # Those of ray come all at once.
             return_as="generator_unordered" if self.backend.supports_return_generator else "list",
             batch_size=1,
@@ -168,7 +224,7 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
                 if address is None:
                     cluster = opened.enter_context(
                         LocalCluster(
-                            workers or joblib.cpu_count(),
+                            n_workers=workers or joblib.cpu_count(),
                             threads_per_worker=1,
                             dashboard_address=None,
                         )

@@ -23,12 +23,13 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from botchat.cluster import leases
 from botchat.cluster.leases import Account, LeasedBudget
@@ -68,6 +69,9 @@ STALLED = 3
 
 WATCH_S = 0.5
 """Between two looks of a worker at who commands it."""
+
+QUIET_S = 120.0
+"""After which without anything from any shard it is said what a run waits for."""
 
 UNCOUNTED = Length(None, lambda text: plan.text_length().size(text))
 """Where no dialogue is stored: tokens are counted only to fit a context window."""
@@ -118,6 +122,10 @@ class Done:
     """Instalments of its lease that these are of."""
     limited: bool
     """It ended because its lease was used up."""
+
+
+Heard: TypeAlias = "Done | BrokenProcessPool | None"
+"""What comes from an engine; ``None``: that was all."""
 
 
 @dataclass(frozen=True)
@@ -261,34 +269,57 @@ class Elsewhere:
         """Have shards done: what lost a worker, and whether any used up its lease."""
         limited, lent = False, {shard.id: self._lend(shard) for shard in shards}
         results = self._engine.each([partial(work, one.shard) for one in lent.values()])
+        lost: Exception | None = None
         try:
             while True:
                 coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
                 try:
-                    done = await asyncio.shield(coming)
+                    done = await self._heard(coming, lent)
                 except asyncio.CancelledError:
                     self.stop()
                     await self._drained(results, coming, lent)
                     raise
-                if done is None:
-                    return None, limited
-                self._take(lent.pop(done.id), done)
-                limited |= done.limited
+                if isinstance(done, BrokenProcessPool):
+                    lost = done
+                elif done is None:
+                    break
+                else:
+                    self._take(lent.pop(done.id), done)
+                    limited |= done.limited
         except BotChatError:
             raise
         except Exception as error:  # each backend has its own for this
-            for one in lent.values():
-                self._take(one, None)
-            return error, True
+            lost = error
+        for one in lent.values():
+            self._take(one, None)
+        return lost, limited or lost is not None
+
+    async def _heard(self, coming: asyncio.Future[Heard], lent: dict[str, Lent]) -> Heard:
+        """What comes next; where nothing does for long, it is said what is waited for."""
+        before: list[list[str]] = []
+        while not (await asyncio.wait([coming], timeout=QUIET_S))[0]:
+            each = [asyncio.to_thread(segments.names, self._store, shard) for shard in lent]
+            handed_in = await asyncio.gather(*each)
+            if handed_in == before:
+                log.warning(
+                    "%d shards are out, and nothing came from them for %.0f s (%s): look whether "
+                    "their workers live; after Ctrl-C the same command goes on from here",
+                    len(lent),
+                    QUIET_S,
+                    ", ".join(id[:8] for id in lent),
+                )
+            before = handed_in
+        return coming.result()
 
     async def _drained(
-        self, results: Iterator[Done], coming: asyncio.Future[Done | None], lent: dict[str, Lent]
+        self, results: Iterator[Heard], coming: asyncio.Future[Heard], lent: dict[str, Lent]
     ) -> None:
         """Take what workers that were stopped give back."""
         with suppress(Exception):
             until = time.monotonic() + DRAIN_S
             while (done := await asyncio.wait_for(coming, until - time.monotonic())) is not None:
-                self._take(lent.pop(done.id), done)
+                if isinstance(done, Done):
+                    self._take(lent.pop(done.id), done)
                 coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
 
     def _lend(self, shard: Shard) -> Lent:
@@ -494,7 +525,7 @@ class Divided(LimitReached):
 class Jobs(Engine):
     """Makes no call: raises `Divided` with the shards."""
 
-    def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R]:
+    def each(self, tasks: Sequence[Callable[[], R]]) -> Iterator[R | BrokenProcessPool]:
         """Give the shards to whoever asked for them; nobody commands them."""
         shards = [task.args[0] for task in tasks]  # type: ignore[attr-defined]
         raise Divided([replace(shard, home=HOME, run="") for shard in shards])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import os
@@ -9,6 +10,7 @@ import pickle
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import fsspec
@@ -107,7 +109,9 @@ def scheduler():
     """Address of one of dask's whose workers are threads of this process."""
     from distributed import LocalCluster
 
-    with LocalCluster(4, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(
+        n_workers=4, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
         yield cluster.scheduler_address
 
 
@@ -442,6 +446,77 @@ def test_a_worker_that_is_killed_costs_little(alone, tmp_path):
             assert ran(made) == expected
         assert killed.is_set()
         assert server.n_received - calls <= 2 * (most + 3)
+
+
+@needs["dask"]
+@pytest.mark.filterwarnings("ignore")
+def test_a_shard_that_dask_gives_up_is_given_out_again(alone, tmp_path, caplog):
+    """A worker is killed more often than dask allows; the other shard goes on beside it."""
+    import dask
+    from distributed import LocalCluster
+
+    expected, calls, _ = alone
+    most, killed = 4, threading.Event()
+
+    def script(call):
+        if server.n_received >= 12 and not killed.is_set():
+            killed.set()
+            os.kill(cluster.workers[0].pid, signal.SIGKILL)
+        return converse(call)
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Server(script) as server,
+        parallel.engine("dask", 2, cluster.scheduler_address),
+    ):
+        made = workspace(tmp_path, server, f"[cluster]\nhand_in_calls = {most}\n")
+        assert ran(made) == expected
+        assert server.n_received - calls <= most + 3
+    assert "workers were lost" in caplog.text
+
+
+@needs["dask"]
+@pytest.mark.filterwarnings("ignore")
+def test_a_task_that_dask_cannot_run_ends(scheduler, monkeypatch):
+    """The others do as well; where results are asked in order, the error is raised."""
+    from distributed import Client
+
+    submit = Client.submit
+
+    def refuses(self, run, *told, tasks=(), **more):
+        if "not this" in repr(tasks):
+            raise RuntimeError("it has gone")
+        return submit(self, run, *told, tasks=tasks, **more)
+
+    monkeypatch.setattr(Client, "submit", refuses)
+    with parallel.engine("dask", 2, scheduler):
+        tasks = [partial(str, one) for one in ("not this", 0, 1, 2)]
+        *others, lost = sorted(parallel.chosen_engine().each(tasks), key=str)
+        assert (*others, str(lost)) == ("0", "1", "2", "RuntimeError: it has gone")
+        with (
+            pytest.raises(BotChatError, match="a process that helped was killed"),
+            parallel.workers(2) as working,
+        ):
+            list(working.begin(tasks, 60))
+
+
+def test_what_is_waited_for_is_said(tmp_path, monkeypatch, caplog):
+    """Where nothing came from any shard since the last look."""
+    monkeypatch.setattr(cluster, "QUIET_S", 0.001)
+    head = object.__new__(cluster.Elsewhere)
+    head._store = Store(str(tmp_path))
+
+    async def waited():
+        coming = asyncio.get_running_loop().create_future()
+        waiting = asyncio.ensure_future(head._heard(coming, {"0123456789": None}))
+        while "1 shards are out" not in caplog.text:
+            await asyncio.sleep(0)
+        coming.set_result(None)
+        return await waiting
+
+    assert asyncio.run(waited()) is None
+    assert "(01234567)" in caplog.text
 
 
 def limited_to(made: Workspace, script: Billed, usd: float) -> str:
