@@ -26,7 +26,7 @@ from botchat.cli.output import LogFormatter, complain, perform, public_line
 from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
 from botchat.requests import GONE, GONE_FLAGS, HELP, requests
-from botchat.requests.arguments import GROUPS, Asking, Option, Request, flags_of, groups_of
+from botchat.requests.arguments import FORMATS, GROUPS, Asking, Option, Request, flags_of, groups_of
 
 
 def entry() -> NoReturn:
@@ -124,13 +124,15 @@ class _Parser(argparse.ArgumentParser):
             flags = [flag for action in self._actions for flag in action.option_strings]
             for word in self.given:
                 name = word.partition("=")[0]
-                if name in GONE_FLAGS and name not in flags:
-                    message = f"{name} is no flag of this command any more: {GONE_FLAGS[name]}"
+                if name in flags or not name.startswith("--"):
+                    continue
+                lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
+                hint = did_you_mean(name, lacking)
+                had, instead = GONE_FLAGS.get(name, ("nobody", ""))
+                if not hint and (not had or self.prog.partition(" ")[2] in had.split(", ")):
+                    message = f"{name} is no flag of this command any more: {instead}"
                     break
-                if name.startswith("--") and name not in flags:
-                    lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
-                    hint = did_you_mean(name, lacking) or did_you_mean(name, flags)
-                    message += f"; no flag {name}{hint}"
+                message += f"; no flag {name}{hint or did_you_mean(name, flags)}"
         super().error(public_line(message))
 
 
@@ -164,10 +166,6 @@ def _joined(words: Sequence[str]) -> list[str]:
     return [*words]
 
 
-FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
-"""Those of `botchat.boards.writers.WRITERS`, which is not imported before a command runs."""
-
-
 def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:
     """Flags that every command takes; what is not given is not set, so that no parser undoes it.
 
@@ -182,7 +180,7 @@ def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) 
     add("--json", "print one JSON object", action="store_true")
     add("--quiet", "no progress", action="store_true")
     add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
-    add("--columns", "only these, by heading or key: model,elo", type=_names, metavar="A,B")
+    add("--columns", "only these columns, by heading or key: model,elo", type=_names, metavar="A,B")
     add(
         "--format",
         f"print tables as {', '.join(FORMATS)}, with all digits",
@@ -325,9 +323,7 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Option) -> None:
         return
     settings["type"] = _reader(flag)
     usual = flag.name if arg.word else flag.name.lstrip("-").replace("-", "_").upper()
-    settings["metavar"] = arg.metavar or usual
-    if arg.choices:
-        settings["choices"] = arg.choices
+    settings |= {"choices": arg.choices} if arg.choices else {"metavar": arg.metavar or usual}
     if arg.word:
         settings["nargs"] = _NARGS[flag.values is None, flag.is_needed]
     elif flag.values is None:

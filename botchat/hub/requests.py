@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated
 
-from botchat.requests.arguments import SHARE, Arg, Request, verb
+from botchat.requests.arguments import SHARE, Arg, Request, Word, verb
 
 if TYPE_CHECKING:
     from botchat.hub.fetch import Fetched
@@ -17,17 +17,12 @@ class Publishing(Request["Sent"]):
     words, does, group = "share publish", "hub.publish:publish", SHARE
 
     seed_set: Annotated[str, Arg("the seed set", "SET", "--seeds")]
-    name: Annotated[str, Arg(metavar="ORG/NAME", word=True)]
+    name: Annotated[str, Word(metavar="ORG/NAME")]
     _: KW_ONLY
     dry_run: Annotated[bool, Arg("say what would be sent, send nothing")] = False
     private: Annotated[bool, Arg("for those who may see it only")] = False
     eval_results: Annotated[
-        Sequence[str],
-        Arg(
-            "repeatable; offer the model's numbers to its repository: a pull request with "
-            ".eval_results",
-            "MODEL=ORG/NAME",
-        ),
+        Sequence[str], Arg("repeatable; offer its numbers in a pull request", "MODEL=ORG/NAME")
     ] = ()
 
 
@@ -36,7 +31,7 @@ class Fetching(Request["Fetched"]):
 
     words, does, group = "share fetch", "hub.fetch:fetch", SHARE
 
-    source: Annotated[str, Arg(metavar="ORG/NAME[@REVISION]", word=True)]
+    source: Annotated[str, Word(metavar="ORG/NAME[@REVISION]")]
 
 
 publish = verb(Publishing)

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from botchat.requests.arguments import JUDGES, Arg, Asking, Judged, Tabled, verb
+from botchat.requests.arguments import JUDGES, Arg, Asking, Judged, Tabled, Word, verb
 
 if TYPE_CHECKING:
     from botchat.papers.inject import Injection
@@ -23,44 +23,28 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     words, does, group = "bench", "papers.bench:bench", JUDGES
 
     benchmark: Annotated[
-        str,
-        Arg(
-            "faireval, mateval or topicalchat; with --table and --figure a paper: chateval, "
-            "mateval",
-            word=True,
-        ),
+        str, Word("faireval, mateval, topicalchat; --table, --figure: chateval, mateval")
     ]
     data: Annotated[Path, Arg("folder with upstream's files", "DIR")]
-    judge: Annotated[str | None, Arg("as of judge (none: show who has judged)", "JUDGE")] = None
+    judge: Annotated[str | None, Arg("see judge (none: show who has judged)", "JUDGE")] = None
     _: KW_ONLY
     table: Annotated[
-        str | None,
-        Arg(
-            "the paper's Table N: the model of --judge is asked as it says, ours beside its "
-            "numbers",
-            "N",
-        ),
+        str | None, Arg("the paper's Table N, asked as it says, beside its numbers", "N")
     ] = None
     figure: Annotated[str | None, Arg("its Figure N", "N")] = None
     stands_for: Annotated[
-        str | None,
-        Arg("the paper's model that --judge stands for (by its name)", "MODEL", "--as"),
+        str | None, Arg("the paper's model that --judge stands for (its name)", "MODEL", "--as")
     ] = None
-    runs: Annotated[
-        int | None,
-        Arg("K independent runs: mean and standard deviation (1)", "K", most=1_000),
-    ] = None
+    runs: Annotated[int | None, Arg("K runs: mean and standard deviation (1)", "K", most=1_000)] = (
+        None
+    )
     grid: Annotated[
         Sequence[str],
-        Arg(
-            "settings of a panel, every combination a judge: roles=1,2,3 rounds=1,2",
-            "KEY=V,V",
-            many=True,
-        ),
+        Arg("of a panel, each mix a judge: roles=1,2 rounds=1,2", "KEY=V,V", many=True),
     ] = ()
-    control: Annotated[bool, Arg("as of judge")] = False
+    control: Annotated[bool, Arg("see judge")] = False
     from_recorded: Annotated[
-        bool, Arg("mateval: read upstream's recorded discussions", flag="--recorded")
+        bool, Arg("mateval: read upstream's discussions", flag="--recorded")
     ] = False
     limit: Annotated[int | None, Arg("only the first K items", "K")] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/bench-BENCHMARK)", "DIR")] = None
@@ -71,17 +55,13 @@ class Injecting(Asking["Injection"]):
 
     words, does, group = "bench inject", "papers.inject:inject", JUDGES
 
-    file: Annotated[
-        Path,
-        Arg("stories: csv, tsv, jsonl (column story) or txt, a paragraph each", "FILE", word=True),
-    ]
+    file: Annotated[Path, Word("stories: csv, tsv, jsonl (column story), txt", "FILE")]
     model: Annotated[str, Arg("who puts them in; see models", "MODEL")]
     out: Annotated[Path, Arg("where FILE_stories.csv goes, for bench mateval --data DIR", "DIR")]
     _: KW_ONLY
     language: Annotated[str, Arg("of the stories, en or zh (en)", "CODE")] = "en"
     most_words: Annotated[
-        int,
-        Arg("cut a story behind the last sentence within K words (200)", "K", "--words"),
+        int, Arg("cut a story behind the last sentence within K words (200)", "K", "--words")
     ] = 200
     limit: Annotated[int | None, Arg("only the first K stories", "K")] = None
     rng_seed: Annotated[int, Arg("of which kinds of error a story gets (0)", flag="--seed")] = 0
@@ -93,7 +73,7 @@ class ProbingPolarity(Judged["Polarity"]):
     words, does, group = "bench polarity", "papers.probe_polarity:polarity", JUDGES
 
     seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
-    judge: Annotated[str, Arg("as of judge", "JUDGE")] = ""
+    judge: Annotated[str, Arg("see judge", "JUDGE")] = ""
     _: KW_ONLY
     limit: Annotated[int | None, Arg("only the first K dialogues", "K")] = None
 

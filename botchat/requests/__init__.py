@@ -19,6 +19,7 @@ from botchat.requests.arguments import (
     BEGIN,
     CARE,
     EVERY_DAY,
+    FORMATS,
     JUDGES,
     SHARE,
     Arg,
@@ -28,6 +29,7 @@ from botchat.requests.arguments import (
     Reading,
     Request,
     Tabled,
+    Word,
     verb,
 )
 from botchat.requests.leaves import LEAVES
@@ -66,21 +68,21 @@ GONE = {
 
 _NO_RESULT = "no result depends on it; leave it out"
 GONE_FLAGS = {
-    "--shuffles": _NO_RESULT,
-    "--runs": _NO_RESULT,
-    "--resamples": _NO_RESULT,
-    "--seed": f"{_NO_RESULT} (or did you mean --seeds?)",
-    "--pairwise-rates": "give rank FILE.csv",
-    "--comments": "signatures stand in .meta.json beside a csv",
-    "--bridge": "give agree bridge OLD NEW",
-    "--order": "botchat.plot of Python gives the Figure to change",
-    "--style": "botchat.plot of Python gives the Figure to change",
-    "--polarity": "give bench polarity",
-    "--parquet": "give --out DIR",
-    "--jsonl": "give --as jsonl --out DIR",
-    "--eee": "give --as eee --out DIR",
+    "--shuffles": ("leaderboard, rank", _NO_RESULT),
+    "--runs": ("leaderboard, rank", _NO_RESULT),
+    "--resamples": ("agree", _NO_RESULT),
+    "--seed": ("leaderboard, rank, agree", _NO_RESULT),
+    "--pairwise-rates": ("leaderboard", "give rank FILE.csv"),
+    "--comments": ("", "signatures stand in .meta.json beside a csv"),
+    "--bridge": ("agree", "give agree bridge OLD NEW"),
+    "--order": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
+    "--style": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
+    "--polarity": ("bench probe", "give bench polarity"),
+    "--parquet": ("share export", "give --out DIR"),
+    "--jsonl": ("share export", "give --as jsonl --out DIR"),
+    "--eee": ("share export", "give --as eee --out DIR"),
 }
-"""Flags of earlier versions, and what there is instead."""
+"""Flags of earlier versions: the commands that had them (none: all), what there is instead."""
 
 HELP = {
     "seeds": "Import, list and show seed sets.",
@@ -96,40 +98,35 @@ OneJudge = Annotated[
     Arg("rules (offline), a [judges] or [panels] entry, a preset panel, any model", "JUDGE"),
 ]
 Models = Annotated[Sequence[str], Arg("repeatable; see models", "MODEL", "--model")]
+BoardFormats = Annotated[
+    Sequence[str],
+    Arg(
+        "repeatable; of files of tables (csv); eee: of Every Eval Ever",
+        flag="--format",
+        choices=(*FORMATS, "eee"),
+    ),
+]
 Limit = Annotated[int | None, Arg("only the first K seeds", "K")]
 
 
 class Running(Judged["Ran"], Tabled["Ran"]):
     """Everything: generate, judge, rank; says the price first.
 
-    What is there already is not asked again. What is left out, ``[run]`` of botchat.toml says.
+    What is there already is not asked again. What is left out, [run] of botchat.toml says.
     """
 
     words, does, group = "run", "pipeline.whole_run:run", EVERY_DAY
 
     seed_set: Annotated[
-        str,
-        Arg(
-            "the seed set; this and what follows: or as [run] of botchat.toml says",
-            "SET",
-            "--seeds",
-        ),
+        str, Arg("the seed set (as [run] says; so what follows)", "SET", "--seeds")
     ] = ""
     models: Models = ()
-    judge: Annotated[str, Arg("as of judge", "JUDGE")] = ""
+    judge: Annotated[str, Arg("see judge", "JUDGE")] = ""
     protocols: Annotated[
-        Sequence[str],
-        Arg("repeatable (unieval, arena and gteval)", "PROTOCOL", "--protocol"),
+        Sequence[str], Arg("repeatable (unieval, arena and gteval)", "PROTOCOL", "--protocol")
     ] = field(default=(), kw_only=True)
     limit: Limit = field(default=None, kw_only=True)
-    formats: Annotated[
-        Sequence[str],
-        Arg(
-            "repeatable; of the file of each table (csv); eee: records of Every Eval Ever",
-            flag="--format",
-            choices=("csv", "md", "json", "tex", "parquet", "html", "eee"),
-        ),
-    ] = field(default=(), kw_only=True)
+    formats: BoardFormats = field(default=(), kw_only=True)
 
 
 class Generating(Asking["Results[Generated]"]):
@@ -155,44 +152,29 @@ class Judging(Judged["Results[StageResult]"]):
 
     words, does = "judge", "pipeline.judge:judge"
 
-    protocol: Annotated[str, Arg("the question, see below", word=True)]
+    protocol: Annotated[str, Word("the question, see below")]
     seed_set: SeedSet
     judge: OneJudge
     models: Annotated[Sequence[str], Arg("contestants (all)", "MODEL", "--model")] = ()
     turns: Annotated[Sequence[int], Arg("arena: N (8 and 16)", "N")] = ()
     _: KW_ONLY
     control: Annotated[
-        bool,
-        Arg("beside a panel, single judges' votes that make as many calls, and use as many tokens"),
+        bool, Arg("a panel: judge alone too, with as many calls and as many tokens")
     ] = False
     adaptive: Annotated[
         bool, Arg("arena: ask only what the ranking takes, and say how sure it is")
     ] = False
     target: Annotated[
-        str | None,
-        Arg(
-            "when that is enough: at most SWAPS pairs more than GAP Elo apart in the wrong order "
-            "(gap=10,swaps=2,confidence=0.95)",
-            "TEXT",
-        ),
+        str | None, Arg("adaptive: how sure is enough: gap=10,swaps=2,confidence=0.95", "TEXT")
     ] = None
     budget: Annotated[
-        int | None,
-        Arg(
-            "or after K comparisons, those made included; with --bridge-from: K cases",
-            "K",
-        ),
+        int | None, Arg("adaptive: K comparisons in all; with --bridge-from: K cases", "K")
     ] = None
     add: Annotated[
         str | None, Arg("arena: place one model on the board there is (K: 400)", "MODEL")
     ] = None
     bridge_from: Annotated[
-        str | None,
-        Arg(
-            "ask only K (--budget) of the cases that this judge has judged, drawn at random, for "
-            "agree bridge",
-            "OLD",
-        ),
+        str | None, Arg("ask K (--budget) cases that OLD has judged, for agree bridge", "OLD")
     ] = None
     rng_seed: Annotated[
         int | None, Arg("of what an adaptive Arena or a bridge asks (0)", flag="--seed")
@@ -208,7 +190,7 @@ class Probing(Judged["Probed"]):
     words, does, group = "bench probe", "pipeline.probe:probe", JUDGES
 
     seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
-    judge: Annotated[str, Arg("as of judge", "JUDGE")] = ""
+    judge: Annotated[str, Arg("see judge", "JUDGE")] = ""
     _: KW_ONLY
     limit: Annotated[int | None, Arg("only the first K dialogues", "K")] = None
     rng_seed: Annotated[int, Arg("of where the faults go (0)", flag="--seed")] = 0
@@ -219,7 +201,7 @@ class Auditing(Request["Audited"]):
 
     words, does, group = "bench language", "pipeline.probe:audit", JUDGES
 
-    language: Annotated[str, Arg("of the pack", "CODE", word=True)]
+    language: Annotated[str, Word("of the pack", "CODE")]
     seed_set: Annotated[
         str | None, Arg("dialogues between people in that language (none)", "SET", "--seeds")
     ] = None
@@ -234,11 +216,7 @@ Port = Annotated[int, Arg("0 takes a free one (0)")]
 Browser = Annotated[bool, Arg("only print the address", flag="--no-browser", shown=True)]
 Place = Annotated[
     str | None,
-    Arg(
-        "a folder, s3://…, gs://…, or what fsspec knows (store in [cluster] of botchat.toml)",
-        "PLACE",
-        word=True,
-    ),
+    Word("a folder, s3://…, gs://… (store in [cluster] of botchat.toml)", "PLACE"),
 ]
 
 
@@ -255,14 +233,7 @@ class Leaderboard(Reading["Published"], Tabled["Published"]):
     elo: "EloSettings | None" = None
     _: KW_ONLY
     png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
-    formats: Annotated[
-        Sequence[str],
-        Arg(
-            "repeatable; of the file of each table (csv); eee: records of Every Eval Ever",
-            flag="--format",
-            choices=("csv", "md", "json", "tex", "parquet", "html", "eee"),
-        ),
-    ] = ()
+    formats: BoardFormats = ()
 
 
 class Paging(Reading["Told"]):
@@ -276,8 +247,7 @@ class Paging(Reading["Told"]):
     out: Out = None
     _: KW_ONLY
     url: Annotated[
-        str,
-        Arg("where the folder will be served: previews of links need the whole address", "BASE"),
+        str, Arg("address that the folder will have: previews of links need it", "BASE")
     ] = ""
 
 
@@ -286,14 +256,12 @@ class Plotting(Reading["Told"]):
 
     words, does, group = "leaderboard figure", "pipeline.plot:figure", EVERY_DAY
 
-    name: Annotated[str, Arg("such as elo; a wrong name lists them all", "NAME", word=True)]
+    name: Annotated[str, Word("such as elo; a wrong name lists them all", "NAME")]
     seed_set: SeedSet
     out: Annotated[Path, Arg("FILE.svg, .png or .pdf", "FILE")]
     judge: OwnJudge = None
     _: KW_ONLY
-    size: Annotated[str, Arg("inches, such as 7x4.5 (half a page, as high as it needs)", "WxH")] = (
-        ""
-    )
+    size: Annotated[str, Arg("inches, such as 7x4.5 (half a page wide)", "WxH")] = ""
     highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
 
 
@@ -308,10 +276,7 @@ class Viewing(Request["Server"]):
     browser: Browser = True
     talk: Annotated[bool, Arg("open a room to talk with models, too")] = False
     models: Annotated[
-        Sequence[str],
-        Arg(
-            "repeatable; in the room besides those of botchat.toml and the bots", "MODEL", "--model"
-        ),
+        Sequence[str], Arg("repeatable; more for the room: see models", "MODEL", "--model")
     ] = ()
     limits: Limits = field(default_factory=Limits)
 
@@ -322,20 +287,19 @@ class Agreeing(Reading["Compared"], Tabled["Compared"]):
     words, does, group = "agree", "pipeline.agree:agree", EVERY_DAY
 
     files: Annotated[
-        Sequence[Path],
-        Arg("item,first,second,judge,verdict, or any that rank reads", "FILE", word=True),
+        Sequence[Path], Word("of votes: any that rank reads (docs/votes.md)", "FILE")
     ] = ()
     _: KW_ONLY
     seed_set: Annotated[str | None, Arg("take stage files of this set too", "SET", "--seeds")] = (
         None
     )
     protocol: Annotated[
-        str | None, Arg("of these, as its folder is called: arena-n16, gteval, …", "PROTOCOL")
+        str | None, Arg("of these, as its folder: arena-n16, gteval, …", "PROTOCOL")
     ] = None
     judges: SomeJudges = ()
     truth: Annotated[
         str | None,
-        Arg("names that begin so are people (human; gteval, unieval: who wrote what)", "PREFIX"),
+        Arg("names of people begin so (human; gteval, unieval: who wrote it)", "PREFIX"),
     ] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
 
@@ -346,8 +310,8 @@ class Bridging(Reading["Compared"], Tabled["Compared"]):
     words, does, group = "agree bridge", "pipeline.bridge:bridge", EVERY_DAY
 
     seed_set: SeedSet
-    old: Annotated[str, Arg("the judge there is", "OLD", word=True)]
-    new: Annotated[str, Arg("the one in its place", "NEW", word=True)]
+    old: Annotated[str, Word("the judge there is", "OLD")]
+    new: Annotated[str, Word("the one in its place", "NEW")]
     _: KW_ONLY
     protocol: Annotated[
         str | None, Arg("as its folder is called (what both have judged)", "PROTOCOL")
@@ -362,21 +326,12 @@ class Comparing(Request["Differences"]):
     words, does, group = "compare", "pipeline.compare:compare", EVERY_DAY
 
     before: Annotated[
-        str,
-        Arg(
-            "a set with a leaderboard, a folder with leaderboard.json, or such a file",
-            "BEFORE",
-            word=True,
-        ),
+        str, Word("a set with a leaderboard, its folder or leaderboard.json", "BEFORE")
     ]
-    after: Annotated[str, Arg("likewise", "AFTER", word=True)]
+    after: Annotated[str, Word("likewise", "AFTER")]
     by: Annotated[
         str | None,
-        Arg(
-            "the number by which a model falls, such as bt_n16 (the first that does not depend on "
-            "the other contestants)",
-            "KEY",
-        ),
+        Arg("number that must not fall, such as bt_n16 (the first that no rival moves)", "KEY"),
     ] = None
     alpha: Annotated[float, Arg("rate of false alarms, over all models together (0.05)")] = 0.05
     gate: Annotated[bool, Arg("exit 4 if a model fell", shown=True)] = False
@@ -396,17 +351,11 @@ class Beginning(Request["Told"]):
 
     providers: Annotated[
         Sequence[str],
-        Arg(
-            "such as openai or ollama; a wrong name lists them all (none: bots and the rules "
-            "judge, offline)",
-            "PROVIDER",
-            word=True,
-        ),
+        Word("repeatable; a wrong one lists them all (none: bots, offline)", "PROVIDER"),
     ] = ()
     _: KW_ONLY
     data: Annotated[
-        str | None,
-        Arg("dialogues to import, as of seeds import; mutual downloads MuTual's", "SOURCE"),
+        str | None, Arg("dialogues to import, as of seeds import; mutual: downloads them", "SOURCE")
     ] = None
 
 
@@ -419,8 +368,7 @@ class Naming(Request["Told"]):
         bool, Arg("instead, send one tiny call to each configured model; exit 1 if one fails")
     ] = False
     forget_quirks: Annotated[
-        str | None,
-        Arg("ask a model as it was asked for again: forget what its endpoint refused", "MODEL"),
+        str | None, Arg("forget what this model's endpoint refused; ask as before", "MODEL")
     ] = None
 
     @property
@@ -435,21 +383,11 @@ class ImportingSeeds(Request["Told"]):
     words, does, group = "seeds import", "pipeline.seeds:take", BEGIN
 
     source: Annotated[
-        str,
-        Arg(
-            "MuTual archive or folder, BotChat xlsx, .jsonl, .csv, hf://ORG/NAME[@REVISION], or "
-            "`mutual` (downloads it)",
-            "SOURCE",
-            word=True,
-        ),
+        str, Word("a file, folder, hf://ORG/NAME[@REVISION], or `mutual` (docs/rank.md)", "SOURCE")
     ]
     name: Annotated[str, Arg("name of the set")]
     language: Annotated[
-        str,
-        Arg(
-            "of the dialogues, and of all that is asked about them: en, zh, or your own pack (en)",
-            "CODE",
-        ),
+        str, Arg("of dialogues and questions: en, zh, or your own pack (en)", "CODE")
     ] = "en"
     _: KW_ONLY
     replace: Annotated[bool, Arg("also where the set is there with other dialogues")] = False
@@ -466,8 +404,8 @@ class ShowingSeeds(Request["Told"]):
 
     words, does, group = "seeds show", "pipeline.seeds:shown", BEGIN
 
-    name: Annotated[str, Arg(metavar="SET", word=True)]
-    seed_id: Annotated[str | None, Arg(metavar="SEED_ID", word=True)] = None
+    name: Annotated[str, Word(metavar="SET")]
+    seed_id: Annotated[str | None, Word(metavar="SEED_ID")] = None
 
 
 class Labelling(Request["Server"]):
@@ -478,10 +416,7 @@ class Labelling(Request["Server"]):
     seed_set: SeedSet
     _: KW_ONLY
     protocol: Annotated[
-        str | None,
-        Arg(
-            "as its folder is called: unieval, arena-n16, … (the first that was judged)", "PROTOCOL"
-        ),
+        str | None, Arg("as its folder: unieval, arena-n16, … (the first judged)", "PROTOCOL")
     ] = None
     name: Annotated[str | None, Arg("yours; Amy and amy are one person", "NAME")] = None
     plan: Annotated[bool, Arg("the cases that label plan drew")] = False
@@ -499,12 +434,9 @@ class LabelPlanning(Request["LabelPlan"]):
         str | None, Arg("whose rates people correct (needed if there are two)", "JUDGE")
     ] = None
     _: KW_ONLY
-    budget: Annotated[
-        int, Arg("cases labelled in the end, those labelled already included (300)", "K")
-    ] = 300
+    budget: Annotated[int, Arg("labels in the end, those there are included (300)", "K")] = 300
     protocol: Annotated[
-        str | None,
-        Arg("unieval, arena-nN, gteval or your own (the first that was judged)", "PROTOCOL"),
+        str | None, Arg("unieval, arena-nN, gteval, your own (the first judged)", "PROTOCOL")
     ] = None
     rng_seed: Annotated[int, Arg("of what is drawn (0)", flag="--seed")] = 0
 
@@ -514,15 +446,7 @@ class ImportingDialogues(Request["Imported"]):
 
     words, does, group = "dialogues import", "pipeline.seeds:import_dialogues", SHARE
 
-    sources: Annotated[
-        Sequence[Path],
-        Arg(
-            "OpenAI chat, ShareGPT, utterances, SDialog, MT-Bench (answers and questions), "
-            "Inspect .eval",
-            "FILE",
-            word=True,
-        ),
-    ]
+    sources: Annotated[Sequence[Path], Word("in any of the formats that --as names", "FILE")]
     seed_set: Annotated[
         str, Arg("the seed set that they begin with; made where there is none", "SET", "--set")
     ]
@@ -531,9 +455,7 @@ class ImportingDialogues(Request["Imported"]):
     given_as: Annotated[
         str | None,
         Arg(
-            "openai, sharegpt, utterances, sdialog, mt-bench or inspect (told from the records)",
-            "FORMAT",
-            "--as",
+            "openai, sharegpt, utterances, sdialog, mt-bench, inspect (found out)", "FORMAT", "--as"
         ),
     ] = None
     new_seeds: Annotated[bool, Arg("make seeds of what begins with none of the set")] = False
@@ -548,22 +470,12 @@ class Ranking(Tabled["Published"]):
 
     paths: Annotated[
         Sequence[Path],
-        Arg(
-            "csv, tsv, json, jsonl or parquet of LMArena, a crowd, Arena-Hard, MT-Bench, "
-            "AlpacaEval, JudgeArena, a spreadsheet (docs/votes.md)",
-            "FILE",
-            word=True,
-        ),
+        Word("csv, tsv, json, jsonl or parquet of any arena or crowd (docs/votes.md)", "FILE"),
     ]
     _: KW_ONLY
     form: Annotated[
         str | None,
-        Arg(
-            "botchat, battles, crowd, arena-hard, mt-bench, alpaca-eval, judgearena, one-hot, "
-            "rates, matrix (what the columns say)",
-            "FORMAT",
-            "--as",
-        ),
+        Arg("such as battles; a wrong one lists them (what the columns say)", "FORMAT", "--as"),
     ] = None
     judges: Annotated[
         Sequence[str], Arg("only whose votes; repeatable (all)", "JUDGE", "--judge")
@@ -582,20 +494,13 @@ class Evaluating(Judged["Evaluated"], Tabled["Evaluated"]):
 
     file: Annotated[
         Path,
-        Arg(
-            "csv, tsv, jsonl or txt: texts (column text), or pairs (question, answer_1, answer_2)",
-            "FILE",
-            word=True,
-        ),
+        Word("texts, or pairs of answers: csv, tsv, jsonl or txt (docs/own-texts.md)", "FILE"),
     ]
-    judge: Annotated[str, Arg("as of judge; mateval-cot or chateval-default, say", "JUDGE")]
+    judge: Annotated[str, Arg("see judge; mateval-cot or chateval-default, say", "JUDGE")]
     _: KW_ONLY
     criteria: Annotated[
         Sequence[str],
-        Arg(
-            "repeatable; mateval (texts), answers (pairs), a protocol, your own (docs/criteria.md)",
-            "NAME",
-        ),
+        Arg("repeatable; a protocol, mateval (texts), answers (pairs), yours", "NAME"),
     ] = ()
     out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
 
@@ -610,8 +515,7 @@ class Exporting(Reading["Exported"]):
     form: Annotated[
         str,
         Arg(
-            "parquet, every column of a fixed type; jsonl, the stage files; eee, the board as "
-            "records of Every Eval Ever (parquet)",
+            "jsonl: stage files; eee: the board for Every Eval Ever (parquet)",
             flag="--as",
             choices=("parquet", "jsonl", "eee"),
         ),
@@ -649,11 +553,10 @@ class ExportingCalls(Request["Told"]):
 
     words, does, group = "ledger export", "pipeline.ledger:export", CARE
 
-    path: Annotated[Path, Arg(metavar="FILE", word=True)]
-    since: Annotated[
-        str | None,
-        Arg("only those answered since then: 2026-11-22, 2026-11-22T12:00Z", "TIME"),
-    ] = None
+    path: Annotated[Path, Word(metavar="FILE")]
+    since: Annotated[str | None, Arg("answered since: 2026-11-22, 2026-11-22T12:00Z", "TIME")] = (
+        None
+    )
 
 
 class ImportingCalls(Request["Told"]):
@@ -661,7 +564,7 @@ class ImportingCalls(Request["Told"]):
 
     words, does, group = "ledger import", "pipeline.ledger:import_", CARE
 
-    path: Annotated[Path, Arg(metavar="FILE", word=True)]
+    path: Annotated[Path, Word(metavar="FILE")]
 
 
 class Pushing(Request["Pushed"]):

@@ -10,6 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
@@ -74,6 +75,9 @@ class Arg:
     """Several behind one flag; else the flag is repeated."""
     shown: bool = False
     """Only about how the result is shown: who does it does not get it."""
+
+
+Word = partial(Arg, word=True)
 
 
 @dataclass(frozen=True)
@@ -169,9 +173,9 @@ def doing(does: str, before: str = "") -> Callable[..., object]:
 class Limits:
     """What a run may cost; ``None`` is no limit."""
 
-    max_usd: Annotated[float | None, Arg("stop cleanly (exit 3) at this cost")] = None
-    max_calls: Annotated[int | None, Arg("stop cleanly after so many calls")] = None
-    max_tokens: Annotated[int | None, Arg("stop cleanly after so many tokens")] = None
+    max_usd: Annotated[float | None, Arg("stop cleanly (exit 3) at this cost", "USD")] = None
+    max_calls: Annotated[int | None, Arg("stop cleanly after so many calls", "N")] = None
+    max_tokens: Annotated[int | None, Arg("stop cleanly after so many tokens", "N")] = None
 
     def __post_init__(self) -> None:
         """Refuse limits of 0 and below, NaN and infinity."""
@@ -203,12 +207,7 @@ class Reading(Request[R], kw_only=True):
 
     store: Annotated[
         str | None,
-        Arg(
-            "read the set there, not in the workspace: a folder, s3://…, gs://…; see "
-            "docs/cluster.md",
-            "PLACE",
-            shown=True,
-        ),
+        Arg("read the set of a folder, s3://…, gs://… (docs/cluster.md)", "PLACE", shown=True),
     ] = None
     also_judges: ClassVar[str] = ""
     """Module and function that say whose verdicts are read besides those of who is named."""
@@ -222,16 +221,15 @@ class Reading(Request[R], kw_only=True):
             return super().run(found, meter=meter)
 
 
+FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
+"""Those of `botchat.boards.writers.WRITERS`, which is not imported before a command runs."""
+
+
 class Tabled(Request[R], kw_only=True):
     """A request that writes tables."""
 
     formats: Annotated[
-        Sequence[str],
-        Arg(
-            "repeatable; of the file of each table (csv)",
-            flag="--format",
-            choices=("csv", "md", "json", "tex", "parquet", "html"),
-        ),
+        Sequence[str], Arg("repeatable; of files of tables (csv)", flag="--format", choices=FORMATS)
     ] = ()
 
     @property
@@ -267,23 +265,13 @@ class Asking(Request[R], kw_only=True):
     limits: Limits = field(default_factory=Limits)
     batch: Annotated[bool, Arg("at half price, in minutes to hours: the Batch API")] = False
     engine: Annotated[
-        str | None,
-        Arg(
-            "let workers make the calls: loky (processes here), dask, ray, or any backend of "
-            "joblib; see docs/cluster.md",
-            "ENGINE",
-        ),
+        str | None, Arg("workers make the calls: loky, dask, ray, … (docs/cluster.md)", "ENGINE")
     ] = None
     workers: Annotated[int | None, Arg("of the engine (as many as it has)", "N", most=100_000)] = (
         None
     )
     store: Annotated[
-        str | None,
-        Arg(
-            "read the ledger's segments there first, and leave there what is new, stage files "
-            "too: a folder, s3://…, gs://…",
-            "PLACE",
-        ),
+        str | None, Arg("read calls there first, leave new ones: a folder, s3://…, gs://…", "PLACE")
     ] = None
 
     def spending(self, workspace: "Workspace") -> Spending:
@@ -320,8 +308,7 @@ class Judged(Asking[R], kw_only=True):
         None
     )
     samples: Annotated[
-        int,
-        Arg("ask a single judge K times a case; the majority decides (1)", "K", most=1_000),
+        int, Arg("ask a single judge K times a case; most decide (1)", "K", most=1_000)
     ] = 1
 
     @property
