@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
-import math
 import os
 import signal
 import subprocess
@@ -18,13 +18,13 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
-from botchat.cli.main import main
 from tests.openai_server import Server
+from tests.processes import Started, end_server
 
 # How long an example takes says more about the machine than about the code. The suite tries the
 # same few examples each time, so that what it says is about the change; `make explore` tries a
 # thousand new ones.
-settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("suite", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
@@ -49,6 +49,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection() -> None:
+    """No garbage is looked for while thousands of tests are made, all of which stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Nor among them ever after."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Wait for the process that commands are forked from."""
+    end_server()
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agreement of few resamples: no command can be asked for that."""
@@ -65,9 +81,10 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         place = place.parent  # of all workers
     with FileLock(place / "demo.lock"):
         if not (place / "demo.done").exists():
-            with pytest.MonkeyPatch.context() as patched:
-                patched.chdir(place)
-                assert main(["demo", "--dir", "demo"]) == 0
+            # A process of its own: what `undrawn` changes may be changed already.
+            made = Started(["demo", "--dir", place / "demo"])
+            said = made.communicate()
+            assert made.returncode == 0, said
             (place / "demo.done").touch()
     return place / "demo"
 
@@ -86,19 +103,22 @@ def other_server() -> Iterator[Server]:
         yield running
 
 
-PICTURED = {"golden", "browser", "unit"}
-"""Folders of tests whose figures are drawn."""
+PICTURED = {"golden", "test_board.py", "test_plots.py", "test_agreement_figures.py"}
+"""Folders and files of tests whose figures are drawn."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     """Elsewhere a figure is one fixed picture; how all look is held by tests/golden and test_plots.
 
-    Boards have an Elo of few shuffles, and what was work for several processes stays in this one.
+    Boards have an Elo of few shuffles. Everywhere, work that is worth several processes to its
+    users stays in this one.
     """
+    from botchat import parallel
+
     with pytest.MonkeyPatch.context() as patched:
-        if request.path.parent.name not in PICTURED:
-            from botchat import parallel
+        patched.setattr(parallel, "_WORTH_S", 900.0)
+        if PICTURED.isdisjoint((request.path.parent.name, request.path.name)):
             from botchat.ratings.elo import EloSettings
             from botchat.report.figures import Chart, share
 
@@ -106,7 +126,6 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             for name, drawn in {"svg": picture, "narrow_svg": picture, "png": PNG}.items():
                 patched.setattr(Chart, name, drawn)
             patched.setattr(share, "preview", lambda *_: PNG)
-            patched.setattr(parallel, "_WORTH_S", math.inf)
             few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=2))
             patched.setattr(EloSettings, "of_board", few)
         yield patched.undo

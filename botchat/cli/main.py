@@ -17,7 +17,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
@@ -229,6 +229,7 @@ def _below(parser: Any) -> Iterator[_Parser]:
                 yield from _below(one)
 
 
+@cache
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="botchat",

@@ -34,7 +34,7 @@ def said(folder: Path, name: str, *command: object) -> None:
 
 
 def demo(folder: Path) -> None:
-    """Everything offline, and what `agree` says of it."""
+    """Everything offline, where that has been done once already, and what `agree` says of it."""
     said(folder, "demo", "demo")
     said(folder, "agree", "agree", "--seeds", "sample", "--protocol", "arena-n16")
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 
 import openai
@@ -21,21 +18,17 @@ from botchat.models.limits import Retry
 from botchat.pipeline.run.work import Meter
 from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
-from tests.integration.test_runs import KEY, ROOT, commands, stage_files, workspace
+from tests.integration.test_runs import KEY, commands, stage_files, workspace
 from tests.openai_server import Gate, faults, per_request, templates
 from tests.openai_server.batches import BatchServer, Fate
 from tests.openai_server.replies import converse
+from tests.processes import Started
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "5", "--model", "alpha"]
 N_SEEDS = 6
 N_CALLS = N_SEEDS * 3
 
-PROGRAM = (
-    "from botchat.models.endpoint import batch\n"
-    "batch.FIRST_POLL_S = 0.0\n"
-    "from botchat.cli.main import entry\n"
-    "entry()\n"
-)
+OFTEN = "from botchat.models.endpoint import batch; batch.FIRST_POLL_S = 0.0"
 
 
 @pytest.fixture(autouse=True)
@@ -54,14 +47,7 @@ def run(folder, *flags, command=GENERATE):
 
 def start(folder, command=GENERATE):
     """The command with ``--batch`` as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *command, "--batch", "--dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "OPENAI_API_KEY": KEY},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Started([*command, "--batch", "--dir", folder], OFTEN, OPENAI_API_KEY=KEY)
 
 
 def expected(server, tmp_path, command=GENERATE):

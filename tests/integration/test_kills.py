@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-from tests.conftest import ROOT
+from benchmarks import kills
+from tests.processes import Started
 
 
-def test_a_kill_of_every_kind_of_run_loses_nothing():
+def test_a_kill_of_every_kind_of_run_loses_nothing(monkeypatch, capsys):
     """KILL, TERM, HUP, INT over generate, a judge, a panel, a cascade and an adaptive Arena."""
-    command = [sys.executable, "benchmarks/kills.py", "--kills", "5", "--n-seeds", "6"]
-    ran = subprocess.run(
-        [*command, "--latency-ms", "2"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    rows = [line.split(" | ") for line in ran.stdout.splitlines()[1:-1]]
+
+    def begin(folder, command):
+        return Started([*command, "--dir", folder], OPENAI_API_KEY="sk-none")
+
+    monkeypatch.setattr(kills, "begin", begin)
+    assert kills.main(["--kills", "5", "--n-seeds", "6", "--latency-ms", "2"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[1:-1]]
     assert [row[0] for row in rows] == ["generate", "single", "panel", "cascade", "adaptive"]
-    kills = [[int(n) for n in row[1:5]] for row in rows]
-    assert [sum(of_stage) for of_stage in kills] == [1] * 5
-    assert min(map(sum, zip(*kills, strict=True))) == 1
+    counts = [[int(n) for n in row[1:5]] for row in rows]
+    assert [sum(of_stage) for of_stage in counts] == [1] * 5
+    assert min(map(sum, zip(*counts, strict=True))) == 1
     assert all(row[-3:] == ["0", "0", "0"] for row in rows)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import urllib.request
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
+from tests.processes import Started
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +26,13 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def test_it_makes_and_serves_the_page(workspace: Workspace) -> None:
     """No report is needed; the address says what to label and who labels."""
     asked = ["--seeds", SAMPLE, "--protocol", "unieval", "--name", " Amy", "--no-browser"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "botchat", "label", *asked, "--dir", str(workspace.root)],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as labelling:
-        assert labelling.stdout is not None
-        try:
-            url = labelling.stdout.readline().split()[0]
-            assert url.endswith("/sample/game.html?rater=amy&protocol=unieval&label=1")
-            with urllib.request.urlopen(url) as answer:
-                assert b"Can you tell?" in answer.read()
-        finally:
-            labelling.terminate()
-            labelling.wait(timeout=60)
+    labelling = Started(["label", *asked, "--dir", workspace.root])
+    url = labelling.stdout.readline().split()[0]
+    assert url.endswith("/sample/game.html?rater=amy&protocol=unieval&label=1")
+    with urllib.request.urlopen(url) as answer:
+        assert b"Can you tell?" in answer.read()
+    labelling.terminate()
+    labelling.communicate()
     chunks = workspace.out(SAMPLE) / "chunks"
     assert sorted(path.name for path in chunks.iterdir()) == [
         "answers-0-0.js", "answers-1-0.js", "game-0-0.js", "game-1-0.js",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import struct
 import subprocess
@@ -30,6 +29,7 @@ from botchat.pipeline.view import Server
 from botchat.report.live import News, State, render
 from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
+from tests.processes import Started
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -302,19 +302,12 @@ def test_a_run_that_was_killed_is_not_going_on(workspace: Workspace) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_kill_ends_what_a_script_left_in_the_background(workspace: Workspace) -> None:
     """Such a process ignores Ctrl-C from birth; `kill` ends it all the same, and cleanly."""
-    command = [sys.executable, "-m", "botchat", "view", "--seeds", SAMPLE, "--no-browser"]
-    with subprocess.Popen(
-        [*command, "--dir", str(workspace.root)],
-        stdout=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    ) as viewing:
-        assert viewing.stdout is not None
-        try:
-            assert viewing.stdout.readline().startswith(b"http://127.0.0.1:")
-            viewing.terminate()
-            assert viewing.wait(timeout=60) == 0
-        finally:
-            viewing.kill()
+    command = ["view", "--seeds", SAMPLE, "--no-browser", "--dir", workspace.root]
+    viewing = Started(command, "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)")
+    assert viewing.stdout.readline().startswith("http://127.0.0.1:")
+    viewing.terminate()
+    viewing.communicate()
+    assert viewing.returncode == 0
 
 
 def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -25,29 +24,24 @@ from tests.integration.test_runs import (
     workspace,
 )
 from tests.openai_server import Server, converse
+from tests.processes import Started
+
+SMALL_DISK = """
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+"""
 
 
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
     """No file may grow beyond 150 kB: one line, exit 1; with room again it goes on where it was."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=20)
-
-        def small_disk():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
-
-        ran = subprocess.run(
-            [sys.executable, "-m", "botchat", *next(commands()), "--dir", str(folder)],
-            cwd=ROOT,
-            env={**os.environ, "OPENAI_API_KEY": KEY},
-            capture_output=True,
-            text=True,
-            preexec_fn=small_disk,
-            check=False,
-        )
+        ran = Started([*next(commands()), "--dir", folder], SMALL_DISK, OPENAI_API_KEY=KEY)
+        _, error = ran.communicate()
         assert ran.returncode == 1
-        assert ran.stderr.count("\n") == 1
-        assert "cannot write" in ran.stderr
+        assert error.count("\n") == 1
+        assert "cannot write" in error
         server.wait_idle()
         before = server.n_received
         assert 0 < before < 3 * 20 * 6
@@ -121,22 +115,15 @@ def test_a_run_without_a_reader_of_its_progress_goes_on(tmp_path, ignored):
         folder = workspace(tmp_path / "w", server)
         gate = server.hold()
         gate.release(1)  # the first call of a model goes alone
-        process = subprocess.Popen(
-            [sys.executable, "-m", "botchat", *next(commands()), "--dir", str(folder)],
-            cwd=ROOT,
-            env={**os.environ, "OPENAI_API_KEY": KEY},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(
-                signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL
-            ),
-        )
+        nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" if ignored else ""
+        process = Started([*next(commands()), "--dir", folder], nohup, OPENAI_API_KEY=KEY)
         process.stderr.close()
         gate.wait_held(IN_FLIGHT)
         if ignored:
             process.send_signal(signal.SIGHUP)
         gate.open()
-        assert process.wait() == 0
+        process.communicate()
+        assert process.returncode == 0
         assert server.n_received == CALLS
 
 
@@ -153,17 +140,11 @@ def test_every_signal_ends_the_viewer(tmp_path, kind):
 @pytest.mark.parametrize("command", [["models"], ["models", "--json"]])
 def test_an_output_that_is_full_is_one_line(tmp_path, command):
     """No traceback, and no success, where the result could not be written."""
-    with Path("/dev/full").open("w") as full:
-        ran = subprocess.run(
-            [sys.executable, "-m", "botchat", *command, "--dir", str(tmp_path)],
-            cwd=ROOT,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+    full = "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1)"
+    ran = Started([*command, "--dir", tmp_path], full)
+    _, error = ran.communicate()
     assert ran.returncode == 1
-    assert ran.stderr == "botchat: cannot write the output: No space left on device\n"
+    assert error == "botchat: cannot write the output: No space left on device\n"
 
 
 def ready(folder, stage):

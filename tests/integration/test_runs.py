@@ -7,8 +7,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files as store
 from tests.openai_server import Server, by_model, converse, faults, flaky
+from tests.processes import Started
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-canary-0123456789abcdef"
@@ -57,14 +56,7 @@ def commands():
 
 def start(folder, command, **env):
     """One command as a process of its own."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "botchat", *command, "--dir", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "OPENAI_API_KEY": KEY, **env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Started([*command, "--dir", folder], OPENAI_API_KEY=KEY, **env)
 
 
 def run(folder, capsys=None):

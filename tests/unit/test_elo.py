@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import evalica
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -229,7 +230,8 @@ def test_too_short_a_tail_is_lengthened(monkeypatch):
     """A tail that does not forget the start is noticed on pilot shuffles; what is played does."""
     comparisons, s = simulated(6, 2000), EloSettings(shuffles=4, runs=1)
     monkeypatch.setattr(engine, "_guess_length", lambda *_: 100)
-    one, two = (bootstrap_elo(comparisons, s, n_jobs=n) for n in (1, 2))
+    with joblib.parallel_config(backend="threading"):
+        one, two = (bootstrap_elo(comparisons, s, n_jobs=n) for n in (1, 2))
     assert 1000 < one.n_played == two.n_played < len(comparisons)
     monkeypatch.setattr(engine, "_guess_length", lambda *_: len(comparisons))
     whole = bootstrap_elo(comparisons, s)
@@ -312,7 +314,8 @@ def test_every_pair_is_drawn_alike():
     drawn = end_of_alike(games.by_pair, games.begin, 30_000)(np.random.default_rng(0))
     share = np.bincount(drawn, minlength=8) / len(drawn)
     np.testing.assert_allclose(share, [1 / 15] * 5 + [1 / 3, 1 / 6, 1 / 6], atol=0.01)
-    split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=2000), n_jobs=2)
+    with joblib.parallel_config(backend="threading"):
+        split = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=2000), n_jobs=2)
     whole = bootstrap_elo(comparisons, EloSettings(shuffles=40, per_pair=2000), n_jobs=1)
     assert np.array_equal(split.run_ratings, whole.run_ratings)
     shorter = end_of_alike(games.by_pair, games.begin, 100)(np.random.default_rng(0))

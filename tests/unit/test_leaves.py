@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ FOLDERS = [f"botchat/{name.replace('.', '/')}" for name in LEAVES]
 
 WITHOUT = """
 from botchat.cli.main import main
+from botchat.report.figures import Chart
+Chart.svg = Chart.narrow_svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
 def botchat(*words):
     try:
         return main([*words])
@@ -36,8 +39,13 @@ assert botchat("generate", "--seeds", "sample", "--model", "hf:org/tiny") == 1
 """
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> tuple[str, ...]:
     """Modules of ours that a file imports anywhere, as type checkers' names too."""
+    return tuple(_imported(path))
+
+
+def _imported(path: Path) -> Iterator[str]:
     package = ".".join(path.relative_to(ROOT).parent.parts)
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):

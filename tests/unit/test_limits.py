@@ -32,6 +32,15 @@ def test_waiting_is_bounded_and_never_undercuts_the_server(attempt, asked, waite
         assert waited + wait <= retry.total_s
 
 
+def test_each_wait_is_up_to_twice_the_last():
+    """From half of it on; never longer than the longest."""
+    retry = Retry(attempts=9, first_s=1, longest_s=6, total_s=1000)
+    for attempt, most in ((1, 1), (2, 2), (3, 4), (4, 6), (8, 6)):
+        waits = [retry.wait_s(attempt, 0, 0) for _ in range(200)]
+        assert most / 2 <= min(waits) < 0.6 * most
+        assert 0.9 * most < max(waits) <= most
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [

@@ -1,0 +1,9 @@
+"""What a run against an endpoint imports, for the process that `tests.processes` forks from."""
+
+import importlib
+
+for name in ("chat", "batch", "batch_endpoint", "model"):
+    importlib.import_module(f"botchat.models.endpoint.{name}")
+importlib.import_module("botchat.measures.lengths").counter()
+for name in ("cli.main", "pipeline.generate", "pipeline.judge", "pipeline.adaptive"):
+    importlib.import_module(f"botchat.{name}")
