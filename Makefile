@@ -19,7 +19,7 @@ TOKENS := requirements-tokens.lock
 PIP_COMPILE = $(OWN_UV) pip compile --quiet --no-header --no-emit-index-url
 LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
 # What the site is made of, beside docstrings.
-PAGES := README.md CHANGELOG.md CONTRIBUTING.md docs seeds/README.md botchat/prompts
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs seeds/README.md botchat/prompts
 
 .PHONY: demo test check explore docs dist test-dist test-lowest lock clean
 

@@ -65,6 +65,15 @@ def pytest_unconfigure() -> None:
     end_server()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is kept for a user is kept here; others may not write what tests write."""
+    os.umask(0o022)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Agreement of few resamples: no command can be asked for that."""

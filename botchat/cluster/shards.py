@@ -22,7 +22,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -30,6 +30,8 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from botchat.cluster import leases
 from botchat.cluster.leases import Account, LeasedBudget
@@ -165,6 +167,7 @@ class Elsewhere:
         leases.command(self._store, self._home, self._run)
         self._turn = asyncio.Lock()
         self._lost = [0.0, 0.0, 0.0]
+        self._settings_told = workspace.config
         if self._own:  # what a run that was killed has left
             self._read(segments.names(self._store))
 
@@ -225,6 +228,8 @@ class Elsewhere:
                 if calls := sum(len(m.asked) - before.get(name, 0) for name, m in models):
                     known = [key for _, model in models for key in model.answered]
                     found.append(Missing(number, item, calls, known))
+        asked = {name for (_, name), model in session.planned.items() if model.asked}
+        self._settings_told = _without_commands(self._workspace.config, asked)
         return found
 
     def _shards(
@@ -249,7 +254,7 @@ class Elsewhere:
         for chunk in filter(None, chunks):
             yield Shard(
                 secrets.token_hex(8),
-                self._workspace.config,
+                self._settings_told,
                 self._seeds,
                 language,
                 {name: os.environ[name] for name in _TOLD if name in os.environ},
@@ -378,6 +383,19 @@ class Lent:
 
 _TOLD = ("OPENAI_BASE_URL",)
 """Environment variables that decide what a name stands for."""
+
+
+def _without_commands(config: Config, asked: Collection[str]) -> Config:
+    """The settings that travel; `ConfigError` where a model that is asked needs a command."""
+    models = {}
+    for name, model in config.models.items():
+        if model.api_key_command is not None and (model.label or name) in asked:
+            raise ConfigError(
+                f"models.{name}.api_key_command: commands do not travel to workers; put the key "
+                "into a variable there and name it in api_key_env, or leave out --engine"
+            )
+        models[name] = msgspec.structs.replace(model, api_key_command=None)
+    return msgspec.structs.replace(config, models=models)
 
 
 def _refuse_logins(config: Config) -> None:

@@ -20,6 +20,7 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
+from botchat.workspace.commands import KeyCommand
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import (
     LOCAL,
@@ -178,7 +179,8 @@ def load(path: Path) -> Config:
     Raises `ConfigError`, with file, line and key: malformed TOML, an unknown key, a bad value.
     """
     try:
-        file = TomlFile(path, path.read_text("utf-8-sig"))
+        with path.open(encoding="utf-8-sig") as opened:
+            status, file = os.fstat(opened.fileno()), TomlFile(path, opened.read())
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -207,7 +209,7 @@ def load(path: Path) -> Config:
             sections[section] = file.entry(section, table, kind)
     for name, model in sections["models"].items():
         _check_model(file, name, model, data["models"][name])
-        sections["models"][name] = _placed(model, path.parent)
+        sections["models"][name] = _placed(model, path, status)
     _check_labels(file, sections["models"])
     for name, endpoint in sections["endpoints"].items():
         if fault := entry_url_fault(endpoint.base_url):
@@ -460,13 +462,15 @@ def _stands_for_else(name: str, sign: str = ":") -> bool:
     return name in (HUMAN, "rules") or name in PRESETS or sign in name or not name.strip()
 
 
-def _placed(model: ModelSettings, folder: Path) -> ModelSettings:
-    """The entry with its files, relative to ``folder``, as whole paths."""
+def _placed(model: ModelSettings, file: Path, status: os.stat_result) -> ModelSettings:
+    """The entry with its files, relative to the folder of ``file``, as whole paths."""
+    folder = file.parent
     changed: dict[str, str] = {"model": beside(folder, model.model)}
     if model.api_key_file is not None:
         changed["api_key_file"] = str(folder / model.api_key_file)
     if model.api_key_command is not None:
-        program, *rest = shlex.split(model.api_key_command)
+        program, *rest = shlex.split(command := model.api_key_command)
         if "/" in program:
-            changed["api_key_command"] = shlex.join([str(folder / program), *rest])
+            command = shlex.join([str(folder / program), *rest])
+        changed["api_key_command"] = KeyCommand.of(command, file, status)
     return msgspec.structs.replace(model, **changed)

@@ -9,7 +9,6 @@ import math
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,12 +18,10 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN
+from botchat.workspace import commands
 from botchat.workspace.secrets import has_key, names_secret, public
 
 OPENAI_URL = "https://api.openai.com/v1"
-
-COMMAND_S = 60.0
-"""Seconds that a command has to print its key."""
 
 OF_ENVIRONMENT = re.compile(r"(?:(?P<scheme>[A-Za-z]+) )?\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 """A header's value that is an environment variable, alone or after a scheme such as Bearer."""
@@ -363,11 +360,11 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     What ``api_key_command`` prints, the content of ``api_key_file``, or of the variable named by
     ``api_key_env`` (for OpenAI itself: ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else
     ``OPENAI_API_KEY``, but only for ``OPENAI_BASE_URL`` and this machine: a key is never sent to a
-    host that it is not meant for. A command runs at every call, for at most `COMMAND_S`.
+    host that it is not meant for. A command runs at every call; see `commands`.
     Raises `ConfigError`, with the variable's name, where a key is required and not set.
     """
     if settings.api_key_command is not None:
-        key = _printed(settings.api_key_command, settings.model, env)
+        key = commands.printed(settings.api_key_command, settings.model, env)
         return _checked(key, "what its api_key_command prints")
     if settings.api_key_file is not None:
         return _checked(_key_in(settings.api_key_file, settings.model), "its api_key_file")
@@ -454,40 +451,6 @@ def _key_in(file: str, model: str) -> str:
         ) from None
     if not key:
         raise ConfigError(f"no key for {model}: its api_key_file is empty; put the key into it")
-    return key
-
-
-def _printed(command: str, model: str, env: Mapping[str, str]) -> str:
-    """What a command prints. Nothing of it, of its errors or of the command itself is shown."""
-    failed = f"no key for {model}: its api_key_command"
-    hint = "run it yourself to see why"
-    try:
-        # Not subprocess.run: after a timeout it waits for whoever else holds the pipe.
-        with subprocess.Popen(
-            shlex.split(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=dict(env),
-        ) as process:
-            try:
-                said, _ = process.communicate(timeout=COMMAND_S)
-            except BaseException:
-                process.kill()
-                raise
-    except subprocess.TimeoutExpired:
-        raise ConfigError(f"{failed} gave no key within {COMMAND_S:g} s; {hint}") from None
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "no command can have this name"
-        raise ConfigError(f"{failed} cannot be run ({why})") from None
-    if process.returncode:
-        raise ConfigError(f"{failed} ended with exit status {process.returncode}; {hint}")
-    try:
-        key = said.decode().strip()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{failed} printed no text; {hint}") from None
-    if not key:
-        raise ConfigError(f"{failed} printed nothing; {hint}")
     return key
 
 

@@ -346,6 +346,26 @@ def test_no_key_travels(server, tmp_path, monkeypatch):
         generating(4).run(workspace(tmp_path / "b", server, told))
 
 
+def test_no_command_travels(server, tmp_path, monkeypatch):
+    """A shard has none; a model that needs one is refused before anything is sent."""
+    sent = []
+    work = cluster.work
+    monkeypatch.setattr(cluster, "work", lambda shard: (sent.append(shard), work(shard))[1])
+    made = workspace(tmp_path, server)
+    path = made.root / "botchat.toml"
+    entry = (
+        f'[models.mine]\nmodel = "m"\nbase_url = "{server.url}"\napi_key_command = "a-command"\n'
+    )
+    path.write_text(path.read_text() + entry)
+    again = Workspace(made.root)
+    with parallel.engine("threading", 2, None):
+        generating(3).run(again)
+        assert sent
+        assert all(b"a-command" not in pickle.dumps(shard) for shard in sent)
+        with pytest.raises(ConfigError, match=r"models\.mine\.api_key_command: commands do not"):
+            Generating("few", ("mine",), turns=4).run(again)
+
+
 def test_a_worker_keeps_local_models_for_its_next_shard(server, tmp_path, monkeypatch):
     """Weights are loaded once a worker."""
     monkeypatch.setattr(cluster, "_KEPT", {})

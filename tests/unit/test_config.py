@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import stat
 import sys
+from pathlib import Path
 
 import pytest
 
 from botchat.errors import ConfigError
+from botchat.workspace.commands import KeyCommand
 from botchat.workspace.config import Config, ModelSettings, load, model_name
 from botchat.workspace.entries import address, api_key, header_values
 from tests.rows import rows
@@ -256,9 +260,52 @@ def test_a_key_where_its_variables_name_belongs_is_not_repeated():
         assert named not in str(caught.value)
 
 
+def ours(text, mode=0o600, user=None):
+    """A command as of a settings file that is ours."""
+    user = os.geteuid() if user is None else user
+    status = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, user, 0, 0, 0, 0, 0))
+    return KeyCommand.of(text, Path("botchat.toml"), status)
+
+
 def command(program, *more):
     """A command that runs a Python program."""
-    return shlex.join([sys.executable, "-c", program, *more])
+    return ours(shlex.join([sys.executable, "-c", program, *more]))
+
+
+def test_only_a_command_of_ones_own_settings_runs(tmp_path, monkeypatch, caplog, capfd):
+    """Not of a store or a shard, of somebody else, or where others may write; it is shown once."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    marks, there = tmp_path / "marks", tmp_path / "w"
+    text = shlex.join([sys.executable, "-c", f"open({str(marks)!r}, 'a').write('x'); print('k')"])
+
+    def asked(command):
+        return api_key(ModelSettings(model="m", api_key_command=command))
+
+    with pytest.raises(ConfigError, match=r"no botchat\.toml of this machine, and is not run"):
+        asked(text)
+    with pytest.raises(ConfigError, match="belongs to somebody else"):
+        asked(ours(text, user=os.geteuid() + 1))
+    for mode in (0o620, 0o602, 0o666):
+        with pytest.raises(ConfigError, match=r"others may write .*; run: chmod go-w"):
+            asked(ours(text, mode))
+    assert not marks.exists()
+    assert caplog.text == ""
+    there.mkdir()
+    path = write(there, f"{ENTRY}api_key_command = {json.dumps(text)}\n")
+    path.chmod(0o666)
+    entry = load(path).models["a"]
+    path.chmod(0o644)  # what counts is whose it was when it was read
+    with pytest.raises(ConfigError, match="others may write"):
+        api_key(entry)
+    for _ in range(2):
+        assert api_key(load(path).models["a"]) == "k"
+    assert marks.read_text() == "xx"
+    assert caplog.text.count("the key of x is what this command prints: ") == 1
+    assert str(marks) in caplog.text
+    (tmp_path / "other").mkdir()
+    api_key(load(write(tmp_path / "other", path.read_text())).models["a"])
+    assert caplog.text.count("what this command prints") == 2
+    assert [p.name for p in there.iterdir()] == ["botchat.toml"]
 
 
 def test_a_command_may_print_the_key(tmp_path):
@@ -294,10 +341,10 @@ def test_a_command_that_fails_is_one_line_without_what_it_said(program, said):
 def test_a_command_that_is_not_there_or_never_ends_is_one_line(monkeypatch):
     """Also where a child of it keeps the pipe open."""
     with pytest.raises(ConfigError, match=r"cannot be run \(No such file or directory\)"):
-        api_key(ModelSettings(model="m", api_key_command=f"/nowhere/{SECRET}"), {})
+        api_key(ModelSettings(model="m", api_key_command=ours(f"/nowhere/{SECRET}")), {})
     with pytest.raises(ConfigError, match="cannot be run"):
-        api_key(ModelSettings(model="m", api_key_command="a\0b"), {})
-    monkeypatch.setattr("botchat.workspace.entries.COMMAND_S", 0.5)
+        api_key(ModelSettings(model="m", api_key_command=ours("a\0b")), {})
+    monkeypatch.setattr("botchat.workspace.commands.COMMAND_S", 0.5)
     child = "import time; time.sleep(20)"
     program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     with pytest.raises(ConfigError, match=r"gave no key within 0\.5 s"):
