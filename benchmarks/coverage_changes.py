@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from botchat.measures.changes import Change, Estimate, correlation, holm
-from botchat.measures.intervals import of_shares
+from botchat.measures.intervals import mean, of_shares
 from botchat.ratings.bradley_terry import fit, influence
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import Floats
@@ -131,4 +131,106 @@ def _rated(
     return [Estimate(*map(float, one)) for one in told], influence(made, fitted)[1]
 
 
-FAMILIES: list[Callable[[], Iterator[Measured]]] = [changes, false_alarms, rating_changes]
+# ------------------------------------------------------------- by which number a model falls
+
+N = 16
+"""Utterances of a dialogue, the first two of which are people's."""
+
+PUBLISHED = {
+    "GPT-4": (0.861, 0.651, 1167),
+    "Vicuna-13B": (0.804, 0.550, 1113),
+    "Qwen-14B": (0.775, 0.260, 1047),
+    "Vicuna-7B": (0.647, 0.294, 1051),
+    "ChatGLM2-6B": (0.430, 0.053, 949),
+    "LLaMA2-13B": (0.234, 0.077, 843),
+}
+"""Success @8 and @16, and Elo @16, of models on BotChat's leaderboard."""
+
+FALLS = (
+    ("GPT-4", "Vicuna-13B"),
+    ("Vicuna-13B", "Vicuna-7B"),
+    ("GPT-4", "Qwen-14B"),
+    ("Vicuna-7B", "ChatGLM2-6B"),
+    ("ChatGLM2-6B", "LLaMA2-13B"),
+)
+
+OPPONENTS = ("GPT-4", "Qwen-14B", "Vicuna-7B", "LLaMA2-13B")
+TIE, OF_DIALOGUE = 1.0, 0.7
+"""Logits within which an Arena ties (46 % of published comparisons); spread of dialogues."""
+
+
+def accused(good: Floats, name: str) -> Floats:
+    """Utterance accused first, shape of ``good`` (standard normal): Weibull through both rates."""
+    from scipy.stats import norm
+
+    early, late, _ = PUBLISHED[name]
+    shape = math.log(math.log(late) / math.log(early)) / math.log((N - 2) / (8 - 2))
+    scale = (N - 2) / (-math.log(late)) ** (1 / shape)
+    return 2 + np.ceil(scale * (-norm.logsf(good)) ** (1 / shape))
+
+
+def arena(rng: np.random.Generator, good: Floats, name: str, others: Floats) -> Floats:
+    """Mean result of each seed over opponents and orders, 0 to 1, shape (seeds,)."""
+    points = math.log(10) / 400
+    lead = np.array([PUBLISHED[name][2] - PUBLISHED[other][2] for other in OPPONENTS]) * points
+    apart = lead + OF_DIALOGUE * (good[:, None] - others)
+    said = apart[None] + rng.logistic(size=(2, *apart.shape))
+    return np.where(said > TIE, 1, np.where(said < -TIE, 0, 0.5)).mean(axis=(0, 2))
+
+
+def numbers(rng: np.random.Generator, good: Floats, name: str, others: Floats) -> dict[str, Floats]:
+    """What each seed says of a model by every number that could be the gate's."""
+    ends = accused(good, name)
+    return {
+        "survived": np.minimum(ends - 1, N),
+        **{f"success_n{n}": (ends > n).astype(float) for n in (16, 4)},
+        "arena": arena(rng, good, name, others),
+    }
+
+
+def boards(
+    rng: np.random.Generator, n: int, before: str, after: str, alike: float
+) -> list[dict[str, Floats]]:
+    """The numbers of a model on ``n`` seeds twice; its opponents' dialogues stay."""
+    hard = math.sqrt(alike) * rng.normal(size=(n, 1))
+    good = hard + math.sqrt(1 - alike) * rng.normal(size=(n, 2 + len(OPPONENTS)))
+    return [numbers(rng, good[:, i], name, good[:, 2:]) for i, name in enumerate((before, after))]
+
+
+def changed(key: str, one: Floats, other: Floats) -> Change:
+    """As `compare` takes it."""
+    most = N if key == "survived" else 1
+    ends = [Estimate(float(said.mean()), *mean(said, 0, most)) for said in (one, other)]
+    return Change(*ends, correlation(one, other))
+
+
+def powers() -> Iterator[Measured]:
+    """`compare --gate`: how often each number finds a fall of one model, and cries wolf of none."""
+    from coverage import Measured
+
+    runs = 600
+    same = [(name, name) for name in ("GPT-4", "Vicuna-7B", "LLaMA2-13B")]
+    for n, (before, after) in product((20, 40, 100), (*same, *FALLS)):
+        rng = np.random.default_rng([n, *map(ord, before + after)])
+        found: dict[str, int] = {}
+        for _ in range(runs):
+            one, other = boards(rng, n, before, after, alike=0.3)
+            for key in one:
+                p = changed(key, one[key], other[key]).fell
+                found[key] = found.get(key, 0) + (p <= ALPHA)
+        for key, count in found.items():
+            if before == after:
+                quiet = runs - count
+                # Only what the gate goes by is held to what it states.
+                stated = 1 - ALPHA if key == "survived" else 0
+                yield Measured(f"quiet, {key}", before, n, stated, quiet, runs, math.nan)
+            else:
+                yield Measured(f"finds, {key}", f"{before} to {after}", n, 0, count, runs, math.nan)
+
+
+FAMILIES: list[Callable[[], Iterator[Measured]]] = [
+    changes,
+    false_alarms,
+    rating_changes,
+    powers,
+]

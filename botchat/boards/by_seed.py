@@ -17,7 +17,7 @@ from botchat.boards.protocols import BesideHuman, Evidence, Part, Place, Scored
 from botchat.boards.results import Sides, comparisons_of
 from botchat.interfaces import settings_digest
 from botchat.ratings.bradley_terry import influence
-from botchat.records import HUMAN, MIN_HUMAN, Seed
+from botchat.records import HUMAN, MIN_HUMAN, Dialogues, Seed, Unread
 from botchat.verdicts import LOSS, Floats
 
 DIGITS = 4
@@ -27,18 +27,30 @@ Values = Mapping[str, Mapping[str, Sequence[float | None]]]
 """Key of a number -> model -> its value by seed; ``None``: the seed says nothing."""
 
 
-def by_seed(board: Board, seeds: Sequence[Seed]) -> dict[str, object]:
-    """``seeds``, a digest of each, and ``values``, JSON-ready; people have none.
+SURVIVED = "survived_n"
+"""Begins the key of the utterances, the first two of them people's, that pass before one is accused
+of being a machine's; at most the largest N, after which it ends."""
+
+
+def by_seed(board: Board, seeds: Sequence[Seed], dialogues: Dialogues) -> dict[str, object]:
+    """``seeds``, a digest of each, ``values`` and ``dialogues``, JSON-ready; people have none.
 
     A rate has a dialogue's result, a mean its score; of a rating, which is no mean, the part of it
-    that the seed's comparisons make, in points.
+    that the seed's comparisons make, in points. ``dialogues``: a digest of each model's, except of
+    a set too large to be held.
     """
     values: dict[str, dict[str, list[float | None]]] = {}
     for part in board.parts:
         for key, model, found in _values(part, board.evidence[part.protocol.name], seeds):
             if model != HUMAN:
                 values.setdefault(key, {})[model] = [_short(one) for one in found.tolist()]
-    return {"seeds": [settings_digest(one.id, one.utterances) for one in seeds], "values": values}
+    said = {
+        name: settings_digest(*((at, one.utterances) for at, one in sorted(by.items())))
+        for name, by in dialogues.items()
+        if name != HUMAN and not isinstance(by, Unread)
+    }
+    digests = [settings_digest(one.id, one.utterances) for one in seeds]
+    return {"seeds": digests, "values": values, "dialogues": said}
 
 
 def _values(
@@ -57,6 +69,7 @@ def _values(
                     accused = math.inf if one.verdict == "No" else int(one.verdict)
                     row[at] = 0 if accused <= n else 1 if one.shown >= n else math.nan
             yield from ((part.quote(column).key, name, row) for name, row in found.items())
+        yield from _survived(part, judged, place)
     elif isinstance(part, Scored):
         for i, column in enumerate(part.quoted):
             given: dict[str, Floats] = {}
@@ -87,6 +100,21 @@ def _values(
             hits = np.bincount(at, sides.result[mine] != LOSS, len(seeds))
             with np.errstate(invalid="ignore"):
                 yield part.quote(column).key, name, hits / cases
+
+
+def _survived(
+    part: Place, judged: Evidence, place: Mapping[str, int]
+) -> Iterator[tuple[str, str, Floats]]:
+    """As `_values`, of `SURVIVED`; a dialogue that ends before N, unaccused, says nothing."""
+    most = max(part.table.by_n(), default=0)
+    found: dict[str, Floats] = {}
+    for one in judged.judgments if most and part.protocol.leads else ():
+        row = found.setdefault(one.contestants[0], np.full(len(place), math.nan))
+        if one.verdict is not None:
+            accused = one.verdict != "No" and int(one.verdict) <= most
+            whole = most if one.shown >= most else math.nan
+            row[place[one.seed_id]] = int(one.verdict) - 1 if accused else whole
+    yield from ((f"{SURVIVED}{most}", name, row) for name, row in found.items())
 
 
 def _short(value: float) -> float | None:

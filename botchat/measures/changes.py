@@ -75,6 +75,16 @@ class Change:
         normal = NormalDist()
         return normal.cdf(self.value / self._reach_up * normal.inv_cdf(0.5 + LEVEL / 2))
 
+    def smallest_found(self, alpha: float, power: float) -> float:
+        """The fall that a test at level ``alpha`` finds in a share ``power`` of comparisons.
+
+        Of estimates as sure as these: none of many that it could be, since an interval is narrower
+        at an end of the scale.
+        """
+        normal = NormalDist()
+        error = self._reach_up / normal.inv_cdf(0.5 + LEVEL / 2)
+        return error * (normal.inv_cdf(1 - alpha) + normal.inv_cdf(power))
+
 
 LEAST_SHARED = 5
 """Seeds below which a correlation is not known."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from botchat.errors import ConfigError, DataError, Fell, MissingError, did_you_mean
 from botchat.interfaces import Row
 from botchat.measures.changes import Change, Estimate, correlation, holm
+from botchat.measures.intervals import entries, mean
 from botchat.pipeline.leaderboard import BY_SEED
 from botchat.records import HUMAN
 from botchat.workspace import files as store
@@ -23,8 +26,14 @@ if TYPE_CHECKING:
     from botchat.boards.tables import Kind, Table
 
 ALPHA = 0.05
+POWER = 0.8
+"""Of comparisons, that find the smallest fall that is said to be found."""
 
 MAX_BOARD_BYTES = 2**28
+
+_SURVIVED = re.compile(r"survived_n(\d+)")
+"""The number by which a model falls, and its N: of all it alone finds falls at the beginning of
+dialogues and at their end, whoever else is on the board (`benchmarks/coverage_changes.py`)."""
 
 _RATING = re.compile(r"(bt|elo)(_n\d+)?")
 """Keys of ratings: relative to the contestants of a board."""
@@ -50,12 +59,27 @@ class ToldBoard:
     """A digest of each, where the file beside it says."""
     by_seed: Values = field(default_factory=dict)
     """What each says about each number."""
+    dialogues: Mapping[str, str] = field(default_factory=dict)
+    """Model -> a digest of its dialogues."""
 
     def aligned(self, key: str, model: str, seeds: Sequence[str]) -> list[float]:
         """What each of some seeds says about a number; nan: nothing."""
         said = self.by_seed.get(key, {}).get(model, ())
         known = dict(zip(self.seeds, said, strict=False))
         return [math.nan if (one := known.get(seed)) is None else one for seed in seeds]
+
+    @property
+    def n(self) -> int:
+        """The largest N of its numbers; 0 where none is at an N."""
+        told = (re.search(r"_n(\d+)$", key) for row in self.rows.values() for key in row)
+        return max((int(found[1]) for found in told if found), default=0)
+
+    def made(self) -> dict[str, dict[str, str]]:
+        """Protocol and N -> what its signature says: label -> field."""
+        return {
+            _subject(one): {part.partition(":")[0]: part for part in one.split("|")}
+            for one in self.signatures
+        }
 
     @property
     def measures(self) -> list[str]:
@@ -94,28 +118,49 @@ class Differences:
         if self.fell:
             raise Fell(
                 f"fell in {self.whole['by']}: {', '.join(self.fell)} (false alarms at most "
-                f"{100 * self.whole['alpha']:g} % over {len(self.table.frame)} models together)"
+                f"{100 * self.whole['alpha']:g} % over {_models(self.whole['tested'])} together)"
             )
 
 
 def compare(
-    workspace: Workspace, before: str, after: str, by: str | None = None, alpha: float = ALPHA
+    workspace: Workspace,
+    before: str,
+    after: str,
+    by: str | None = None,
+    alpha: float = ALPHA,
+    models: Sequence[str] = (),
+    *,
+    anyway: bool = False,
 ) -> Differences:
-    """Compare two boards, each a set of the workspace, a folder or a json file of a leaderboard.
+    """Compare two boards, each a set of the workspace, SET/NAME, a folder or a json file.
 
-    ``by``: key of the number by which a model falls, default the first that does not depend on the
-    other contestants, else a rating.
+    ``by``: key of the number by which a model falls, default utterances survived, else the first
+    that does not depend on the other contestants, else a rating.
     ``alpha``: how often any model is said to have fallen where none has, over all models together.
+    ``models``: to test; default all but floor bots. One with the same dialogues on both is not.
+    ``anyway``: also boards of other seeds, judges, prompts or N.
 
     Raises:
-        MissingError, DataError, ConfigError: no such board, none that can be compared, no such key.
+        MissingError, DataError, ConfigError: no such board, none that can be compared, no such key
+            or model.
     """
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     old, new = read_board(workspace, before), read_board(workspace, after)
-    models = [model for model in old.rows if model in new.rows]
-    if not models:
+    if (why := list(_apart(old, new))) and not anyway:
+        raise DataError(
+            f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike, or "
+            "compare them all the same with --anyway"
+        )
+    shared = [model for model in old.rows if model in new.rows]
+    if not shared:
         raise DataError(f"no model is on both boards: {old.path} and {new.path}")
+    for name in models:
+        if name not in shared:
+            raise ConfigError(
+                f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
+                f"{', '.join(shared)}"
+            )
     both = [key for key in old.measures if key in new.measures]
     if not both or (by is not None and by not in both):
         hint = did_you_mean(by or "", both)
@@ -124,27 +169,70 @@ def compare(
             f"there are: {', '.join(both) or 'none'}"
         )
     absolute = [key for key in both if not _RELATIVE.fullmatch(key) and key not in WORSE]
-    by = by or (absolute or both)[0]
-    changes = {key: _changes(key, old, new, models) for key in [by, *(k for k in both if k != by)]}
-    judged = list(changes[by])
-    turned = by in WORSE
-    p_each = [(one.turned if turned else one).fell for one in changes[by].values()]
-    p = dict(zip(judged, holm(p_each), strict=True))
-    fell = [name for name in judged if p[name] <= alpha]
-    shared = max(_shared(by, old, new, model) for model in models)
-    lines = [*_notes(old, new, by), _assumed(alpha, len(judged), shared)]
-    table = _table(changes, by, models, p, f"{old.path} → {new.path}")
+    survived = [key for key in both if _SURVIVED.fullmatch(key)]
+    by = by or (survived or absolute or both)[0]
+    changes = {key: _changes(key, old, new, shared) for key in [by, *(k for k in both if k != by)]}
+    left_out = _untested(old, new, models or changes[by], named=bool(models))
+    turned = {name: one.turned if by in WORSE else one for name, one in changes[by].items()}
+    tested = {
+        name: one
+        for name, one in turned.items()
+        if name not in left_out and (not models or name in models)
+    }
+    p = dict(zip(tested, holm([one.fell for one in tested.values()]), strict=True))
+    fell = [name for name in tested if p[name] <= alpha]
+    lines = [*_notes(old, new, by), *_tested(tested, left_out, by, alpha)]
+    if tested:
+        lines.append(_assumed(alpha, tested, max(_shared(by, old, new, m) for m in tested)))
+    table = _table(changes, by, shared, p, f"{old.path} → {new.path}")
     whole = {
         "rows": table.records,
         "by": by,
         "alpha": alpha,
+        "tested": list(tested),
         "fell": fell,
         "notes": lines,
         "before": str(old.path),
         "after": str(new.path),
     }
     said = f"fell: {', '.join(fell)}" if fell else f"no model fell in {by}"
+    said = said if tested else "no model was tested"
     return Differences(table, [*lines, said], whole)
+
+
+def _untested(
+    old: ToldBoard, new: ToldBoard, models: Iterable[str], *, named: bool
+) -> dict[str, str]:
+    """Model -> why nothing is to be tested of it."""
+    from botchat.boards.names import is_floor_bot
+
+    why = {}
+    for name in models:
+        if name in old.dialogues and old.dialogues[name] == new.dialogues.get(name):
+            why[name] = "the same dialogues on both boards"
+        elif is_floor_bot(name) and not named:
+            why[name] = "floor bot"
+    return why
+
+
+def _tested(
+    tested: Mapping[str, Change], left_out: Mapping[str, str], by: str, alpha: float
+) -> Iterator[str]:
+    """Who is tested, who is not and why, and the smallest fall that is found."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        reasons.setdefault(why, []).append(name)
+    for why, names in reasons.items():
+        yield f"not tested, {why}: {', '.join(names)}"
+    if tested:
+        least = max(one.smallest_found(alpha / len(tested), POWER) for one in tested.values())
+        size = f"{least:.1f} utterances" if _SURVIVED.fullmatch(by) else f"{least:.2f}"
+        if _RATING.fullmatch(by) or _is_rate(tested.values()):
+            size = f"{least if _RATING.fullmatch(by) else 100 * least:.0f} points"
+        yield (
+            f"Tested in {by}: {', '.join(tested)}. A fall by {size} would be found in "
+            f"{100 * POWER:g} % of comparisons."
+        )
 
 
 def read_board(workspace: Workspace, name: str) -> ToldBoard:
@@ -155,7 +243,10 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
     if not path.is_file():
         path = workspace.out(name) / "leaderboard.json"
     if not path.is_file():
-        there = sorted(at.parent.name for at in path.parent.parent.glob("*/leaderboard.json"))
+        boards = workspace.out("")
+        there = sorted(
+            at.parent.relative_to(boards).as_posix() for at in boards.rglob("leaderboard.json")
+        )
         raise MissingError(
             f"no board {name!r}{did_you_mean(name, there)}; name a set with a leaderboard "
             f"({', '.join(there) or 'there is none here'}), a folder with leaderboard.json, or "
@@ -165,24 +256,31 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         told = json.loads(store.content(path, MAX_BOARD_BYTES))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
         signatures = told.get("signatures") or [told["signature"]]
-        return ToldBoard(
-            path,
-            rows,
-            signatures,
-            told.get("judge", {}).get("name", ""),
-            *_beside(path.with_name(BY_SEED)),
-        )
+        beside = _beside(path.with_name(BY_SEED))
+        for key, said in beside[1].items():
+            if survived := _SURVIVED.fullmatch(key):
+                for name in said.keys() & rows.keys():
+                    rows[name] |= _mean(key, said[name], int(survived[1]))
+        judge = told.get("judge", {}).get("name", "")
+        return ToldBoard(path, rows, signatures, judge, *beside)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
 
 
-def _beside(path: Path) -> tuple[Sequence[str], Values]:
-    """Seeds, and what each says; neither where the file is not there."""
+def _mean(key: str, said: Sequence[float | None], most: int) -> Row:
+    """The mean of what seeds say, 0 to ``most``, with its interval."""
+    values = [one for one in said if one is not None]
+    return entries(key, fmean(values or [math.nan]), *mean(values, 0, most))
+
+
+def _beside(path: Path) -> tuple[Sequence[str], Values, Mapping[str, str]]:
+    """Seeds, what each says, and digests of dialogues; none where the file is not there."""
     if not path.is_file():
-        return (), {}
+        return (), {}, {}
     try:
         told = json.loads(store.content(path, MAX_BOARD_BYTES))
-        return list(map(str, told["seeds"])), {k: dict(v) for k, v in told["values"].items()}
+        values = {key: dict(said) for key, said in told["values"].items()}
+        return list(map(str, told["seeds"])), values, dict(told.get("dialogues", {}))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
 
@@ -239,7 +337,8 @@ def _table(
     rows: dict[str, Row] = {name: {"model": name} for name in models}
     for key, changed in changes.items():
         kind: Kind = "rating" if _RATING.fullmatch(key) else "decimal"
-        if all(0 <= end <= 1 for one in changed.values() for end in (*one.before, *one.after)):
+        kind = "number" if _SURVIVED.fullmatch(key) else kind
+        if _is_rate(changed.values()):
             kind = "rate"
         main, title = key == by, _title(key)
         for when in ("before", "after"):
@@ -258,9 +357,15 @@ def _table(
                 f"{key}_change_high": one.high,
             }
             if main:
-                rows[name]["p_fell"] = p[name]
+                rows[name]["p_fell"] = p.get(name)
     note = "Rates in percent, their changes in points; in brackets 95 % intervals of the change."
+    if _SURVIVED.fullmatch(by):
+        note = f"Survived: utterances until one is taken for a machine's, the seed's too. {note}"
     return table("changes", "Changes", columns, rows.values(), [signature], note, [f"{by}_change"])
+
+
+def _is_rate(changes: Iterable[Change]) -> bool:
+    return all(0 <= end <= 1 for one in changes for end in (*one.before, *one.after))
 
 
 def _title(key: str) -> str:
@@ -285,21 +390,39 @@ def _notes(old: ToldBoard, new: ToldBoard, by: str) -> Iterator[str]:
         )
     if _RELATIVE.fullmatch(by):
         yield f"{by} is relative: a model falls, too, where the others rise"
-    made = [{_subject(one): one for one in board.signatures} for board in (old, new)]
-    for subject in made[0]:
+    made = old.made(), new.made()
+    for subject, before in made[0].items():
         if subject not in made[1]:
             yield f"{subject}: only on the first board"
             continue
-        fields = [made[i][subject].split("|") for i in (0, 1)]
+        after = made[1][subject]
         apart = [
-            " and ".join(part for part in fields[i] if part not in fields[1 - i]) or "nothing"
-            for i in (0, 1)
+            " and ".join(part for part in one.values() if part not in other.values()) or "nothing"
+            for one, other in ((before, after), (after, before))
         ]
         if apart[0] != apart[1]:
             yield (
                 f"{subject} was made differently, so a change may be due to that: {apart[0]} "
                 f"before, {apart[1]} after"
             )
+
+
+def _apart(old: ToldBoard, new: ToldBoard) -> Iterator[str]:
+    """Why no difference of two boards is a model's: other seeds, judges, prompts or N."""
+    known = bool(old.seeds and new.seeds)
+    if known and not set(old.seeds) & set(new.seeds):
+        yield "they share no ChatSEED"
+    if old.n != new.n:
+        yield f"N is {old.n} before, {new.n} after"
+    labels = ("judge", "prompt") if known else ("set", "judge", "prompt")
+    made = old.made(), new.made()
+    told = {}
+    for subject, label in product(made[0].keys() & made[1].keys(), labels):
+        before, after = made[0][subject], made[1][subject]
+        if (one := before.get(label)) != (other := after.get(label)):
+            whose = f" of {subject}" if label == "prompt" else ""
+            told[f"{one} before, {other} after{whose}"] = label
+    yield from sorted(told, key=lambda line: (told[line], line))
 
 
 def _subject(signature: str) -> str:
@@ -309,7 +432,11 @@ def _subject(signature: str) -> str:
     return f"{fields[1] if len(fields) > 1 else signature}{n}"
 
 
-def _assumed(alpha: float, n: int, shared: int) -> str:
+def _models(names: Collection[str]) -> str:
+    return f"{len(names)} model{'s' * (len(names) != 1)}"
+
+
+def _assumed(alpha: float, tested: Collection[str], shared: int) -> str:
     paired = (
         f"Paired by the {shared:,} ChatSEEDs of both boards."
         if shared
@@ -317,6 +444,6 @@ def _assumed(alpha: float, n: int, shared: int) -> str:
         f"{BY_SEED} was; where they do share them, intervals are wider than need be."
     )
     return (
-        f"{paired} A model fell where p, after Holm over {n} models, is at most {alpha:g}: if none "
-        f"is worse, at most {100 * alpha:g} % of comparisons name any."
+        f"{paired} A model fell where p, after Holm over {_models(tested)}, is at most {alpha:g}: "
+        f"if none is worse, at most {100 * alpha:g} % of comparisons name any."
     )

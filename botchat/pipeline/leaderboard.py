@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botchat import parallel
+from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
@@ -63,6 +65,9 @@ log = logging.getLogger("botchat")
 BY_SEED = "by-seed.json"
 """Beside ``leaderboard.json``: see `botchat.boards.by_seed`."""
 
+KEPT = ("leaderboard.json", BY_SEED, "leaderboard.md")
+"""Files of a board that is kept by name."""
+
 
 @dataclass(frozen=True)
 class Published:
@@ -107,16 +112,19 @@ def leaderboard(
     formats: Formats | None = None,
     *,
     png: bool = True,
+    keep: str | None = None,
 ) -> Published:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
     ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
     page that is there already keeps its other judges, after this one. ``formats``: of the file of
     each table (csv). ``png``: figures as png too; without, those of before are taken away.
+    ``keep``: a name by which the board stays there, `KEPT` of it, whatever is ranked after it.
     """
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
     folder = workspace.out(seed_set) if out is None else out
+    beside = _beside(folder, keep) if keep is not None else None
     by_judge = workspace.judgment_files(seed_set)
     asked = only_judge(workspace, seed_set, judge)
     judges = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
@@ -142,8 +150,12 @@ def leaderboard(
         every_eval_ever = leaf("hub.every_eval_ever", "--format eee")
         made = every_eval_ever.records(workspace, board, found.dialogues)
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
-    texts[BY_SEED] = json.dumps(by_seed(board, found.seeds), separators=(",", ":")) + "\n"
+    values = by_seed(board, found.seeds, found.dialogues)
+    texts[BY_SEED] = json.dumps(values, separators=(",", ":")) + "
+"
     workspace.write_out(folder, texts)
+    if beside is not None:
+        workspace.write_out(beside, {name: texts[name] for name in KEPT})
     for chart in told.charts:
         write_chart(folder, chart, png=png)
     page = write_page(workspace, found, shown, folder, meter)
@@ -164,6 +176,17 @@ def leaderboard(
             "page": str(page),
         },
         out=folder,
+    )
+
+
+def _beside(folder: Path, name: str) -> Path:
+    """Where a board is kept; raises `ConfigError`."""
+    beside = folder / name
+    if re.fullmatch(r"\w[\w.-]*", name) and (not beside.exists() or (beside / KEPT[0]).is_file()):
+        return beside
+    raise ConfigError(
+        f"--keep {name}: a board is kept in a folder of {folder}, so it is named with letters, "
+        "digits, . _ and -, such as main or 2026-w47, and by no name that is there for other things"
     )
 
 

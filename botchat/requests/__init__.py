@@ -234,6 +234,7 @@ class Leaderboard(Reading["Published"], Tabled["Published"]):
     _: KW_ONLY
     png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
     formats: BoardFormats = ()
+    keep: Annotated[str | None, Arg("keep it as SET/NAME too, for compare", "NAME")] = None
 
 
 class Paging(Reading["Told"]):
@@ -326,14 +327,19 @@ class Comparing(Request["Differences"]):
     words, does, group = "compare", "pipeline.compare:compare", EVERY_DAY
 
     before: Annotated[
-        str, Word("a set with a leaderboard, its folder or leaderboard.json", "BEFORE")
+        str, Word("SET, SET/NAME (leaderboard --keep), a board's folder or json", "BEFORE")
     ]
     after: Annotated[str, Word("likewise", "AFTER")]
     by: Annotated[
         str | None,
-        Arg("number that must not fall, such as bt_n16 (the first that no rival moves)", "KEY"),
+        Arg("number that must not fall, such as bt_n16 (utterances survived)", "KEY"),
     ] = None
     alpha: Annotated[float, Arg("rate of false alarms, over all models together (0.05)")] = 0.05
+    models: Annotated[
+        Sequence[str], Arg("to test (all that changed, but floor bots)", "MODEL", "--model")
+    ] = ()
+    _: KW_ONLY
+    anyway: Annotated[bool, Arg("also boards of other seeds, judges, prompts or N")] = False
     gate: Annotated[bool, Arg("exit 4 if a model fell", shown=True)] = False
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tomllib
 from hashlib import sha256
 from pathlib import Path
@@ -328,3 +329,42 @@ def test_from_nothing_to_a_page_in_two_commands(tmp_path, monkeypatch, capsys):
     assert "Bradley–Terry" in said.out  # the table as people read it
     (page,) = re.findall(r"page: (.*)", said.out)
     assert Path(page).is_file()
+
+
+def test_the_weekly_workflow_finds_that_a_model_fell(place, server, monkeypatch, capsys):
+    """The commands of docs/ci.md, on a checkout that has the kept board and no dialogues."""
+    page = (ROOT / "docs" / "ci.md").read_text("utf-8")
+    setup, workflow = page.split("<!-- workflow:begin -->")
+    weekly = re.findall(r"- run: (botchat .*)", workflow.split("<!-- workflow:end -->")[0])
+    once = re.findall(r"^botchat .*", setup, re.MULTILINE)
+    assert len(weekly) == 2
+    place.write_seeds("small", [Seed(f"s{n}", (f"from {n}", f"to {n}")) for n in range(12)])
+    settings = place.root / "botchat.toml"
+    settings.write_text(settings.read_text("utf-8").replace("limit = 3", ""))
+    monkeypatch.chdir(place.root)
+
+    def asked(commands):
+        """Exit code of the last; the others are 0."""
+        for line in commands:
+            named = line.replace("SET", "small").replace(" J ", " judge ")
+            code = main(named.split()[1:])
+        return code
+
+    fallen = False
+
+    def speak_or_judge(call):
+        said = call.messages[-1]["content"]
+        if call.model == "judge":
+            return text("Choice: Yes\nIndex: 3" if "As an AI" in said else "Choice: No")
+        return text("As an AI" if fallen and call.model == "two" else f"so it is {len(said)}")
+
+    server.play(speak_or_judge)
+    assert asked(once) == 0
+    for made in ("generations", "judgments", ".botchat"):
+        shutil.rmtree(place.root / made)
+    assert asked(weekly) == 0
+    fallen = True
+    for made in ("generations", "judgments", ".botchat"):
+        shutil.rmtree(place.root / made)
+    assert asked(weekly) == 4
+    assert "fell in survived_n4: two" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -205,6 +206,8 @@ def test_boards_of_the_same_seeds_are_paired(tmp_path, capsys):
     found = compare(Workspace(tmp_path), old, new)
     assert found.fell == ["a"]
     assert any(line.startswith("Paired by the 100 ChatSEEDs") for line in found.lines)
+    least = "Tested in success_n16: a, b. A fall by 8 points would be found in 80 %"
+    assert any(line.startswith(least) for line in found.lines), found.lines
     one, other = (share(k, 100) for k in (60, 52))
     r = correlation(*([int(i < k) for i in range(100)] for k in (60, 52)))
     row = next(row for row in found.whole["rows"] if row["model"] == "a")
@@ -212,7 +215,9 @@ def test_boards_of_the_same_seeds_are_paired(tmp_path, capsys):
     assert ends == pytest.approx((Change(one, other, r).low, Change(one, other, r).high), abs=1e-4)
     elsewhere = {"seeds": ["x"] * 100, "values": {}}
     (Path(new) / "by-seed.json").write_text(json.dumps(elsewhere))
-    assert compare(Workspace(tmp_path), old, new).fell == []
+    with pytest.raises(DataError, match="they share no ChatSEED"):
+        compare(Workspace(tmp_path), old, new)
+    assert compare(Workspace(tmp_path), old, new, anyway=True).fell == []
     (Path(new) / "by-seed.json").write_text("[1]")
     with pytest.raises(DataError, match=r"by-seed\.json is not what leaderboard writes"):
         compare(Workspace(tmp_path), old, new)
@@ -226,7 +231,7 @@ def test_what_each_seed_says_is_what_the_board_counts(tmp_path):
     for protocol in ("unieval", "gteval"):
         botchat.judge(workspace, protocol, "sample", "rules")
     board = botchat.read(workspace, "sample").board(elo=EloSettings(shuffles=2, runs=1))
-    made, told = board.main, by_seed(board, workspace.seeds("sample"))
+    made, told = board.main, by_seed(board, workspace.seeds("sample"), {})
     assert len(set(told["seeds"])) == len(workspace.seeds("sample")) == len(told["seeds"])
     keys = {"success_n8", "success_n4", "success_human_length", "gteval_win_or_tie"}
     assert keys <= set(told["values"])
@@ -253,7 +258,9 @@ def test_what_does_not_agree_is_told(tmp_path):
     """Other judges, other contestants; ratings are moved to the mean of those on both."""
     old = board(tmp_path / "1", {"a": 80, "b": 60, "gone": 10})
     new = board(tmp_path / "2", {"a": 50, "b": 30, "come": 90}, "v|unieval|n:16|judge:b")
-    found = compare(Workspace(tmp_path), old, new, "bt_n16")
+    with pytest.raises(DataError, match=r"judge:a before, judge:b after; .* --anyway"):
+        compare(Workspace(tmp_path), old, new)
+    found = compare(Workspace(tmp_path), old, new, "bt_n16", anyway=True)
     said = "\n".join(found.lines)
     assert found.fell == []
     for part in (
@@ -266,7 +273,7 @@ def test_what_does_not_agree_is_told(tmp_path):
         assert part in said
     assert [row["bt_n16_change"] for row in found.table.records] == [0, 0]
     alike = "\n".join(compare(Workspace(tmp_path), old, old).lines)
-    assert not any(part in alike for part in ("gone", "moved", "differently", "relative"))
+    assert not any(part in alike for part in ("gone:", "moved", "differently", "relative"))
 
 
 def test_what_cannot_be_compared_is_said(tmp_path):
@@ -276,6 +283,8 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     board(tmp_path / "leaderboards" / "small", {"a": 80})
     with pytest.raises(MissingError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
         compare(workspace, "smal", old)
+    with pytest.raises(ConfigError, match=r"--model A: not on both boards \(did you mean 'a'\?\)"):
+        compare(workspace, old, old, models=["A"])
     with pytest.raises(DataError, match="no model is on both"):
         compare(workspace, old, new)
     with pytest.raises(ConfigError, match=r"--by sucess_n16.*did you mean 'success_n16'"):
@@ -285,3 +294,49 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     (tmp_path / "3.json").write_text("[]")
     with pytest.raises(DataError, match="is no board"):
         compare(workspace, str(tmp_path / "3.json"), old)
+
+
+GOOD = {4: 0.87, 8: 0.64, 12: 0.41, 16: 0.256}
+BLAND = {4: 0.28, 8: 0.2, 12: 0.15, 16: 0.1}
+"""Share of dialogues that say nothing of a machine up to each utterance."""
+
+
+def speak(workspace, model, surviving):
+    """Give a model people's dialogues of 40 seeds, with a machine's sentence where it is due."""
+    seeds = workspace.seeds("sample")
+    ends = [next((n - 1 for n, s in surviving.items() if i >= s * 40), 17) for i in range(40)]
+    told = []
+    for at, seed in enumerate(seeds):
+        others = (said for k in range(1, 9) for said in seeds[at - k].utterances[2:])
+        said = [*seed.utterances, *others][:16]
+        if (end := ends[7 * at % 40]) < 17:
+            said[end - 1] = "As an AI language model, I cannot say."
+        told.append({"utterances": said})
+    path = workspace.root / "told.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in told))
+    botchat.import_dialogues(workspace, [path], "sample", model, replace=True)
+
+
+def test_the_gate_finds_a_bland_model_that_success_at_16_misses(tmp_path, capsys):
+    """40 seeds, success @16 from 26 to 10 %, @4 from 87 to 28 %; a bot and a model as before."""
+    workspace = Workspace(tmp_path)
+    botchat.generate(workspace, "sample", ["bot:parrot"], limit=40)
+    speak(workspace, "same", GOOD)
+    for week, surviving in (("last-week", GOOD), ("this-week", BLAND)):
+        speak(workspace, "mine", surviving)
+        botchat.judge(workspace, "unieval", "sample", "rules")
+        botchat.leaderboard(workspace, "sample", png=False, keep=week)
+    place = ["--dir", str(tmp_path)]
+    weeks = ["compare", "sample/last-week", "sample/this-week", *place]
+    assert main([*weeks, "--gate"]) == 4
+    printed = capsys.readouterr()
+    assert (
+        "fell in survived_n16: mine (false alarms at most 5 % over 1 model together)" in printed.err
+    )
+    assert "not tested, the same dialogues on both boards: same, bot:parrot" in printed.out
+    least = r"Tested in survived_n16: mine\. A fall by 2\.\d utterances would be found in 80 %"
+    assert re.search(least, printed.out)
+    assert main([*weeks, "--gate", "--by", "success_n16"]) == 0
+    assert main([*weeks, "--gate", "--model", "same"]) == 0
+    assert main(["compare", "sample/last-week", "sample", "--gate", *place]) == 4
+    assert main(["compare", "sample/this-week", "sample", "--gate", *place]) == 0
