@@ -334,7 +334,7 @@ def test_the_gate_finds_a_bland_model_that_success_at_16_misses(tmp_path, capsys
         "fell in survived_n16: mine (false alarms at most 5 % over 1 model together)" in printed.err
     )
     assert "not tested, the same dialogues on both boards: same, bot:parrot" in printed.out
-    least = r"Tested in survived_n16: mine\. A fall by 2\.\d utterances would be found in 80 %"
+    least = r"Tested in survived_n16: mine\. A fall by 1\.9 utterances would be found in 80 %"
     assert re.search(least, printed.out)
     assert main([*weeks, "--gate", "--by", "success_n16"]) == 0
     assert main([*weeks, "--gate", "--model", "same"]) == 0
