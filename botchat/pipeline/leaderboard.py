@@ -151,8 +151,7 @@ def leaderboard(
         made = every_eval_ever.records(workspace, board, found.dialogues)
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     values = by_seed(board, found.seeds, found.dialogues)
-    texts[BY_SEED] = json.dumps(values, separators=(",", ":")) + "
-"
+    texts[BY_SEED] = json.dumps(values, separators=(",", ":")) + "\n"
     workspace.write_out(folder, texts)
     if beside is not None:
         workspace.write_out(beside, {name: texts[name] for name in KEPT})
