@@ -336,7 +336,7 @@ class Comparing(Request["Differences"]):
     ] = None
     alpha: Annotated[float, Arg("rate of false alarms, over all models together (0.05)")] = 0.05
     models: Annotated[
-        Sequence[str], Arg("to test (all that changed, but floor bots)", "MODEL", "--model")
+        Sequence[str], Arg("repeatable; to test (all that changed, no bots)", "MODEL", "--model")
     ] = ()
     _: KW_ONLY
     anyway: Annotated[bool, Arg("also boards of other seeds, judges, prompts or N")] = False
