@@ -202,7 +202,10 @@ def chosen_engine() -> Engine | None:
     if not isinstance(named, ParallelBackendBase) or backend.nesting_level:
         return None
     n_jobs = n_jobs if isinstance(n_jobs, int) else -1
-    here = backend.effective_n_jobs(n_jobs)
+    try:
+        here = backend.effective_n_jobs(n_jobs)
+    except TimeoutError as error:
+        raise BotChatError(f"the engine: {' '.join(str(error).split())[:200]}") from None
     return Engine(backend, min(here, n_jobs) if n_jobs > 0 else here)
 
 

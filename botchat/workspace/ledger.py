@@ -47,6 +47,9 @@ from botchat.workspace.files import make_folder
 
 SCHEMA = 1
 
+CACHE_KB = 64 << 10
+"""Most memory for pages of the file, taken as it is used."""
+
 _Keeping: TypeAlias = tuple[tuple[Any, ...], "asyncio.Future[None]"]
 """A row, and who waits until it is stored."""
 
@@ -133,6 +136,8 @@ class Ledger:
         """Make what a ledger of an older version, or a new one, does not have."""
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
+        # Keys are in random order: what does not fit is read and written again for each.
+        self._db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
         self._db.executescript(TABLES)
         columns = {name for (name,) in self._db.execute(NAMES)}
         if "cache_write_tokens" not in columns:
@@ -141,7 +146,7 @@ class Ledger:
             add, names = "ALTER TABLE calls ADD COLUMN digest TEXT", ", ".join(FIELDS)
             self._db.create_function("digest_of", len(FIELDS), digest_of)
             try:
-                with self._transaction():
+                with self.transaction():
                     self._db.execute(add)
                     self._db.execute(f"UPDATE calls SET digest = digest_of({names})")
             except BotChatError:  # part of it is damaged, or the disk is nearly full
@@ -180,7 +185,7 @@ class Ledger:
         while groups:
             group, failed = groups.pop(), None
             try:
-                with self._transaction():
+                with self.transaction():
                     self._db.executemany(_INSERT["calls"], [row for row, _ in group])
             except BotChatError as error:
                 if len(group) > 1:  # each that can be stored is
@@ -220,7 +225,7 @@ class Ledger:
         note = (tag, model, time.time(), json.dumps(dict(sent), sort_keys=True))
         self._db.execute("PRAGMA synchronous=FULL")
         try:
-            with self._transaction():
+            with self.transaction():
                 self._db.execute("DELETE FROM batched WHERE key IN (SELECT key FROM calls)")
                 self._db.execute("INSERT INTO batches VALUES (?,NULL,?,?,?)", note)
                 pairs = [(key, tag) for key in keys]
@@ -250,7 +255,7 @@ class Ledger:
 
     def unbatch(self, keys: Sequence[str]) -> None:
         """Note that no batch will answer these calls any more."""
-        with self._transaction():
+        with self.transaction():
             self._db.executemany("DELETE FROM batched WHERE key=?", [(key,) for key in keys])
 
     def n_batched(self, since: float) -> int:
@@ -340,7 +345,7 @@ class Ledger:
         A call that is damaged here is replaced. What ``calls`` raises, this raises.
         """
         added = known = 0
-        with self._transaction():
+        with self.transaction():
             for call in calls:
                 new = self._db.execute(_INSERT[TABLE_OF[call.superseded]], row_of(call)).rowcount
                 if not new and not call.superseded:
@@ -364,13 +369,8 @@ class Ledger:
         superseded; what is superseded anywhere is. So all who merge the same have the same.
         """
         new = []
-        with self._transaction():
-            run = self._db.execute
-            (mark,) = run(
-                "INSERT INTO segments (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name=name"
-                " RETURNING id",
-                (segment,),
-            ).fetchone()
+        with self.transaction():
+            run, mark = self._db.execute, self._segment(segment)
             seen = "INSERT OR IGNORE INTO segment_rows VALUES (?,?,?,?)"
             for call in calls:
                 run(seen, (call.key, call.at, TABLE_OF[call.superseded], mark))
@@ -383,14 +383,28 @@ class Ledger:
                     " (SELECT 1 FROM attempts WHERE key=? AND at=?)",
                     (key, model, at, *rest, key, at),
                 )
-            run("CREATE TEMP TABLE IF NOT EXISTS told (identity, value)")
-            run("DELETE FROM told")
-            self._db.executemany("INSERT INTO told VALUES (?,?)", quirks)
-            run(
-                "INSERT INTO quirks SELECT identity, value FROM told WHERE true"
-                " ON CONFLICT (identity) DO UPDATE SET value=max(value, excluded.value)"
+            self._db.executemany(
+                "INSERT INTO quirks VALUES (?,?)"
+                " ON CONFLICT (identity) DO UPDATE SET value=max(value, excluded.value)",
+                quirks,
             )
         return new
+
+    def note_segment(self, segment: str, rows: Mapping[str, Sequence[int]]) -> None:
+        """Note that a segment named so holds these rows, by table and rowid."""
+        with self.transaction():
+            mark = self._segment(segment)
+            for table, ids in rows.items():
+                self._db.execute(
+                    f"INSERT OR IGNORE INTO segment_rows SELECT key, at, '{table}', ? FROM {table}"
+                    " WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY key",
+                    (mark, json.dumps(ids)),
+                )
+
+    def _segment(self, name: str) -> int:
+        sql = "INSERT INTO segments (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name=name"
+        (mark,) = self._db.execute(f"{sql} RETURNING id", (name,)).fetchone()
+        return int(mark)
 
     def _merged(self, call: StoredCall) -> bool:
         """Whether a call of a segment was not here; see `merge`."""
@@ -418,7 +432,7 @@ class Ledger:
 
     def note_bills(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
         """Note what calls took that it does not have: rows of ``record_bills``."""
-        with self._transaction():
+        with self.transaction():
             self._db.executemany("INSERT INTO record_bills VALUES (?,?,?)", rows)
 
     def forget(self, keys: Iterable[str]) -> int:
@@ -428,29 +442,33 @@ class Ledger:
         """
         which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),)
         moved = f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls {which}"
-        with self._transaction():
+        with self.transaction():
             self._db.execute(moved, listed)
             self._db.execute(f"DELETE FROM batched {which}", listed)
             return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
-        with self._transaction():
+        with self.transaction():
             self._db.execute(sql, values)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """What is written inside is written whole or, if anything fails, not at all."""
+        part = self._db.in_transaction  # of another
+        begin, end = ("SAVEPOINT part", "RELEASE part") if part else ("BEGIN IMMEDIATE", "COMMIT")
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield
-            self._db.execute("COMMIT")
+            self._db.execute(begin)
+            try:
+                yield
+                self._db.execute(end)
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK TO part" if part else "ROLLBACK")
+                raise
         except sqlite3.Error as error:
             raise BotChatError(
                 f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
             ) from None
-        finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

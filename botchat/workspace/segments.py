@@ -131,13 +131,13 @@ def names(store: Store, shard: str = "") -> list[str]:
 def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Merged:
     """Merge segments of a store, as far as they are whole; what was new. What is none is said."""
     new = Merged()
-    for path in paths:  # one at a time in memory
-        segment = store.get(path)
-        if segment is not None and named(segment) == path.rpartition("/")[2]:
-            try:
-                new += take(ledger, segment)
-            except DataError as error:
-                log.warning("in the store %s, left there: %s", store.place, error)
+    for segments in store.batches(paths):
+        with ledger.transaction():
+            for segment in segments.values():
+                try:
+                    new += take(ledger, segment)
+                except DataError as error:
+                    log.warning("in the store %s, left there: %s", store.place, error)
     return new
 
 
@@ -150,22 +150,26 @@ def pull(ledger: Ledger, store: Store) -> Merged:
 def push(ledger: Ledger, store: Store) -> int:
     """Merge a store's segments, then write what it lacks; how many calls that is."""
     pull(ledger, store)
-    there, n = [path.rpartition("/")[2] for path in names(store)], 0
+    there = json.dumps([path.rpartition("/")[2] for path in names(store)])
+    last, n = dict.fromkeys(_LACKING, 0), 0
     while True:
-        listed = json.dumps(there)
-        segment = _segment(ledger, *((sql, (listed, MOST_ROWS)) for sql in _LACKING))
-        lines = gzip.decompress(segment).splitlines()
-        if all(line.startswith(b'{"quirks"') for line in lines):
+        rows = {
+            table: [row for (row,) in ledger.select(sql, last[table], there, MOST_ROWS)]
+            for table, sql in _LACKING.items()
+        }
+        if not any(rows.values()):
             return n
-        there.append(store.add(FOLDER, segment).rpartition("/")[2])
-        take(ledger, segment)
-        n += sum(not line.startswith((b'{"quirks"', b'{"attempt"')) for line in lines)
+        which = "rowid IN (SELECT value FROM json_each(?))"
+        segment = _segment(ledger, *((which, (json.dumps(ids),)) for ids in rows.values()))
+        ledger.note_segment(store.add(FOLDER, segment).rpartition("/")[2], rows)
+        last = {table: max(ids, default=last[table]) for table, ids in rows.items()}
+        n += sum(len(rows[table]) for table in TABLE_OF.values())
 
 
-_LACKING = [
-    f"rowid IN (SELECT rowid FROM {table} AS row WHERE NOT EXISTS (SELECT 1 FROM segment_rows"
-    f" JOIN segments ON id=segment WHERE key=row.key AND at=row.at AND kind='{table}'"
-    " AND name IN (SELECT value FROM json_each(?))) ORDER BY rowid LIMIT ?)"
+_LACKING = {
+    table: f"SELECT rowid FROM {table} AS row WHERE rowid > ? AND NOT EXISTS (SELECT 1 FROM"
+    f" segment_rows JOIN segments ON id=segment WHERE key=row.key AND at=row.at AND kind='{table}'"
+    " AND name IN (SELECT value FROM json_each(?))) ORDER BY rowid LIMIT ?"
     for table in (*TABLE_OF.values(), "attempts")
-]
-"""Rows that are in none of the segments of these names."""
+}
+"""By table: rows after one that are in none of the segments of these names."""

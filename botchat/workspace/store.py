@@ -22,6 +22,9 @@ from botchat.workspace.secrets import public
 
 ENDING = ".jsonl.gz"
 
+BATCH_FILES, BATCH_BYTES = 512, 16 << 20
+"""Files that are read side by side."""
+
 MOST_BYTES = 1 << 30
 """Of a file, packed and unpacked; what is larger was not written by BotChat."""
 
@@ -59,6 +62,7 @@ class Store:
         self.url: str = self._fs.unstrip_protocol(self._root)
         """The place, however it was named."""
         self.files_read = self.bytes_read = 0
+        self._sizes: dict[str, int] = {}
 
     def ready(self) -> None:
         """Find out whether it can be written, before anything is paid for; `BotChatError`."""
@@ -72,8 +76,10 @@ class Store:
         with _reaching(self.place):
             self._fs.invalidate_cache()
             found = self._fs.find(f"{self._root}/{folder}".rstrip("/"), detail=True)
-        plain = (path for path, told in found.items() if told["type"] == "file")
-        whole = (path for path in plain if (found[path].get("size") or 0) <= MOST_BYTES)
+        plain = ((path, told) for path, told in found.items() if told["type"] == "file")
+        sizes = {path: told.get("size") or 0 for path, told in plain}
+        self._sizes |= sizes
+        whole = (path for path, size in sizes.items() if size <= MOST_BYTES)
         return sorted(path[len(self._root) + 1 :] for path in whole)
 
     def folders(self, folder: str) -> list[str]:
@@ -107,6 +113,18 @@ class Store:
                 elif not isinstance(data, FileNotFoundError):
                     raise data
         return found
+
+    def batches(self, paths: Iterable[str]) -> Iterator[dict[str, bytes]]:
+        """`whole`, of so many files at a time as fit into memory."""
+        some: list[str] = []
+        size = 0
+        for path in paths:
+            size += self._sizes.get(f"{self._root}/{path}", 0)
+            some.append(path)
+            if size >= BATCH_BYTES or len(some) >= BATCH_FILES:
+                yield self.whole(some)
+                some, size = [], 0
+        yield self.whole(some)
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file."""

@@ -160,6 +160,33 @@ def test_a_store_is_filled_in_segments_of_bounded_size(ledgers, tmp_path, monkey
     assert segments.pull(other, store).calls == 10
 
 
+def test_many_segments_are_read_side_by_side_in_bounded_memory(ledgers, tmp_path, monkeypatch):
+    """So many files at a time, or bytes; one that cannot be merged leaves nothing of itself."""
+    store, one, other = Store(str(tmp_path / "s")), ledgers(), ledgers()
+    for n in range(10):
+        mark = segments.mark(one)
+        put(one, "x", n)
+        put(one, "fails" if n == 3 else "x", 10 + n)
+        store.add("ledger/shard", segments.since(one, mark))
+    read, whole, merged = [], Store.whole, Ledger._merged
+
+    def fails(self, call):
+        if call.text == "fails":
+            raise ValueError("it does not fit")
+        return merged(self, call)
+
+    monkeypatch.setattr(stores, "BATCH_FILES", 4)
+    monkeypatch.setattr(Store, "whole", lambda *told: read.append(whole(*told)) or read[-1])
+    monkeypatch.setattr(Ledger, "_merged", fails)
+    assert segments.pull(other, store).calls == 18
+    assert [len(some) for some in read] == [4, 4, 2]
+    monkeypatch.setattr(Ledger, "_merged", merged)
+    monkeypatch.setattr(stores, "BATCH_BYTES", 1)
+    assert segments.pull(other, store).calls == 2
+    assert [len(some) for some in read[3:]] == [1, 0]
+    assert content(other)[0] == content(one)[0]
+
+
 def test_a_torn_segment_is_passed_over_until_it_is_whole(ledgers, tmp_path):
     """A writer that was killed does no harm, and who writes it again mends it."""
     store, one, other = Store(str(tmp_path / "s")), ledgers(), ledgers()
