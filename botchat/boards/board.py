@@ -46,7 +46,7 @@ from botchat.workspace.criteria import is_taken
 P = TypeVar("P", bound=Part)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Board:
     """Everything that one judge's judgments on one seed set say."""
 
@@ -55,20 +55,20 @@ class Board:
     main: Table
     """One row a contestant, by the first number of the first protocol: Bradley-Terry at the largest
     N, or the success rate."""
-    as_people: Sequence[Table]
+    as_people: Sequence[Table] = ()
     """The judge's numbers beside the same as people judge; none without labels."""
     parts: tuple[Part, ...]
     """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
     flags: Table
     """Why each contestant's dialogues fail, without a judge."""
-    flags_judge: Table | None
+    flags_judge: Table | None = None
     """The flags beside the first protocol that asks for a place."""
     lengths: Table
-    judge_health: Table | None
+    judge_health: Table | None = None
     """Consistency under swap, what is preferred, ties, unreadable verdicts, false alarms."""
-    coverage: Table | None
+    coverage: Table | None = None
     utterance_lengths: Lengths
-    human_lengths: tuple[int, ...]
+    human_lengths: tuple[int, ...] = ()
     """Utterances of every human dialogue of the set."""
     seeds_signature: str
     notes: tuple[str, ...]

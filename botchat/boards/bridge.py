@@ -129,10 +129,7 @@ def _order(value: Floats) -> Indices:
 
 def _apart(row: Row) -> bool:
     """Whether the intervals of a contestant's two places have no place in common."""
-    gap = (
-        row["old_rank_high"] < row["new_rank_low"],
-        row["new_rank_high"] < row["old_rank_low"],
-    )
+    gap = (row["old_rank_high"] < row["new_rank_low"], row["new_rank_high"] < row["old_rank_low"])
     return any(gap)
 
 

@@ -71,9 +71,7 @@ def notes(survey: Survey, n_seeds: int) -> Iterator[str]:
 
 
 def agreement(
-    survey: Survey,
-    verdicts: Mapping[str, Mapping[str, Verdict | None]],
-    signatures: Sequence[str],
+    survey: Survey, verdicts: Mapping[str, Mapping[str, Verdict | None]], signatures: Sequence[str]
 ) -> Table | None:
     """The first flag beside the utterance that the judge accuses; ``None`` without a verdict.
 

@@ -49,14 +49,10 @@ def judge_health(
         [
             Column("protocol", "Protocol", "name"),
             Column("judged", "Judgments", "count"),
-            Column("unreadable", "Unreadable", "count"),
-            Column("decided", "Decided", "count", detail=True),
+            *COUNTS,
             Column("people", "Of people", "count", detail=True),
             Column("seeds", "ChatSEEDs", "count", detail=True),
-            *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
-            *with_interval(Column("ties", "Ties", "rate")),
-            *with_interval(Column("consistency", "Same in both orders", "rate")),
-            *with_interval(Column("same_winner", "Same winner in both orders", "rate")),
+            *RATES,
             *with_interval(Column("first_preferred", "First shown wins", "rate")),
             *with_interval(Column("longer_preferred", "Longer wins", "rate")),
             *with_interval(Column("people_accused", "People accused", "rate")),
@@ -73,6 +69,18 @@ def judge_health(
         "comparisons in which one dialogue has more words; also where the longer is better.",
     )
 
+
+COUNTS = (
+    Column("unreadable", "Unreadable", "count"),
+    Column("decided", "Decided", "count", detail=True),
+)
+RATES = (
+    *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
+    *with_interval(Column("ties", "Ties", "rate")),
+    *with_interval(Column("consistency", "Same in both orders", "rate")),
+    *with_interval(Column("same_winner", "Same winner in both orders", "rate")),
+)
+"""What `of_pairs` counts, and what it comes to."""
 
 SURENESS = (
     Column("stable", "Samples all agree", "rate"),
@@ -146,17 +154,23 @@ def _single(judged: Evidence) -> Row:
     }
 
 
-def _pairwise(verdicts: Verdicts, words: Words) -> Row:
+def of_pairs(verdicts: Verdicts) -> Row:
+    """A judge's facts that verdicts on pairs alone tell."""
     made = verdicts.both_orders()
-    first, second = _shown(verdicts, words)
-    decided = np.isin(verdicts.result, (WIN, LOSS))
-    unlike = decided & (first != second)
-    longer_won = ((verdicts.result == WIN) == (first > second))[unlike]
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
-        "decided": int(decided.sum()),
-        "seeds": len(np.unique(verdicts.seed)),
+        "decided": int(np.isin(verdicts.result, (WIN, LOSS)).sum()),
         **figures(facts(made.said, made.seed)),
+    }
+
+
+def _pairwise(verdicts: Verdicts, words: Words) -> Row:
+    first, second = _shown(verdicts, words)
+    unlike = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
+    longer_won = ((verdicts.result == WIN) == (first > second))[unlike]
+    return {
+        **of_pairs(verdicts),
+        "seeds": len(np.unique(verdicts.seed)),
         **share(longer_won, verdicts.seed[unlike], "longer_preferred"),
     }

@@ -171,11 +171,7 @@ def comparisons_of(readable: Verdicts) -> Comparisons:
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
     of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     return Comparisons(
-        tuple(contestants),
-        of[readable.first],
-        of[readable.second],
-        readable.result,
-        readable.seed,
+        tuple(contestants), of[readable.first], of[readable.second], readable.result, readable.seed
     )
 
 

@@ -12,12 +12,7 @@ import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.measures.intervals import LEAST
-from botchat.ratings.bradley_terry import (
-    PairFit,
-    TieSensitivity,
-    pair_fit,
-    tie_sensitivity,
-)
+from botchat.ratings.bradley_terry import PairFit, TieSensitivity, pair_fit, tie_sensitivity
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.fragility import Fragility, fragility
 from botchat.ratings.style import StyleResult, fit_style

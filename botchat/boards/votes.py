@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -13,20 +14,20 @@ from botchat.boards import arena
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.flags import flags, utterance_lengths
+from botchat.boards.judge_health import COUNTS, RATES, of_pairs
 from botchat.boards.protocols import MODEL, Evidence
 from botchat.boards.tables import DIGITS, Column, Table, rank_by, table, with_interval
 from botchat.boards.writers import inert
 from botchat.interfaces import Row
-from botchat.measures.facts import facts
 from botchat.measures.flags import STYLE, style, survey
-from botchat.measures.intervals import figures, share
+from botchat.measures.intervals import share
 from botchat.measures.lengths import Lengths
 from botchat.measures.votes import MOST_STYLED, Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import VERSION
-from botchat.verdicts import ABSENT, LOSS, TIE, WIN, Floats, Verdicts
+from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
 
 _SHOWN = 20
 """Judges that the table of judges has, those with most votes first."""
@@ -112,7 +113,7 @@ def _board(
     judge: str,
     signature: str,
     judges: Table | None = None,
-    evidence: Mapping[str, Evidence] | None = None,
+    evidence: Mapping[str, Evidence] = MappingProxyType({}),
 ) -> Board:
     """The board of one Arena."""
     measured = Lengths("words", {})
@@ -120,18 +121,14 @@ def _board(
         seed_set=name,
         judge=judge,
         main=_main(part),
-        as_people=(),
         parts=(part,),
         flags=flags(survey([], {}), 0, signature),
-        flags_judge=None,
         lengths=utterance_lengths(measured, signature),
         judge_health=judges,
-        coverage=None,
         utterance_lengths=measured,
-        human_lengths=(),
         seeds_signature=signature,
         notes=part.notes,
-        evidence=evidence or {},
+        evidence=evidence,
     )
 
 
@@ -198,12 +195,8 @@ def judge_table(votes: Votes, signature: str) -> Table:
         [
             Column("judge", "Judge", "name"),
             Column("judged", "Votes", "count"),
-            Column("unreadable", "Unreadable", "count"),
-            Column("decided", "Decided", "count", detail=True),
-            *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
-            *with_interval(Column("ties", "Ties", "rate")),
-            *with_interval(Column("consistency", "Same in both orders", "rate")),
-            *with_interval(Column("same_winner", "Same winner in both orders", "rate")),
+            *COUNTS,
+            *RATES,
             *with_interval(Column("first_preferred", "First named wins", "rate")),
         ],
         rows,
@@ -218,13 +211,10 @@ def judge_table(votes: Votes, signature: str) -> Table:
 
 def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
     made = verdicts(votes.only(of), "")
-    both, readable = made.both_orders(), made.readable
+    readable = made.readable
     return {
         "judge": name,
-        "judged": len(made),
-        "unreadable": int((~readable).sum()),
-        "decided": int(np.isin(made.result, (WIN, LOSS)).sum()),
-        **figures(facts(both.said, both.seed)),
+        **of_pairs(made),
         **share((made.result == TIE)[readable], made.seed[readable], "ties"),
         **share(~readable, made.seed, "unreadable_rate"),
     }

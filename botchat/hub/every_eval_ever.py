@@ -100,10 +100,7 @@ def _results(board: Board, judges: Sequence[Row], model: str, asked: str) -> Ite
                 }
             if (n := _cases(part, column, row)) is not None:
                 interval["num_samples"] = n
-            scored: Row = {
-                "score": value,
-                "details": {"signature": part.table.signature},
-            }
+            scored: Row = {"score": value, "details": {"signature": part.table.signature}}
             yield {
                 "evaluation_name": f"botchat.{board.seed_set}.{part.protocol.name}",
                 "source_data": {

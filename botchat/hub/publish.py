@@ -180,13 +180,7 @@ def _dataset(
     return contents
 
 
-def _send(
-    name: str,
-    kind: Kind,
-    files: Mapping[str, bytes],
-    message: str,
-    private: bool,
-) -> str:
+def _send(name: str, kind: Kind, files: Mapping[str, bytes], message: str, private: bool) -> str:
     """Make a repository hold exactly these files, in one commit; its revision.
 
     ``name``: ORG/NAME; a repository that is not there is made. One that has other files, and no

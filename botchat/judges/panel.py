@@ -15,15 +15,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.interfaces import (
-    Answer,
-    Case,
-    ChatModel,
-    Decoding,
-    Judge,
-    Subject,
-    settings_digest,
-)
+from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, Subject, settings_digest
 from botchat.judges import discussion, talk
 from botchat.judges.cascade import CASCADE, CHEAP, Cascade, Guarantee
 from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard

@@ -246,11 +246,7 @@ class _Tables:
         judges = [judge for judge in grid.judges if not judge.endswith(ungrouped)]
         if len(judges) > 1:
             said = np.stack([grid.said[judge] for judge in judges])
-            yield {
-                "group": "judges",
-                **self._group(said, self._items),
-                **self._worth(said, truth),
-            }
+            yield {"group": "judges", **self._group(said, self._items), **self._worth(said, truth)}
         if len(grid.people) > 1:
             said = np.stack([grid.seen_by(person) for person in grid.people])
             yield {"group": "annotators", **self._group(said, self._once)}
@@ -410,8 +406,7 @@ _UNKNOWN = -1
 
 
 def detection(
-    judgments: Iterable[Judgment],
-    first_ai: Callable[[Judgment], int | None],
+    judgments: Iterable[Judgment], first_ai: Callable[[Judgment], int | None]
 ) -> tuple[dict[str, Row], dict[tuple[str, str], Row]]:
     """Judge -> figures, and two judges -> their differences on what both of them answered.
 

@@ -31,10 +31,7 @@ class Rating:
     """``None``: unreadable."""
 
 
-def compare_scores(
-    ratings: Iterable[Rating],
-    truth_prefix: str = "human",
-) -> Agreement:
+def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Agreement:
     """Correlate judges' scores with people's: the mean of the readable scores of a text.
 
     Intervals are by item. Each row has the readable (``n``) and ``unreadable`` scores of

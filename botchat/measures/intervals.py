@@ -108,12 +108,7 @@ def by_seed(
 
 
 def _of_clusters(
-    mean: Floats,
-    own: Floats,
-    squares: Floats,
-    seeds: Floats,
-    variance: Floats,
-    n: Indices,
+    mean: Floats, own: Floats, squares: Floats, seeds: Floats, variance: Floats, n: Indices
 ) -> Shares:
     """Shares of ``n`` seeds each; all arguments have shape (rows,).
 

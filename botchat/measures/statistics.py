@@ -138,8 +138,7 @@ def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     # The signed sum against all others is twice the distance of a rank from the mean rank.
     of_x, of_y = _against_all(w, _signs(x)), _against_all(w, _signs(y))
     return ratio(
-        (w * of_x * of_y).sum(-1),
-        np.sqrt((w * of_x * of_x).sum(-1) * (w * of_y * of_y).sum(-1)),
+        (w * of_x * of_y).sum(-1), np.sqrt((w * of_x * of_x).sum(-1) * (w * of_y * of_y).sum(-1))
     )
 
 

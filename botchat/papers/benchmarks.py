@@ -21,13 +21,7 @@ from botchat.measures.correlation import Rating, compare_scores
 from botchat.papers import chateval, tables
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
-from botchat.pipeline.agree import (
-    Compared,
-    compare_judges,
-    expenses,
-    publish,
-    signature,
-)
+from botchat.pipeline.agree import Compared, compare_judges, expenses, publish, signature
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import method, own_name
 from botchat.protocols import scores

@@ -264,9 +264,7 @@ def _without_people(compared: Agreement) -> Agreement:
 
 
 def _with_accusations(
-    compared: Agreement,
-    judged: Mapping[str, Sequence[Judgment]],
-    dialogues: Dialogues,
+    compared: Agreement, judged: Mapping[str, Sequence[Judgment]], dialogues: Dialogues
 ) -> Agreement:
     """UniEval: what is known of who wrote what, beside the figures."""
 
@@ -274,10 +272,7 @@ def _with_accusations(
         (name,) = judgment.contestants
         return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
 
-    rows, pairs = detection(
-        (judgment for made in judged.values() for judgment in made),
-        first_ai,
-    )
+    rows, pairs = detection((judgment for made in judged.values() for judgment in made), first_ai)
     return replace(
         compared,
         rows=[row | rows.get(row["judge"], {}) for row in compared.rows],
@@ -286,10 +281,7 @@ def _with_accusations(
 
 
 def _notes(
-    stage: _Stage,
-    judged: Mapping[str, Sequence[Judgment]],
-    compared: Agreement,
-    prefix: str | None,
+    stage: _Stage, judged: Mapping[str, Sequence[Judgment]], compared: Agreement, prefix: str | None
 ) -> Iterable[str]:
     for name in judged:
         if left_out := len(stage.judged.get(name, judged[name])) - len(judged[name]):

@@ -12,12 +12,7 @@ from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
 from botchat.models.self_chat import Length
 from botchat.parallel import together
-from botchat.pipeline.adaptive import (
-    AdaptiveArena,
-    AdaptiveResult,
-    known_comparisons,
-    settings_of,
-)
+from botchat.pipeline.adaptive import AdaptiveArena, AdaptiveResult, known_comparisons, settings_of
 from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.run.ask import (
     Asked,

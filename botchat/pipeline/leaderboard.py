@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.board import Board
-    from botchat.boards.headline import Headline
     from botchat.boards.judge_agreement import Findings
-    from botchat.boards.judge_verdict import JudgeVerdict
-    from botchat.boards.people_line import PeopleLine
     from botchat.boards.tables import Table
     from botchat.boards.writers import Formats
-    from botchat.report import Beside, Prompt
+    from botchat.report import Beside, Facts, Prompt
     from botchat.report.figures import Chart
 
 _UNTOLD = (
@@ -143,9 +140,9 @@ def leaderboard(
 
     shown = _shown(workspace, found, elo, meter, png=png)
     told = shown[0]
-    board = told.board
-    whole = board_files.as_json(board, told.headline, told.verdict)
-    texts = board_files.files(board, told.headline, told.verdict, formats, whole)
+    board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
+    whole = board_files.as_json(board, headline, verdict)
+    texts = board_files.files(board, headline, verdict, formats, whole)
     if formats is not None and EEE in formats.names:
         every_eval_ever = leaf("hub.every_eval_ever", "--format eee")
         made = every_eval_ever.records(workspace, board, found.dialogues)
@@ -157,23 +154,19 @@ def leaderboard(
         workspace.write_out(beside, {name: texts[name] for name in KEPT})
     for chart in told.charts:
         write_chart(folder, chart, png=png)
-    page = write_page(workspace, found, shown, folder, meter)
+    written = write_page(workspace, found, shown, folder, meter)
     return Published(
         table=board.main,
         lines=[
-            told.headline.sentence,
+            headline.sentence,
             *board.notes,
             *([untold] if too_much else []),
             board.main.note,
             board.main.signature,
-            f"page: {page}",
-            told.verdict.line(board.judge),
+            f"page: {written}",
+            verdict.line(board.judge),
         ],
-        whole={
-            **whole,
-            "out": str(folder),
-            "page": str(page),
-        },
+        whole={**whole, "out": str(folder), "page": str(written)},
         out=folder,
     )
 
@@ -213,15 +206,16 @@ def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
         (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
-def report(
+def page(
     workspace: Workspace,
     seed_set: str,
     judges: Sequence[str] = (),
     out: Path | None = None,
     elo: EloSettings | None = None,
-    meter: Meter | None = None,
+    *,
     url: str = "",
-) -> Path:
+    meter: Meter | None = None,
+) -> Told:
     """Write the page alone, of some judges (default: all), the first shown first; its path.
 
     ``out``: default ``leaderboards/<set>``. ``url``: where the folder will be served, for previews.
@@ -235,20 +229,8 @@ def report(
     alone = many > MOST_READ and len(named) == 1
     found = read(workspace, seed_set, judges, in_columns=alone, for_boards=True)
     shown = _shown(workspace, found, elo, meter)
-    return write_page(workspace, found, shown, out or workspace.out(seed_set), meter, url)
-
-
-def page(
-    workspace: Workspace,
-    seed_set: str,
-    judges: Sequence[str],
-    out: Path | None,
-    *,
-    url: str,
-    meter: Meter | None = None,
-) -> Told:
-    """`report`, as a command says it."""
-    return Told({"page": report(workspace, seed_set, judges, out, meter=meter, url=url)})
+    folder = out or workspace.out(seed_set)
+    return Told({"page": write_page(workspace, found, shown, folder, meter, url)})
 
 
 @dataclass(frozen=True)
@@ -256,26 +238,18 @@ class ShownBoard:
     """One judge's board, with all that the page shows of it."""
 
     board: Board
-    headline: Headline
-    verdict: JudgeVerdict
-    people: PeopleLine | None
+    facts: Facts
     charts: Sequence[Chart]
     findings: Mapping[str, Findings]
     """Protocol -> all judges beside each other; the same in every one."""
-    costs: Mapping[str, float]
-    """Contestant -> dollars of a conversation, where known; the same in every one."""
 
 
 def _shown(
-    workspace: Workspace,
-    found: Read,
-    elo: EloSettings | None,
-    meter: Meter,
-    *,
-    png: bool = False,
+    workspace: Workspace, found: Read, elo: EloSettings | None, meter: Meter, *, png: bool = False
 ) -> list[ShownBoard]:
     """Everything of every judge who was read; ``png``: figures of the first as png too."""
-    from botchat.boards import headline, judge_verdict, people_line, second_opinion
+    from botchat import report as pages
+    from botchat.boards import second_opinion
     from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
 
@@ -295,8 +269,7 @@ def _shown(
     for board in boards:
         others = [other for other in boards if other is not board]
         people = second_opinion.with_people(board.judge, [*findings.values()])
-        verdict = judge_verdict.of(board, others, people)
-        said.append((headline.of(board, others), verdict, people_line.of(board)))
+        said.append(pages.Facts.of(board, others, people, costs))
     tasks = [
         partial(figures.drawn, chart, png=png and not i)
         for i, of_board in enumerate(charts)
@@ -304,8 +277,8 @@ def _shown(
     ]
     done = iter(drawn(tasks, meter, 0 if found.small else SECONDS_A_CHART))
     return [
-        ShownBoard(board, *about, list(islice(done, len(of_board))), findings, costs)
-        for board, about, of_board in zip(boards, said, charts, strict=True)
+        ShownBoard(board, facts, list(islice(done, len(of_board))), findings)
+        for board, facts, of_board in zip(boards, said, charts, strict=True)
     ]
 
 
@@ -345,9 +318,7 @@ def write_page(
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
         accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
         samples = pages.pick(found.dialogues, accusations)
-        people = (p.rating, p.low, p.high) if (p := one.people) else None
-        facts = pages.Facts(one.headline, one.verdict, people, one.costs)
-        views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), facts))
+        views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), one.facts))
     judged = {one.board.judge: found.judged[one.board.judge] for one in shown}
     chunks = None
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people

@@ -90,31 +90,6 @@ def plot(
     return charts[name].make(Look(width, height, tuple(highlight)))
 
 
-def write_plot(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    out: Path,
-    judge: str | None = None,
-    *,
-    size: tuple[float, float] | None = None,
-    highlight: Sequence[str] = (),
-    elo: EloSettings | None = None,
-) -> Path:
-    """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
-
-    The rest, and what is raised, as in `plot`; the same arguments give the same bytes.
-    """
-    form = out.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
-    drawn = plot(workspace, seed_set, name, judge, size=size, highlight=highlight, elo=elo)
-    from botchat.report.figures import formats
-
-    store.write_atomic(out, formats.written(drawn, form))
-    return out
-
-
 def read_size(text: str) -> tuple[float, float]:
     """``7x4.5`` as width and height in inches; `ConfigError` where it is none."""
     try:
@@ -131,12 +106,21 @@ def figure(
     name: str,
     seed_set: str,
     out: Path,
-    judge: str | None,
+    judge: str | None = None,
     *,
-    size: str,
-    highlight: Sequence[str],
+    size: str = "",
+    highlight: Sequence[str] = (),
 ) -> Told:
-    """`write_plot`, as a command says it."""
+    """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
+
+    The rest, and what is raised, as in `plot`; the same arguments give the same bytes.
+    """
+    form = out.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
     inches = read_size(size) if size else None
-    found = write_plot(workspace, seed_set, name, out, judge, size=inches, highlight=highlight)
-    return Told({"path": found})
+    drawn = plot(workspace, seed_set, name, judge, size=inches, highlight=highlight)
+    from botchat.report.figures import formats
+
+    store.write_atomic(out, formats.written(drawn, form))
+    return Told({"path": out})

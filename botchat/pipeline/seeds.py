@@ -45,12 +45,7 @@ TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
 
 
 def import_seeds(
-    workspace: Workspace,
-    source: str,
-    name: str,
-    language: str = EN,
-    *,
-    replace: bool = False,
+    workspace: Workspace, source: str, name: str, language: str = EN, *, replace: bool = False
 ) -> Path:
     """Store what ``source`` holds as the seed set ``name``; return the file. See `read_source`.
 

@@ -314,19 +314,12 @@ class _Games:
             kind[cases.place] = with_result
             winner, loser = np.append(winner, m), np.append(loser, m + 1)
             decided, n_players = np.append(decided, 0), m + 2
+        level = maximise(*(table[None] for table in tables(comparisons, 1.0)))[0]
         return cls(
-            comparisons.models,
-            len(comparisons),
-            n_players,
-            in_shuffle,
-            maximise(*(table[None] for table in tables(comparisons, 1.0)))[0],
-            kind.astype(np.min_scalar_type(len(kinds))),
-            by_pair,
-            begin,
-            winner,
-            loser,
-            decided.astype(np.float64),
-        )
+            comparisons.models, len(comparisons), n_players, in_shuffle, level,
+            kind.astype(np.min_scalar_type(len(kinds))), by_pair, begin,
+            winner, loser, decided.astype(np.float64),
+        )  # fmt: skip
 
 
 def _sorted_by_pair(comparisons: Comparisons) -> tuple[Indices, Indices]:

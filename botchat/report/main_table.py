@@ -213,12 +213,7 @@ def interval_bar(told: Interval, scale: tuple[float, float]) -> Bar:
 
 
 def _cell(
-    main: Table,
-    column: Column,
-    row: int,
-    text: str,
-    href: str,
-    scale: tuple[float, float] | None,
+    main: Table, column: Column, row: int, text: str, href: str, scale: tuple[float, float] | None
 ) -> Cell:
     """One number, with its interval where it has one."""
     value = main.frame[column.key].iloc[row]
@@ -241,12 +236,7 @@ def _cell(
     return Cell(short, title, href, bar, "", *exact)
 
 
-def _people(
-    people: Interval,
-    scale: tuple[float, float],
-    board: Board,
-    judge: str | None,
-) -> Cell:
+def _people(people: Interval, scale: tuple[float, float], board: Board, judge: str | None) -> Cell:
     """Where people stand, in the column of the ratings."""
     value, low, high = people
     title = f"People: {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how models do "
@@ -294,10 +284,7 @@ def _target(name: str, part: Part | None, column: Column, judge: str, view: str)
 
 
 def _placed(
-    lines: Sequence[Line],
-    people: Interval | None,
-    main: Table,
-    first: Column | None,
+    lines: Sequence[Line], people: Interval | None, main: Table, first: Column | None
 ) -> list[Line]:
     """People in their place among the ratings, if it is known; else after the models."""
     models = [line for line in lines if not line.is_human]

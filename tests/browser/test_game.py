@@ -16,7 +16,8 @@ import pytest
 
 from botchat.pipeline.agree import agree
 from botchat.pipeline.label import PLAN, game_path, rater, write_game
-from botchat.pipeline.leaderboard import leaderboard, report
+from botchat.pipeline.leaderboard import leaderboard
+from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.run.read_set import read
 from botchat.pipeline.view import Server
 from botchat.records import HUMAN, Judgment
@@ -264,7 +265,7 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
     )
     start(browser, page, "?label=1", "Amy")
     assert browser.text(COUNTED).startswith("5 labelled")
-    assert "human:amy" in report(workspace, "sample", elo=QUICK).read_text("utf-8")
+    assert "human:amy" in report(workspace, "sample", elo=QUICK).whole["page"].read_text("utf-8")
 
 
 def test_a_file_that_is_no_labels_is_refused(browser: Browser, game: Path, tmp_path: Path) -> None:
@@ -343,7 +344,7 @@ def test_labels_of_pairs_are_people_to_agree_with(browser: Browser, workspace: W
     assert f"rules agrees with you in {round(5 * row['accuracy'])} of 5" in shown
     board = read(workspace, "sample", ["human:amy"]).board("human:amy", QUICK)
     assert board.arenas[0].comparisons.n == 5
-    text = report(workspace, "sample", elo=QUICK).read_text("utf-8")
+    text = report(workspace, "sample", elo=QUICK).whole["page"].read_text("utf-8")
     assert "Judges against people (human…): arena-n16 on sample" in text
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.leaderboard import report
+from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.ledger import conversation_costs
 from botchat.records import HUMAN, Judgment
 from botchat.report import figures, judges_of

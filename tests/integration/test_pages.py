@@ -22,9 +22,9 @@ import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import leaderboard as publishing
-from botchat.pipeline.leaderboard import report
+from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.live import Live
-from botchat.pipeline.plot import write_plot
+from botchat.pipeline.plot import figure
 from botchat.pipeline.view import Server
 from botchat.report.live import News, State, render
 from botchat.requests import generate, judge
@@ -71,11 +71,12 @@ def get(server: Server, path: str, host: str | None = None) -> tuple[int, dict[s
 
 def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_path: Path) -> None:
     """No tables, no figures; twice the same bytes; chunks of a larger page go."""
-    page = report(workspace, SAMPLE, out=tmp_path)
+    page = report(workspace, SAMPLE, out=tmp_path).whole["page"]
     left = tmp_path / "chunks" / "seeds-99.js"
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     left.write_text("old", "utf-8")
-    assert report(workspace, SAMPLE, out=tmp_path) == page == tmp_path / "index.html"
+    assert report(workspace, SAMPLE, out=tmp_path).whole == {"page": page}
+    assert page == tmp_path / "index.html"
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
     cases = {f"chunks/{kind}-{i}-0.js" for kind in ("game", "answers") for i in range(2)}
@@ -91,7 +92,7 @@ def test_of_many_contestants_the_page_has_samples_and_says_so(
 ) -> None:
     """No chunk is written; one judge's verdicts on pairs are then read in columns."""
     monkeypatch.setattr(publishing, "MOST_READ", 1)
-    page = report(workspace, SAMPLE, out=tmp_path)
+    page = report(workspace, SAMPLE, out=tmp_path).whole["page"]
     assert "every dialogue of at most 1 contestants, and here are 2" in caplog.text
     assert not (tmp_path / "chunks").exists()
     assert '<div class="samples">' in page.read_text("utf-8")
@@ -107,23 +108,23 @@ def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None
 
 def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
     """As its ending or the format says, twice the same bytes; what cannot be is refused."""
-    svg = write_plot(workspace, SAMPLE, "success-rates", tmp_path / "one.svg")
+    svg = figure(workspace, "success-rates", SAMPLE, tmp_path / "one.svg").whole["path"]
     assert "UniEval success rate" in svg.read_text("utf-8")
-    png = write_plot(workspace, SAMPLE, "human-lengths", tmp_path / "two.PNG")
+    png = figure(workspace, "human-lengths", SAMPLE, tmp_path / "two.PNG").whole["path"]
     assert png.read_bytes().startswith(PNG)
     pdfs = [
-        write_plot(workspace, SAMPLE, "survival", tmp_path / name).read_bytes()
+        figure(workspace, "survival", SAMPLE, tmp_path / name).whole["path"].read_bytes()
         for name in ("one.pdf", "two.pdf")
     ]
     assert pdfs[0] == pdfs[1]
     assert pdfs[0].startswith(b"%PDF")
     assert b"CreationDate" not in pdfs[0]
     with pytest.raises(ConfigError, match="written as svg, png, pdf"):
-        write_plot(workspace, SAMPLE, "success-rates", tmp_path / "one.gif")
+        figure(workspace, "success-rates", SAMPLE, tmp_path / "one.gif")
     with pytest.raises(MissingError, match="there are: survival, success-rates, "):
-        write_plot(workspace, SAMPLE, "elo", tmp_path / "one.svg")
+        figure(workspace, "elo", SAMPLE, tmp_path / "one.svg")
     with pytest.raises(MissingError, match="fewer than two judges"):
-        write_plot(workspace, SAMPLE, "judges-health-unieval", tmp_path / "one.svg")
+        figure(workspace, "judges-health-unieval", SAMPLE, tmp_path / "one.svg")
 
 
 def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
+from botchat.pipeline.run.results import Told
 from botchat.requests import Generating, Judging
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import stages
@@ -134,9 +135,10 @@ def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeyp
 
     def draw(found, seed_set, *_, **__):
         drawn.append((found.out(seed_set), {*found.judgment_files(seed_set)}))
+        return Told({})
 
-    monkeypatch.setattr("botchat.pipeline.leaderboard.report", draw)
-    monkeypatch.setattr("botchat.pipeline.plot.write_plot", draw)
+    monkeypatch.setattr("botchat.pipeline.leaderboard.page", draw)
+    monkeypatch.setattr("botchat.pipeline.plot.figure", draw)
     far = ["--seeds", "few", "--judge", "rules", "--store", store, "--dir", str(tmp_path)]
     assert main(["leaderboard", "page", *far]) == 0
     assert main(["leaderboard", "figure", "elo", *far, "--out", "elo.svg"]) == 0

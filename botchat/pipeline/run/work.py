@@ -85,15 +85,7 @@ class Step(StepCounts, eq=False):
             self.fail(reply.outcome, reply.detail)
             if not reply.answered:
                 return
-        if stored:
-            self.replayed += 1
-        else:
-            self.calls += 1
-            self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-            if reply.cost_usd is None:
-                self.unpriced += 1
-            else:
-                self.cost_usd += reply.cost_usd
+        _pay(self, reply, stored)
 
     def fail(self, kind: str, why: str) -> None:
         """Count a failure."""
@@ -166,21 +158,23 @@ class Meter:
         if not reply.answered:
             self.failures[reply.detail] += 1
             return
-        if stored:
-            self.replayed += 1
-            return
-        self.calls += 1
-        self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-        if reply.cost_usd is None:
-            self.unpriced += 1
-        else:
-            self.cost_usd += reply.cost_usd
+        _pay(self, reply, stored)
 
     def estimate(self, counted: Spent, why: str) -> None:
         """Count one try whose cost the endpoint did not say."""
         self.estimates[why] += 1
         self.estimated_usd += counted.usd or 0.0
         self.estimated_tokens += counted.tokens or 0
+
+
+def _pay(counts: Step | Meter, reply: Reply, stored: bool) -> None:
+    """Count what a call took; one of the ledger took nothing."""
+    counts.replayed += stored
+    if not stored:
+        counts.calls += 1
+        counts.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+        counts.unpriced += reply.cost_usd is None
+        counts.cost_usd += reply.cost_usd or 0.0
 
 
 @dataclass

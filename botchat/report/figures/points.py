@@ -173,10 +173,7 @@ def slopes(columns: Mapping[str, Mapping[str, Standing]], beside: str, heading: 
         for x in orders[first]
     ]
     left = widest(ends, bold=True) + 0.3
-    key = [
-        line_key("intervals do not overlap", width=1.6),
-        line_key("may be chance", BAR / 2, 1.6),
-    ]
+    key = [line_key("intervals do not overlap", width=1.6), line_key("may be chance", BAR / 2, 1.6)]
     figure, (axes,) = sheet(
         heading, [n * 0.2], left=left, right=right, above=0.32, below=0.3, key=key,
         least=n * ROW,
