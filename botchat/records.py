@@ -1,8 +1,9 @@
 """What is on disk: one frozen, typed struct for each kind of line in the stage files.
 
 ``Seed`` (seeds/), ``Dialogue`` with its ``Utterance`` facts (generations/) and ``Judgment`` with
-the ``Remark``s of its panel (judgments/). No record holds a clock time, so a stage file made twice
-from the same replies is the same to the byte; times, tokens and money are in the ledger.
+the ``Remark``s of its panel (judgments/). None of these holds a clock time, so a stage file made
+twice from the same replies is the same to the byte; times, tokens and money are in the ledger, and
+in sum in ``Provenance`` (measured/).
 
 No struct leaves out default values: msgspec compares default strings by identity, which differs in
 a replay. ``gc=False``: records never form cycles, and sets are read 1.5 times as fast.
@@ -215,6 +216,43 @@ class PairVerdict(msgspec.Struct, frozen=True, gc=False):
     case: str
     signature: str
     chosen: str = ""
+
+
+class Provenance(msgspec.Struct, frozen=True, gc=False):
+    """What was asked for a contestant's dialogues or a judge's verdicts, of one model, and when.
+
+    All of it is from the calls that these rest on, of models of endpoints and local weights.
+    """
+
+    stage: str
+    """``generate``, or the protocol that was judged."""
+    name: str
+    """The contestant or the judge."""
+    model: str
+    """By name: of cross-play and of panels there are several."""
+    asked: str
+    """As the endpoint knows it; of local weights, their digest."""
+    answered: tuple[str, ...]
+    """What replies say of who answered (`model`, `system_fingerprint`): of the first and the last
+    call of every day."""
+    host: str
+    """Without login, path and query; what ``identity`` says in its place."""
+    api: str
+    """Wire format; of local weights empty."""
+    temperature: float | None
+    system_prompt: str | None
+    """Digest of what it was told before the dialogue."""
+    revision: str | None
+    first: str
+    """Day (UTC) of the first call."""
+    last: str
+    botchat: str
+    """Version that recorded this."""
+    calls: int
+    tokens: int
+    """Prompt and completion together, as far as the endpoint counted."""
+    cost_usd: float | None
+    """``None``: the price of a call is unknown."""
 
 
 def slug(name: str) -> str:

@@ -79,6 +79,8 @@ class Board:
     """Whether the set's "people" are nobody: its dialogues were made up."""
     own: tuple[str, ...] = ()
     """Contestants in which the judge hears itself."""
+    measured: Table | None = None
+    """Who was asked for it and when; ``None``: it is not known, or no model was."""
 
     def __repr__(self) -> str:
         """What it is, in one line, and what its tables are called."""
@@ -146,6 +148,7 @@ class Board:
             self.lengths,
             self.judge_health,
             self.coverage,
+            self.measured,
         ]
         return [one for one in found if one is not None and (one is self.main or len(one.frame))]
 

@@ -10,7 +10,7 @@ from botchat.boards import headline, judge_verdict
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_verdict import JudgeVerdict
-from botchat.boards.writers import Content, Formats, document, table_files, to_json
+from botchat.boards.writers import Content, Formats, described, document, table_files, to_json
 from botchat.protocols.reports import as_prose, as_records, as_text
 
 MOST_IN_JSON = 100_000
@@ -27,6 +27,8 @@ def files(
     """File name -> content of every table, for the folder of the set; ``whole``: `as_json`."""
     said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
     found = table_files(board.every_table, formats)
+    if board.measured is not None and (meta := f"{board.main.name}.meta.json") in found:
+        found[meta] = to_json({**described(board.main), "measured": board.measured.records})
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
     of_judge = f"Judge {board.judge}: {verdict.word}. {' '.join(verdict.reasons)}"
     notes = [said.sentence, of_judge, *board.notes]

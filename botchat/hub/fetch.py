@@ -115,7 +115,8 @@ def _is_of(path: str, seed_set: str) -> bool:
         return False
     inside = len(parts) > 2 and parts[1] == seed_set
     return (
-        path in (f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml")
+        path in (f"{part}/{seed_set}.jsonl" for part in ("seeds", "measured"))
+        or path == f"seeds/{seed_set}.toml"
         or (parts[0] == "generations" and inside and len(parts) == 3 and path.endswith(".jsonl"))
         or (parts[0] == "judgments" and inside and len(parts) == 4 and path.endswith(".jsonl"))
         or (parts[0] == "leaderboards" and inside and PurePosixPath(path).suffix in DATA)
@@ -129,7 +130,7 @@ def _checked(where: str, path: str, digest: str, read: Callable[[str], bytes]) -
         raise DataError(
             f"{where}: {path} is not what {MANIFEST} says (another SHA-256), so nothing is taken"
         )
-    if path.split("/", 1)[0] in STAGES:
+    if path.split("/", 1)[0] in (*STAGES, "measured"):
         try:
             stages.check(path, content)
         except DataError as error:

@@ -40,7 +40,7 @@ from botchat.models.limits import (
     plausible,
 )
 from botchat.models.self_chat import without_thoughts
-from botchat.workspace.accounts import askers
+from botchat.workspace.accounts import CHECK, answered_by, askers, last_answered_by
 from botchat.workspace.ledger import Ledger, request_json, request_key
 
 log = logging.getLogger("botchat")
@@ -250,6 +250,7 @@ class RecordedModel:
                         continue
                     self._learn(reply)
                     if reply.final:
+                        self._compare(reply)
                         kept = self.ledger.keep(
                             key, request, reply, model=self.name, stage=self.stage
                         )
@@ -414,6 +415,26 @@ class RecordedModel:
                     self.name,
                 )
             self.ledger.set_quirks(self.identity, self._quirks)
+
+    @cached_property
+    def snapshot(self) -> str:
+        """What its latest reply of earlier runs says of who answered; empty: it does not."""
+        told = msgspec.json.decode(msgspec.json.encode(self.identity))
+        return last_answered_by(self.ledger, self.name, told)
+
+    def _compare(self, reply: Reply) -> None:
+        """Say it, once, where others answer now than those whose replies the ledger has."""
+        before, self.snapshot = self.snapshot, answered_by(reply.raw) or self.snapshot
+        if before and before != self.snapshot and self.stage != CHECK:
+            log.warning(
+                "%s answers as %s now, and in the ledger as %s: what is new will stand beside "
+                "what is replayed; to ask all of it anew, stop and give run --fresh %s, or the "
+                "model a revision",
+                self.name,
+                self.snapshot,
+                before,
+                self.name,
+            )
 
     def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:
         """A stored reply as its caller gets it."""

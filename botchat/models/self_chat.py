@@ -25,6 +25,8 @@ class Speaker:
 
     model: ChatModel
     decoding: Decoding
+    system: str | None = None
+    """What it is told before a dialogue; ``None``: the set's language says."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ async def say(
     If the context window is known, the prompt is made to fit first; if not, the oldest utterance is
     dropped each time the endpoint says that the prompt is too long.
     """
+    system = speaker.system or system
     window = speaker.model.context_window
     if window is not None:
         reserve = reply_tokens(speaker.decoding.max_tokens or window, window)

@@ -151,6 +151,10 @@ def dataset_files(
     )
     invented = f" {INVENTED.format(seed_set)}" if workspace.invented(seed_set) else ""
     text = _TEXT.format(seed_set=seed_set, invented=invented, listed=listed, folder=called)
+    asked = workspace.measured_path(seed_set)
+    if asked.exists():
+        contents[f"measured/{seed_set}.jsonl"] = _lines(asked)
+        text += f"`measured/{seed_set}.jsonl`: which models were asked for all this, and when.\n"
     card = dataset.card(f"BotChat run on {seed_set}", text, form, found)
     return {CARD: card.encode(), **contents}, rows
 

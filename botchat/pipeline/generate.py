@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,8 +21,10 @@ from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
 from botchat.requests import Generating
 from botchat.requests.arguments import Spending
-from botchat.workspace import files
+from botchat.workspace import files, measured
+from botchat.workspace.accounts import asked_as
 from botchat.workspace.folder import Workspace, dialogue_order
+from botchat.workspace.ledger import Ledger
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
@@ -123,7 +125,11 @@ async def ask(
         )
     session.meter.begin("generate", sum(len(job.pending) for job in jobs))
     session.meter.steps += [job.step for job in jobs]
-    return await together(job.run(length, stops, session.meter) for job in jobs)
+    made = await together(job.run(length, stops, session.meter) for job in jobs)
+    calls = {job.contestant: [*_calls(job.have.values())] for job in jobs}
+    new = {one.model for one in made if one.new}
+    measured.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
+    return made
 
 
 def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]:
@@ -166,13 +172,22 @@ def _jobs(
             speakers,
             turns,
             f"botchat:{VERSION}|generate|set:{seed_set}{language.signed}|n:{turns}"
-            f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}",
+            f"|prompt:{_told(speakers, language)}|settings:{settings}",
             workspace.dialogues_path(seed_set, contestant),
             workspace.dialogues(seed_set, contestant),
             first_seeds(seeds, request.limit),
             language,
         )
+    if not request.replace:
+        for job in jobs.values():
+            job.refuse_others(session.ledger)
     return list(jobs.values())
+
+
+def _told(speakers: Sequence[Speaker], language: Language) -> str:
+    """Digest of what speakers are told before a dialogue; two, where they are told two things."""
+    own = (None if one.system is None else settings_digest(one.system) for one in speakers)
+    return "+".join(dict.fromkeys(one or language.prompts_digest(PROMPT) for one in own))
 
 
 def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
@@ -180,6 +195,16 @@ def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: at least one seed is needed")
     return seeds[:limit]
+
+
+def _made_by(signature: str) -> list[str]:
+    """What a dialogue's signature says of the models: what they were told, and their settings."""
+    return [part for part in signature.split("|") if part.startswith(("prompt:", "settings:"))]
+
+
+def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
+    """Ledger keys of the utterances."""
+    return (fact.call for one in dialogues for fact in one.facts if fact.call)
 
 
 @dataclass(frozen=True)
@@ -219,6 +244,31 @@ class _Job:
 
     def sign(self) -> str:
         return self.asked + adapted(speaker.model for speaker in self.speakers)
+
+    def refuse_others(self, ledger: Ledger) -> None:
+        """`ConfigError` where dialogues would be overwritten that somebody else made."""
+        known = [self.have[seed.id] for seed in self.pending if seed.id in self.have]
+        others = [d for d in known if d.answered and _made_by(d.signature) != _made_by(self.asked)]
+        if not others or "bot" in self.speakers[0].model.identity:
+            return
+        speaker, before = self.speakers[0], asked_as(ledger, next(iter(_calls(others)), ""))
+        system = speaker.system or self.language.text(PROMPT)
+        now = {**speaker.model.identity, **speaker.decoding.settings}
+        now["system_prompt"] = settings_digest(system)
+        differ = [
+            f"{key} {before.get(key)} → {now.get(key)}"
+            for key in sorted({*before, *now})
+            if before and before.get(key) != now.get(key)
+        ]
+        there = before.get("base_url", now.get("base_url"))
+        moved = f'identity = "{there}" if the same model answers, '
+        if there == now.get("base_url"):
+            moved = ""
+        raise ConfigError(
+            f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
+            f"other settings ({', '.join(differ) or 'unknown'}), and nothing was sent; keep both: "
+            f"set {moved}revision or label in its [models] entry; or make them anew with --replace"
+        )
 
     async def make(self, seed: Seed, length: Length) -> Dialogue:
         return await extend(seed, self.speakers, self.turns, length, self.sign, self.language)

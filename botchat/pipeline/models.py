@@ -25,6 +25,7 @@ from botchat.pipeline.run.work import Stops
 from botchat.pipeline.seeds import import_seeds
 from botchat.records import HUMAN
 from botchat.workspace import config
+from botchat.workspace.accounts import CHECK, answered_by, last_answered_by
 from botchat.workspace.config import ModelName, ModelSettings
 from botchat.workspace.entries import weights
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -266,9 +267,13 @@ async def _check(session: Session, name: str) -> Row:
     try:
         # A sample number of its own: a check that the ledger answers checks nothing.
         once = Decoding(None, 16, sample=secrets.randbelow(2**31))
-        reply = await session.speaker(name).model.chat(ask, once)
+        model = session.speaker(name, CHECK).model
+        before = last_answered_by(session.ledger, model.name, model.identity)
+        reply = await model.chat(ask, once)
         ok, why = reply.answered, f": {reply.detail}" if reply.detail else ""
         said = f"{reply.outcome} in {reply.latency_s:.1f} s{why}"
+        if before and (now := answered_by(reply.raw)) not in ("", before):
+            said += f"; it answers as {now}, in the ledger as {before}"
     except BotChatError as error:
         said = str(error)
     return {"ok": ok, "answer": said}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError, LimitReached, MissingError
+from botchat.errors import ConfigError, LimitReached, MissingError, did_you_mean
 from botchat.interfaces import Row
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import Length
@@ -137,7 +138,8 @@ def _resolved(request: Running, workspace: Workspace) -> Running:
     wanted = replace(
         request,
         seed_set=request.seed_set or known.seeds or "",
-        models=tuple(dict.fromkeys(request.models or known.models)),
+        models=tuple(dict.fromkeys(_named_anew(request, workspace))),
+        fresh=(),
         judge=request.judge or known.judge or "",
         judge_model=request.judge_model or known.judge_model,
         protocols=tuple(dict.fromkeys(request.protocols or known.protocols)),
@@ -159,9 +161,23 @@ def _resolved(request: Running, workspace: Workspace) -> Running:
     return wanted
 
 
+def _named_anew(request: Running, workspace: Workspace) -> Iterator[str]:
+    """The models, those that are to be asked anew as revisions of today (UTC)."""
+    models = request.models or workspace.config.run.models
+    for name in request.fresh:
+        if name not in models or name not in workspace.config.models:
+            known = [one for one in models if one in workspace.config.models]
+            raise ConfigError(
+                f"--fresh {name}: no model of this run that has a [models] entry"
+                f"{did_you_mean(name, known)}; those that have: {', '.join(known) or 'none'}"
+            )
+    for name in models:
+        yield f"{name}@{datetime.now(UTC):%Y-%m-%d}" if name in request.fresh else name
+
+
 def _generating(request: Running) -> Generating:
     models = tuple(name for name in request.models if name != HUMAN)
-    return Generating(request.seed_set, models, limit=request.limit)
+    return Generating(request.seed_set, models, limit=request.limit, replace=request.replace)
 
 
 def _named(request: Running, workspace: Workspace) -> list[Protocol]:

@@ -107,6 +107,7 @@ BoardFormats = Annotated[
     ),
 ]
 Limit = Annotated[int | None, Arg("only the first K seeds", "K")]
+Replace = Annotated[bool, Arg("also in place of dialogues of other settings or models")]
 
 
 class Running(Judged["Ran"], Tabled["Ran"]):
@@ -126,6 +127,10 @@ class Running(Judged["Ran"], Tabled["Ran"]):
         Sequence[str], Arg("repeatable (unieval, arena and gteval)", "PROTOCOL", "--protocol")
     ] = field(default=(), kw_only=True)
     limit: Limit = field(default=None, kw_only=True)
+    fresh: Annotated[
+        Sequence[str], Arg("repeatable; new weights under its name: ask MODEL@TODAY", "MODEL")
+    ] = field(default=(), kw_only=True)
+    replace: Replace = field(default=False, kw_only=True)
     formats: BoardFormats = field(default=(), kw_only=True)
 
 
@@ -142,6 +147,7 @@ class Generating(Asking["Results[Generated]"]):
     partner: Annotated[str | None, Arg("second speaker (cross-play)", "MODEL")] = None
     turns: Annotated[int | None, Arg("utterances, the two seeds included (16)")] = None
     limit: Limit = None
+    replace: Replace = field(default=False, kw_only=True)
 
 
 class Judging(Judged["Results[StageResult]"]):

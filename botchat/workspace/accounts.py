@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from botchat.interfaces import settings_digest
 from botchat.workspace.calls import COUNTS
 from botchat.workspace.ledger import TABLE_OF, Ledger
 
@@ -125,6 +126,52 @@ def stats(ledger: Ledger) -> list[ModelStats]:
         (name, "", 0, n, 0, 0, 0, 0, None, 0, 0.0, False) for name, n in sorted(failed.items())
     )
     return [*result, *(ModelStats(*row, {}) for row in never)]
+
+
+def asked_as(ledger: Ledger, key: str) -> dict[str, Any]:
+    """What decided the answer to a call besides what was said: see `settings_of`.
+
+    Empty: the call is not there, or damaged.
+    """
+    for (request,) in ledger.select("SELECT request FROM calls WHERE key=?", key):
+        with suppress(zlib.error, ValueError, LookupError, TypeError):
+            return settings_of(json.loads(zlib.decompress(request)))
+    return {}
+
+
+def settings_of(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Who is asked by a canonical request, how, and a digest of the system prompt."""
+    first = request["messages"][0]
+    told = settings_digest(first["content"]) if first["role"] == "system" else None
+    return {**request["identity"], **request["sampling"], "system_prompt": told}
+
+
+def answered_by(raw: bytes | str) -> str:
+    """Who answered, as a reply's body says: model and snapshot; empty: it does not."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return ""
+    said = [body.get(key) for key in ("model", "system_fingerprint")] * isinstance(body, dict)
+    return " ".join(part[:100] for part in said if isinstance(part, str) and part)
+
+
+CHECK = "check"
+"""Stage of calls that only ask whether a model answers."""
+
+
+def last_answered_by(ledger: Ledger, model: str, identity: Mapping[str, Any]) -> str:
+    """`answered_by` of the latest call of a model, if that identity was asked; checks are none."""
+    rows = ledger.select(
+        "SELECT request, raw FROM calls WHERE model=? AND stage<>? ORDER BY at DESC LIMIT 1",
+        model,
+        CHECK,
+    )
+    with suppress(zlib.error, ValueError, LookupError):
+        for request, raw in rows:
+            if json.loads(zlib.decompress(request))["identity"] == identity:
+                return answered_by(zlib.decompress(raw))
+    return ""
 
 
 def askers(ledger: Ledger) -> dict[str, tuple[dict[str, Any], int]]:

@@ -209,7 +209,7 @@ def load(path: Path) -> Config:
             sections[section] = file.entry(section, table, kind)
     for name, model in sections["models"].items():
         _check_model(file, name, model, data["models"][name])
-        sections["models"][name] = _placed(model, path, status)
+        sections["models"][name] = _placed(_prompted(file, name, model), path, status)
     _check_labels(file, sections["models"])
     for name, endpoint in sections["endpoints"].items():
         if fault := entry_url_fault(endpoint.base_url):
@@ -350,7 +350,8 @@ def _explained(message: str, kind: type[Any], kinds: Mapping[str, type[Any]]) ->
         return field[2], said
     types = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
     if said.startswith("Invalid enum value") and inside in types:
-        return inside, f"{said}; known: {', '.join(map(str, get_args(types[inside])))}"
+        own = "; a text of your own is system_prompt" if inside == "system" else ""
+        return inside, f"{said}; known: {', '.join(map(str, get_args(types[inside])))}{own}"
     if kinds_meant := re.match(r"Expected `(\w+)(?: \| null)?`, got `(\w+)`", said):
         wanted, given = (_KINDS.get(word, word) for word in kinds_meant.groups())
         none = ', or "none",' if inside in ("temperature", "max_tokens") else ""
@@ -367,14 +368,15 @@ def model_name(
 ) -> ModelName:
     """What a model name stands for (DESIGN §7).
 
-    ``NAME`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL`` · ``hf:ORG/MODEL``
-    · ``bot:NAME`` · ``human``.
+    ``NAME`` or ``NAME@REVISION`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL``
+    · ``hf:ORG/MODEL`` · ``bot:NAME`` · ``human``.
     Raises `ConfigError` for any other; lists what can be named, and what may be meant.
     """
-    if (entry := config.models.get(name)) is not None:
+    if (found := _entry(name, config)) is not None:
+        called, entry = found
         local = entry.model.startswith(LOCAL)
         target = weights(entry.model.removeprefix(LOCAL))[1] if local else ""
-        return ModelName("local" if local else "endpoint", entry.label or name, entry, target)
+        return ModelName("local" if local else "endpoint", called, entry, target)
     if name == HUMAN:
         return ModelName("human", name)
     scheme, _, rest = name.partition(":")
@@ -406,6 +408,20 @@ def model_name(
         )
     hint = unknown_model(name, config.models, (*config.judges, *config.panels, *PRESETS, "rules"))
     raise ConfigError(f"unknown model {public(name)!r}{hint}")
+
+
+def _entry(name: str, config: Config) -> tuple[str, ModelSettings] | None:
+    """What ``NAME`` or ``NAME@REVISION`` is called, and its entry; ``None``: there is none."""
+    entry = config.models.get(name)
+    if entry is None:
+        name, at, revision = name.rpartition("@")
+        if not at or name not in config.models:
+            return None
+        entry = msgspec.structs.replace(config.models[name], revision=revision)
+        for key, said in model_faults(entry, ("revision",)):
+            raise ConfigError(f"{public(name)}@{public(revision)}: {key}: {said}")
+    revised = f"@{entry.revision}" if entry.revision is not None else ""
+    return f"{entry.label or name}{revised}", entry
 
 
 def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:
@@ -445,6 +461,17 @@ def _check_model(file: TomlFile, name: str, model: ModelSettings, given: Mapping
         )
     for key, said in model_faults(model, given):
         raise file.error(f"{table}.{key}", said)
+
+
+def _prompted(file: TomlFile, name: str, model: ModelSettings) -> ModelSettings:
+    """The entry with the text of its ``system_prompt_file``."""
+    if model.system_prompt_file is None:
+        return model
+    key = f"models.{name}.system_prompt_file"
+    text = file.text_beside(key, "system prompt", model.system_prompt_file).strip()
+    if not text:
+        raise file.error(key, f"{model.system_prompt_file} is empty")
+    return msgspec.structs.replace(model, system_prompt=text, system_prompt_file=None)
 
 
 def _check_labels(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:

@@ -29,7 +29,10 @@ OF_ENVIRONMENT = re.compile(r"(?:(?P<scheme>[A-Za-z]+) )?\$(?P<name>[A-Za-z_][A-
 LOCAL = "hf:"
 """How the name of local weights begins."""
 
-LOCAL_KEYS = ("model", "label", "temperature", "max_tokens", "device", "dtype", "batch_size")
+LOCAL_KEYS = (
+    *("model", "label", "system_prompt", "system_prompt_file", "temperature", "max_tokens"),
+    *("device", "dtype", "batch_size"),
+)
 """What can be set for local weights."""
 
 ONLY_LOCAL = ("device", "dtype", "batch_size")
@@ -64,6 +67,12 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """As the endpoint knows it; ``hf:ORG/NAME`` or ``hf:FOLDER``: local weights."""
     label: str | None = None
     """Name of the contestant; ``None``: that of the entry."""
+    revision: str | None = None
+    """Of what answers under this name: part of who that is, and of the contestant's name."""
+    system_prompt: str | None = None
+    """What it is told before a dialogue, in place of the paper's words; no judge is told it."""
+    system_prompt_file: str | None = None
+    """A file with that text, relative to ``botchat.toml``."""
     base_url: str = OPENAI_URL
     """``$NAME`` in it stands for an environment variable, where the call is made."""
     api: str = "chat"
@@ -210,6 +219,12 @@ def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tu
     """
     if settings.label is not None and (fault := _name_fault(settings.label)):
         yield "label", fault
+    if settings.revision is not None and (fault := _name_fault(settings.revision)):
+        yield "revision", fault
+    if settings.system_prompt is not None and not settings.system_prompt.strip():
+        yield "system_prompt", "there is no text in it"
+    if settings.system_prompt is not None and settings.system_prompt_file is not None:
+        yield "system_prompt_file", "the text is in system_prompt already; keep one"
     if settings.model.startswith(LOCAL):
         if not settings.model.removeprefix(LOCAL):
             yield "model", "local weights are named hf:ORG/NAME or hf:FOLDER"

@@ -29,7 +29,17 @@ from botchat.errors import (
     did_you_mean,
 )
 from botchat.languages import Language
-from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Seed, Unread, natural_key, slug
+from botchat.records import (
+    N_SEED,
+    UNANSWERED,
+    Dialogue,
+    Judgment,
+    Provenance,
+    Seed,
+    Unread,
+    natural_key,
+    slug,
+)
 from botchat.workspace import config
 from botchat.workspace import files as store
 from botchat.workspace.ledger import Ledger
@@ -262,6 +272,15 @@ class Workspace:
         return first.outcome not in UNANSWERED or any(
             one.outcome not in UNANSWERED for one in store.read(path, Judgment)
         )
+
+    def measured_path(self, seed_set: str) -> Path:
+        """File of what was asked for a set."""
+        return self.root / "measured" / f"{seed_set}.jsonl"
+
+    def measured(self, seed_set: str) -> dict[tuple[str, str, str], Provenance]:
+        """What was asked for a set, by stage, contestant or judge, and model."""
+        made = store.read(self.measured_path(seed_set), Provenance)
+        return {(one.stage, one.name, one.model): one for one in made}
 
     def out(self, seed_set: str) -> Path:
         """Default folder of a set's tables and figures."""

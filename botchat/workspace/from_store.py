@@ -89,7 +89,8 @@ def from_store(
         if not there and (judged or not generated):
             raise _nothing(store, seed_set, "judgments" if judged else "stage files")
         about: dict[str, list[str]] = {}
-        for file in (stages.SETTINGS, f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml"):
+        of_set = (f"seeds/{seed_set}.jsonl", f"seeds/{seed_set}.toml", f"measured/{seed_set}.jsonl")
+        for file in (stages.SETTINGS, *of_set):
             about |= stages.parts(store, file)
         unknown = fetch(made, store, about)
         made.config = with_entries(reader.config, made.root / stages.SETTINGS)

@@ -39,6 +39,7 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
+    Provenance,
     Seed,
     Utterance,
     human_dialogue,
@@ -59,7 +60,7 @@ FOLDER = "stages"
 SETTINGS = "settings.jsonl"
 """The part of ``botchat.toml`` that readers need."""
 
-SHOWN = ("model", "label", "base_url")
+SHOWN = ("model", "label", "base_url", "revision")
 """Of a model."""
 
 Key: TypeAlias = tuple[str, ...]
@@ -116,6 +117,7 @@ _KINDS = (
     _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
     _of(r"generations/NAME/NAME\.jsonl", Dialogue, lambda one: (one.seed_id,)),
     _of(r"judgments/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
+    _of(r"measured/NAME\.jsonl", Provenance, lambda one: (one.stage, one.name, one.model)),
     _of(re.escape(SETTINGS), ShownEntry, lambda one: (one.table, one.name)),
 )
 """All there are, each after those that it depends on."""
@@ -350,7 +352,7 @@ def leave(workspace: Workspace, store: Store, ledger: Ledger) -> tuple[int, int]
 def paths(workspace: Workspace) -> dict[str, Path]:
     """Stage file -> where it is here; also what else readers need."""
     root, found = workspace.root, dict[str, Path]()
-    for folder in ("seeds", "generations", "judgments"):
+    for folder in ("seeds", "generations", "judgments", "measured"):
         for path in root.glob(f"{folder}/**/*.*"):
             found[path.relative_to(root).as_posix()] = path
     packs = {path.name: path for path in root.glob("languages/*")}
@@ -370,7 +372,7 @@ def shown_settings(config: Config) -> Iterator[ShownEntry]:
     No key, no header, and of a URL neither login nor query.
     """
     for name, model in config.models.items():
-        told = {key: getattr(model, key) for key in SHOWN}
+        told = {key: getattr(model, key) for key in SHOWN if key != "revision" or model.revision}
         yield ShownEntry("models", name, told | {"base_url": public_url(model.base_url)})
     for table in ("judges", "panels", "protocols"):
         for name, settings in getattr(config, table).items():

@@ -34,13 +34,13 @@ def test_calls_of_another_address_are_named_and_used_on_request(folder, caplog):
         before = {path: path.read_bytes() for path in folder.glob("generations/*/*")}
 
         entry(folder, second.url, "temperature = 0.5")
-        assert main([*GENERATE, *here]) == 0
+        assert main([*GENERATE, "--replace", *here]) == 0
         assert second.n_received == 4
         assert first.url in caplog.text  # the settings of a call do not decide who answers
         caplog.clear()
 
         entry(folder, first.url.replace("127.0.0.1", "localhost"), f'identity = "{first.url}"')
-        assert main([*GENERATE, *here]) == 0
+        assert main([*GENERATE, "--replace", *here]) == 0
         assert (first.n_received, caplog.text) == (4, "")
         assert {path: path.read_bytes() for path in folder.glob("generations/*/*")} == before
 
@@ -51,7 +51,7 @@ def test_another_model_or_other_fixed_parameters_are_no_reason_to_warn(folder, c
         entry(folder, first.url)
         assert main([*GENERATE, "--dir", str(folder)]) == 0
         entry(folder, second.url, "extra = { top_p = 0.5 }")
-        assert main([*GENERATE, "--dir", str(folder)]) == 0
+        assert main([*GENERATE, "--replace", "--dir", str(folder)]) == 0
         assert (second.n_received, caplog.text) == (4, "")
 
 

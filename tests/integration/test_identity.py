@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import botchat
 from botchat.cli.main import main
+from botchat.languages import ENGLISH
 from botchat.records import Seed
 from tests.openai_server import Server
 
@@ -58,3 +60,87 @@ def test_a_check_of_models_says_what_each_answered_and_fails_with_the_first_that
     capsys.readouterr()
     did(place, "models", "--check", code=1)
     assert "nothing was checked" in capsys.readouterr().err
+
+
+GENERATE = ("generate", "--seeds", "small", "--turns", "4", "--model")
+
+
+def said(place, name="m"):
+    """Utterances of a contestant's dialogues."""
+    made = botchat.Workspace(place).dialogues("small", name)
+    return [text for one in made.values() for text in one.utterances[2:]]
+
+
+def test_dialogues_of_another_are_not_overwritten_unless_told(place, server, capsys):
+    """What differs is named, from the ledger; nothing is sent."""
+    did(place, *GENERATE, "m")
+    first, asked = said(place), server.n_received
+    (place / "botchat.toml").write_text(entry("m", server.url).replace("m-1", "m-2"))
+    for flags in ([], ["--plan"]):
+        did(place, *GENERATE, "m", *flags, code=1)
+        told = capsys.readouterr().err
+        assert (
+            "m has 3 dialogues on small that were made with other settings (model m-1 → m-2)"
+            in told
+        )
+    assert (said(place), server.n_received) == (first, asked)
+    did(place, *GENERATE, "m", "--replace")
+    assert server.n_received == asked + 6
+    did(place, *GENERATE, "m")
+
+
+def test_a_revision_is_asked_by_itself_and_stands_beside_the_others(place, server):
+    """In the entry or behind the name; without one, keys and names are as ever."""
+    did(place, *GENERATE, "m")
+    did(place, *GENERATE, "m@2", "--model", "m")
+    assert server.n_received == 12
+    (place / "botchat.toml").write_text(entry("m", server.url, 'revision = "2"'))
+    did(place, *GENERATE, "m")
+    did(place, *GENERATE, "m@3")
+    assert server.n_received == 18
+    assert sorted(botchat.Workspace(place).all_dialogues("small")) == ["m", "m@2", "m@3"]
+    did(place, *GENERATE, "m@", code=1)
+    did(place, *GENERATE, "other@2", code=1)
+
+
+def test_fresh_asks_a_model_anew_as_a_revision_of_today(place, server, capsys):
+    """The same day it goes on where it stopped; bots, and models of no entry, have no revisions."""
+    run = ("run", "--seeds", "small", "--model", "m", "--judge", "rules", "--protocol", "unieval")
+    did(place, *run)
+    asked = server.n_received
+    did(place, *run, "--fresh", "m")
+    did(place, *run, "--fresh", "m")
+    assert server.n_received == 2 * asked
+    names = [*botchat.Workspace(place).all_dialogues("small")]
+    assert names[0] == "m"
+    assert re.fullmatch(r"m@\d{4}-\d\d-\d\d", names[1])
+    capsys.readouterr()
+    did(place, *run, "--model", "bot:parrot", "--fresh", "bot:parrot", code=1)
+    assert "--fresh bot:parrot: no model of this run that has" in capsys.readouterr().err
+
+
+def test_a_model_has_its_own_system_prompt_and_so_has_its_partner(place, server, capsys):
+    """From the entry or a file; in the signature; a plain entry is told what the paper says."""
+    (place / "user.txt").write_text("You call a hotline.\n")
+    pirate = entry("pirate", server.url, 'system_prompt = "You are a pirate."')
+    user = entry("user", server.url, 'system_prompt_file = "user.txt"')
+    (place / "botchat.toml").write_text(pirate + user + entry("m", server.url))
+    did(place, *GENERATE, "pirate", "--partner", "user")
+    did(place, *GENERATE, "m")
+    told = {call.model: call.messages[0]["content"] for call in server.calls}
+    assert told["pirate-1"] == "You are a pirate."
+    assert told["user-1"] == "You call a hotline."
+    assert told["m-1"].startswith("You are an AI")
+    made = botchat.Workspace(place).all_dialogues("small")
+    prompts = {
+        name: re.search(r"prompt:([^|]*)", next(iter(by.values())).signature)[1]
+        for name, by in made.items()
+    }
+    assert prompts["m"] == ENGLISH.prompts_digest("generation")
+    assert re.fullmatch(r"[0-9a-f]{8}\+[0-9a-f]{8}", prompts["pirate + user"])
+    (place / "user.txt").write_text("You sell boats.")
+    did(place, *GENERATE, "pirate", "--partner", "user", code=1)
+    assert "made with other settings" in capsys.readouterr().err
+    (place / "botchat.toml").write_text(entry("m", server.url, 'system = "You are a pirate."'))
+    did(place, *GENERATE, "m", code=1)
+    assert "a text of your own is system_prompt" in capsys.readouterr().err

@@ -122,6 +122,8 @@ def identity(settings: ModelSettings) -> dict[str, Any]:
     # Only where they are set: ledgers made before these existed keep their keys.
     if settings.api != "chat":
         asked["api"] = settings.api
+    if settings.revision is not None:
+        asked["revision"] = settings.revision
     if plain := {name: value for name, value in settings.headers.items() if "$" not in value}:
         asked["headers"] = plain
     return asked

@@ -27,8 +27,9 @@ from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_throu
 from botchat.protocols.kinds import Protocol
 from botchat.records import UNANSWERED, VERSION, Judgment, Seed
 from botchat.requests.arguments import JudgeName, Spending
-from botchat.workspace import files
+from botchat.workspace import files, measured
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
+from botchat.workspace.ledger import Ledger
 
 
 class Cases(NamedTuple):
@@ -155,6 +156,8 @@ class Asked:
                     settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
                     for cases in self.cases
                 )
+        for filing, _ in asked:
+            filing.note(session.ledger)
         return made
 
     def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
@@ -266,6 +269,7 @@ class Filing(AbstractContextManager["Filing"]):
 
         ``chosen``: of `botchat.records.Judgment`, for new ones.
         """
+        self._workspace = workspace
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
         each = 1 if isinstance(answering, SingleJudge) else None if answering.models else 0
         self.step = Step(seed_set, protocol, answering.name, each=each)
@@ -352,6 +356,13 @@ class Filing(AbstractContextManager["Filing"]):
         for key in self.asked:
             if self.have[key].chosen:
                 self.have[key] = msgspec.structs.replace(self.have[key], chosen="")
+
+    def note(self, ledger: Ledger) -> None:
+        """Record who was asked."""
+        who = self.answering.name
+        calls = {who: [key for one in self.have.values() for key in one.calls]}
+        changed = {who} if self._new else ()
+        measured.note(self._workspace, ledger, self.step.seed_set, self.protocol, calls, changed)
 
     def result(self) -> StageResult:
         """What was asked and answered."""

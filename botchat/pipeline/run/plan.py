@@ -138,11 +138,11 @@ class PlanningSession(Session):
                 model.name,
                 model.identity,
                 model.context_window,
-                self._ledger,
+                self.ledger,
                 prices,
                 *self._expected(model.name, stage),
                 self._count,
-                self._ledger.quirks(model.identity),
+                self.ledger.quirks(model.identity),
                 lambda: self.about,
             )
         return self.planned[place]
@@ -159,7 +159,7 @@ class PlanningSession(Session):
 
     def _expected(self, model: str, stage: str) -> tuple[int, float, float]:
         """``said``, ``completion`` and ``prompt_factor`` of `PlannedModel`."""
-        recent = self._ledger.recent(model, stage, RECENT_CALLS)
+        recent = self.ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
             return tokens, tokens, 1.0

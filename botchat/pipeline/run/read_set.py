@@ -30,6 +30,7 @@ from botchat.records import (
     Dialogues,
     Judgment,
     PairVerdict,
+    Provenance,
     Seed,
     human_dialogue,
     outline,
@@ -67,6 +68,8 @@ class Read:
     """What can be asked in the workspace."""
     survey: Survey | None
     """What the dialogues show; None where no board was asked for."""
+    measured: Sequence[Provenance]
+    """What was asked for it, as far as that is recorded."""
     small: bool
     """Whether the work so far was too little to start a process."""
     invented: bool
@@ -79,6 +82,7 @@ class Read:
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
         from botchat.boards import board as leaderboards
+        from botchat.boards import measured
 
         board = leaderboards.build(
             self.seeds,
@@ -111,7 +115,20 @@ class Read:
                 "Dialogues that stopped because the endpoint gave no usable reply, and are made by "
                 f"running generate again: {told}. A model with none but such is not on the board."
             )
-        return replace(board, notes=tuple(notes), invented=self.invented, own=self.own[judge])
+        asked = [one for one in self.measured if self._is_of(one, judge)]
+        notes += measured.notes(asked)
+        table = measured.measured(self.seed_set, asked)
+        return replace(
+            board,
+            notes=tuple(notes),
+            invented=self.invented,
+            own=self.own[judge],
+            measured=table,
+        )
+
+    def _is_of(self, one: Provenance, judge: str) -> bool:
+        """Whether a record is of a contestant that is there, or of a judge's verdicts."""
+        return one.name in self.dialogues if one.stage == "generate" else one.name == judge
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
@@ -227,6 +244,7 @@ def read(
         unanswered,
         catalogue,
         survey if for_boards else None,
+        [*workspace.measured(seed_set).values()],
         small,
         workspace.invented(seed_set),
         len(seeds) - len(used),

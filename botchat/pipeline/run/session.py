@@ -109,7 +109,7 @@ class Session:
         """Who makes calls first."""
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
-        self._ledger = ledger
+        self.ledger = ledger
         self.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
         self._recorded: dict[tuple[str, str, str], RecordedModel] = {}
@@ -129,7 +129,8 @@ class Session:
             )
         of = resolved.settings
         decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
-        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding)
+        system = of.system_prompt if of else None
+        return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding, system)
 
     def judge(self, asked: JudgeName, subject: Subject) -> Judge:
         """The judge of that name, for questions about ``subject``.
@@ -220,7 +221,7 @@ class Session:
 
     def tokens(self, calls: Iterable[str]) -> float | None:
         """Tokens of some calls together; ``None`` where one's are not known."""
-        found = bills(self._ledger, asked := set(calls))
+        found = bills(self.ledger, asked := set(calls))
         counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
         return math.fsum(counted) if len(counted) == len(asked) else None
 
@@ -328,14 +329,14 @@ class Session:
                 raise ConfigError(_NO_BATCH.format(model.name))
             # One for all who ask the model in this run.
             if model.name not in self._batched:
-                batched = BatchModel(model, self._ledger, self.meter.batches)
+                batched = BatchModel(model, self.ledger, self.meter.batches)
                 self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
             model, endpoint, retry = self._batched[model.name], None, ROUNDS
             prices = prices.times(PRICE_FACTOR, "batch")
         return RecordedModel(
             model,
-            self._ledger,
+            self.ledger,
             stage=stage,
             endpoint=endpoint,
             prices=prices,
@@ -394,7 +395,7 @@ class Session:
             )
         connection, endpoint = self._servers[place]
         model = EndpointModel(resolved.name, settings, wire, connection)
-        model.quirks = self._ledger.quirks(model.identity)
+        model.quirks = self.ledger.quirks(model.identity)
         prices = Prices(
             settings.price_input,
             settings.price_output,

@@ -1,0 +1,97 @@
+"""What was measured, and of whom: a line of ``measured/<set>.jsonl`` for each model that was asked.
+
+It is made from the ledger when dialogues or verdicts were, and again when their line is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+from urllib.parse import urlsplit
+
+from botchat.records import VERSION, Provenance
+from botchat.workspace import files
+from botchat.workspace.accounts import answered_by, settings_of
+from botchat.workspace.folder import Workspace
+from botchat.workspace.ledger import Ledger
+
+_DAY_S = 86_400
+
+
+def note(
+    workspace: Workspace,
+    ledger: Ledger,
+    seed_set: str,
+    stage: str,
+    calls: Mapping[str, Collection[str]],
+    changed: Collection[str],
+) -> None:
+    """Record what was asked in a stage: contestant or judge -> keys of the calls it rests on.
+
+    ``changed``: those that have new calls; of others a record that is there is kept.
+    """
+    known = workspace.measured(seed_set)
+    there = {name for of, name, _ in known if of == stage}
+    new = {name: keys for name, keys in calls.items() if name in changed or name not in there}
+    rows = [row for name, keys in new.items() for row in _of(ledger, stage, name, keys)]
+    kept = [row for row in known.values() if row.stage != stage or row.name not in new]
+    if rows or len(kept) < len(known):
+        files.finish(workspace.measured_path(seed_set), [*kept, *rows], measured_key)
+
+
+def measured_key(one: Provenance) -> tuple[str, str, str]:
+    """What a record is about."""
+    return one.stage, one.name, one.model
+
+
+def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterator[Provenance]:
+    rows = ledger.select(
+        "SELECT model, at, rowid, coalesce(prompt_tokens, 0) + coalesce(completion_tokens, 0),"
+        " cost_usd FROM calls WHERE key IN (SELECT value FROM json_each(?)) ORDER BY model, at",
+        json.dumps(sorted({*keys} - {""})),
+    )
+    for model, of_model in groupby(rows, lambda row: row[0]):
+        calls = list(of_model)
+        days = [list(day) for _, day in groupby(calls, lambda row: row[1] // _DAY_S)]
+        ends = [_read(ledger, row[2]) for day in days for row in (day[0], day[-1])]
+        told = ends[-1][0]
+        if "bot" in told or not told:
+            continue
+        where = str(told.get("base_url", ""))
+        costs = [row[4] for row in calls]
+        yield Provenance(
+            stage=stage,
+            name=name,
+            model=model,
+            asked=str(told.get("model") or told.get("weights")),
+            answered=tuple(sorted({said for _, said in ends if said})),
+            host=urlsplit(where).netloc or where,
+            api=told.get("api", "chat") if where else "",
+            temperature=told.get("temperature"),
+            system_prompt=told["system_prompt"],
+            revision=told.get("revision"),
+            first=_day(calls[0][1]),
+            last=_day(calls[-1][1]),
+            botchat=VERSION,
+            calls=len(calls),
+            tokens=sum(row[3] for row in calls),
+            cost_usd=None if None in costs else round(math.fsum(costs), 9),
+        )
+
+
+def _read(ledger: Ledger, row: int) -> tuple[dict[str, Any], str]:
+    """How a call was asked, and who answered it; empty where it is damaged."""
+    ((request, raw),) = ledger.select("SELECT request, raw FROM calls WHERE rowid=?", row)
+    try:
+        return settings_of(json.loads(zlib.decompress(request))), answered_by(zlib.decompress(raw))
+    except (zlib.error, ValueError, LookupError, TypeError):
+        return {}, ""
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
