@@ -11,9 +11,11 @@ import platform
 import shutil
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from botchat.workspace import ledger
 from tests.golden.families import FAMILIES, SHARED
 
 HERE = Path(__file__).parent
@@ -52,6 +54,8 @@ def test_every_file_is_as_it_was(name, tmp_path, monkeypatch, request):
     """Each run writes the files that are listed, with the bytes that are listed."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    # `measured/` says on which day a model was asked.
+    monkeypatch.setattr(ledger, "time", SimpleNamespace(time=lambda: 1_763_900_000.0))
     folder = tmp_path / "run"
     if name == "demo":  # so a second demo changes nothing
         shutil.copytree(request.getfixturevalue("demo_folder"), folder)

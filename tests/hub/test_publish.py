@@ -93,7 +93,7 @@ def test_what_is_published(run: Workspace, hub: Hub, server: Server) -> None:
     assert files is not None
     assert {path.split("/")[0] for path in files} == {
         ".gitattributes", "README.md", MANIFEST, "seeds", "generations", "judgments", "ledger",
-        "leaderboards",
+        "leaderboards", "measured",
     }  # fmt: skip
     assert b"Psst" not in gzip.decompress(files["ledger/s.jsonl.gz"])
     assert not [path for path in files if "other" in path]
@@ -283,7 +283,7 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
     botchat.fetch(theirs, NAME)
     assert data(theirs) == data(run)
     assert {path.name for path in theirs.root.iterdir()} == {
-        ".botchat", "seeds", "generations", "judgments", "leaderboards",
+        ".botchat", "seeds", "generations", "judgments", "leaderboards", "measured",
     }  # fmt: skip
 
 

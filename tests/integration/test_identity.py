@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from botchat.cli.main import main
 from botchat.languages import ENGLISH
 from botchat.records import Seed
 from tests.openai_server import Server
+from tests.openai_server.replies import talk
 
 SEEDS = [Seed(f"s{n}", (f"hello from {n}", f"hi, {n}", "fine", "bye")) for n in range(3)]
 
@@ -144,3 +146,42 @@ def test_a_model_has_its_own_system_prompt_and_so_has_its_partner(place, server,
     (place / "botchat.toml").write_text(entry("m", server.url, 'system = "You are a pirate."'))
     did(place, *GENERATE, "m", code=1)
     assert "a text of your own is system_prompt" in capsys.readouterr().err
+
+
+def snapshots(place, server, name):
+    """Have the server answer as a snapshot."""
+    server.play(lambda call: replace(talk(call), body={**talk(call).body, "model": name}))
+
+
+def test_what_was_measured_is_recorded_shown_and_told_apart(place, server, capsys, caplog):
+    """From the ledger, once for a model and stage; another snapshot is said at its first answer."""
+    snapshots(place, server, "m-0806")
+    run = ("run", "--seeds", "small", "--model", "m", "--judge", "rules", "--protocol", "unieval")
+    did(place, *run, "--limit", 2)
+    path = place / "measured" / "small.jsonl"
+    record, first = json.loads(path.read_text()), path.read_bytes()
+    assert (record["stage"], record["name"], record["asked"]) == ("generate", "m", "m-1")
+    assert (record["answered"], record["api"], record["calls"]) == (["m-0806"], "chat", 28)
+    assert record["host"] == server.url.removeprefix("http://").removesuffix("/v1")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["first"])
+    path.unlink()
+    did(place, *run, "--limit", 2)
+    assert path.read_bytes() == first  # made anew of the ledger alone
+    snapshots(place, server, "m-1120")
+    capsys.readouterr()
+    did(place, "models", "--check")
+    assert "it answers as m-1120, in the ledger as m-0806" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert not caplog.text
+    did(place, *run)
+    assert caplog.text.count("m answers as m-1120 now, and in the ledger as m-0806") == 1
+    board = json.loads((place / "leaderboards" / "small" / "leaderboard.json").read_text())
+    (row,) = board["tables"]["measured"]["rows"]
+    assert row["answered"] == "m-0806, m-1120"
+    assert any("was answered by 2 models or snapshots" in note for note in board["notes"])
+    did(place, "share", "export", "--seeds", "small", "--as", "jsonl", "--out", place / "out")
+    assert (place / "out" / "measured" / "small.jsonl").read_bytes() == path.read_bytes()
+    did(place, "ledger", "push", place / "store")
+    did(place / "other", "ledger", "pull", place / "store")
+    assert (place / "other" / "measured" / "small.jsonl").read_bytes() == path.read_bytes()

@@ -88,7 +88,7 @@ def test_a_board_from_a_store_has_the_bytes_of_the_workspaces_own(
     """
     made, expected = run
     assert main(["ledger", "push", place, "--dir", str(made.root), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"pushed": 66, "records": 76}
+    assert json.loads(capsys.readouterr().out) == {"pushed": 66, "records": 84}
     read, whole = [], Store.whole
 
     def watched(store, paths):
@@ -145,8 +145,8 @@ def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeyp
     assert drawn == [(tmp_path / "leaderboards" / "few", {"rules"})] * 2
     fresh = tmp_path / "fresh"
     assert main(["ledger", "pull", store, "--dir", str(fresh), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"added": 66, "records": 72}
-    for stage in ("seeds", "generations", "judgments"):
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"added": 66, "records": 80}
+    for stage in ("seeds", "generations", "judgments", "measured"):
         assert contents(fresh / stage) == contents(made.root / stage)
 
 
