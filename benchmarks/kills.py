@@ -230,6 +230,8 @@ def disturb(
             account.faults.append(f"{kind.name if kind else 'none'}: {code}: {error[-200:]}")
         if code == 0:
             break
+        if kind is None:  # Begun again it would fail again: without its server, for ever.
+            raise SystemExit(f"{' '.join(command)}, undisturbed, ended with {code}: {error[-300:]}")
     sent = server.digests[first:]
     account.requests += len(sent)
     account.twice += max(0, len(sent) - len(set(sent)) - excused)
