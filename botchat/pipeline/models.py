@@ -54,7 +54,7 @@ limit = 20
 """
 
 
-def providers() -> dict[str, tuple[str, str]]:
+def templates() -> dict[str, tuple[str, str]]:
     """Provider -> (name of the entry, its lines, comments included)."""
     text = resources.files("botchat.workspace").joinpath("providers.toml").read_text("utf-8")
     return {one[1]: (one[2], one[3].strip()) for one in _ENTRY.finditer(text)}
@@ -79,21 +79,21 @@ MUTUAL = "mutual-test"
 """What MuTual's set is called."""
 
 
-def init(workspace: Workspace, named: Sequence[str] = (), data: str | None = None) -> Path:
-    """Write ``botchat.toml``, for bots and the rules judge where no provider is named; its path.
+def begin(workspace: Workspace, providers: Sequence[str] = (), *, data: str | None = None) -> Told:
+    """Write ``botchat.toml``, for bots and the rules judge where no provider is named.
 
     ``data``: dialogues to import first, as `import_seeds` reads them. Raises `ConfigError`: an
     unknown provider, or a file that is there already, which stays; as `import_seeds`.
     """
-    known = providers()
-    for provider in named:
+    known = templates()
+    for provider in providers:
         if provider not in known:
             raise ConfigError(
                 f"unknown provider {provider!r}{did_you_mean(provider, known)}; "
                 f"providers: {', '.join(known)}"
             )
     path = workspace.root / "botchat.toml"
-    seeds = MUTUAL if named else SAMPLE
+    seeds = MUTUAL if providers else SAMPLE
     if data is not None and not path.exists():
         seeds = (
             MUTUAL
@@ -104,17 +104,11 @@ def init(workspace: Workspace, named: Sequence[str] = (), data: str | None = Non
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(settings_text(named, seeds))
+            file.write(settings_text(providers, seeds))
     except FileExistsError:
         raise ConfigError(f"{path} is there already and stays as it is; edit it") from None
     except OSError as error:
         raise BotChatError(f"cannot write {path}: {error.strerror}") from None
-    return path
-
-
-def begin(workspace: Workspace, providers: Sequence[str] = (), *, data: str | None = None) -> Told:
-    """`init`, and what to do next."""
-    path = init(workspace, providers, data)
     said = [f"wrote {path}"]
     if config.load(path).run.seeds not in workspace.seed_sets():
         said += [
@@ -127,7 +121,7 @@ def begin(workspace: Workspace, providers: Sequence[str] = (), *, data: str | No
 
 def settings_text(named: Sequence[str], seeds: str) -> str:
     """The text of a ``botchat.toml`` for some providers, or for nobody in particular."""
-    known = [providers()[provider] for provider in dict.fromkeys(named)]
+    known = [templates()[provider] for provider in dict.fromkeys(named)]
     names = [name for name, _ in known]
     entry = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in known)
     if entry:

@@ -46,8 +46,8 @@ TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
 
 def import_seeds(
     workspace: Workspace, source: str, name: str, language: str = EN, *, replace: bool = False
-) -> Path:
-    """Store what ``source`` holds as the seed set ``name``; return the file. See `read_source`.
+) -> Told:
+    """Store what ``source`` holds as the seed set ``name``; what the set is. See `read_source`.
 
     ``language``: code of the language pack, which is kept with the set. ``replace``: also where the
     set is there with other dialogues; else that is a `ConfigError`, since dialogues and judgments
@@ -69,12 +69,6 @@ def import_seeds(
         )
     with workspace.locked():
         workspace.write_seeds(name, found, language, origin)
-    return path
-
-
-def take(workspace: Workspace, source: str, name: str, language: str, *, replace: bool) -> Told:
-    """`import_seeds`, and what the set is."""
-    path = import_seeds(workspace, source, name, language, replace=replace)
     return Told(_set_row(workspace, name, path))
 
 

@@ -392,7 +392,7 @@ class Naming(Request["Told"]):
 class ImportingSeeds(Request["Told"]):
     """Import human dialogues as a seed set."""
 
-    words, does, group = "seeds import", "pipeline.seeds:take", BEGIN
+    words, does, group = "seeds import", "pipeline.seeds:import_seeds", BEGIN
 
     source: Annotated[
         str, Word("a file, folder, hf://ORG/NAME[@REVISION], or `mutual` (docs/rank.md)", "SOURCE")

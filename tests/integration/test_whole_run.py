@@ -14,7 +14,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import LimitReached
-from botchat.pipeline.models import providers, settings_text
+from botchat.pipeline.models import settings_text, templates
 from botchat.pipeline.run.plan import _made_up
 from botchat.pipeline.run.results import by_contestant, by_step
 from botchat.records import Seed
@@ -215,7 +215,7 @@ def test_made_up_replies_have_their_length_and_words_of_their_own():
 # ------------------------------------------------------------------------------------- init
 
 
-@pytest.mark.parametrize("provider", [None, *providers()])
+@pytest.mark.parametrize("provider", [None, *templates()])
 def test_init_writes_settings_that_load(provider, tmp_path, monkeypatch, capsys):
     """With comments, for every provider; a second time the file stays as it is."""
     monkeypatch.chdir(tmp_path)
@@ -238,8 +238,8 @@ def test_the_providers_are_those_of_the_docs():
     """Every line of a provider's entry that is no price stands in docs/providers.md."""
     page = (ROOT / "docs" / "providers.md").read_text("utf-8")
     blocks = tomllib.loads("\n".join(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)))["models"]
-    assert len(providers()) > 10
-    for name, lines in providers().values():
+    assert len(templates()) > 10
+    for name, lines in templates().values():
         prices = ("price_input", "price_output")
         entry = {k: v for k, v in tomllib.loads(lines).items() if k not in prices}
         assert entry == blocks[name]
