@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +205,7 @@ def text(name: str, package: str = "botchat.report") -> str:
     return resources.files(package).joinpath(name).read_text("utf-8")
 
 
+@cache
 def template(name: str, package: str = "botchat.report") -> Template:
     """A page to fill in; what is filled in is shown as text."""
     return Environment(
