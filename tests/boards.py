@@ -21,7 +21,7 @@ SAID = (
 )
 WORDS = SAID.split()
 
-QUICK = EloSettings(shuffles=20, runs=2)
+QUICK = EloSettings(shuffles=4, runs=2)
 
 
 @dataclass(frozen=True)

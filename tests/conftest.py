@@ -145,7 +145,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture
 def pictures(undrawn: Callable[[], None]) -> None:
-    """In the rest of this module figures are drawn all the same."""
+    """In the rest of this module figures are drawn, and Elo is played, as for users."""
     undrawn()
 
 

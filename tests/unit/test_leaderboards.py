@@ -160,6 +160,7 @@ def test_of_many_models_only_pairs_that_were_compared_are_listed(
     pd.testing.assert_frame_equal(some.main.frame, all_pairs.main.frame)
 
 
+@pytest.mark.usefixtures("pictures")
 def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -307,7 +308,7 @@ def test_signatures_say_how_numbers_were_made(board: Board) -> None:
     """The format of DESIGN §4, with the settings of Elo and Bradley-Terry where there are some."""
     assert board.arenas[0].table.signature == (
         "botchat:0.1.0|arena|set:made-up|n:16|judge:rules|prompt:3f9a01bc|orders:2"
-        "|elo:k32,20x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
+        "|elo:k32,4x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
     )
     assert board.main.signature == board.arenas[0].table.signature
     assert len(board.main.signatures) == 6

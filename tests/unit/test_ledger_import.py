@@ -165,10 +165,9 @@ def bomb(path, start, block, n):
     ("block", "n", "said"),
     [
         (b" " * 2**24, 300, "2: longer than 64 MiB"),
-        (b"\n" * 2**24, 300, "2: not a call"),
-        (line() * 20_000, 1, "added"),
+        (line() * 10_000, 1, "added"),
     ],
-    ids=["one line", "empty lines", "good lines"],
+    ids=["one line", "good lines"],
 )
 def test_a_gzip_bomb_takes_no_memory(tmp_path, block, n, said):
     """Gigabytes of one line, or ever the same call: read in bounded memory, and said."""
