@@ -19,8 +19,8 @@ from botchat.workspace import ledger
 from tests.golden.families import FAMILIES, SHARED
 
 HERE = Path(__file__).parent
-NOT_MADE = {"lock", "progress.json", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
-"""Of ``.botchat/``: when something was done, or nothing at all."""
+NOT_MADE = {"lock", "pages.json", "progress.json", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
+"""Of ``.botchat/``: when something was done, nothing at all, or digests of what stands here."""
 
 
 def digest(path: Path, folder: Path) -> str:
