@@ -216,6 +216,7 @@ class PairVerdict(msgspec.Struct, frozen=True, gc=False):
     case: str
     signature: str
     chosen: str = ""
+    outcome: Outcome = "ok"
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):

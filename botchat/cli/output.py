@@ -181,10 +181,10 @@ def spent(meter: Meter) -> Row:
 def unanswered(n: int, what: str, meter: Meter) -> None:
     """End with an error where an endpoint left something unanswered, with the commonest reason."""
     if n:
-        why = "".join(f" ({n}x {reason})" for reason, n in meter.failures.most_common(1))
+        why = [f"{reason} ({n}x): " for reason, n in meter.failures.most_common(1)]
         raise BotChatError(
-            f"{n} {what} are missing because the endpoint gave no usable reply{why}; run the same "
-            "command again to try these"
+            f"{''.join(why)}{n} {what} are missing because the endpoint gave no usable reply; run "
+            "the same command again to try these"
         )
 
 
@@ -312,13 +312,14 @@ def progress_text(meter: Meter, window: Window | None = None) -> str:
 
 
 def progress_line(meter: Meter, now: float | None = None, window: Window | None = None) -> str:
-    """Label, calls done and planned, rate, time left, in flight, failures, money, in one line.
+    """Label, calls done and planned, silence, money, time left, rate, in flight, failures, a line.
 
-    The calls are those of the plan, as in the live view; where none are asked, dialogues, verdicts
-    or whatever the step goes through. ``window``: over which the rate is taken, default all.
+    What is first is what a narrow terminal shows. The calls are those of the whole plan, as in the
+    live view; where none are asked, dialogues, verdicts or whatever the step goes through.
+    ``window``: over which the rate is taken, default all.
     """
     from botchat.pipeline.run.progress import steps_of
-    from botchat.workspace.progress import calls_left, duration
+    from botchat.workspace.progress import QUIET_S, calls_left, duration, money, usd_to_come
 
     now = time.monotonic() if now is None else now
     steps = steps_of(meter)
@@ -334,16 +335,22 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
         parts.append(f"{done}/{done + left}{unit} ({100 * done // (done + left)} %)")
     elif done:
         parts.append(f"{done}{unit}")
+    if by_calls and left and not meter.batches and (quiet := now - meter.heard) > QUIET_S:
+        parts.append(f"no reply for {duration(quiet)}")
+    if meter.calls or meter.estimates:
+        spent, more = meter.cost_usd + meter.estimated_usd, usd_to_come(steps)
+        whole = f" of about {money(spent + more)}" if more else ""
+        parts.append(money(spent, meter.unpriced) + whole)
     if rate:
-        parts.append(f"{rate:.1f}/s")
         if left is not None:
             parts.append(f"{duration(left / rate)} left")
+        parts.append(f"{rate:.1f}/s")
     if n := meter.in_flight():
         parts.append(f"{n} in flight")
     if n := sum(many for step in steps for many, _ in step.failures.values()):
         parts.append(f"{n} failed")
-    if spent := spent_line(meter):
-        parts.append(spent)
+    if meter.replayed:
+        parts.append(f"{meter.replayed} from the ledger")
     if meter.batches:
         done, total = map(sum, zip(*meter.batches.values(), strict=True))
         parts.append(f"waiting for {len(meter.batches)} batches ({done}/{total} requests)")

@@ -48,7 +48,11 @@ _TAIL = 1 << 18
 _OF_A_FILE = 60
 """Records of them."""
 
-_ATTEMPTS = "SELECT at, model, outcome, detail FROM attempts ORDER BY rowid DESC LIMIT ?"
+_ATTEMPTS = (
+    "SELECT at, model, outcome, detail FROM attempts AS tried "
+    "WHERE NOT EXISTS (SELECT 1 FROM calls WHERE calls.key = tried.key) ORDER BY rowid DESC LIMIT ?"
+)
+"""Tries of calls that have no answer yet."""
 
 ACCOUNTS_S = 5.0
 """How old the sums of the whole ledger may be."""
@@ -144,8 +148,9 @@ class Live:
         calls, cost, unpriced, failed = self._account(path, ledger, ("", by) in busy)
         stopped = f"{failed:,} stopped" if failed else ""
         return StepRow(
-            "Dialogues", by, done, max(n_seeds, done), "dialogues", calls, cost, unpriced, stopped
-        )
+            "Dialogues", by, done, max(n_seeds, done), "dialogues", calls, cost, unpriced, stopped,
+            "failed" if failed else "done" if done >= n_seeds else "waiting",
+        )  # fmt: skip
 
     def _verdicts(
         self,
@@ -171,6 +176,7 @@ class Live:
             cost,
             unpriced,
             f"{failed:,} {UNREADABLE}" if failed else "",
+            "failed" if failed else "done",
             at_most=True,
         )
 
@@ -227,7 +233,8 @@ def _step(step: StepProgress, state: str, catalogue: Catalogue) -> StepRow:
     planned = None if step.left is None else step.counted + step.left
     by_calls = planned != 0
     whole = step.items is not None and step.done >= step.items
-    going = state == "running" and not whole
+    lost = {"transport", "malformed"} & step.failures.keys()
+    going = state == "running" and step.begun and not whole
     return StepRow(
         _title(catalogue, step.protocol) if step.protocol else "Dialogues",
         step.by,
@@ -238,7 +245,7 @@ def _step(step: StepProgress, state: str, catalogue: Catalogue) -> StepRow:
         step.cost_usd,
         step.unpriced,
         ", ".join(f"{n:,} {kind}" for kind, (n, _) in step.failures.items()),
-        "running" if going else "done" if whole or state == "done" else "waiting",
+        "running" if going else "failed" if lost else "done" if whole else "waiting",
     )
 
 

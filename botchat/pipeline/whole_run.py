@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError, LimitReached, MissingError, did_you_mean
+from botchat.errors import (
+    ConfigError,
+    FatalModelError,
+    LimitReached,
+    MissingError,
+    did_you_mean,
+)
 from botchat.interfaces import Row
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import Length
@@ -17,7 +23,7 @@ from botchat.pipeline.generate import Generated
 from botchat.pipeline.leaderboard import Published, leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
-from botchat.pipeline.run.contestants import own_models
+from botchat.pipeline.run.contestants import full_name, own_models
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan, Planned, priced
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
@@ -44,6 +50,8 @@ class Ran:
     left_out: Sequence[str]
     """Protocols that nobody asked for by name and that had nothing to ask, with the reason."""
     board: Published
+    lost: int = 0
+    """Dialogues of models that could not answer at all, such as with a wrong key."""
 
     missing = "dialogues and verdicts"
 
@@ -67,7 +75,7 @@ class Ran:
     def unanswered(self) -> int:
         """Dialogues and verdicts that another run may still get."""
         dialogues = sum(one.unanswered for one in self.generated)
-        return dialogues + sum(one.unanswered for one in self.judged)
+        return dialogues + sum(one.unanswered for one in self.judged) + self.lost
 
 
 def plan_run(request: Running, workspace: Workspace) -> Plan:
@@ -104,29 +112,37 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     if limits.max_usd is None:
         limits = replace(limits, max_usd=workspace.config.run.max_usd)
     _refuse_more_than(limits, planned)
+    meter.ahead = _ahead(planned, wanted.judge_name.name)
+    seeds, language = workspace.seeds(wanted.seed_set), workspace.language(wanted.seed_set)
     generated: list[Generated] = []
     left_out: list[str] = []
+    lost: list[int] = []
 
     async def ask(session: Session, stops: Stops) -> list[StageResult]:
         _judged_by(wanted, workspace, session)  # nothing is paid for if it cannot be asked
         generated.extend(await generating.ask(_generating(wanted), workspace, session, stops))
-        stops.raise_first()
-        found, out = _asked(wanted, workspace)
+        if stops.limit is not None:
+            raise stops.limit
+        found, out = _asked(_answering(wanted, workspace, stops, meter), workspace)
         left_out.extend(out)
         judged = []
+        n_seeds = len(generating.first_seeds(seeds, wanted.limit))
+        for one in generated:
+            if (why := stops.fatal.pop(one.model, None)) is not None:
+                lost.append(n_seeds - one.complete - sum(one.stopped.values()))
+                meter.failures[str(why)] += lost[-1]
         for asked in found:
             judged += await asked.ask(workspace, session, stops)
             stops.raise_first()
         return judged
 
-    seeds, language = workspace.seeds(wanted.seed_set), workspace.language(wanted.seed_set)
     spending = replace(spending, limits=limits)
     judged = in_session(workspace, seeds, spending, meter, ask, language)
     for line in left_out:
         meter.tell(line)
     judge_name, formats = judged[0].judge, request.table_formats
     board = leaderboard(workspace, wanted.seed_set, judge_name, meter=meter, formats=formats)
-    return Ran(planned, generated, judged, left_out, board)
+    return Ran(planned, generated, judged, left_out, board, sum(lost))
 
 
 def _resolved(request: Running, workspace: Workspace) -> Running:
@@ -173,6 +189,26 @@ def _named_anew(request: Running, workspace: Workspace) -> Iterator[str]:
             )
     for name in models:
         yield f"{name}@{datetime.now(UTC):%Y-%m-%d}" if name in request.fresh else name
+
+
+def _answering(request: Running, workspace: Workspace, stops: Stops, meter: Meter) -> Running:
+    """The request without the models that have no dialogue, each told in its endpoint's words.
+
+    Raises `FatalModelError`, in these words, where none has any.
+    """
+    there = {HUMAN, *workspace.all_dialogues(request.seed_set)}
+    said = {step.by: why for step in meter.steps for _, why in step.failures.values()}
+    said |= {name: str(error) for name, error in stops.fatal.items()}
+    silent = {name: full_name(name, workspace) for name in request.models}
+    silent = {name: full for name, full in silent.items() if full not in there}
+    told = [
+        f"{said.get(full, 'no reply')} ({name} has no dialogue)" for name, full in silent.items()
+    ]
+    if set(request.models) - {*silent, HUMAN}:
+        for line in told:
+            meter.tell(f"{line}; the others are judged")
+        return replace(request, models=tuple(n for n in request.models if n not in silent))
+    raise FatalModelError("; ".join(told) + "; run again when it answers")
 
 
 def _generating(request: Running) -> Generating:
@@ -222,6 +258,18 @@ def _asked(
     if not found:
         raise MissingError("; ".join(left_out))
     return found, left_out
+
+
+def _ahead(planned: Plan, judge: str) -> dict[tuple[str, str], tuple[int, float | None]]:
+    """The plan as `Meter.ahead`: each step with what is to be expected of it."""
+    found: dict[tuple[str, str], tuple[int, float | None]] = {}
+    for one in planned:
+        for (step, about), (calls, usd) in one.parts.items():
+            if one.level == "expected":
+                at = ("", " + ".join(about)) if step == "generate" else (step, judge)
+                n, known = found.get(at, (0, 0.0))
+                found[at] = (n + calls, None if known is None or usd is None else known + usd)
+    return found
 
 
 def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:

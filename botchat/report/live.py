@@ -9,16 +9,13 @@ from dataclasses import dataclass, field
 from botchat.records import Dialogue
 from botchat.report import policy, template, text
 from botchat.workspace.accounts import ModelStats
-from botchat.workspace.progress import Progress, duration
+from botchat.workspace.progress import QUIET_S, Progress, duration, money
 
 RUNNING_S = 1
 """Between two looks at a run that goes on."""
 
 RESTING_S = 5
 """Between two looks otherwise."""
-
-QUIET_S = 30.0
-"""Without a reply, after which a run that goes on is said to wait."""
 
 _SCRIPT = text("live.js")
 
@@ -57,7 +54,7 @@ class StepRow:
     failed: str
     """How many failed how, in words; empty: none."""
     state: str = "done"
-    """``done``, ``running`` or ``waiting``."""
+    """``done``, ``running``, ``waiting``, or ``failed``: another run has something to ask."""
     at_most: bool = False
     """Whether fewer than ``total`` may be asked for."""
 
@@ -140,14 +137,6 @@ def render(state: State) -> str:
 def clock(at: float) -> str:
     """The time of day of a time in seconds of the epoch, here."""
     return time.strftime("%H:%M:%S", time.localtime(at))
-
-
-def money(usd: float | None, unpriced: int = 0) -> str:
-    """Dollars as people read them; what is not known is "–"."""
-    if usd is None:
-        return "–"
-    shown = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:,.4f}"
-    return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
 
 
 def _sum_of(calls: Sequence[ModelStats]) -> str:

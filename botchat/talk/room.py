@@ -29,11 +29,11 @@ from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed
 from botchat.report import policy, template, text
-from botchat.report.live import money
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.progress import money
 
 _SCRIPT = text("talk.js", __package__)
 

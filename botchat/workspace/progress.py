@@ -12,6 +12,9 @@ import msgspec
 
 Number = TypeVar("Number", int, float)
 
+QUIET_S = 30.0
+"""Without a reply, after which a run that goes on is said to wait."""
+
 
 class StepCounts(msgspec.Struct, eq=False):
     """What a part of a run that is planned and paid by itself has come to."""
@@ -40,6 +43,11 @@ class StepProgress(StepCounts):
 
     left: int | None = None
     """Calls; ``None``: not known."""
+    usd_left: float | None = None
+    """What they will cost, as far as those made tell."""
+    planned_usd: float | None = None
+    """What the plan of the whole run expects of the step."""
+    begun: bool = True
 
     @property
     def counted(self) -> int:
@@ -145,8 +153,8 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def projected_usd(self) -> float | None:
-        """What is spent, and each step's calls left at the mean cost of its calls so far."""
-        usd = total(step.to_come(step.cost_usd, step.unpriced) for step in self.steps)
+        """What is spent, and what is to come."""
+        usd = usd_to_come(self.steps)
         return None if usd is None else self.spent_usd + usd
 
     @property
@@ -194,6 +202,28 @@ def calls_left(steps: Sequence[StepProgress]) -> int | None:
     return total(step.left for step in steps)
 
 
+def usd_to_come(steps: Sequence[StepProgress]) -> float | None:
+    """What the calls left of some steps will cost; ``None``: not known.
+
+    Of a step that has told too little that is its part of the plan, times what the other steps are
+    found to cost beside theirs.
+    """
+    told = [(step.cost_usd + step.usd_left, step.planned_usd) for step in steps
+            if step.usd_left is not None and step.planned_usd]  # fmt: skip
+    factor = sum(found for found, _ in told) / sum(usd for _, usd in told) if told else 1.0
+
+    def of(step: StepProgress) -> float | None:
+        if step.left == 0 or step.unpriced:
+            return step.to_come(0, step.unpriced)
+        if step.usd_left is not None:
+            return step.usd_left
+        if step.planned_usd is not None:
+            return max(0.0, step.planned_usd * factor - step.cost_usd)
+        return step.to_come(step.cost_usd, 0)
+
+    return total(map(of, steps))
+
+
 def total(numbers: Iterable[Number | None]) -> Number | None:
     """The sum; ``None``: one is not known."""
     found = list(numbers)
@@ -208,3 +238,11 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours:,} h {minutes:02} min"
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def money(usd: float | None, unpriced: int = 0) -> str:
+    """Dollars as people read them; what is not known is "–"."""
+    if usd is None:
+        return "–"
+    shown = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:,.4f}"
+    return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")

@@ -14,6 +14,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import LimitReached
+from botchat.models.limits import Retry
 from botchat.pipeline.models import settings_text, templates
 from botchat.pipeline.run.plan import _made_up
 from botchat.pipeline.run.results import by_contestant, by_step
@@ -21,6 +22,8 @@ from botchat.records import Seed
 from botchat.requests import Generating, Judging
 from botchat.workspace.config import load
 from tests.openai_server import text
+from tests.openai_server.faults import server_error
+from tests.openai_server.replies import by_model
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -210,6 +213,51 @@ def test_made_up_replies_have_their_length_and_words_of_their_own():
     assert len({_made_up(key, 20) for key in keys}) == len(keys)
     assert {len(_made_up(key, n).split()) + 4 for key in keys[:9] for n in (20,)} == {20}
     assert [len(_made_up(keys[0], n).split()) for n in (1, 2, 5, 8)] == [1, 1, 3, 4]
+
+
+# ---------------------------------------------------------------------------------- outages
+
+
+@pytest.mark.parametrize("answers", [0, 5])
+def test_a_model_that_dies_costs_the_others_nothing(place, server, capsys, monkeypatch, answers):
+    """Its endpoint's words come first, the others are judged, and the end says what is missing."""
+    monkeypatch.setattr(Retry, "wait_s", lambda *_: None)
+    asked = iter(range(999))
+
+    def dying(call):
+        return server_error(503) if next(asked) >= answers else judge_or_speak(call)
+
+    server.play(by_model({"two": dying}, judge_or_speak))
+    names = [word for name in ("one", "two", "three") for word in ("--model", name)]
+    run(place, *names, "--json", "--quiet", code=1)
+    said = capsys.readouterr()
+    assert {row["model"] for row in json.loads(said.out)["rows"]} == {"one", "three", "human"}
+    first, last = [line for line in said.err.splitlines() if "HTTP 503" in line]
+    assert first.startswith(("HTTP 503: ", "two has not answered once: HTTP 503"))
+    assert first.endswith("(two has no dialogue); the others are judged")
+    assert "3 dialogues and verdicts are missing" in last
+
+
+def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, capsys, monkeypatch):
+    """No check of the judge counts what it was never asked."""
+    monkeypatch.setattr(Retry, "wait_s", lambda *_: None)
+    asked = iter(range(999))
+
+    def dying(call):
+        return server_error(503) if next(asked) >= 12 else judge_or_speak(call)
+
+    server.play(by_model({"judge": dying}, judge_or_speak))
+    run(place, "--json", "--quiet", code=1)
+    said = capsys.readouterr()
+    whole = json.loads(said.out)
+    covered = whole["tables"]["coverage"]["rows"]
+    assert (
+        sum(row["unreadable"] for row in covered) == 0 < sum(row["not_judged"] for row in covered)
+    )
+    checks = {one["key"]: one for one in whole["judge"]["checks"]}
+    assert checks["unreadable_rate"]["value"] == 0
+    assert sum(one["unreadable"] for one in whole["judged"]) == 0
+    assert said.err.splitlines()[-1].startswith("botchat: HTTP 503: ")
 
 
 # ------------------------------------------------------------------------------------- init

@@ -203,10 +203,10 @@ class StageResult:
     """Cases that the dialogues allow; of an adaptive run, those asked."""
     new: int
     unreadable: int
-    """Cases without a verdict, for whatever reason."""
+    """Cases that were answered without a verdict, for whatever reason."""
     path: Path
     unanswered: int
-    """Unreadable cases that another run may still get an answer for."""
+    """Cases that another run may still get an answer for."""
     escalations: Escalations | None = None
     """What a cascade did with its cases."""
     calibrated: Calibrated | None = None
@@ -373,7 +373,7 @@ class Filing(AbstractContextManager["Filing"]):
             judge=self.answering.name,
             cases=len(found),
             new=self._new,
-            unreadable=sum(judgment.verdict is None for judgment in found),
+            unreadable=sum(one.verdict is None and one.outcome not in UNANSWERED for one in found),
             path=self.path,
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
             escalations=account if account.n else None,

@@ -67,8 +67,17 @@ def told(workspace: Workspace, meter: Meter, budget: Budget) -> Iterator[None]:
 
 
 def steps_of(meter: Meter) -> list[StepProgress]:
-    """The steps of a run as they are now."""
-    return [msgspec.convert(one, StepProgress, from_attributes=True) for one in [*meter.steps]]
+    """The steps of a run as they are now, and those that its plan has and that are not begun."""
+    begun = [msgspec.convert(one, StepProgress, from_attributes=True) for one in [*meter.steps]]
+    ahead = dict(meter.ahead)
+    for one in begun:
+        same = [at for at in ahead if at[0] == one.protocol and (one.protocol or at[1] == one.by)]
+        one.planned_usd = ahead.pop(same[0])[1] if same else None
+    name = begun[0].seed_set if begun else ""
+    return begun + [
+        StepProgress(name, protocol, by, left=calls, planned_usd=usd, begun=False)
+        for (protocol, by), (calls, usd) in ahead.items()
+    ]
 
 
 class Window:

@@ -26,6 +26,7 @@ from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
+    UNANSWERED,
     Dialogue,
     Dialogues,
     Judgment,
@@ -296,6 +297,8 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
     for protocol, judgments in judged.items():
         kept[protocol] = []
         for judgment in judgments:
+            if judgment.outcome in UNANSWERED:
+                continue  # nobody was asked
             found = [dialogues.get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
             # UniEval shows the whole dialogue, the others as much as both have.
             end = judgment.shown if len(found) > 1 else None
@@ -354,7 +357,7 @@ def read_columns(path: Path, protocol: Protocol) -> Verdicts:
     """The verdicts of a stage file of pairwise judgments; `DataError` for a line that is none."""
     collected = Collected(protocol)
     for block in store.blocks(path, PairVerdict):
-        collected.add(block)
+        collected.add([one for one in block if one.outcome not in UNANSWERED])
     return collected.verdicts()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +24,9 @@ T = TypeVar("T")
 
 LONGEST = 300
 """Characters kept of what was said of a failure."""
+
+LEAST_PAID = 10
+"""Calls from which it is told what the others of a step will cost."""
 
 UNREADABLE = "unreadable"
 """How a case failed that a judge has answered, but not with a verdict."""
@@ -63,6 +67,8 @@ class Step(StepCounts, eq=False):
 
     each: int | None = None
     """Calls of an item, if all goes well; ``None``: known when the first one is done."""
+    curve: tuple[float, ...] = (0, 0, 0, 0, 0)
+    """Of calls that were paid, each the k-th of its item from 0: sums of 1, k, k², USD, k · USD."""
     under_way: set[Item] = msgspec.field(default_factory=set)
     asked: tuple[int, int] = (0, 0)
     """Items that are done and had calls, and these calls."""
@@ -80,12 +86,15 @@ class Step(StepCounts, eq=False):
 
     def count(self, item: Item, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""
+        k = item.calls
         item.calls += 1
         if not reply.usable:
             self.fail(reply.outcome, reply.detail)
             if not reply.answered:
                 return
         _pay(self, reply, stored)
+        if not stored and (usd := reply.cost_usd) is not None:
+            self.curve = tuple(map(add, self.curve, (1, k, k * k, usd, k * usd)))
 
     def fail(self, kind: str, why: str) -> None:
         """Count a failure."""
@@ -94,17 +103,40 @@ class Step(StepCounts, eq=False):
     @property
     def left(self) -> int | None:
         """Calls that are still to be made, if no item ends early; ``None``: not known yet."""
+        calls = self._rest(1.0, 0.0)
+        return None if calls is None else round(calls)
+
+    @property
+    def usd_left(self) -> float | None:
+        """USD of these, on the line through what first, second, … calls of an item cost so far.
+
+        A dialogue's calls cost more and more. ``None``: there are too few to draw it.
+        """
+        n, k, kk, usd, kusd = self.curve
+        spread = n * kk - k * k
+        if n < LEAST_PAID or (self.each != 1 and not spread):
+            return None
+        slope = max(0.0, (n * kusd - k * usd) / spread) if spread else 0.0
+        return self._rest((usd - slope * k) / n, slope)
+
+    def _rest(self, start: float, slope: float) -> float | None:
+        """The sum of start + slope · k over the calls that are still to be made."""
         if self.items is None:
             return None
         if self.done >= self.items:
-            return 0
+            return 0.0
         finished, asked = self.asked
         each = self.each if self.each is not None else asked / finished if finished else None
         if each is None:
             return None
         under_way = tuple(self.under_way)  # another thread may ask
         unbegun = max(0, self.items - self.done - len(under_way))
-        return round(unbegun * each + sum(max(0, each - item.calls) for item in under_way))
+
+        def after(made: int) -> float:
+            more = max(0.0, each - made)
+            return more * (start + slope * (made + each - 1) / 2)
+
+        return unbegun * after(0) + sum(after(item.calls) for item in under_way)
 
 
 @dataclass
@@ -133,6 +165,11 @@ class Meter:
     notes: dict[str, str] = field(default_factory=dict)
     """What a step has found so far, a line each: protocol -> line."""
     steps: list[Step] = field(default_factory=list)
+    ahead: dict[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
+    """The plan of the whole run: protocol and judge, or no protocol and the contestant -> calls and
+    USD."""
+    heard: float = field(default_factory=time.monotonic)
+    """When the last call ended."""
     started: float = field(default_factory=time.monotonic)
     in_flight: Callable[[], int] = lambda: 0
     """Calls that are out now."""
@@ -144,6 +181,7 @@ class Meter:
     def begin(self, label: str, total: int) -> None:
         """Start counting a new step."""
         self.label, self.total, self.done, self.started = label, total, 0, time.monotonic()
+        self.heard = self.started
         self.watch()
 
     def advance(self) -> None:
@@ -153,6 +191,7 @@ class Meter:
 
     def count(self, reply: Reply, stored: bool) -> None:
         """Count one reply, or a call that was given up."""
+        self.heard = time.monotonic()
         if (item := _ITEM.get()) is not None:
             item.step.count(item, reply, stored)
         if not reply.answered:
