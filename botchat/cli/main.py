@@ -133,7 +133,7 @@ class _Parser(argparse.ArgumentParser):
                     message = f"{name} is no flag of this command any more: {instead}"
                     break
                 message += f"; no flag {name}{hint or did_you_mean(name, flags)}"
-        super().error(public_line(message))
+        self.exit(2, f"{self.prog}: error: {public_line(message)} (see {self.prog} --help)\n")
 
 
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)", re.DOTALL)

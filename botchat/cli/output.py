@@ -167,8 +167,8 @@ def spent(meter: Meter) -> Row:
     return {
         "calls": meter.calls,
         "replayed": meter.replayed,
-        "tokens": meter.tokens,
-        "cost_usd": None if meter.unpriced else meter.cost_usd,
+        "tokens": meter.tokens + meter.estimated_tokens,
+        "cost_usd": None if meter.unpriced else meter.cost_usd + meter.estimated_usd,
         "estimated": {
             "calls": meter.estimates.total(),
             "cost_usd": meter.estimated_usd,
@@ -364,18 +364,17 @@ def spent_line(meter: Meter) -> str:
         parts.append(f"{meter.calls} calls")
     if meter.replayed:
         parts.append(f"{meter.replayed} from the ledger")
-    if meter.tokens:
-        parts.append(f"{meter.tokens:,} tokens")
-        known = [f"${meter.cost_usd:.4f}"] if meter.cost_usd or not meter.unpriced else []
-        unpriced = [f"{meter.unpriced} calls of unknown cost"] if meter.unpriced else []
+    usd, tokens = meter.cost_usd + meter.estimated_usd, meter.tokens + meter.estimated_tokens
+    if tokens:
+        parts.append(f"{tokens:,} tokens")
+        unknown = meter.unpriced - (meter.estimates.total() if meter.estimated_usd else 0)
+        known = [f"${usd:.4f}"] if usd or unknown <= 0 else []
+        unpriced = [f"{unknown} calls of unknown cost"] if unknown > 0 else []
         parts.append(" + ".join(known + unpriced))
     if meter.estimates:
-        why = ", ".join(f"{n}x {reason}" for reason, n in meter.estimates.most_common())
-        counted = f"${meter.estimated_usd:.4f} and " if meter.estimated_usd else ""
-        parts.append(
-            f"{meter.estimates.total()} calls are estimates, counted at "
-            f"{counted}{meter.estimated_tokens:,} tokens ({why})"
-        )
+        why = ", ".join(f"{n} calls: {reason}" for reason, n in meter.estimates.most_common())
+        dollars = f"${meter.estimated_usd:.4f} and " if meter.estimated_usd else ""
+        parts.append(f"of which {dollars}{meter.estimated_tokens:,} tokens estimated ({why})")
     return ", ".join(parts)
 
 

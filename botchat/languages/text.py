@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -314,3 +315,26 @@ def _phrase(text: str, named: Mapping[str, Words], language: Language) -> str:
                 "it, or take the braces out"
             )
     return said + re.escape(text[at:])
+
+
+_COMMON = {
+    "de": "und der die das ist nicht ein ich du wir mit auch was",
+    "en": "the and is you to of that it was what are have not",
+    "es": "que el los una por con para está pero muy qué más como",
+    "fr": "le les des est une pour pas que je vous dans avec c'est",
+    "it": "che il di non per una sono è con ma come anche più",
+    "pt": "que não uma para com você está mas por muito isso os",
+}
+"""Words that every third sentence of a language has, and few of another."""
+
+
+def spoken(texts: Iterable[str]) -> str:
+    """The code of the language that texts are likely in; empty: it does not show."""
+    words = Counter(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", " ".join(texts).lower()))
+    together = " ".join(words)
+    if len(re.findall(f"[{IDEOGRAPHS}]", together)) > len(together) / 3:
+        return "zh" if not re.search("[\u3040-\u30ff]", together) else "ja"
+    found = {code: sum(words[w] for w in common.split()) for code, common in _COMMON.items()}
+    best, second = sorted(found, key=lambda code: -found[code])[:2]
+    clear = found[best] >= max(5, 0.05 * words.total()) and found[best] > 1.5 * found[second]
+    return best if clear else ""

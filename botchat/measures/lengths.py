@@ -87,7 +87,7 @@ def counter() -> Counter:
         log.warning(
             f"lengths are counted in words, not tokens: the {ENCODING} vocabulary is not on this "
             f"machine and cannot be downloaded; set {CACHE_DIR} to a folder that holds it (file "
-            f"{_FILE}), or run: pip install --no-deps llama-index-core"
+            f"{_FILE}), or run: pip install 'botchat-bench[tokens]'"
         )
         return Counter("words", words)
     encode = encoding.encode_ordinary

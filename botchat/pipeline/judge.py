@@ -158,7 +158,7 @@ def _plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveS
             await one.foresee(most=most)
 
     planned = plan(workspace, seeds, walk, workspace.language(request.seed_set))
-    planned.note = PLANNED
+    planned.note = " ".join(filter(None, (PLANNED, planned.note)))
     return planned
 
 

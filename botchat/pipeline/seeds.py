@@ -5,6 +5,7 @@ Opens what the pure importers in `botchat.seeds` read.
 
 from __future__ import annotations
 
+import logging
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.languages import EN
+from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import text_length
 from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, VERSION, Dialogue, Seed, Utterance
@@ -39,6 +41,8 @@ ACCEPTED = (
 
 _LONGEST_NAME = 200
 
+log = logging.getLogger("botchat")
+
 NO_SEED = "that begin with no ChatSEED of the set (--new-seeds makes seeds of them)"
 SECOND = "that begin with the ChatSEED of an earlier one"
 TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
@@ -62,6 +66,14 @@ def import_seeds(
     workspace.language_named(language)
     origin = hub.pinned(source) if source.startswith("hf://") else None
     found = read_source(origin or source, workspace.hidden)
+    if (looks := spoken(text for seed in found for text in seed.utterances)) not in ("", language):
+        log.warning(
+            "the dialogues look like %s and are taken for %s; if that is wrong, import them again "
+            "with --language %s",
+            looks,
+            language,
+            looks,
+        )
     if not replace and path.exists() and (there := workspace.seeds(name)) != in_order(found):
         raise ConfigError(
             f"the set {name} is there already, with {len(there)} seeds, and {source!r} holds other "

@@ -108,6 +108,8 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         meter.tell(f"{own} is a contestant and its own judge, whom it may favour; name another")
     for row in priced(planned.rows):
         meter.tell(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
+    if planned.note:
+        meter.tell(planned.note)
     limits = spending.limits
     if limits.max_usd is None:
         limits = replace(limits, max_usd=workspace.config.run.max_usd)

@@ -4,8 +4,8 @@ A row has an id (a field of `_IDS`) and is either a whole dialogue (`_DIALOGUES`
 or of objects that are utterances; in CSV and xlsx as JSON) or one utterance (`_TEXTS`, perhaps with
 `_SPEAKERS`, and `_TURNS` to sort by). Only letters and digits in field names count (``conv-GT``,
 ``Turn_ID``); other fields are ignored. Where speakers are named, consecutive texts of one become
-one utterance, a ``system`` message is left out, and a third speaker is an error. KdConv's dialogues
-(Zhou et al. 2020), which have no id, get the number of their row.
+one utterance, a ``system`` or ``developer`` message is left out, a third speaker is an error. A
+whole dialogue without an id (OpenAI's messages, KdConv's of Zhou et al. 2020) has its row's number.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ _DIALOGUES = (
 )
 _TEXTS = ("utterance", "text", "content", "value", "message")
 _SPEAKERS = ("role", "speaker", "from")
+_UNSPOKEN = ("system", "developer")
 _TURNS = ("turn", "turnid", "turnnumber", "position")
-
-_KDCONV = {"messages", "name"}
 
 _MAX_UNPACKED = 64 * 2**20
 """Bytes an xlsx may unpack to."""
@@ -62,8 +61,8 @@ def from_table(data: bytes, where: str) -> list[Seed]:
 
 
 def from_rows(rows: Iterable[Mapping[str, object]], where: str) -> list[Seed]:
-    """Read rows of any origin; a dialogue without an id field gets the number of its row."""
-    return _seeds((Record(f"{where} row {n}", row) for n, row in enumerate(rows, 1)), where, True)
+    """Read rows of any origin."""
+    return _seeds((Record(f"{where} row {n}", row) for n, row in enumerate(rows, 1)), where)
 
 
 def _filled(data: bytes, where: str) -> Iterator[Record]:
@@ -121,16 +120,15 @@ class _Spoken(NamedTuple):
     turn: float
 
 
-def _seeds(rows: Iterable[Record], where: str, numbered: bool = False) -> list[Seed]:
-    """``numbered``: the number of a row stands in for a missing id, as in KdConv's dialogues."""
+def _seeds(rows: Iterable[Record], where: str) -> list[Seed]:
+    """The number of its row stands in for the id of a whole dialogue that has none."""
     dialogues: dict[str, list[_Spoken]] = {}
     places: dict[str, str] = {}
     whole: set[str] = set()
     for n, row in enumerate(rows, 1):
         fields = fields_of(row.fields, row.place)
         told = _first(fields, _DIALOGUES)
-        stands_in = told is not None and (numbered or {*fields} == _KDCONV)
-        seed_id = _id(row.place, fields, n if stands_in else None)
+        seed_id = _id(row.place, fields, None if told is None else n)
         if told is None and seed_id not in whole:
             parts = dialogues.setdefault(seed_id, [])
             parts.append(_part(fields, row.place, len(parts)))
@@ -198,7 +196,7 @@ def _part(fields: Mapping[str, object], place: str, n: int) -> _Spoken:
 
 
 def _seed(seed_id: str, parts: Iterable[_Spoken], place: str) -> Seed:
-    spoken = [part for part in parts if (part.speaker or "").lower() != "system"]
+    spoken = [part for part in parts if (part.speaker or "").lower() not in _UNSPOKEN]
     speakers = sorted({part.speaker for part in spoken if part.speaker is not None})
     if len(speakers) > 2:
         raise DataError(

@@ -100,7 +100,7 @@ def bills_told(text: bytes) -> list[Bill | None]:
 
 def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
-    failed = dict(ledger.select("SELECT model, count(*) FROM attempts GROUP BY model"))
+    failed = _failed(ledger)
     # total() of absurd counts that an older version stored does not overflow, as sum() does.
     sums = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in COUNTS)
     rows = ledger.select(
@@ -112,19 +112,16 @@ def stats(ledger: Ledger) -> list[ModelStats]:
         )
         + " ORDER BY 1, 2, apart"
     )
-    # Failed attempts are counted by model; they are shown once, beside its first stage.
     result = [
         replace(
             ModelStats(*row),
-            failed_attempts=failed.pop(row[0], 0),
+            failed_attempts=failed.pop(row[:2], 0),
             superseded=bool(row[-2]),
             outcomes=dict(Counter(sorted(json.loads(row[-1])))),
         )
         for row in rows
     ]
-    never = (
-        (name, "", 0, n, 0, 0, 0, 0, None, 0, 0.0, False) for name, n in sorted(failed.items())
-    )
+    never = ((*at, 0, n, 0, 0, 0, 0, None, 0, 0.0, False) for at, n in sorted(failed.items()))
     return [*result, *(ModelStats(*row, {}) for row in never)]
 
 
@@ -172,6 +169,20 @@ def last_answered_by(ledger: Ledger, model: str, identity: Mapping[str, Any]) ->
             if json.loads(zlib.decompress(request))["identity"] == identity:
                 return answered_by(zlib.decompress(raw))
     return ""
+
+
+def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
+    """Failed attempts by model and stage: that of the call, or the one the model was in by then."""
+    began: dict[str, list[tuple[float, str]]] = {}
+    for model, stage, at in ledger.select("SELECT model, stage, min(at) FROM calls GROUP BY 1, 2"):
+        began.setdefault(model, []).append((at, stage))
+    found: Counter[tuple[str, str]] = Counter()
+    tried = "SELECT tried.model, tried.at, stage FROM attempts AS tried LEFT JOIN calls USING (key)"
+    for model, at, stage in ledger.select(tried):
+        stages = sorted(began.get(model, [(at, "")]))
+        so_far = [name for first, name in stages if first <= at] or [stages[0][1]]
+        found[model, stage or so_far[-1]] += 1
+    return found
 
 
 def askers(ledger: Ledger) -> dict[str, tuple[dict[str, Any], int]]:

@@ -107,4 +107,9 @@ def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
         odd = sorted(there - wanted)
         fault = f"unknown place {{{{{odd[0]}}}}} in" if odd else "a place is missing in"
         raise ValueError(f"{fault} {settings.prompt}; a prompt about {settings.shows} has {listed}")
+    folded = " ".join(re.sub(r"\{\{.*?\}\}", "", text).casefold().split())
+    for label in settings.labels if settings.kind == "choice" else ():
+        if " ".join(label.casefold().split()) not in folded:
+            fault = f"{settings.prompt} never names {label!r}, so no judge writes it"
+            raise ValueError(f"labels: {fault}; name it there, or leave it out")
     return msgspec.structs.replace(settings, prompt=text)

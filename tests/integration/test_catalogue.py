@@ -103,7 +103,8 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
         (folder / f"{name}.txt").write_text(f"Is there {name}?\n{{{{conversation}}}}\n")
     for name in ("rivals", "warmth"):
         shown = "{{conversation_1}}\nor\n{{conversation_2}}"
-        (folder / f"{name}.txt").write_text(f"Is there {name}?\n{shown}\n")
+        asked = "Left, Right or Same?" if name == "warmth" else ""
+        (folder / f"{name}.txt").write_text(f"Is there {name}? {asked}\n{shown}\n")
     found = Workspace(folder)
     for model in MODELS:
         made = [
@@ -218,6 +219,10 @@ def test_the_wording_is_signed(tmp_path, capsys):
         ('kind = "place"\nprompt = "one.txt"\nlowest = 1', "lowest: it belongs to the kind score"),
         ('kind = "place"\nprompt = "one.txt"\nchosen = "loses"', "chosen: it belongs to the kind"),
         ('kind = "choice"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A"]', "labels: give two"),
+        (
+            'kind = "choice"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A", "B"]',
+            "labels: two.txt never names 'A', so no judge writes it",
+        ),
         ('kind = "place"\nprompt = "gone.txt"', "cannot read the prompt gone.txt"),
         ('kind = "place"\nprompt = "two.txt"', "prompt: unknown place {{conversation_1}}"),
         ('kind = "place"\nprompt = "botchat.toml"', "prompt: a place is missing in botchat.toml"),
@@ -235,6 +240,23 @@ def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
     assert err.count("\n") == 1
     assert re.search(r"botchat\.toml:\d: protocols\.mine", err), err
     assert message in err
+
+
+def test_a_question_that_no_reply_answers_is_stopped_and_shown(tmp_path, capsys):
+    """After five replies in a row; what is answered goes on; rules are not asked at all."""
+    with Server(text("I like turtles.")) as server:
+        here = workspace(tmp_path / "w", server)
+        settings = here.root / "botchat.toml"
+        settings.write_text(settings.read_text().replace('"x"\n', '"x"\nmax_concurrency = 1\n', 1))
+        judge = ["judge", "empathy", "--seeds", "small", "--dir", str(here.root), "--judge"]
+        assert main([*judge, "x"]) == 1
+        assert server.n_received == 5
+        err = capsys.readouterr().err
+        assert "5 replies of x in a row are no answer" in err
+        assert "I like turtles." in err
+        assert main([*judge, "rules"]) == 1
+        assert server.n_received == 5
+        assert "not empathy; name a model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["arena", "Empathy", "my-own", "probe"])

@@ -30,11 +30,11 @@ def ledger(tmp_path):
     made.close()
 
 
-def put(ledger, text="hello", model="m", messages=ASK, **facts):
+def put(ledger, text="hello", model="m", messages=ASK, stage="judge", **facts):
     """Store one reply; its key."""
     request = request_json({"model": model}, messages, Decoding())
     reply = Reply(facts.pop("outcome", "ok"), text=text, **facts)
-    ledger.put(request_key(request), request, reply, model=model, stage="judge")
+    ledger.put(request_key(request), request, reply, model=model, stage=stage)
     return request_key(request)
 
 
@@ -148,6 +148,18 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
     assert (first.model, first.calls, first.prompt_tokens, first.cached_tokens) == ("m", 2, 20, 4)
     assert (first.cost_usd, first.unpriced_calls, first.failed_attempts) == (0.25, 1, 1)
     assert (second.cost_usd, second.outcomes) == (None, {"refused": 1})
+
+
+def test_failed_tries_are_counted_in_the_stage_that_they_were_of(ledger):
+    """A contestant that judges too: those before its first verdict, and those after."""
+    key = put(ledger, stage="generate")
+    ledger.add_attempt(key, Reply("transport"), model="m")
+    put(ledger, messages=[{"role": "user", "content": "2"}], stage="judge")
+    ledger.add_attempt("never answered", Reply("transport"), model="m")
+    assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [
+        ("generate", 1),
+        ("judge", 1),
+    ]
 
 
 def test_cache_writes_are_shown_where_there_are_any(tmp_path, capsys):

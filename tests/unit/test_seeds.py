@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
+from botchat.languages.text import spoken
 from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
 from botchat.seeds import hub
@@ -366,7 +367,7 @@ class TestTables:
             ),
             (b'{"id": "a", "utterances": ["x", "y"]}\n\xff', r"f:2: byte 0xff is not UTF-8"),
             (b'{"id": "a"}', r"f:1: no utterances \(fields: id\); name the field 'utterances'"),
-            (b'{"utterances": ["x", "y"]}', r"f:1: no id; give every dialogue one"),
+            (b'{"text": "x"}', r"f:1: no id; give every dialogue one"),
             (b'{"id": true, "utterances": ["x", "y"]}', r"f:1: the id True is no text"),
             (b'{"id": " ", "utterances": ["x", "y"]}', r"f:1: the id ' ' is no text"),
             (
@@ -548,3 +549,25 @@ def workbook(*rows: list[object]) -> bytes:
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()
+
+
+def test_openai_messages_without_an_id_are_seeds():
+    """What `dialogues import` reads, this reads too; instructions are nobody's utterance."""
+    told = [{"role": r, "content": r} for r in ("developer", "system", "user", "assistant")]
+    (seed,) = from_table(json.dumps({"messages": told}).encode(), "f.jsonl")
+    assert (seed.id, seed.utterances) == ("1", ("user", "assistant"))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("¿Qué tal? Fui con los niños al parque, pero llovió mucho por la tarde, como está.", "es"),
+        ("What is the plan for you? It was not that bad, and we have to go.", "en"),
+        ("Das ist nicht mein Haus, und ich war auch nicht dort, was du mit mir machst.", "de"),
+        ("今天天气怎么样？", "zh"),
+        ("OK. Hm.", ""),
+    ],
+)
+def test_texts_show_their_language(text, code):
+    """Where it is clear; a few words are not."""
+    assert spoken([text]) == code

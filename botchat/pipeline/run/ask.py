@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from botchat.errors import ConfigError
+from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, Judge, Row, Subject, adapted
 from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
 from botchat.judges.single import SingleJudge, Stability, stability
@@ -22,7 +22,7 @@ from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan
-from botchat.pipeline.run.session import Session, in_session
+from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import UNANSWERED, VERSION, Judgment, Seed
@@ -30,6 +30,9 @@ from botchat.requests.arguments import JudgeName, Spending
 from botchat.workspace import files, measured
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 from botchat.workspace.ledger import Ledger
+
+MOST_ODD = 5
+"""Unreadable replies in a row after which somebody's own question is asked no more."""
 
 
 class Cases(NamedTuple):
@@ -162,6 +165,12 @@ class Asked:
 
     def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
         """The judge with the cases that it answers, as their protocol wants it; so its control."""
+        own = [cases.protocol.name for cases in self.cases if cases.protocol.template]
+        if own and self.judge.name == RULES:
+            raise ConfigError(
+                f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not {own[0]}; name "
+                "a model"
+            )
         subjects = {cases.protocol.subject for cases in self.cases}
         of = {one: session.judges(self.judge, self.control, one) for one in subjects}
         pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
@@ -250,7 +259,9 @@ def filing_of(
         f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
-    return Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
+    filing = Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
+    filing.own = bool(protocol.template)
+    return filing
 
 
 class Filing(AbstractContextManager["Filing"]):
@@ -280,6 +291,9 @@ class Filing(AbstractContextManager["Filing"]):
         """All stored judgments, also of dialogues or settings that have changed."""
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = 0
+        self.own = False
+        """Whether the protocol is somebody's own, which its prompt may not fit."""
+        self._odd = 0
         self._chosen = chosen
         self._file = files.Appender[Judgment](self.path)
 
@@ -321,6 +335,15 @@ class Filing(AbstractContextManager["Filing"]):
             if item.calls and judgment.verdict is None and judgment.outcome == "ok":
                 said = judgment.transcript[-1].text if judgment.transcript else judgment.reason
                 self.step.fail(UNREADABLE, said)
+                self._odd += 1
+            elif item.calls:
+                self._odd = 0
+        if self.own and self._odd == MOST_ODD:
+            raise FatalModelError(
+                f"{self.protocol}: {MOST_ODD} replies of {self.answering.name} in a row are no "
+                f"answer, so it is stopped; the last: {said[:200]!r}; mend the prompt or its "
+                "labels, or run again to go on"
+            )
         return judgment
 
     async def _settled(self, case: Case) -> Judgment:

@@ -40,6 +40,11 @@ REPLY_TOKENS: Mapping[str, tuple[int, int, int]] = {
 ENOUGH_CALLS = 20
 """Replies of a model in the ledger from which its own lengths are taken."""
 
+ROUGH = (
+    "This plan is rough: the vocabulary of tokens is not here, so they are guessed from bytes; "
+    "pip install 'botchat-bench[tokens]' brings it."
+)
+
 RECENT_CALLS = 300
 """Replies that are looked at for that."""
 
@@ -190,11 +195,14 @@ def plan(
             run_now(walk(session, length))
             sessions.append(session)
     by_model = zip(*(session.planned.values() for session in sessions), strict=True)
-    return Plan(
+    planned = Plan(
         model.planned(level)
         for models in by_model
         for model, level in zip(models, LEVELS, strict=True)
     )
+    if length.tokens is None:
+        planned.note = ROUGH
+    return planned
 
 
 def text_length() -> Length:
