@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,9 +90,13 @@ class Published:
         """As people read it."""
         return [self.table, *self.lines]
 
+    def __repr__(self) -> str:
+        """The table, and what the judge is worth."""
+        return f"<Published {self.table!r}; {self.lines[-1]}>"
+
     def _repr_html_(self) -> str:
-        """For notebooks: the main table."""
-        return self.table._repr_html_()
+        """For notebooks: the main table, its notes, and what the judge is worth."""
+        return "".join([self.table._repr_html_(), *(f"<p>{escape(one)}</p>" for one in self.lines)])
 
     @property
     def rows(self) -> list[dict[str, Any]]:

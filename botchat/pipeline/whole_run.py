@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from botchat.errors import (
@@ -55,6 +57,14 @@ class Ran:
 
     missing = "dialogues and verdicts"
 
+    def __repr__(self) -> str:
+        """How much was made, and the board."""
+        return f"<Ran {len(self.generated)} models, {len(self.judged)} protocols; {self.board!r}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the board."""
+        return self.board._repr_html_()
+
     @property
     def shown(self) -> Sequence[str | Table]:
         """The board."""
@@ -100,7 +110,8 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     Raises as `Generating.run` and `Judging.run`; `LimitReached` before anything is sent where the
     plan is over a limit already.
     """
-    wanted, meter = _resolved(request, workspace), meter or Meter()
+    wanted = _resolved(request, workspace)
+    meter = meter or Meter(tell=partial(print, file=sys.stderr))  # Python is told the price, too
     planned = plan_run(wanted, workspace)
     if workspace.invented(wanted.seed_set):
         meter.tell(INVENTED.format(wanted.seed_set))

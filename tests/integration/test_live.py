@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 from botchat.cli.main import main
 from botchat.interfaces import Reply, Usage
-from botchat.pipeline.live import Live, _run
+from botchat.pipeline.live import Live, _run, _step
 from botchat.pipeline.run import progress
 from botchat.pipeline.run.work import Step
+from botchat.protocols.catalogue import Catalogue
 from botchat.report.live import render
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import Workspace
@@ -341,3 +342,20 @@ def test_what_is_told_is_ours_alone_and_holds_no_key(tmp_path: Path) -> None:
         path.write_bytes(data)
         assert progress.read(Workspace(folder)) is None
         assert Live(Workspace(folder), "small").state().run is None
+
+
+@pytest.mark.parametrize(
+    ("step", "running", "ended"),
+    [
+        ({"items": 2, "done": 2, "left": 0}, "done", "done"),
+        ({"items": 2, "done": 1, "left": 3}, "running", "waiting"),
+        ({"left": 40, "begun": False}, "waiting", "waiting"),
+        ({"items": 1, "done": 1, "left": 0, "failures": {"malformed": (1, "")}}, *["failed"] * 2),
+        ({"items": 2, "done": 2, "left": 0, "failures": {"unreadable": (1, "")}}, "done", "done"),
+    ],
+)  # fmt: skip
+def test_only_what_is_whole_and_answered_is_ticked(step, running, ended):
+    """A step that lost calls, or did not come to its end, has no tick when the run is over."""
+    made = StepProgress("s", "", "m", **step)
+    for state, shown in (("running", running), ("done", ended), ("stopped", ended)):
+        assert _step(made, state, Catalogue()).state == shown

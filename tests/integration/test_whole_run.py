@@ -215,6 +215,18 @@ def test_made_up_replies_have_their_length_and_words_of_their_own():
     assert [len(_made_up(keys[0], n).split()) for n in (1, 2, 5, 8)] == [1, 1, 3, 4]
 
 
+def test_a_notebook_shows_the_board_with_its_notes(place, capsys):
+    """By IPython's display protocol; the price is said first, and a repr is short."""
+    ran = botchat.run(place)
+    assert capsys.readouterr().err.startswith("plan: generate: 24 calls, $")
+    html = ran._repr_html_()
+    assert html.startswith("<table")
+    assert "3 of the set&#x27;s 6 seeds take part" in html
+    assert "judge judge:" in html
+    assert len(repr(ran)) < 300
+    assert "judge judge:" in repr(ran)
+
+
 # ---------------------------------------------------------------------------------- outages
 
 
