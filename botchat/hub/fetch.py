@@ -56,7 +56,7 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
     where = f"{name}@{commit[:12]}"
     try:
         manifest = msgspec.json.decode(text, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise DataError(f"{where}: {MANIFEST}: {error}") from None
     workspace.seeds_path(manifest.seed_set)  # a name that can be one
     wanted = [path for path in manifest.files if _is_of(path, manifest.seed_set)]

@@ -28,7 +28,7 @@ from botchat.measures.correlation import Rating, compare_scores
 from botchat.measures.error_reports import ToldKind, read_kinds
 from botchat.papers.locations import Places, named
 from botchat.protocols.texts import ERROR_TYPES, sentences
-from botchat.workspace.rows import utf8
+from botchat.workspace.rows import quoted, utf8
 
 Files = Mapping[str, bytes]
 """Name -> content of one dataset's files, in any folders."""
@@ -210,7 +210,9 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
         match = _PEOPLE_SCORE.fullmatch(line)
         code = _CODES.get(match[1].casefold()) if match else None
         if not match or not code:
-            raise DataError(f"{where}: {line.strip()!r} is no score of an error type (Name:-1)")
+            raise DataError(
+                f"{where}: {quoted(line.strip())} is no score of an error type (Name:-1)"
+            )
         scores[code] = float(match[2])
     if set(scores) != set(ERROR_TYPES):
         missing = ", ".join(code for code in ERROR_TYPES if code not in scores)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -26,6 +25,7 @@ from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.seeds.spreadsheets import SUFFIXES, from_rows, from_table
 from botchat.workspace import files as store
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order, in_order
+from botchat.workspace.rows import unpacked, unzipping
 
 MAX_TABLE_BYTES = 2**28
 """Of a table; of a zip archive's or a folder's items together, a quarter."""
@@ -152,15 +152,10 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
 
 
 def _from_zip(path: Path) -> list[Seed]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [m for m in archive.infolist() if is_mutual_item(m.filename)]
-            _check_items({m.filename: m.file_size for m in members}, path)
-            items = {m.filename: archive.read(m) for m in members}
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
-        raise DataError(f"{path}: not a readable zip archive ({error}); get it again") from None
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    with unzipping(str(path), "zip archive", "get it again"), zipfile.ZipFile(path) as archive:
+        members = [m for m in archive.infolist() if is_mutual_item(m.filename)]
+        _check_items({m.filename: m.file_size for m in members}, path)
+        items = {m.filename: unpacked(archive, m) for m in members}
     return from_mutual(items, str(path))
 
 

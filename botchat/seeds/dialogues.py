@@ -27,7 +27,15 @@ from typing import NamedTuple
 from botchat.errors import DataError
 from botchat.records import Outcome
 from botchat.seeds.spreadsheets import MAX_ID
-from botchat.workspace.rows import json_rows, json_value, named, quoted, utf8
+from botchat.workspace.rows import (
+    json_rows,
+    json_value,
+    named,
+    quoted,
+    unpacked,
+    unzipping,
+    utf8,
+)
 
 FORMATS: Mapping[str, str] = {
     "openai": "OpenAI chat messages",
@@ -160,40 +168,30 @@ def _records(data: bytes, where: str) -> Iterator[tuple[str, Mapping[str, object
 
 def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
     """The samples of an Inspect log, which is a zip archive."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [
-                m for m in archive.infolist() if re.fullmatch(r"samples/[^/]+\.json", m.filename)
-            ]
-            if (size := sum(m.file_size for m in members)) > MAX_UNPACKED:
-                raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller logs")
-            for member in members:
-                place = f"{where} {member.filename}"
-                yield place, json_value(utf8(_unpacked(archive, member), place), place)
-    except (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-        EOFError,
-        OSError,
-        zlib.error,
-    ) as error:
-        raise DataError(
-            f"{where}: not a readable zip archive ({error}); of an Inspect log make JSON: "
-            "inspect log convert --to json"
-        ) from None
+    advice = "of an Inspect log make JSON: inspect log convert --to json"
+    with unzipping(where, "zip archive", advice), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = [
+            m for m in archive.infolist() if re.fullmatch(r"samples/[^/]+\.json", m.filename)
+        ]
+        if (size := sum(m.file_size for m in members)) > MAX_UNPACKED:
+            raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller logs")
+        for member in members:
+            place = f"{where} {member.filename}"
+            yield place, json_value(utf8(_unpacked(archive, member), place), place)
 
 
 def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """A member; also packed as Inspect packs now, which Python reads from 3.14 on."""
     if member.compress_type != _ZSTANDARD:
-        return archive.read(member)
+        return unpacked(archive, member)
     import pyarrow
 
     packed = copy(member)
     packed.compress_type, packed.file_size = zipfile.ZIP_STORED, member.compress_size
     del packed.CRC  # of what it unpacks to
-    said = pyarrow.decompress(archive.read(packed), member.file_size, codec="zstd", asbytes=True)
+    said = pyarrow.decompress(
+        unpacked(archive, packed), member.file_size, codec="zstd", asbytes=True
+    )
     if zlib.crc32(said) != member.CRC:
         raise zipfile.BadZipFile(f"{member.filename} is damaged")
     return bytes(said)

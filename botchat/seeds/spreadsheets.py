@@ -18,7 +18,15 @@ from typing import NamedTuple
 
 from botchat.errors import DataError
 from botchat.records import N_SEED, Seed
-from botchat.workspace.rows import Record, fields_of, json_value, quoted, rows
+from botchat.workspace.rows import (
+    Record,
+    fields_of,
+    json_value,
+    quoted,
+    rows,
+    unpacked,
+    unzipping,
+)
 
 _IDS = ("id", "index", "dialogueid", "dialogid", "conversationid", "convid")
 _DIALOGUES = (
@@ -78,27 +86,21 @@ def _sheet(data: bytes, where: str) -> list[Sequence[object]]:
     from openpyxl import load_workbook
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet
 
-    advice = "save it again as .xlsx or as .csv"
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-    except zipfile.BadZipFile:
-        raise DataError(f"{where}: not an xlsx workbook; {advice}") from None
-    if unpacked > _MAX_UNPACKED:
-        raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it into smaller files")
-    try:
+    plain = io.BytesIO()
+    with unzipping(where, "xlsx workbook", "save it again as .xlsx or as .csv"):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(plain, "w") as copy:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > _MAX_UNPACKED:
+                raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller files")
+            # openpyxl believes what an archive says of its members' sizes.
+            for member in archive.infolist():
+                copy.writestr(member.filename, unpacked(archive, member))
         with warnings.catch_warnings(action="ignore"):
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            book = load_workbook(plain, read_only=True, data_only=True)
             sheet = book.worksheets[0]
             if isinstance(sheet, ReadOnlyWorksheet):
                 sheet.reset_dimensions()  # some programs state wrong ones
             return list(_counted(sheet.iter_rows(values_only=True), where))
-    except DataError:
-        raise
-    except Exception as error:  # whatever openpyxl's parsers raise on a broken workbook
-        raise DataError(
-            f"{where}: not a readable xlsx workbook ({type(error).__name__}); {advice}"
-        ) from error
 
 
 def _counted(rows: Iterable[Sequence[object]], where: str) -> Iterator[Sequence[object]]:

@@ -24,8 +24,10 @@ from botchat.verdicts import Indices
 from botchat.workspace.rows import Record, csv_rows, json_rows, named, utf8
 
 MOST_ROWS = 20_000_000
-_MOST_UNPACKED = 2**33
+_MOST_UNPACKED = 2**31
 """Bytes of a parquet's columns."""
+_MOST_OBJECTS = 2**28
+"""Bytes of its columns of lists and objects: a dictionary of one long text is small in the file."""
 _LOOKED_AT = 100
 """Rows of JSON that tell the names of columns."""
 
@@ -218,11 +220,34 @@ def _parquet(data: bytes, where: str) -> OpenTable:
             raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it")
         try:
             types = {name: file.schema_arrow.field(name).type for name in wanted}
-            flat = [name for name, kind in types.items() if pa.types.is_string(kind)]
+            flat = [name for name, kind in types.items() if _is_text(kind)]
+            plain = [name for name, kind in types.items() if pa.types.is_primitive(kind)] + flat
             whole = pa_parquet.ParquetFile(pa.BufferReader(data), read_dictionary=flat)
-            read = whole.read(columns=list(wanted))
-            return {name: read[name] for name in wanted}
+            read = whole.read(columns=plain)
+            read.validate(full=True)  # texts may be no UTF-8
+            others = _bounded(whole, [name for name in wanted if name not in plain], where)
+            return {name: (read if name in plain else others)[name] for name in wanted}
+        except DataError:
+            raise
         except Exception as error:  # as above
             raise wrong(error) from None
 
     return OpenTable(where, names, load)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _bounded(file: pa_parquet.ParquetFile, wanted: list[str], where: str) -> pa.Table:
+    """Some columns, read a few rows at a time, as long as they are not too many bytes."""
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    longest = max((group.total_byte_size for group in groups), default=0)  # of one cell
+    rows = max(1, min(4096, _MOST_OBJECTS // max(1, longest)))
+    parts, held = [], 0
+    for part in file.iter_batches(rows, columns=wanted):
+        parts.append(part)
+        held += part.nbytes
+        if held > _MOST_OBJECTS:
+            raise DataError(f"{where}: lists and objects of more than {held:,} bytes; split it")
+    return pa.Table.from_batches(parts, pa.schema([file.schema_arrow.field(n) for n in wanted]))

@@ -7,6 +7,7 @@ file is replaced whole, in canonical order: the same replies give the same bytes
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import tempfile
@@ -46,8 +47,11 @@ def read(path: Path, record: type[R]) -> list[R]:
 def content(path: Path, most: int) -> bytes:
     """A file that is not ours, whole; `DataError` beyond ``most`` bytes, or if unreadable."""
     try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)  # of a pipe, too
+        with path.open("rb") as file, io.BytesIO() as held:
+            # Of a pipe, too. Asked for all at once, Python sets aside all that is allowed.
+            while held.tell() <= most and (block := file.read(_BLOCK)):
+                held.write(block)
+            data = held.getvalue()
     except OSError as error:
         what = "it is a folder; name a file in it" if path.is_dir() else error.strerror
         raise DataError(f"cannot read {path}: {what}") from None

@@ -10,7 +10,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import msgspec
@@ -101,6 +103,29 @@ def json_value(text: str, place: str) -> object:
         raise DataError(
             f"{place}: {quoted(text)} is not JSON ({error}); correct it{hint}"
         ) from None
+
+
+@contextmanager
+def unzipping(where: str, what: str, advice: str) -> Iterator[None]:
+    """What a damaged archive raises is a `DataError`; ``what`` it is, ``advice``: what to do."""
+    try:
+        yield
+    except DataError:
+        raise
+    except Exception as error:  # about anything
+        told = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise DataError(f"{where}: not a readable {what} ({told}); {advice}") from None
+
+
+def unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """A member of an archive, at most as long as the archive says.
+
+    ``ZipFile.read`` unpacks all that is there before it cuts: 3 MB may be all memory.
+    """
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise zipfile.BadZipFile(f"{member.filename} is packed in another way than deflated")
+    with archive.open(member) as file:
+        return file.read(member.file_size)
 
 
 def fields_of(value: object, place: str) -> dict[str, object]:

@@ -540,7 +540,7 @@ def _seen(workspace: Workspace, store: Store) -> Iterator[dict[str, _Seen]]:
     path = workspace.hidden / "shared.json"
     try:
         shared = msgspec.json.decode(path.read_bytes(), type=_Shared)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, UnicodeDecodeError, msgspec.MsgspecError):
         shared = {}
     try:
         yield shared.setdefault(store.url, {})

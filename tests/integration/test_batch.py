@@ -19,7 +19,7 @@ from botchat.pipeline.run.work import Meter
 from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import KEY, commands, stage_files, workspace
-from tests.openai_server import Gate, faults, per_request, templates
+from tests.openai_server import Answer, Gate, faults, per_request, templates
 from tests.openai_server.batches import BatchServer, Fate
 from tests.openai_server.replies import converse
 from tests.processes import Started
@@ -149,6 +149,17 @@ def test_a_request_that_fails_in_its_batch_is_read_like_any_other(tmp_path):
         assert stage_files(folder) == files
         assert len(server.jobs) == 3 * 3
         assert set(server.paid.values()) == {1}
+
+
+@pytest.mark.parametrize("step", ["upload", "create", "look"])
+def test_an_answer_that_is_no_utf_8_is_asked_for_again(tmp_path, step):
+    """As any other that cannot be read; a batch is made once."""
+    with BatchServer() as server:
+        files = expected(server, tmp_path)
+        server.lose(step, Answer(body=b'{"id": "\xff", "status": "\xff"}'))
+        folder = workspace(tmp_path / "w", server, N_SEEDS)
+        assert run(folder, "--batch") == 0
+        check(server, folder, files)
 
 
 def test_a_parameter_is_refused_once_and_then_left_out(tmp_path):

@@ -208,6 +208,24 @@ def test_a_stream_is_the_message_and_every_part_of_it_none(content, stop):
     assert (cut.answered, cut.retry_after_s) == (False, 0.0)
 
 
+@pytest.mark.parametrize("index", [[], {}, "0", None, 7])
+@pytest.mark.parametrize("delta", [True, 5, "text", [], [[]], None, {"text": "x"}])
+def test_a_piece_of_the_text_that_is_lost_makes_no_message(index, delta):
+    """Of no block, or not readable: neither half a text nor an error of ours."""
+    told = list(events(said("Fine, thanks.")))
+    place = next(n for n, event in enumerate(told) if event["type"] == "content_block_delta")
+    told[place] = {"type": "content_block_delta", "index": index, "delta": delta}
+    assert assemble(told) is None or (index, delta) == ("0", {"text": "x"})
+
+
+@pytest.mark.parametrize("used", [5, "x", [1], [[]], True, {"input_tokens": []}])
+def test_counts_of_another_type_lose_no_message(used):
+    """At the beginning of a stream or at its end."""
+    told = [one | ({"usage": used} if "usage" in one else {}) for one in events(said("Fine."))]
+    told[0] = {"type": "message_start", "message": said("", usage=used)}
+    assert assemble(told)["content"] == said("Fine.")["content"]
+
+
 @pytest.mark.parametrize("event", [{}, {"type": 5}, {"type": "message_start"}, {"delta": 3}])
 def test_events_that_say_nothing_are_passed_over(event):
     """Also pings and kinds that are not known."""

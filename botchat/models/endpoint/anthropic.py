@@ -130,34 +130,56 @@ def refusal(parsed: Any, raw: str) -> Refusal:
     return said._replace(code=f"{code} {status}" if status else code)
 
 
+_HOLDS: Final = {
+    "message_start": "message",
+    "content_block_start": "content_block",
+    "content_block_delta": "delta",
+    "message_delta": "delta",
+}
+"""Event of a stream -> the field with what it says."""
+
+
 def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The message that the events of a stream make up (`WireFormat.assemble`)."""
-    message: dict[str, Any] | None = None
+    message: dict[str, Any] = {}
     usage: dict[str, Any] = {}
-    blocks: dict[Any, dict[str, Any]] = {}
+    blocks: dict[str, dict[str, Any]] = {}
     for event in events:
-        match event.get("type"):
+        kind, index = str(event.get("type")), str(event.get("index"))
+        held = event.get(_HOLDS.get(kind, ""))
+        told: dict[str, Any] = held if isinstance(held, dict) else {}
+        if kind in _HOLDS and told is not held:
+            if "content" in kind:
+                return None  # a part of the text is lost
+            continue
+        match kind:
             case "error":
                 return event
-            case "message_start" if isinstance(event.get("message"), dict):
-                message = dict(event["message"])
-                usage |= at(message, "usage") or {}
-            case "content_block_start" if isinstance(event.get("content_block"), dict):
-                blocks[event.get("index")] = dict(event["content_block"])
+            case "message_start":
+                message = dict(told)
+                usage |= _counted(message)
+            case "content_block_start":
+                blocks[index] = dict(told)
             case "content_block_delta":
-                block = blocks.setdefault(event.get("index"), {"type": "text"})
-                for name, value in (at(event, "delta") or {}).items():
+                if index not in blocks:
+                    return None  # nobody knows where in the text it stands
+                block = blocks[index]
+                for name, value in told.items():
                     if name != "type" and isinstance(value, str):
                         before = block.get(name)
                         block[name] = (before if isinstance(before, str) else "") + value
-            case "message_delta" if message is not None:
-                message |= at(event, "delta") or {}
+            case "message_delta" if message:
+                message |= told
                 # Cumulative; what did not change may be left out or null.
-                later = at(event, "usage") or {}
-                usage |= {name: value for name, value in later.items() if value is not None}
-            case "message_stop" if message is not None:
+                usage |= {n: value for n, value in _counted(event).items() if value is not None}
+            case "message_stop" if message:
                 return message | {"content": list(blocks.values()), "usage": usage}
     return None
+
+
+def _counted(value: dict[str, Any]) -> dict[str, Any]:
+    used = value.get("usage")
+    return used if isinstance(used, dict) else {}
 
 
 WIRE = WireFormat(

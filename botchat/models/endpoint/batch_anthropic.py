@@ -57,7 +57,7 @@ class AnthropicBatches(BatchApi):
         talk = params["messages"]
         if len(talk) > 1:
             # The next turn comes with another batch, when a cache of minutes is long gone.
-            params["messages"] = [m | {"content": joined(m["content"])} for m in talk]
+            params["messages"] = [m | {"content": joined(m["content"]) or ""} for m in talk]
         return msgspec.json.encode({"custom_id": key, "params": params})
 
     async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:

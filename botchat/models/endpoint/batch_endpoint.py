@@ -160,7 +160,7 @@ class BatchApi(ABC):
             else:
                 try:
                     return read(found.content)
-                except (msgspec.MsgspecError, RecursionError):
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     failure = Reply("malformed", detail="unreadable answer", retry_after_s=0.0)
             failures += 1
             retry = PATIENT if patient else RETRY

@@ -84,6 +84,8 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
             delta = chunk.get("delta")
             for name, value in delta.items() if isinstance(delta, dict) else ():
                 text = joined(value) if name == "content" else value
+                if name == "content" and text is None:
+                    return None  # a part of the text is lost
                 if isinstance(text, str) and text and name != "role":
                     said.setdefault(name, []).append(text)
             tokens = at(chunk, "logprobs", "content")

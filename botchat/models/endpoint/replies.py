@@ -83,14 +83,17 @@ def ended(
     )
 
 
-def joined(value: Any) -> str:
-    """Text of a message's content: a string, or a list of parts, some of them text."""
-    if isinstance(value, str):
-        return value
+def joined(value: Any) -> str | None:
+    """Text of a message's content: a string, or a list of parts, some of them text.
+
+    ``None``: where text must be there is something else; an answer that says nothing is not that.
+    """
     if isinstance(value, list):
-        parts = [part.get("text") for part in value if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return ""
+        parts = [part for part in value if isinstance(part, dict)]
+        texts = [part.get("text", "") for part in parts]
+        whole = len(parts) == len(value) and all(isinstance(text, str) for text in texts)
+        return "".join(texts) if whole else None
+    return value if isinstance(value, str) else "" if value is None else None
 
 
 def at(value: Any, *path: str) -> Any:

@@ -71,8 +71,9 @@ def read(parsed: dict[str, Any], raw: str) -> Reply:
     ]
     # Thoughts alone are an answer that says nothing; a completed response of nothing is none.
     nothing = not isinstance(output, list) or (not output and finish == "completed")
+    texts = [joined(one.get("content")) for one in said]
     return ended(
-        None if nothing else "".join(joined(one.get("content")) for one in said),
+        None if nothing or None in texts else "".join(text or "" for text in texts),
         finish if isinstance(finish, str) else None,
         refusal="".join(refusals),
         usage=used_tokens(parsed.get("usage"), "input", "output"),

@@ -43,7 +43,7 @@ def read(workspace: Workspace) -> Progress | None:
     """What the latest run wrote; ``None``: nothing that can be read."""
     try:
         return msgspec.json.decode(path(workspace).read_bytes(), type=Progress)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, UnicodeDecodeError, msgspec.MsgspecError):
         return None
 
 
