@@ -1,7 +1,7 @@
 # make demo   environment, install, the whole benchmark offline -> demo/leaderboards/sample/index.html
 # make test   environment, install, every check
 # make check  the checks alone: format, lint, types, import contracts, tests
-# make explore   the properties (hypothesis) on new examples, many of them
+# make explore   the properties (hypothesis), and faults drawn at random, N of each: N=5000 FROM=1
 # make docs   the site, from README, docs/ and docstrings -> build/site/index.html
 # make dist   sdist and wheel -> dist/
 # make test-dist     both installed into clean environments, of every Python that is found
@@ -37,8 +37,11 @@ check:
 	$(VENV)/bin/lint-imports
 	$(PY) -m pytest
 
+# How many of each are tried, and where the draws begin: what a failure names is tried again so.
+N ?= 500
+FROM ?=
 explore: $(VENV)/.installed
-	HYPOTHESIS_PROFILE=explore $(PY) -m pytest -m hypothesis
+	EXPLORE=$(N) EXPLORE_FROM=$(FROM) $(PY) -m pytest -rP -m "hypothesis or explore"
 
 $(VENV)/.installed: pyproject.toml requirements.lock $(TOKENS)
 ifdef UV

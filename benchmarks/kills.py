@@ -2,10 +2,10 @@
 
     python benchmarks/kills.py [--kills 200] [--seed 0] [--latency-ms 5]
 
-KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a cascade and an adaptive
-Arena, against the suite's server as a process of its own. A killed command is run again until it is
-done; a stage that is done while kills are left begins anew in a fresh workspace. Counted are what
-the server received and what is in the ledger:
+KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a cascade, an adaptive
+Arena, a whole run, batches, workers and a store, against the suite's server as a process of its
+own. A killed command is run again until it is done; a stage that is done while kills are left
+begins anew in a fresh workspace. Counted are what the server received and what is in the ledger:
 
 - lost: replies to requests of a run that was ended politely which are not in the ledger;
 - in flight: the same of a run that was KILLed, at most as many as may be under way;
@@ -48,10 +48,25 @@ STAGES = {
     "panel": [*ARENA, "pair", "--judge-model", "umpire"],
     "cascade": [*ARENA, "steps"],
     "adaptive": [*ARENA, "umpire", "--adaptive", "--target", "swaps=0,gap=5"],
+    "run": ["run", "--seeds", "small", *MODELS, "--protocol", "unieval", "--judge", "umpire"],
+    "batch": [*GENERATE, "--batch"],
+    "engine": [*ARENA, "umpire", "--engine", "loky", "--workers", "2"],
+    "store": [*GENERATE, "--store", "STORE"],
 }
-"""Stage -> command; all but the first need its dialogues."""
+"""Stage -> command; STORE is a folder of its own."""
+
+JUDGING = ("single", "panel", "cascade", "adaptive", "engine")
+"""Those that need dialogues."""
+
+_PROGRAM = (
+    "from botchat.models.endpoint import batch; batch.FIRST_POLL_S = 0.01; "
+    "from botchat.cli.main import entry; entry()"
+)
 
 _PANELS = """
+[generation]
+turns = 6
+
 [panels.pair]
 strategy = "one-by-one"
 
@@ -81,7 +96,9 @@ class Server:
         if whole:
             self._read += len(whole) + 1
             events = map(msgspec.json.decode, whole.split(b"\n"))
-            self.digests += [e["digest"] for e in events if e["event"] == "received"]
+            # What is asked of a model, alone or in a batch; no files, no looks.
+            asked = (e for e in events if e["event"] == "received" and e["model"])
+            self.digests += [e["digest"] for e in asked]
         return len(self.digests)
 
 
@@ -110,7 +127,7 @@ def serving(folder: Path, latency_ms: float) -> Iterator[Server]:
     """The server as a process of its own."""
     log = folder / "server.jsonl"
     log.touch()
-    command = [sys.executable, "-m", "tests.server", "--log", str(log)]
+    command = [sys.executable, "-m", "tests.server", "--batches", "--log", str(log)]
     process = subprocess.Popen(
         [*command, "--latency-ms", str(latency_ms)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
@@ -142,8 +159,9 @@ def prepare(folder: Path, server: Server, n_seeds: int) -> None:
 
 def begin(folder: Path, command: Sequence[str]) -> subprocess.Popen[str]:
     """One command as a process of its own."""
+    given = [str(folder.with_suffix(".store")) if word == "STORE" else word for word in command]
     return subprocess.Popen(
-        [sys.executable, "-m", "botchat", *command, "--dir", str(folder)],
+        [sys.executable, "-c", _PROGRAM, *given, "--dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "OPENAI_API_KEY": "sk-none"},
         stdout=subprocess.DEVNULL,
@@ -192,7 +210,7 @@ def disturb(
     """One run and its resumptions to the end; takes what it uses off ``signals``."""
     account.laps += 1
     first = server.n_received()
-    excused = 0
+    excused, later = 0, "--batch" in command or "--engine" in command
     while True:
         before, known = server.n_received(), stored(folder)
         process = begin(folder, command)
@@ -215,11 +233,12 @@ def disturb(
         time.sleep(0.05)
         received, kept = server.n_received() - before, stored(folder) - known
         missing = received - kept
-        if kind is signal.SIGKILL:
+        if later:  # what was answered is fetched by a later run; see below
+            excused += 2 * IN_FLIGHT * (kind is signal.SIGKILL and "--engine" in command)
+        elif kind is signal.SIGKILL:
             account.in_flight += missing
             excused += missing
-            if missing > IN_FLIGHT:
-                account.lost += missing - IN_FLIGHT
+            account.lost += max(0, missing - IN_FLIGHT)
         else:
             account.lost += missing
         code = process.returncode
@@ -233,25 +252,29 @@ def disturb(
         if kind is None:  # Begun again it would fail again: without its server, for ever.
             raise SystemExit(f"{' '.join(command)}, undisturbed, ended with {code}: {error[-300:]}")
     sent = server.digests[first:]
+    if later:
+        account.lost += len(set(sent)) - stored(folder)
     account.requests += len(sent)
     account.twice += max(0, len(sent) - len(set(sent)) - excused)
 
 
-def measure(n_kills: int, seed: int, latency_ms: float, n_seeds: int) -> dict[str, Account]:
-    """The account of every stage, ``n_kills`` shared out among them and the signals."""
+def measure(
+    n_kills: int, seed: int, latency_ms: float, n_seeds: int, names: Sequence[str]
+) -> dict[str, Account]:
+    """The account of these stages, ``n_kills`` shared out among them and the signals."""
     rng = random.Random(seed)
-    names = list(STAGES)
     plan: dict[str, list[signal.Signals]] = {name: [] for name in names}
     for n in range(n_kills):
-        plan[names[n % len(names)]].append(SIGNALS[n % len(SIGNALS)])
+        plan[names[n % len(names)]].append(SIGNALS[(n + n // len(names)) % len(SIGNALS)])
     accounts = {name: Account() for name in names}
     with tempfile.TemporaryDirectory() as there, serving(Path(there), latency_ms) as server:
         empty, ready = Path(there, "empty"), Path(there, "ready")
         prepare(empty, server, n_seeds)
         shutil.copytree(empty, ready)
         finish(ready, GENERATE)
-        for name, command in STAGES.items():
-            start = empty if name == "generate" else ready
+        for name in names:
+            command = STAGES[name]
+            start = ready if name in JUDGING else empty
             whole = Path(there, f"{name}-whole")
             shutil.copytree(start, whole)
             finish(whole, command)
@@ -271,9 +294,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=5.0)
     parser.add_argument("--n-seeds", type=int, default=24, help="of the set")
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=[*STAGES])
     options = parser.parse_args(arguments)
     began = time.monotonic()
-    accounts = measure(options.kills, options.seed, options.latency_ms, options.n_seeds)
+    accounts = measure(
+        options.kills, options.seed, options.latency_ms, options.n_seeds, options.stages
+    )
     head = ("stage", "KILL", "TERM", "HUP", "INT", "runs", "requests", "in flight at KILL")
     print(*head, "lost", "twice", "other bytes", sep=" | ")
     for name, one in accounts.items():

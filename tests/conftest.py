@@ -18,15 +18,16 @@ import pytest
 from filelock import FileLock
 from hypothesis import settings
 
+from tests import explore
 from tests.openai_server import Server
 from tests.processes import Started, end_server
 
 # How long an example takes says more about the machine than about the code. The suite tries the
-# same few examples each time, so that what it says is about the change; `make explore` tries a
-# thousand new ones.
+# same few examples each time, so that what it says is about the change; `make explore` tries as
+# many new ones as it is told to.
 settings.register_profile("suite", deadline=None, derandomize=True, max_examples=30)
-settings.register_profile("explore", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+settings.register_profile("explore", deadline=None, max_examples=explore.N or 1)
+settings.load_profile("explore" if explore.N else "suite")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from tests.openai_server.batches import BatchServer
 from tests.openai_server.faults import TRANSIENT
 from tests.openai_server.replies import converse, flaky
 from tests.openai_server.server import Server
@@ -34,11 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fail-kinds", default=",".join(TRANSIENT), help="comma-separated")
     parser.add_argument("--seed", type=int, default=0, help="of the failures")
     parser.add_argument("--models", default="", help="comma-separated; default: any name")
+    parser.add_argument("--batches", action="store_true", help="a Batch API too")
     parser.add_argument("--api-key", help="the only key accepted; default: any")
     options = parser.parse_args(arguments)
     signals = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    server = Server(
+    server = (BatchServer if options.batches else Server)(
         flaky(options.fail_rate, options.seed, kinds=options.fail_kinds.split(","))
         if options.fail_rate
         else converse,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from benchmarks import kills
 from tests.processes import Started
 
+STAGES = ["generate", "single", "panel", "cascade", "adaptive"]
+"""All of them: `tests/explore/test_kills.py`."""
+
 
 def test_a_kill_of_every_kind_of_run_loses_nothing(monkeypatch, capsys):
     """KILL, TERM, HUP, INT over generate, a judge, a panel, a cascade and an adaptive Arena."""
@@ -13,9 +16,10 @@ def test_a_kill_of_every_kind_of_run_loses_nothing(monkeypatch, capsys):
         return Started([*command, "--dir", folder], OPENAI_API_KEY="sk-none")
 
     monkeypatch.setattr(kills, "begin", begin)
-    assert kills.main(["--kills", "5", "--n-seeds", "6", "--latency-ms", "2"]) == 0
+    flags = ["--kills", "5", "--n-seeds", "6", "--latency-ms", "2", "--stages", *STAGES]
+    assert kills.main(flags) == 0
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[1:-1]]
-    assert [row[0] for row in rows] == ["generate", "single", "panel", "cascade", "adaptive"]
+    assert [row[0] for row in rows] == STAGES
     counts = [[int(n) for n in row[1:5]] for row in rows]
     assert [sum(of_stage) for of_stage in counts] == [1] * 5
     assert min(map(sum, zip(*counts, strict=True))) == 1

@@ -259,6 +259,8 @@ class BatchServer(Server):
             connection=0,
             repeat=self._repeats[raw],
         )
+        if self._log:
+            self._log({"event": "received", "model": call.model, "digest": call.digest})
         answer = super().answer(call)
         if answer.status == 200:
             self.paid[request["custom_id"]] += 1

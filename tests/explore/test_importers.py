@@ -1,0 +1,313 @@
+"""Files from elsewhere, changed anywhere: one line or what they hold; bounded time and memory."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import resource
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+
+from botchat.cli.main import main
+from botchat.workspace.folder import Workspace
+from tests.explore import explore
+from tests.explore.mutations import encoded, of_bytes, of_json
+from tests.integration.test_dialogues_import import TALKS, lines, utterances, write
+from tests.papers.test_bench import KINDS, LABELS
+from tests.unit.test_votes import BATTLES, WRITERS
+
+pytestmark = pytest.mark.explore
+
+LONGEST_S = 20.0
+MOST_BYTES = 2 * 10**9
+
+SEEDS = [utterances(talk, n) for n, talk in enumerate(TALKS)]
+MUTUAL = {
+    f"data/mutual/test/test_{n}.txt": json.dumps({"article": f"m : hi {n} there . f : hi ."})
+    for n in range(3)
+}
+HARD = [{"question_id": n, "model": "x", "judge": "j",
+         "games": [{"score": "A>B"}, {"score": "B>>A"}]} for n in range(3)]  # fmt: skip
+PAIRS = [
+    {"model_1": "a", "model_2": "b", "g1_winner": "model_1", "g2_winner": "tie", "judge": "j"}
+] * 3
+SPOKEN = [{"model_a": "a", "model_b": "b", "judge_completion": "score_A: 3\nscore_B: 4",
+           "pref": n / 3} for n in range(3)]  # fmt: skip
+ALPACA = [{"instruction": "i", "generator_1": "a", "generator_2": "b", "preference": 1 + n % 2}
+          for n in range(4)]  # fmt: skip
+RATES = "model_a,model_b,win_rate,win_or_tie_rate\nA,B,.5,.7\nB,C,.5,.7\nA,C,.6,.8\n"
+TEXTS = [{"id": f"t{n}", "text": f"It was {n}. Then it was not.", "score": n} for n in range(3)]
+ANSWERS = [{"id": f"p{n}", "question": "Why?", "answer_1": "So.", "answer_2": "Because.",
+            "model_1": "a", "model_2": "b", "label": "1"} for n in range(3)]  # fmt: skip
+
+
+def xlsx(rows) -> bytes:
+    """A workbook of one sheet."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active.append(["index", "conv-GT"])
+    for row in rows:
+        book.active.append([row["id"], json.dumps(row["utterances"])])
+    book.save(made := io.BytesIO())
+    return made.getvalue()
+
+
+def zipped(members, kind=zipfile.ZIP_DEFLATED) -> bytes:
+    """An archive of names and contents."""
+    with zipfile.ZipFile(made := io.BytesIO(), "w", kind) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return made.getvalue()
+
+
+def unzipped(data: bytes) -> dict[str, bytes]:
+    """Names and contents of an archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def dialogues(name: str) -> dict[str, bytes]:
+    """Files of one format of dialogues."""
+
+    def made(folder: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in write(folder, name)}
+
+    return made
+
+
+def ledger(folder: Path) -> dict[str, bytes]:
+    """An exported ledger of two calls."""
+    from botchat.workspace.export import export
+    from botchat.workspace.ledger import Ledger
+    from tests.unit.test_ledger import put
+
+    with contextlib.closing(Ledger(None)) as stored:
+        put(stored, "one", raw="{}", sent={"layout": "natural"})
+        put(stored, "two", messages=[{"role": "user", "content": "2"}])
+        export(stored, folder / "all.jsonl")
+    return {"all.jsonl": (folder / "all.jsonl").read_bytes()}
+
+
+def faireval(folder: Path) -> dict[str, bytes]:
+    """FairEval's four files."""
+    names = ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b")
+    asked = lines({"question_id": n, "text": f"number {n}"} for n in range(6)).encode()
+    labels = "review/review_gpt35_vicuna-13b_human.txt"
+    return {**{f"{name}.jsonl": asked for name in names}, labels: "\n".join(LABELS).encode()}
+
+
+def topical(folder: Path) -> dict[str, bytes]:
+    """Topical-Chat's ratings."""
+    aspects = dict.fromkeys(("naturalness", "coherence", "engagingness", "groundedness"), 1.0)
+    records = [
+        {"source": f"one {n}\ntwo\n", "context": "c", "system_id": "s", "system_output": f"r {n}",
+         "scores": aspects}
+        for n in range(4)
+    ]  # fmt: skip
+    return {"topical_chat.json": json.dumps(records).encode()}
+
+
+def stories(folder: Path) -> dict[str, bytes]:
+    """MATEval's stories."""
+    scores = "\n".join(f"{kind}:-1" for kind in KINDS)
+    rows = "\n".join(f'"This is story {n}.","{scores}"' for n in range(4))
+    return {"x_new.csv": f"Story,Score_new\n{rows}".encode()}
+
+
+def of(name: str, data: bytes | str):
+    """One file."""
+    return lambda folder: {name: data if isinstance(data, bytes) else data.encode()}
+
+
+TAKE = ["seeds", "import", "FILE", "--name", "x", "--replace"]
+TALK = ["dialogues", "import", "FILES", "--set", "x", "--model", "m", "--new-seeds", "--replace"]
+RANK, AGREE = ["rank", "FILE"], ["agree", "FILE"]
+JUDGED = ["evaluate", "FILE", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
+BENCH = ["--data", "FOLDER", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
+FORMATS = {
+    "seeds.jsonl": (of("s.jsonl", lines(SEEDS)), TAKE),
+    "seeds.json": (of("s.json", json.dumps(SEEDS)), TAKE),
+    "seeds.csv": (
+        of("s.csv", WRITERS["csv"]([{"id": n // 2, "turn": n % 2, "role": "ab"[n % 2], "text": "t"}
+                                    for n in range(8)])),
+        TAKE,
+    ),
+    "seeds.xlsx": (of("s.xlsx", xlsx(SEEDS)), TAKE),
+    "seeds.zip": (of("s.zip", zipped(MUTUAL)), TAKE),
+    "seeds folder": (
+        lambda _: {f"test/{Path(n).name}": t.encode() for n, t in MUTUAL.items()},
+        ["seeds", "import", "FOLDER", "--name", "x", "--replace"],
+    ),
+    **{f"dialogues {name}": (dialogues(name), TALK) for name in
+       ("openai", "sharegpt", "utterances", "sdialog", "mt-bench", "inspect")},
+    **{f"votes.{kind}": (of(f"v.{kind}", WRITERS[kind](BATTLES)), RANK) for kind in WRITERS},
+    "agree.parquet": (of("v.parquet", WRITERS["parquet"](HARD)), AGREE),
+    "arena-hard": (of("v.jsonl", lines(HARD)), RANK),
+    "mt-bench votes": (of("v.jsonl", lines(PAIRS)), RANK),
+    "judgearena": (of("v.json", json.dumps(SPOKEN)), AGREE),
+    "alpaca-eval": (of("v.json", json.dumps(ALPACA)), RANK),
+    "verdicts": (
+        of("v.csv", "item,first,second,judge,verdict\nq1,a,b,human,1\nq1,a,b,j,2\nq2,b,a,j,tie\n"),
+        AGREE,
+    ),
+    "rates": (of("r.csv", RATES), RANK),
+    "texts.csv": (of("t.csv", WRITERS["csv"](TEXTS)), JUDGED),
+    "texts.jsonl": (of("t.jsonl", lines(TEXTS)), JUDGED),
+    "texts.txt": (of("t.txt", "One text.\nIt goes on.\n\nAnother.\n"), JUDGED),
+    "pairs.jsonl": (of("p.jsonl", lines(ANSWERS)), JUDGED),
+    "ledger": (ledger, ["ledger", "import", "FILE"]),
+    "faireval": (faireval, ["bench", "faireval", *BENCH]),
+    "topicalchat": (topical, ["bench", "topicalchat", *BENCH]),
+    "mateval": (stories, ["bench", "mateval", *BENCH]),
+}  # fmt: skip
+"""Name -> what makes its files, the command that reads them."""
+
+
+def changed(draw: random.Random, name: str, data: bytes) -> bytes:
+    """A file with something changed: its bytes, a field of JSON, or a member of an archive."""
+    if data[:2] == b"PK" and draw.random() < 0.7:
+        members = unzipped(data)
+        member = draw.choice(list(members))
+        return zipped(members | {member: changed(draw, member, members[member])})
+    if name.endswith(".parquet") and draw.random() < 0.6:
+        rows = of_json(draw, HARD if b"games" in data else BATTLES)
+        with contextlib.suppress(Exception):  # of what no table can hold
+            return WRITERS["parquet"](rows)
+    if name.endswith((".json", ".jsonl", ".txt")) and draw.random() < 0.6:
+        with contextlib.suppress(ValueError):
+            return encoded(of_json(draw, json.loads(data)))
+        rows = data.split(b"\n")
+        n = draw.randrange(len(rows))
+        with contextlib.suppress(ValueError):
+            rows[n] = encoded(of_json(draw, json.loads(rows[n])))
+            return b"\n".join(rows)
+    return of_bytes(draw, data)
+
+
+def put(folder: Path, whole: dict[str, bytes], command: list[str]) -> list[object]:
+    """Write some files; the command that reads them."""
+    for file, data in whole.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(data)
+    paths = [folder / file for file in whole]
+    words = {"FILE": paths[:1], "FILES": paths, "FOLDER": [folder]}
+    return [part for word in command for part in words.get(word, [word])]
+
+
+@contextlib.contextmanager
+def bounded(most: int = MOST_BYTES) -> Iterator[None]:
+    """No more memory and time than a file of this size may take."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + most, hard))
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert time.monotonic() - began < LONGEST_S
+
+
+def run(arguments, capsys, most: int = MOST_BYTES) -> str:
+    """``taken`` or ``refused``, in one line; anything else is a fault."""
+    with bounded(most):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code
+    error = capsys.readouterr().err
+    assert code in (0, 1), error
+    assert "Traceback" not in error
+    if code:
+        assert error.count("\n") == 1, error
+        assert len(error) < 1000
+        print(error)
+    return "refused" if code else "taken"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file_changed_anywhere_is_read_or_refused_in_one_line(tmp_path, capsys, name):
+    """No traceback, no hang, no gigabytes; what is taken can be read again."""
+    make, command = FORMATS[name]
+    (tmp_path / "made").mkdir()
+    whole = make(tmp_path / "made")
+    folder, place = tmp_path / "files", tmp_path / "w"
+
+    def once(draw: random.Random) -> str:
+        victim = draw.choice(list(whole))
+        given = put(folder, whole | {victim: changed(draw, victim, whole[victim])}, command)
+        ended = run([*given, "--dir", place], capsys)
+        if ended == "taken":
+            workspace = Workspace(place)
+            for seeds in workspace.seed_sets():
+                assert workspace.seeds(seeds)
+                workspace.all_dialogues(seeds)
+        return ended
+
+    assert run([*put(folder, whole, command), "--dir", tmp_path / "v"], capsys) == "taken"
+    explore(1, once, name)
+
+
+BOMB = 700 * 2**20
+"""Bytes that a bomb unpacks to."""
+
+
+def inflated(names: dict[str, bytes], victim: str, *, says: int) -> bytes:
+    """An archive one of whose members, deflated, says that it is ``says`` bytes and is `BOMB`."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    block = deflate.compress(bytes(2**20)) + deflate.flush(zlib.Z_FULL_FLUSH)
+    data = bytearray(zipped(names | {victim: block * (BOMB >> 20) + deflate.flush()}, 0))
+    name = victim.encode()
+    for at, kind in ((data.index(name) - 30, 8), (data.rindex(name) - 46, 10)):
+        struct.pack_into("<H", data, at + kind, zipfile.ZIP_DEFLATED)
+        struct.pack_into("<I", data, at + kind + 14, says)
+    return bytes(data)
+
+
+def repeated() -> bytes:
+    """A parquet of one text that 7,000 lists hold."""
+    words = pa.DictionaryArray.from_arrays(
+        np.zeros(7000, np.int32), pa.array(["x" * (BOMB // 7000)])
+    )
+    lists = pa.ListArray.from_arrays(np.arange(7001, dtype=np.int32), words)
+    table = pa.table({"model": ["m"] * 7000, "judge": ["j"] * 7000, "games": lists})
+    parquet.write_table(table, made := io.BytesIO(), store_schema=False)
+    return made.getvalue()
+
+
+BOMBS = {
+    "a zip that lies": lambda: ("z.zip", inflated(MUTUAL, min(MUTUAL), says=100), TAKE),
+    "bzip2": lambda: ("z.zip", zipped(MUTUAL, zipfile.ZIP_BZIP2), TAKE),
+    "an xlsx that lies": lambda: (
+        "s.xlsx",
+        inflated(unzipped(xlsx(SEEDS)), "xl/workbook.xml", says=500),
+        TAKE,
+    ),
+    "an Inspect log that lies": lambda: (
+        "x.eval",
+        inflated({"header.json": b"{}"}, "samples/1_epoch_1.json", says=100),
+        TALK,
+    ),
+    "a parquet of one text": lambda: ("v.parquet", repeated(), RANK),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_before_it_is_large(tmp_path, capsys, name):
+    """Small files that stand for all memory: one line, and half a gigabyte at most."""
+    file, data, command = BOMBS[name]()
+    assert len(data) < 2**20
+    given = put(tmp_path, {file: data}, command)
+    assert run([*given, "--dir", tmp_path / "w"], capsys, 2**29) == "refused"

@@ -1,0 +1,265 @@
+"""Replies changed in any field: each is typed, no failure is said, nothing is paid twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from botchat.cli.main import main
+from botchat.models import recorded
+from botchat.models.endpoint import batch, batch_endpoint
+from botchat.models.limits import Retry
+from botchat.records import UNANSWERED, Dialogue, Judgment
+from botchat.workspace import files
+from botchat.workspace.ledger import Ledger
+from tests.explore import N, explore
+from tests.explore.mutations import encoded, of_bytes, of_json
+from tests.integration.test_runs import KEY, stage_files, workspace
+from tests.openai_server import Answer, Cut, Server
+from tests.openai_server.answers import Call, render
+from tests.openai_server.batches import BatchServer, Fate
+from tests.openai_server.messages import Ending, MessagesServer
+from tests.openai_server.replies import converse
+from tests.openai_server.responses import ResponsesServer
+from tests.openai_server.streams import streamed
+
+pytestmark = pytest.mark.explore
+
+N_SEEDS = 8 if N else 4
+GENERATE = ["generate", "--seeds", "small", "--turns", "4", "--model", "alpha"]
+JUDGE = ["judge", "unieval", "--seeds", "small", "--judge", "umpire"]
+N_CHANGED = 2 * N_SEEDS
+"""Of the first command."""
+
+STATUS = (
+    200, 201, 202, 204, 206, 208, 226, 299, 300, 301, 302, 303, 304, 307, 308, 400, 401, 402, 403,
+    404, 405, 408, 409, 410, 413, 418, 422, 425, 429, 431, 451, 499, 500, 501, 502, 503, 504, 507,
+    520, 529, 599, 600, 999,
+)  # fmt: skip
+
+HEADERS = (
+    ("content-length", "1"), ("content-length", "0"), ("content-length", "99999"),
+    ("content-length", "-1"), ("content-length", "x"), ("transfer-encoding", "chunked"),
+    ("transfer-encoding", "gzip"), ("content-encoding", "gzip"), ("content-encoding", "br"),
+    ("content-encoding", "x"), ("content-type", "text/event-stream"), ("content-type", "text/html"),
+    ("content-type", "\xff"), ("content-type", "application/json; charset=utf-16"),
+    ("retry-after", "-5"), ("retry-after", "nan"), ("retry-after", "x"), ("location", "//["),
+    ("retry-after", "Sun, 99 Foo 2020"), ("retry-after-ms", "é"), ("x", "y" * 9000),
+    ("set-cookie", "a=b; expires=never"), ("x", "a\r\nb: c"), ("", "x"),
+)  # fmt: skip
+
+
+def changed(draw: random.Random, answer: Answer, call: Call) -> Answer:
+    """What a broken endpoint answers in the place of ``answer``."""
+    body = render(answer, call, 0).body
+    kind = draw.random()
+    if kind < 0.65:
+        return replace(answer, body=_field(draw, body))
+    if kind < 0.75:
+        return replace(answer, body=of_bytes(draw, body))
+    if kind < 0.9:
+        return replace(answer, body=draw.choice((body, b"", body)), status=draw.choice(STATUS))
+    if kind < 0.95:
+        more = (*answer.headers, draw.choice(HEADERS), ("connection", "close"))
+        return replace(answer, body=body, headers=more)
+    return replace(answer, body=body, cut=Cut(draw.randrange(len(body)), reset=draw.random() < 0.5))
+
+
+def _field(draw: random.Random, body: bytes) -> bytes:
+    """One field changed: of the body, or of one event of a stream or line of a file."""
+    try:
+        return encoded(of_json(draw, json.loads(body)))
+    except ValueError:
+        pass
+    lines = body.split(b"\n")
+    places = [n for n, line in enumerate(lines) if b"{" in line]
+    if not places:
+        return of_bytes(draw, body)
+    n = draw.choice(places)
+    start = lines[n].index(b"{")
+    with contextlib.suppress(ValueError):
+        lines[n] = lines[n][:start] + encoded(of_json(draw, json.loads(lines[n][start:])))
+    return b"\n".join(lines)
+
+
+def mutating(kind: type[Server], seed: int, **options: Any) -> Any:
+    """A server of this kind whose first answer to each request is changed; see ``sent``."""
+
+    class Mutating(kind):  # type: ignore[misc, valid-type]
+        sent: list[tuple[int, bytes]]
+
+        def answer(self, call: Call) -> Answer:
+            given = super().answer(call)
+            exchange = f"{call.method} {call.path}"
+            first = self.first.setdefault(exchange if not call.model else call.digest, call.n)
+            if first == call.n:
+                draw = random.Random(f"{seed}|{exchange}|{call.digest}")
+                given = changed(draw, given, call)
+            if call.model or call.path.endswith(("/content", "/results")):
+                self.sent.append((given.status, render(given, call, 0).body))
+            return given
+
+    server = Mutating(**options)
+    server.sent, server.first = [], {}
+    return server
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """Nothing waits."""
+    quick = Retry(attempts=3, first_s=0.0, total_s=0.2)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setattr(recorded, "Retry", lambda: quick)
+    monkeypatch.setattr(batch, "FIRST_POLL_S", 0.0)
+    for name in ("RETRY", "PATIENT"):
+        monkeypatch.setattr(batch_endpoint, name, quick)
+
+
+def letters(text: str) -> str:
+    """What stays of a text whatever is done to its signs."""
+    return "".join(re.findall("[A-Za-z]+", text.replace("<think>", "").replace("</think>", "")))
+
+
+def may_be_said(status: int, body: bytes) -> str:
+    """Letters of all that an answer may be taken to say; of an error nothing."""
+    said = []
+    for line in body.replace(b"\r", b"\n").split(b"\n"):
+        try:
+            found = json.loads(line.removeprefix(b"data:").decode("utf-8", "replace"))
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and status == 200 and not found.get("error"):
+            said += _texts(found)
+    return letters("".join(said))
+
+
+def holds(text: str, said: str, pieces: bool) -> bool:
+    """Whether an answer says this, with nothing between; of a stream pieces may be missing."""
+    rest = iter(text)
+    return all(letter in rest for letter in said) if pieces else said in text
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return [text for one in inner for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+def calls_and_attempts(folder) -> tuple[int, int]:
+    """Answers in the ledger, and tries without one."""
+    with closing(Ledger(folder / ".botchat" / "ledger.sqlite3", readonly=True)) as ledger:
+        ((calls,),) = ledger.select("SELECT count(*) FROM calls")
+        ((failed,),) = ledger.select("SELECT count(*) FROM attempts")
+        ((wrong,),) = ledger.select(
+            "SELECT count(*) FROM calls WHERE cost_usd < 0 OR cost_usd > 1e3"
+        )
+        assert wrong == 0
+        return calls, failed
+
+
+def to_the_end(folder, command, capsys) -> None:
+    """Run a command until it has nothing left to do; every time it says at most some lines."""
+    for _ in range(4 * N_CHANGED):
+        code = main([*command, "--dir", str(folder)])
+        error = capsys.readouterr().err
+        assert code in (0, 1), error
+        assert "Traceback" not in error
+        if code == 0 and all(answered(folder)):
+            return
+    raise AssertionError(f"does not come to its end: {error}")
+
+
+def answered(folder):
+    """Of each record whether it is final."""
+    for path in folder.glob("generations/*/*.jsonl"):
+        yield from (one.answered for one in files.read(path, Dialogue))
+    for path in folder.glob("judgments/*/*/*.jsonl"):
+        yield from (one.outcome not in UNANSWERED for one in files.read(path, Judgment))
+
+
+CHAT = {"script": converse}
+WAYS = {
+    "chat": (Server, CHAT, {}),
+    "chat-stream": (Server, {"script": streamed(converse)}, {"stream": True}),
+    "responses": (ResponsesServer, CHAT, {"api": "responses"}),
+    "responses-stream": (ResponsesServer, CHAT, {"api": "responses", "stream": True}),
+    "anthropic": (MessagesServer, CHAT, {"api": "anthropic"}),
+    "anthropic-stream": (MessagesServer, CHAT, {"api": "anthropic", "stream": True}),
+}
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reply_changed_in_any_field_is_typed_and_paid_once(tmp_path, capsys, way):
+    """Dialogues and verdicts come to their end; what was no answer is no utterance."""
+    kind, options, settings = WAYS[way]
+
+    def once(draw: random.Random) -> str:
+        seed = draw.randrange(2**32)
+        folder = tmp_path / str(seed)
+        with mutating(kind, seed, **options) as server:
+            prices = {"price_input": 1.0, "price_output": 2.0, "timeout_s": 20}
+            workspace(folder, server, N_SEEDS, **settings, **prices)
+            for command in (GENERATE, JUDGE):
+                to_the_end(folder, command, capsys)
+            server.wait_idle()
+            n, made = server.n_received, stage_files(folder)
+            calls, failed = calls_and_attempts(folder)
+            assert (calls + failed, calls) == (n, n - failed)
+            for command in (GENERATE, JUDGE):
+                assert main([*command, "--dir", str(folder)]) == 0
+            assert (server.n_received, stage_files(folder)) == (n, made)
+            allowed = [may_be_said(*one) for one in server.sent]
+        ends = []
+        for path in folder.glob("generations/*/*.jsonl"):
+            for one in files.read(path, Dialogue):
+                ends.append(one.status)
+                for said in one.utterances[2:]:
+                    assert said.strip()
+                    assert any(holds(one, letters(said), "stream" in way) for one in allowed), said
+        return "complete" if set(ends) == {"complete"} else "some stopped"
+
+    explore(1, once, way, 1 / N_CHANGED / 2)
+
+
+BATCHES = {
+    "batch": (BatchServer, {"fates": [Fate(looks=1)]}, {}),
+    "anthropic-batch": (MessagesServer, {"endings": [Ending(looks=1)]}, {"api": "anthropic"}),
+}
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("way", BATCHES)
+def test_an_exchange_about_a_batch_changed_in_any_field_is_typed_and_paid_once(
+    tmp_path, capsys, way
+):
+    """Uploads, batches, lists and results; only what a changed result hides is asked again."""
+    kind, options, settings = BATCHES[way]
+
+    def once(draw: random.Random) -> str:
+        seed = draw.randrange(2**32)
+        folder = tmp_path / str(seed)
+        command = [*GENERATE, "--batch"]
+        with mutating(kind, seed, script=converse, **options) as server:
+            workspace(folder, server, N_SEEDS, **settings, timeout_s=20)
+            to_the_end(folder, command, capsys)
+            n, made = server.n_received, stage_files(folder)
+            assert main([*command, "--dir", str(folder)]) == 0
+            assert (server.n_received, stage_files(folder)) == (n, made)
+            twice = sum(server.paid.values()) - len(server.paid)
+            allowed = [may_be_said(*one) for one in server.sent]
+        for path in folder.glob("generations/*/*.jsonl"):
+            for one in files.read(path, Dialogue):
+                for said in one.utterances[2:]:
+                    assert any(holds(one, letters(said), True) for one in allowed), said
+        return "twice" if twice else "once"
+
+    explore(1, once, way, 1 / 10)
