@@ -209,7 +209,7 @@ def disturb(
 ) -> None:
     """One run and its resumptions to the end; takes what it uses off ``signals``."""
     account.laps += 1
-    first = server.n_received()
+    first, held = server.n_received(), stored(folder)
     excused, later = 0, "--batch" in command or "--engine" in command
     while True:
         before, known = server.n_received(), stored(folder)
@@ -253,7 +253,7 @@ def disturb(
             raise SystemExit(f"{' '.join(command)}, undisturbed, ended with {code}: {error[-300:]}")
     sent = server.digests[first:]
     if later:
-        account.lost += len(set(sent)) - stored(folder)
+        account.lost += len(set(sent)) - (stored(folder) - held)
     account.requests += len(sent)
     account.twice += max(0, len(sent) - len(set(sent)) - excused)
 
