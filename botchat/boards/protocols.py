@@ -53,6 +53,13 @@ class Evidence:
         return Counter(one.signature for one in self.judgments) + self.verdicts.signatures
 
     @property
+    def is_as_asked(self) -> bool:
+        """Whether the prompt is still the one that some of it answers, as far as they say."""
+        parts = {part for one in self.signatures for part in one.split("|")}
+        prompts = {part for part in parts if part.startswith("prompt:")}
+        return not prompts or f"prompt:{self.protocol.digest}" in prompts
+
+    @property
     def signature(self) -> str:
         """The most frequent of the signatures; says so if there are others."""
         (first, _), *others = self.signatures.most_common()

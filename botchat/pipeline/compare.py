@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -61,6 +61,25 @@ class ToldBoard:
     """What each says about each number."""
     dialogues: Mapping[str, str] = field(default_factory=dict)
     """Model -> a digest of its dialogues."""
+    asked: Mapping[tuple[str, str, str], Row] = field(default_factory=dict)
+    """Contestant or judge, stage, model -> what was asked; see `botchat.records.Provenance`."""
+
+    def called(self, name: str, other: str, *, keep: bool) -> ToldBoard:
+        """The board with a model under another name; ``keep``: under its own, too."""
+
+        def renamed(by_model: Mapping[str, Any]) -> dict[str, Any]:
+            kept = {key: one for key, one in by_model.items() if keep or key != name}
+            return {**kept, other: by_model[name]} if name in by_model else kept
+
+        by_seed = {key: renamed(said) for key, said in self.by_seed.items()}
+        asked = {(other if of == name else of, *at): row for (of, *at), row in self.asked.items()}
+        return replace(
+            self,
+            rows=renamed(self.rows),
+            by_seed=by_seed,
+            dialogues=renamed(self.dialogues),
+            asked=asked,  # type: ignore[arg-type]
+        )
 
     def aligned(self, key: str, model: str, seeds: Sequence[str]) -> list[float]:
         """What each of some seeds says about a number; nan: nothing."""
@@ -146,7 +165,7 @@ def compare(
     """
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    old, new = read_board(workspace, before), read_board(workspace, after)
+    old, new = _revised(read_board(workspace, before), read_board(workspace, after))
     if (why := list(_apart(old, new))) and not anyway:
         raise DataError(
             f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike, or "
@@ -262,9 +281,40 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
                 for name in said.keys() & rows.keys():
                     rows[name] |= _mean(key, said[name], int(survived[1]))
         judge = told.get("judge", {}).get("name", "")
-        return ToldBoard(path, rows, signatures, judge, *beside)
+        measured = told.get("tables", {}).get("measured", {}).get("rows", ())
+        asked = {(row["name"], row["stage"], row["model"]): row for row in measured}
+        return ToldBoard(path, rows, signatures, judge, *beside, asked)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
+
+
+def _revised(old: ToldBoard, new: ToldBoard) -> tuple[ToldBoard, ToldBoard]:
+    """The boards with the last revision of a model on the first and its new one under one name."""
+
+    def base(name: str) -> str:
+        return name.rpartition("@")[0] or name
+
+    added = [name for name in new.rows if name not in old.rows]
+    for name in added:
+        before = sorted(one for one in old.rows if base(one) == base(name))
+        if before and [base(one) for one in added].count(base(name)) == 1:
+            both = f"{before[-1]} → {name}"
+            old = old.called(before[-1], both, keep=before[-1] in new.rows)
+            new = new.called(name, both, keep=False)
+    return old, new
+
+
+_IDENTITY = ("asked", "answered", "revision", "host", "api", "temperature", "system_prompt")
+"""Of what was asked: who it was. Days and costs differ each time."""
+
+
+def _asked_otherwise(old: ToldBoard, new: ToldBoard) -> Iterator[str]:
+    """Which models are others than they were, as far as both boards say who was asked."""
+    for (name, stage, model), before in old.asked.items():
+        after = new.asked.get((name, stage, model), before)
+        apart = [key for key in _IDENTITY if before.get(key) != after.get(key)]
+        if told := [f"{key} {before.get(key)} → {after.get(key)}" for key in apart]:
+            yield f"{name} ({stage}) is another than it was: {', '.join(told)}"
 
 
 def _mean(key: str, said: Sequence[float | None], most: int) -> Row:
@@ -390,6 +440,7 @@ def _notes(old: ToldBoard, new: ToldBoard, by: str) -> Iterator[str]:
         )
     if _RELATIVE.fullmatch(by):
         yield f"{by} is relative: a model falls, too, where the others rise"
+    yield from _asked_otherwise(old, new)
     made = old.made(), new.made()
     for subject, before in made[0].items():
         if subject not in made[1]:

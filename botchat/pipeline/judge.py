@@ -29,6 +29,7 @@ from botchat.pipeline.run.contestants import (
     of_people,
     pairwise_contestants,
     pick,
+    refuse_edited,
     too_short,
 )
 from botchat.pipeline.run.plan import PlanningSession, plan
@@ -77,6 +78,8 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     whole = workspace.seeds(request.seed_set)
     seeds = whole if request.limit is None else first_seeds(whole, request.limit)
     contestants: Dialogues = pick(workspace, request.seed_set, whole, request.models, generated)
+    if generated is None and not request.edited:
+        refuse_edited(workspace, contestants)
     if request.limit is not None:
         among = {seed.id for seed in seeds}
         contestants = {
@@ -201,6 +204,8 @@ def _resolved(
         (added,) = pick(workspace, request.seed_set, seeds, [request.add])
         asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
     found = pick(workspace, request.seed_set, seeds, asked)
+    if not request.edited:
+        refuse_edited(workspace, found)
     contestants = pairwise_contestants(protocol, found, bool(asked))
 
     def at(n: int) -> Field | None:

@@ -261,6 +261,7 @@ def _asked(
             judge_model=request.judge_model,
             samples=request.samples,
             limit=request.limit,
+            edited=request.edited,
         )
         try:
             found.append(judge.asked(judging, workspace, made))

@@ -107,6 +107,7 @@ BoardFormats = Annotated[
     ),
 ]
 Limit = Annotated[int | None, Arg("only the first K seeds", "K")]
+Edited = Annotated[bool, Arg("also utterances that are not what the ledger says they were")]
 Replace = Annotated[bool, Arg("also in place of dialogues of other settings or models")]
 
 
@@ -131,6 +132,7 @@ class Running(Judged["Ran"], Tabled["Ran"]):
         Sequence[str], Arg("repeatable; new weights under its name: ask MODEL@TODAY", "MODEL")
     ] = field(default=(), kw_only=True)
     replace: Replace = field(default=False, kw_only=True)
+    edited: Edited = field(default=False, kw_only=True)
     formats: BoardFormats = field(default=(), kw_only=True)
 
 
@@ -186,6 +188,7 @@ class Judging(Judged["Results[StageResult]"]):
         int | None, Arg("of what an adaptive Arena or a bridge asks (0)", flag="--seed")
     ] = None
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
+    edited: Edited = False
     settings: "AdaptiveSettings | None" = None
     """How an adaptive Arena chooses, in place of target, budget and seed."""
 

@@ -12,7 +12,7 @@ import botchat
 from botchat.cli.main import main
 from botchat.languages import ENGLISH
 from botchat.records import Seed
-from tests.openai_server import Server
+from tests.openai_server import Server, text
 from tests.openai_server.replies import talk
 
 SEEDS = [Seed(f"s{n}", (f"hello from {n}", f"hi, {n}", "fine", "bye")) for n in range(3)]
@@ -185,3 +185,81 @@ def test_what_was_measured_is_recorded_shown_and_told_apart(place, server, capsy
     did(place, "ledger", "push", place / "store")
     did(place / "other", "ledger", "pull", place / "store")
     assert (place / "other" / "measured" / "small.jsonl").read_bytes() == path.read_bytes()
+
+
+def edit(path, old, new):
+    """Change a file by hand, once."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_what_was_edited_by_hand_is_said(place, server, capsys):
+    """An utterance, a verdict, a prompt, a file that is gone: one line each, no traceback."""
+    criterion = '[protocols.tone]\nkind = "score"\nprompt = "tone.txt"\nnumbers = ["Tone"]\n'
+    (place / "tone.txt").write_text("How kind?\n{{conversation}}\nEnd with: Tone: 1 to 10")
+    config = entry("m", server.url) + criterion + "lowest = 1\nhighest = 10\n"
+    (place / "botchat.toml").write_text(config)
+    server.play(lambda call: text("Tone: 3" if "Tone" in str(call.messages) else "I see."))
+    did(place, *GENERATE, "m", "--model", "bot:parrot")
+    (made,) = (place / "generations" / "small").glob("m-*.jsonl")
+    whole = made.read_text()
+    judged = ("judge", "unieval", "--seeds", "small", "--judge", "rules")
+    edit(made, "I see.", "I saw.")
+    did(place, *judged, code=1)
+    told = capsys.readouterr().err
+    assert "1 utterances are not what their models said, such as number 3 of m on seed s0" in told
+    did(place, *judged, "--edited")
+    made.write_text(whole)
+    did(place, *judged)
+    did(place, "judge", "tone", "--seeds", "small", "--judge", "m", "--model", "m")
+    board = ("leaderboard", "--seeds", "small", "--judge")
+    did(place, *board, "m")
+    assert "has changed" not in capsys.readouterr().out
+    edit(place / "tone.txt", "How kind?", "How rude?")
+    did(place, *board, "m")
+    assert "The prompt of tone has changed since m answered it" in capsys.readouterr().out
+    made.rename(place / "elsewhere")
+    did(place, *board, "rules")
+    assert (
+        "Judged, but without dialogues on small, so not on the board: m." in capsys.readouterr().out
+    )
+    (verdicts,) = (place / "judgments" / "small" / "unieval").glob("*.jsonl")
+    good = verdicts.read_text()
+    for odd in ("7x", "99", "-1"):
+        line = json.loads(good.splitlines()[0]) | {"verdict": odd}
+        verdicts.write_text(json.dumps(line) + "\n")
+        did(place, *board, "rules", code=1)
+        said_of = capsys.readouterr().err
+        assert f"{verdicts}: seed s0: verdict '{odd}'" in said_of
+        assert len(said_of.splitlines()) == 1
+
+
+def test_compare_holds_a_new_revision_against_the_last_one(tmp_path, capsys):
+    """And names what was asked otherwise under one name."""
+
+    def board(name, models, answered):
+        rows = [
+            {
+                "model": model,
+                "success_n4": s,
+                "success_n4_low": s - 0.05,
+                "success_n4_high": s + 0.05,
+            }
+            for model, s in models.items()
+        ]
+        asked = {"name": "umpire", "stage": "unieval", "model": "u", "answered": answered}
+        whole = {
+            "rows": rows,
+            "signature": "botchat|unieval|set:s",
+            "tables": {"measured": {"rows": [asked]}},
+        }
+        (tmp_path / name).write_text(json.dumps(whole))
+        return str(tmp_path / name)
+
+    old = board("old.json", {"m": 0.5, "m@1": 0.9, "x": 0.5}, "u-1")
+    new = board("new.json", {"m@1": 0.9, "m@2": 0.2, "x": 0.5}, "u-2")
+    did(tmp_path, "compare", old, new, "--gate", "--by", "success_n4", code=4)
+    said_of = capsys.readouterr()
+    assert "fell in success_n4: m@1 → m@2" in said_of.err
+    assert "umpire (unieval) is another than it was: answered u-1 → u-2" in said_of.out

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat import parallel
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
@@ -79,6 +79,8 @@ class Read:
     """Seeds of the set that no model was given and nobody judged; they are not in ``seeds``."""
     own: dict[str, tuple[str, ...]]
     """Judge -> contestants in which it hears itself."""
+    gone: list[str]
+    """Contestants that were judged and whose dialogues are not there."""
 
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
@@ -101,6 +103,16 @@ class Read:
             notes.append(
                 f"{len(self.seeds)} of the set's {len(self.seeds) + self.passed_over} seeds take "
                 "part; no model was given the others, and they are not counted as missing."
+            )
+        if self.gone:
+            notes.append(
+                f"Judged, but without dialogues on {self.seed_set}, so not on the board: "
+                f"{', '.join(self.gone)}. Make them again with generate, which the ledger answers."
+            )
+        if changed := [name for name, one in board.evidence.items() if not one.is_as_asked]:
+            notes.append(
+                f"The prompt of {', '.join(changed)} has changed since {judge} answered it; these "
+                "are answers to the old one: run the judge again."
             )
         if own := self.own[judge]:
             notes.append(f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here.")
@@ -188,13 +200,16 @@ def read(
         )
         held = not of_pairs or alone or dialogue_megabytes(workspace, seed_set) <= MOST_HELD_MB
         dialogues, unanswered = _spoken(workspace, seed_set, seeds, held=held)
-        judged, stale = {}, {}
+        judged, stale, named = {}, {}, set[str]()
         for judge, by_protocol in files.items():
             made = {
                 protocol: list(workspace.judgments(path).values())
                 for protocol, path in by_protocol.items()
                 if (judge, protocol) not in of_pairs
             }
+            for name in made.keys() & asked.keys():
+                _refuse_odd(by_protocol[name], asked[name], made[name])
+            named |= {who for said in made.values() for one in said for who in one.contestants}
             judged[judge], stale[judge] = _current(made, dialogues)
         labels: dict[str, list[Judgment]] = {}
         for name in everybody if for_boards or with_labels else ():
@@ -204,10 +219,9 @@ def read(
                 }
                 for protocol, said in _current(made, dialogues)[0].items():
                     labels.setdefault(protocol, []).extend(said)
-        known = {
-            (judge, protocol): still_there(verdicts, dialogues)
-            for (judge, protocol), verdicts in zip(of_pairs, reading, strict=True)
-        }
+        pairs_read = dict(zip(of_pairs, reading, strict=True))
+        named.update(*(verdicts.contestants for verdicts in pairs_read.values()))
+        known = {of: still_there(verdicts, dialogues) for of, verdicts in pairs_read.items()}
         checks = [
             currency_task(protocol, verdicts, dialogues)
             for (_, protocol), verdicts in known.items()
@@ -250,7 +264,24 @@ def read(
         workspace.invented(seed_set),
         len(seeds) - len(used),
         {judge: tuple(own_models(workspace, judge, dialogues)) for judge in files},
+        sorted(named - {HUMAN, *dialogues, *unanswered}),
     )
+
+
+def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
+    """`DataError`, with the file, for a verdict that nobody can have given."""
+    for one in judgments:
+        try:
+            protocol.values(one)
+            if protocol.kind == "report":
+                protocol.told(one.verdict)
+            elif protocol.kind == "place" and one.verdict not in (None, "No", *_shown(one)):
+                raise DataError(
+                    f"verdict {one.verdict!r} accuses an utterance that was not shown, of "
+                    f"{one.shown}; delete that line and judge again"
+                )
+        except DataError as error:
+            raise DataError(f"{path}: seed {one.seed_id}: {error}") from None
 
 
 def _in_use(seeds: list[Seed], dialogues: Dialogues, judged: Mapping[str, Judgments]) -> list[Seed]:
@@ -258,6 +289,11 @@ def _in_use(seeds: list[Seed], dialogues: Dialogues, judged: Mapping[str, Judgme
     ids = {seed_id for name, by in dialogues.items() if name != HUMAN for seed_id in by}
     ids |= {one.seed_id for by in judged.values() for made in by.values() for one in made}
     return [seed for seed in seeds if seed.id in ids] or seeds
+
+
+def _shown(one: Judgment) -> Iterator[str]:
+    """The verdicts that accuse an utterance which was shown."""
+    return map(str, range(1, one.shown + 1))
 
 
 def _judged_files(
