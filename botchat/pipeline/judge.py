@@ -78,8 +78,6 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     whole = workspace.seeds(request.seed_set)
     seeds = whole if request.limit is None else first_seeds(whole, request.limit)
     contestants: Dialogues = pick(workspace, request.seed_set, whole, request.models, generated)
-    if generated is None and not request.edited:
-        refuse_edited(workspace, contestants)
     if request.limit is not None:
         among = {seed.id for seed in seeds}
         contestants = {
@@ -96,6 +94,8 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
 
         asked = at_each_n(workspace, request.turns, at)
         asked = _drawn(request, workspace, asked)
+        if generated is None and not request.edited:
+            refuse_edited(workspace, compared)
         return Asked(request.seed_set, whole, request.judge_name, asked, request.control)
     if request.turns:
         raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
@@ -112,6 +112,8 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
     cases = _drawn(request, workspace, [Cases(protocol, makers)])
+    if generated is None and not request.edited:
+        refuse_edited(workspace, contestants)
     return Asked(request.seed_set, whole, request.judge_name, cases, request.control)
 
 
