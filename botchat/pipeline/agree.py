@@ -163,14 +163,17 @@ def _findings(
             )
         said += preferences((j for made in judged.values() for j in made), protocol)
     prefix = truth
-    if prefix is None and protocol is not None and protocol.knows_truth:
+    people = {is_person(name, HUMAN) for name in known}
+    if prefix is None and len(people) > 1:
+        prefix = HUMAN
+    elif prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
         said += [
             Annotation(item, first, second, BUILT_IN, "1" if first == HUMAN else "2")
             for item, first, second in {(a.item, a.first, a.second): None for a in said}
             if HUMAN in (first, second) or second == NOBODY
         ]
-    elif prefix is None and any(name.startswith(HUMAN) for name in known):
+    elif prefix is None and True in people:
         prefix = HUMAN
     grid = Opinions.of(said, prefix)
     compared = compare_judges(

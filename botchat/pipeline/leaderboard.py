@@ -129,8 +129,8 @@ def leaderboard(
     beside = _beside(folder, keep) if keep is not None else None
     by_judge = workspace.judgment_files(seed_set)
     asked = only_judge(workspace, seed_set, judge)
-    judges = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
-    files = [by_judge.get(name, {}) for name in dict.fromkeys(judges)]
+    paged = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
+    files = [by_judge.get(name, {}) for name in dict.fromkeys(paged)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     spoken = int(dialogue_megabytes(workspace, seed_set))
     many = len(workspace.dialogue_files(seed_set))
@@ -138,12 +138,14 @@ def leaderboard(
     untold = _UNTOLD.format(megabytes, spoken, seed_set)
     if many > MOST_READ:
         untold = _TOO_MANY.format(MOST_READ, many)
+    # What a judge is worth is said beside all who judged, whoever is on the page.
+    judges = paged if too_much else [*paged, *by_judge]
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import files as board_files
     from botchat.boards.by_seed import by_seed
     from botchat.boards.writers import EEE
 
-    shown = _shown(workspace, found, elo, meter, png=png)
+    shown = _shown(workspace, found, elo, meter, paged, png=png)
     told = shown[0]
     board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
     whole = board_files.as_json(board, headline, verdict)
@@ -229,11 +231,12 @@ def page(
     many = len(workspace.dialogue_files(seed_set))
     if many > MOST_READ:
         log.warning(_TOO_MANY.format(MOST_READ, many))
-    named = judges or [*workspace.judgment_files(seed_set)]
+    everybody = [*workspace.judgment_files(seed_set)]
     # What several judges say of the same cases is compared in records.
-    alone = many > MOST_READ and len(named) == 1
-    found = read(workspace, seed_set, judges, in_columns=alone, for_boards=True)
-    shown = _shown(workspace, found, elo, meter)
+    alone = many > MOST_READ and len(judges or everybody) == 1
+    read_too = [*judges, *everybody] if judges and not alone else judges
+    found = read(workspace, seed_set, read_too, in_columns=alone, for_boards=True)
+    shown = _shown(workspace, found, elo, meter, judges)
     folder = out or workspace.out(seed_set)
     return Told({"page": write_page(workspace, found, shown, folder, meter, url)})
 
@@ -250,9 +253,18 @@ class ShownBoard:
 
 
 def _shown(
-    workspace: Workspace, found: Read, elo: EloSettings | None, meter: Meter, *, png: bool = False
+    workspace: Workspace,
+    found: Read,
+    elo: EloSettings | None,
+    meter: Meter,
+    judges: Sequence[str],
+    *,
+    png: bool = False,
 ) -> list[ShownBoard]:
-    """Everything of every judge who was read; ``png``: figures of the first as png too."""
+    """Everything of some judges (default: all) beside all who were read.
+
+    ``png``: figures of the first as png too.
+    """
     from botchat import report as pages
     from botchat.boards import second_opinion
     from botchat.pipeline.ledger import conversation_costs
@@ -263,7 +275,8 @@ def _shown(
     boards, charts, said = [], [], []
     for judge in found.judged:
         boards.append(found.board(judge, elo))
-        charts.append(figures.draw(boards[-1], costs))
+        if not judges or judge in judges:
+            charts.append(figures.draw(boards[-1], costs))
         meter.advance()
     findings: Mapping[str, Findings] = {}
     if len(boards) > 1:
@@ -271,7 +284,7 @@ def _shown(
 
         meter.begin("compare judges", 0)
         findings = beside_each_other(workspace, found)
-    for board in boards:
+    for board in boards[: len(charts)]:  # who is shown is read first
         others = [other for other in boards if other is not board]
         people = second_opinion.with_people(board.judge, [*findings.values()])
         said.append(pages.Facts.of(board, others, people, costs))
@@ -283,7 +296,7 @@ def _shown(
     done = iter(drawn(tasks, meter, 0 if found.small else SECONDS_A_CHART))
     return [
         ShownBoard(board, facts, list(islice(done, len(of_board))), findings)
-        for board, facts, of_board in zip(boards, said, charts, strict=True)
+        for board, facts, of_board in zip(boards[: len(charts)], said, charts, strict=True)
     ]
 
 
@@ -314,7 +327,7 @@ def write_page(
     from botchat.boards.protocols import Place
     from botchat.report import archive
 
-    compared = _compared(found, shown[0].findings) if shown[0].findings else []
+    compared = _compared(found, shown[0].findings) if len(shown) > 1 else []
     talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, found)]
 
     views = []

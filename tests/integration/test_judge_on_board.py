@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from botchat.boards import judge_verdict, second_opinion
 from botchat.cli.main import main
 from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.ledger import conversation_costs
@@ -81,6 +82,25 @@ def test_a_leaderboard_keeps_the_judges_of_the_page(
     # Who is named for the page alone is who is on it.
     report(workspace, SAMPLE, ["rules"])
     assert on_page(workspace) == ["rules"]
+
+
+def test_a_verdict_does_not_depend_on_who_is_on_the_page(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels that lie there count at once, and not only after a page of everybody was made."""
+    for module in (second_opinion, judge_verdict):
+        monkeypatch.setattr(module, "LEAST", 3)
+    (workspace.root / "judgments" / SAMPLE / "unieval" / "never.jsonl").unlink()
+    (workspace.root / "judgments" / SAMPLE / "gteval" / "never.jsonl").unlink()
+    board = workspace.out(SAMPLE) / "leaderboard.json"
+    ranked(workspace, capsys)
+    told = json.loads(board.read_bytes())["judge"]
+    assert told["name"] == "rules", "who labels is no judge of a plain leaderboard"
+    (agrees,) = (check for check in told["checks"] if check["key"] == "people_agree")
+    assert agrees["value"] == 1
+    report(workspace, SAMPLE)
+    ranked(workspace, capsys)
+    assert json.loads(board.read_bytes())["judge"] == told
 
 
 def test_tables_are_of_the_judge_who_was_asked(

@@ -147,9 +147,11 @@ class Read:
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
     """The judge of a command that takes one, or none where nobody has judged.
 
-    `ConfigError` if several have and none is named.
+    People who label are judges only where nobody else is. `ConfigError` if several have judged and
+    none is named.
     """
     known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
+    known = [name for name in known if not is_person(name, HUMAN)] or known
     if len(known) > 1:
         raise ConfigError(
             f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"
