@@ -162,9 +162,9 @@ def _findings(
                 "which it is not compared on; judge more ChatSEEDs, or lower calibration_seeds"
             )
         said += preferences((j for made in judged.values() for j in made), protocol)
-    prefix = truth
+    prefix = None if truth == OF_WRITERS else truth
     people = {is_person(name, HUMAN) for name in known}
-    if prefix is None and len(people) > 1:
+    if truth is None and len(people) > 1:
         prefix = HUMAN
     elif prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
@@ -311,6 +311,9 @@ def _notes(
     if prefix is None:
         yield "No truth is known: judges are compared with each other only; see --truth."
 
+
+OF_WRITERS = "built-in"
+"""In place of a prefix of people: `BUILT_IN`, though people labelled."""
 
 BUILT_IN = "who wrote what (built in)"
 """The annotator that knows which side is human; no judge has such a name."""

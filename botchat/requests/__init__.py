@@ -309,7 +309,7 @@ class Agreeing(Reading["Compared"], Tabled["Compared"]):
     judges: SomeJudges = ()
     truth: Annotated[
         str | None,
-        Arg("names of people begin so (human; if nobody labelled: who wrote it)", "PREFIX"),
+        Arg("names of people begin so (human; else built-in: who wrote it)", "PREFIX"),
     ] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
 

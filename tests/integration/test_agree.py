@@ -339,13 +339,14 @@ def test_unieval_gives_detection_index_and_false_alarms(judged, capsys):
 
 
 def test_people_who_were_asked_stand_beside_the_stage_files(judged, tmp_path, capsys):
-    """A CSV about the same seeds: with --truth people are the truth, without it judges."""
+    """A CSV about the same seeds: people are the truth, or judges where who wrote what is."""
     lines = [f"s{n},human,bot:eliza,human-1,{'2' if n else '1'}" for n in range(N_SEEDS)]
     path = tmp_path / "people.csv"
     path.write_text(HEADER + "\n".join(lines) + "\n")
     by_people = agreed(capsys, judged, "gteval", str(path), "--truth", "human")
     assert (row(by_people, "umpire")["n"], row(by_people, "umpire")["accuracy"]) == (8, 0.25)
-    known = agreed(capsys, judged, "gteval", str(path))
+    assert agreed(capsys, judged, "gteval", str(path))["rows"] == by_people["rows"]
+    known = agreed(capsys, judged, "gteval", str(path), "--truth", "built-in")
     assert row(known, "human-1")["accuracy"] == 0.25
 
 
