@@ -25,7 +25,8 @@ def files(
     whole: Mapping[str, Any] | None = None,
 ) -> dict[str, Content]:
     """File name -> content of every table, for the folder of the set; ``whole``: `as_json`."""
-    said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
+    verdict = verdict or judge_verdict.of(board)
+    said = said or headline.of(board, verdict=verdict)
     found = table_files(board.every_table, formats)
     if board.measured is not None and (meta := f"{board.main.name}.meta.json") in found:
         found[meta] = to_json({**described(board.main), "measured": board.measured.records})
@@ -55,7 +56,8 @@ def as_json(
 
     ``said``, ``verdict``: default what the board says alone, without other judges.
     """
-    said, verdict = said or headline.of(board), verdict or judge_verdict.of(board)
+    verdict = verdict or judge_verdict.of(board)
+    said = said or headline.of(board, verdict=verdict)
     ratings = next((part.ratings for part in board.arenas), {})
     rows = [
         {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}

@@ -1,9 +1,10 @@
 """The first sentence of a board: who is best, as far as the comparisons say.
 
-A model is called best only where its interval of ranks, which holds for all at once, is one place
-wide among models; people and floor bots are no models. Fewer than 20 ChatSEEDs make no claim.
+The sentence is about the number that the board ranks by. A model is called best only where its
+interval of ranks, which holds for all at once, is one place wide among models; people and floor
+bots are no models. Fewer than 20 ChatSEEDs make no claim, nor does a judge not to be trusted.
 
-``headline.of(board, others)`` gives a `Headline`; ``others``: the boards of other judges.
+``headline.of(board, others, verdict)`` gives a `Headline`; ``others``: the boards of other judges.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import numpy as np
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
+from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
-from botchat.boards.protocols import Place
+from botchat.boards.protocols import Part, Place
 from botchat.boards.second_opinion import is_copy
+from botchat.boards.tables import Column
 from botchat.interfaces import Row
 from botchat.measures.intervals import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult
@@ -49,11 +52,12 @@ class Headline:
         return "".join(text for text, _ in self.pieces)
 
 
-def of(board: Board, others: Sequence[Board] = ()) -> Headline:
-    """The headline of a board."""
+def of(board: Board, others: Sequence[Board] = (), verdict: JudgeVerdict | None = None) -> Headline:
+    """The headline of a board; ``verdict``: on its judge, where one was asked for."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     models = [name for name in contestants if not is_floor_bot(name)]
-    arena = board.leading
+    part = _ranking(board)
+    arena = board.leading or (part if isinstance(part, Arena) else None)
     if not board.parts:
         said = _Lead(["Nothing was judged yet"], "nothing judged yet")
     elif len(contestants) == 1:
@@ -61,17 +65,33 @@ def of(board: Board, others: Sequence[Board] = ()) -> Headline:
     elif arena is not None and len(arena.strengths.ties.half.models) > 1:
         said = _by_rating(board, arena, models, others)
     else:
-        said = _by_passing(board, contestants)
-    first, *rest = said.words
-    title = said.title
+        said = _by_number(part, contestants)
     if unfinished(board):
-        if first not in contestants:
-            first = f"{first[:1].lower()}{first[1:]}" if not first.startswith("N =") else first
-        first, rest, title = "So far ", [first, *rest], f"so far, {title}"
-    pieces = tuple((text, text in contestants) for text in (first, *rest, ".") if text)
+        said = _after("So far ", said, contestants, f"so far, {said.title}", said.best)
+    if verdict is not None and verdict.word == "do not trust":
+        said = _after("Do not trust: ", said, contestants, "a judge not to be trusted")
+    pieces = tuple((text, text in contestants) for text in (*said.words, ".") if text)
     scope = _scope(board, len(models), len(contestants) - len(models))
     n = None if arena is None else arena.protocol.n
-    return Headline(pieces, scope, f"{board.seed_set}: {title}", said.best, n)
+    return Headline(pieces, scope, f"{board.seed_set}: {said.title}", said.best, n)
+
+
+def _ranking(board: Board) -> Part | None:
+    """The part whose number the board is ranked by; ``None``: it is not."""
+    key = board.main.column(role="rank").of
+    return next(
+        (one for one in board.parts for column in one.ranking if one.quote(column).key == key), None
+    )
+
+
+def _after(
+    before: str, said: _Lead, contestants: Sequence[str], title: str, best: str | None = None
+) -> _Lead:
+    """What is said, after some words."""
+    first, *rest = (word for word in said.words if word)
+    if first not in contestants and not first.startswith("N ="):
+        first = f"{first[:1].lower()}{first[1:]}"
+    return _Lead([before, first, *rest], title, best)
 
 
 @dataclass(frozen=True)
@@ -86,7 +106,7 @@ def unfinished(board: Board) -> bool:
 
     An adaptive Arena leaves some out.
     """
-    part = board.leading or next(iter(_places(board)), None)
+    part = board.leading or _ranking(board)
     if board.coverage is None or part is None:
         return False
     if isinstance(part, Arena) and part.strengths.design.chosen:
@@ -117,7 +137,8 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
         title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
         return _Lead([before, *_listed(level), f" {verb}{at}; no model takes part"], title)
-    floor = _floor(level)
+    beaten = _beaten(fitted, level, rated)
+    floor = _floor(level, beaten)
     if missing := len(models) - len(rated):
         floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")
     if len(rated) == 1:
@@ -126,7 +147,8 @@ def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequen
         whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
         verb = f" is clearly better than {whom}{at}"
         agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
-        return _Lead([before, ahead[0], verb, agree, *floor], f"{_short(ahead[0])} leads", ahead[0])
+        title = "a floor bot leads" if beaten else f"{_short(ahead[0])} leads"
+        return _Lead([before, ahead[0], verb, agree, *floor], title, ahead[0])
     if len(ahead) == len(rated):
         whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
         words = f"{apart[:1].upper()}{apart[1:]} not separate {whom}: each may be the best"
@@ -144,12 +166,20 @@ def _ahead(fitted: BradleyTerryResult, names: Sequence[str]) -> list[str]:
     return [name for i, name in enumerate(names) if not better[:, i].any()]
 
 
-def _floor(level: Sequence[str]) -> list[str]:
-    """That floor bots, which are no models, are in the first group."""
+def _beaten(fitted: BradleyTerryResult, level: Sequence[str], models: Sequence[str]) -> bool:
+    """Whether one of some bots is clearly better than every model."""
+    place = {name: i for i, name in enumerate(fitted.models)}
+    among = [place[name] for name in models]
+    return any(fitted.clearly_better[place[name], among].all() for name in level)
+
+
+def _floor(level: Sequence[str], beaten: bool) -> list[str]:
+    """That floor bots are in the first group, though no models; ``beaten``: above all models."""
     if not level:
         return []
     what = ("floor bot ", " is") if len(level) == 1 else ("floor bots ", " are")
-    return [f"; {what[0]}", *_listed(level), f"{what[1]} not clearly behind anybody"]
+    where = "clearly better than every model" if beaten else "not clearly behind anybody"
+    return [f"; {what[0]}", *_listed(level), f"{what[1]} {where}"]
 
 
 def _agree(best: str, others: Sequence[Board]) -> str:
@@ -188,36 +218,50 @@ def _one(board: Board, name: str) -> _Lead:
                   "utterances"], title)  # fmt: skip
 
 
-def _by_passing(board: Board, contestants: Sequence[str]) -> _Lead:
-    """Who passes most often, named only where its interval is above all others'."""
-    part = next(iter(_places(board)), None)
+def _by_number(part: Part | None, contestants: Sequence[str]) -> _Lead:
+    """Who is first by a rate or a mean, named only where its interval is above all others'."""
     if part is None:
         return _Lead(["Nobody was compared with anybody: there is no order"], "no order")
-    n, column = next(iter(part.table.by_n().items()))
-    readable = part.table.column(role="readable", of=column.key).key
+    column = part.ranking[0]
+    passes = isinstance(part, Place) and part.protocol.about_ai
+    what = "passes most often" if passes else f"is first by {part.quote(column).heading}"
+    readable = part.table.column(role="readable", of=column.key if passes else "").key
     rows = [row for row in part.table.records if row["model"] in contestants]
-    models = [row for row in rows if not is_floor_bot(row["model"])] or rows
-    known = [row for row in models if row[column.key] is not None and row[readable] >= LEAST]
-    if not known:
+    rows = [row for row in rows if row[column.key] is not None and row[readable] >= LEAST]
+    models = [row for row in rows if not is_floor_bot(row["model"])]
+    # People read who is best among models; bots are said beside them.
+    first, *rest = sorted(models or rows, key=lambda row: -row[column.key]) or [None]
+    if first is None:
         return _Lead([f"Fewer than {LEAST} dialogues of each were judged: too few to say who "
-                      "passes most often"], "too few to say who is best")  # fmt: skip
-    first, *rest = sorted(known, key=lambda row: -row[column.key])
-    alone = len(known) == len(models) and all(
-        row[f"{column.key}_high"] < first[f"{column.key}_low"] for row in rest
-    )
+                      f"{what}"], "too few to say who is best")  # fmt: skip
+    low, high = (lambda row: row[f"{column.key}_low"]), (lambda row: row[f"{column.key}_high"])
     name = first["model"]
-    if alone and rest:
-        words = [name, f" passes most often: {_share(first, column.key)} for {n} utterances"]
-        best = None if is_floor_bot(name) else name
-        return _Lead(words, f"{_short(name)} passes most often", best)
-    near = [
-        row["model"] for row in known if row[f"{column.key}_high"] >= first[f"{column.key}_low"]
-    ]
-    if len(near) == 1:
-        return _Lead([name, f" passes {_share(first, column.key)} for {n} utterances"],
-                     "one model judged often enough")  # fmt: skip
-    return _Lead([*_listed(near), f" cannot be separated by how often they pass {n} utterances"],
-                 f"{len(near)} of {len(models)} may be best")  # fmt: skip
+    bots = [row for row in rows if row not in models and models]
+    level = [row["model"] for row in bots if high(row) >= low(first)]
+    floor = _floor(level, any(low(row) > high(first) for row in bots))
+    near = [row["model"] for row in (first, *rest) if high(row) >= low(first)]
+    if len(near) > 1:
+        by = f"how often they pass {column.n} utterances" if passes else part.quote(column).heading
+        title = f"{len(near)} of {len(rest) + 1} may be best"
+        return _Lead([*_listed(near), f" cannot be separated by {by}", *floor], title)
+    said = (
+        f"{_share(first, column.key)} for {column.n} utterances" if passes else _told(column, first)
+    )
+    every = {one for one in contestants if not is_floor_bot(one) or not models}
+    if not rest or len(rest) + 1 < len(every):
+        words = [name, f" {'passes' if passes else 'has'} {said}", *floor]
+        return _Lead(words, "one model judged often enough")
+    best = None if is_floor_bot(name) else name
+    return _Lead([name, f" {what}: {said}", *floor], f"{_short(name)} {what}", best)
+
+
+def _told(column: Column, row: Row) -> str:
+    """``4.20 (3.91–4.45)``; a share in percent."""
+    if column.kind == "rate":
+        value, low, high = (100 * row[f"{column.key}{end}"] for end in ("", "_low", "_high"))
+        return f"{value:.0f} % ({low:.0f}–{high:.0f} %)"
+    value, low, high = (row[f"{column.key}{end}"] for end in ("", "_low", "_high"))
+    return f"{value:.2f} ({low:.2f}–{high:.2f})"
 
 
 def _places(board: Board) -> list[Place]:

@@ -55,9 +55,10 @@ class Facts:
     ) -> Facts:
         """What a board says of itself, beside the boards of ``others`` and of people."""
         line = people_line.of(board)
+        verdict = judge_verdict.of(board, others, people)
         return cls(
-            headline.of(board, others),
-            judge_verdict.of(board, others, people),
+            headline.of(board, others, verdict),
+            verdict,
             (line.rating, line.low, line.high) if line else None,
             costs,
         )

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.boards import headline
+from botchat.boards import headline, judge_verdict
 from botchat.boards.board import Board
+from botchat.boards.files import as_json
+from botchat.boards.names import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogue
@@ -82,7 +84,8 @@ def test_a_floor_bot_that_comes_first_is_said_to_be_one(world: World) -> None:
     """It is no model, and the best model is named beside it."""
     found = headline.of(world.board(prefers(["bot:parrot", "weir", "brook", "mill"])))
     assert found.best == "weir"
-    assert found.sentence.endswith("; floor bot bot:parrot is not clearly behind anybody.")
+    assert found.sentence.endswith("; floor bot bot:parrot is clearly better than every model.")
+    assert found.title == "made-up: a floor bot leads"
 
 
 def test_floor_bots_alone_are_no_models() -> None:
@@ -175,3 +178,30 @@ def test_the_best_is_better_than_every_other_model(
             if found.best in (one, other) and not {one, other} & {"bot:parrot"}:
                 rest = other if one == found.best else one
                 assert better[place[found.best], place[rest]]
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.sampled_from([0.0, 0.3, 0.6, 0.95]), min_size=4, max_size=4),
+    st.sampled_from([*USELESS, "ideal", "noisy"]),
+    st.sampled_from([(UNIEVAL, ARENA.at(16), GTEVAL), (UNIEVAL,), (GTEVAL,), (ARENA.at(16),)]),
+)
+def test_sentence_order_and_verdict_never_contradict(qualities, judge, protocols) -> None:
+    """Who is named stands first in the table, or the bot above it is named; not by a bad judge."""
+    world = World.of(20, dict(zip(QUALITY, qualities, strict=True)))
+    says = {**USELESS, "ideal": world.ideal(), "noisy": world.noisy(0.8)}
+    board = world.board(says[judge], protocols)
+    told = as_json(board)
+    sentence, rank = told["headline"], board.main.column(role="rank").of
+    rows = [row for row in told["rows"] if row["model"] != HUMAN]
+    trusted = told["judge"]["verdict"] != "do not trust"
+    assert sentence.startswith("Do not trust: ") != trusted
+    assert ("there is no order" in sentence) == (not rank)
+    best = headline.of(board, verdict=judge_verdict.of(board)).best
+    if best is not None:
+        assert trusted
+        above = [row["model"] for row in rows[: [row["model"] for row in rows].index(best)]]
+        assert all(is_floor_bot(name) for name in above)
+    first = rows[0]
+    if is_floor_bot(first["model"]) and first.get("rank_high") == 1 and len(protocols) != 1:
+        assert f"floor bot {first['model']} is clearly better than every model" in sentence
