@@ -218,6 +218,14 @@ def _one(board: Board, name: str) -> _Lead:
                   "utterances"], title)  # fmt: skip
 
 
+def _low(row: Row, column: Column) -> float:
+    return float(row[f"{column.key}_low"])
+
+
+def _high(row: Row, column: Column) -> float:
+    return float(row[f"{column.key}_high"])
+
+
 def _by_number(part: Part | None, contestants: Sequence[str]) -> _Lead:
     """Who is first by a rate or a mean, named only where its interval is above all others'."""
     if part is None:
@@ -230,25 +238,25 @@ def _by_number(part: Part | None, contestants: Sequence[str]) -> _Lead:
     rows = [row for row in rows if row[column.key] is not None and row[readable] >= LEAST]
     models = [row for row in rows if not is_floor_bot(row["model"])]
     # People read who is best among models; bots are said beside them.
-    first, *rest = sorted(models or rows, key=lambda row: -row[column.key]) or [None]
-    if first is None:
+    order = sorted(models or rows, key=lambda row: -row[column.key])
+    if not order:
         return _Lead([f"Fewer than {LEAST} dialogues of each were judged: too few to say who "
                       f"{what}"], "too few to say who is best")  # fmt: skip
-    low, high = (lambda row: row[f"{column.key}_low"]), (lambda row: row[f"{column.key}_high"])
+    first, *rest = order
     name = first["model"]
     bots = [row for row in rows if row not in models and models]
-    level = [row["model"] for row in bots if high(row) >= low(first)]
-    floor = _floor(level, any(low(row) > high(first) for row in bots))
-    near = [row["model"] for row in (first, *rest) if high(row) >= low(first)]
+    level = [row["model"] for row in bots if _high(row, column) >= _low(first, column)]
+    floor = _floor(level, any(_low(row, column) > _high(first, column) for row in bots))
+    near = [row["model"] for row in order if _high(row, column) >= _low(first, column)]
     if len(near) > 1:
         by = f"how often they pass {column.n} utterances" if passes else part.quote(column).heading
-        title = f"{len(near)} of {len(rest) + 1} may be best"
+        title = f"{len(near)} of {len(order)} may be best"
         return _Lead([*_listed(near), f" cannot be separated by {by}", *floor], title)
     said = (
         f"{_share(first, column.key)} for {column.n} utterances" if passes else _told(column, first)
     )
     every = {one for one in contestants if not is_floor_bot(one) or not models}
-    if not rest or len(rest) + 1 < len(every):
+    if not rest or len(order) < len(every):
         words = [name, f" {'passes' if passes else 'has'} {said}", *floor]
         return _Lead(words, "one model judged often enough")
     best = None if is_floor_bot(name) else name
@@ -257,11 +265,10 @@ def _by_number(part: Part | None, contestants: Sequence[str]) -> _Lead:
 
 def _told(column: Column, row: Row) -> str:
     """``4.20 (3.91–4.45)``; a share in percent."""
+    found = row[column.key], _low(row, column), _high(row, column)
     if column.kind == "rate":
-        value, low, high = (100 * row[f"{column.key}{end}"] for end in ("", "_low", "_high"))
-        return f"{value:.0f} % ({low:.0f}–{high:.0f} %)"
-    value, low, high = (row[f"{column.key}{end}"] for end in ("", "_low", "_high"))
-    return f"{value:.2f} ({low:.2f}–{high:.2f})"
+        return "{:.0%} ({:.0%}–{:.0%})".format(*found).replace("%", " %")
+    return "{:.2f} ({:.2f}–{:.2f})".format(*found)
 
 
 def _places(board: Board) -> list[Place]:
