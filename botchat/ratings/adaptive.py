@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -39,8 +40,8 @@ _SURE = 5.0
 """Standard errors beyond which no draw has a pair in the wrong order."""
 _FAR = 400.0
 """Elo; at this distance one model scores 1 of 11."""
-_CHUNK, _MOST_DRAWN, _LEAST_DRAWS = 1 << 22, 1 << 25, 200
-"""Differences of drawn strengths in memory at once (32 MB) and in all draws; draws at least."""
+_BLOCK, _MOST_DRAWN, _LEAST_DRAWS = 256, 1 << 25, 200
+"""Pairs whose draws fit into a cache; differences of strengths in all draws; draws at least."""
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,8 @@ class AdaptiveDesign:
         self.models = tuple(models)
         self._seeds_of, self._settings, self._added = seeds_of, settings, added
         low, high = np.triu_indices(m, 1)
-        pairs = zip(low.tolist(), high.tolist(), strict=True)
-        n_seeds = np.array([len(seeds_of(i, j)) for i, j in pairs])
+        sizes = (len(seeds_of(i, j)) for i, j in combinations(range(m), 2))
+        n_seeds = np.fromiter(sizes, dtype=np.intp, count=len(low))
         self._population = np.zeros((m, m))
         self._population[low, high] = self._population[high, low] = 2 * n_seeds
         if not has_maximum(self._population[None])[0]:
@@ -295,7 +296,8 @@ class AdaptiveDesign:
         turn = self._made + chosen + rng.random(len(left))
         while (missing := size - int(chosen.sum())) > 0:
             open_ = np.flatnonzero(chosen < left)
-            turns = open_[np.argsort(turn[open_], kind="stable")[:missing]]
+            last = min(missing, len(open_)) - 1
+            turns = open_[np.argpartition(turn[open_], last)[: last + 1]]
             chosen[turns] += 1
             turn[turns] += 1
         return np.repeat(np.arange(len(chosen)), chosen)
@@ -361,12 +363,12 @@ def _wrong(
     # With many pairs their number is nearly the same in all draws, and few draws are enough.
     normals = normals[: max(_LEAST_DRAWS, _MOST_DRAWN // max(1, len(doubtful)))]
     counts, rate = np.zeros(len(normals), dtype=np.intp), np.zeros(len(low))
-    chunk = max(1, _CHUNK // max(1, len(doubtful)))
-    for begin in range(0, len(normals), chunk):
-        drawn = board.strength[:, None] + root @ normals[begin : begin + chunk].T
-        wrong = drawn[worse] - drawn[better] > gap
-        counts[begin : begin + chunk] = np.count_nonzero(wrong, axis=0)
-        rate[doubtful] += np.count_nonzero(wrong, axis=1)
+    drawn = board.strength[:, None] + root @ normals.T
+    for begin in range(0, len(doubtful), _BLOCK):
+        some = slice(begin, begin + _BLOCK)
+        wrong = drawn[worse[some]] - drawn[better[some]] > gap
+        counts += np.count_nonzero(wrong, axis=0)
+        rate[doubtful[some]] = np.count_nonzero(wrong, axis=1)
     return counts, rate / len(normals)
 
 
@@ -378,7 +380,8 @@ def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
     """
     if not gain.any():
         return np.zeros(len(gain))
-    order = np.argsort(-gain, kind="stable")
+    order = np.flatnonzero(gain)
+    order = order[np.argsort(-gain[order], kind="stable")]
     root, there = np.sqrt(gain[order]), made[order] + 1.0
     level = np.cumsum(there * root) / (np.cumsum(there) + size)
     wanted = np.zeros(len(gain))

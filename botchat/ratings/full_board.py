@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from botchat.ratings.bradley_terry import (
     laplacian,
     maximise,
     score_rate,
+    sums,
     tables,
 )
 from botchat.ratings.comparisons import Comparisons
@@ -51,6 +52,8 @@ _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
 """Weight of the tie that every pair gets in the first guess of strengths."""
 _LONGEST_STEP = 4.0
+_LEAST_HALF = 64
+"""Rows of a triangular matrix that are not worth halving."""
 _ROUNDS, _CLOSE = 50, 3e-3
 """Most iterations, and the step in logits that ends them: half an Elo point."""
 
@@ -88,12 +91,12 @@ class Latent(NamedTuple):
 class Next:
     """How the next result of a pair (i, j) varies with the strengths on the full board.
 
-    Its covariance with the strengths is (``common`` · ``by_strength`` + ``own`` · ``by_pair``)
+    Its covariance with the strengths is (``common`` · ``flat`` · ``shared`` + ``own`` · ``flat``)
     (e_i - e_j): shared with the models' other pairs, and the pair's own. All shapes (m, m).
     """
 
-    by_strength: Floats
-    by_pair: Floats
+    flat: Floats
+    shared: Floats
     common: Floats
     own: Floats
     variance: Floats
@@ -103,12 +106,38 @@ class Next:
 
         ``weight``: of the variance of each difference of two models, symmetric, shape (m, m).
         """
-        form = laplacian(weight)
-        cross = self.by_strength.T @ form @ self.by_pair
-        gain = self.common**2 * differences(self.by_strength.T @ form @ self.by_strength)
-        gain += self.own**2 * differences(self.by_pair.T @ form @ self.by_pair)
+        form = self.flat.T @ laplacian(weight) @ self.flat
+        cross = self.shared.T @ form
+        gain = self.own**2 * differences(form)
+        del form
+        gain += self.common**2 * differences(cross @ self.shared)
         gain += self.common * self.own * differences(cross + cross.T)
         return np.asarray(gain / self.variance)
+
+
+class Seen(NamedTuple):
+    """Pairs that were compared, ``low`` < ``high``, shape (pairs,) each.
+
+    ``games``: how often. ``rate``: the score of ``low``. ``ties``: their number. ``doubled``: seeds
+    in both orders.
+    """
+
+    low: Indices
+    high: Indices
+    games: Floats
+    rate: Floats
+    ties: Floats
+    doubled: Floats
+
+    def table(self, values: Floats, m: int) -> Floats:
+        """Values of the pairs as a symmetric table, shape (m, m), 0 elsewhere."""
+        filled = np.zeros((m, m))
+        filled[self.low, self.high] = filled[self.high, self.low] = values
+        return filled
+
+    def sums(self, values: Floats, m: int, sign: float = 1.0) -> Floats:
+        """Of each model's pairs, shape (m,); ``sign``: of those in which it is ``high``."""
+        return sums(self.low, values, m) + sign * sums(self.high, values, m)
 
 
 def estimate(
@@ -120,87 +149,125 @@ def estimate(
     must connect all models. ``start``: the estimate from fewer comparisons, for speed.
     """
     games, score = tables(comparisons, 1.0)
-    decided, _ = tables(comparisons, 0.0)
     m = len(games)
     population = np.maximum(population, games)
-    seen = games > 0
-    rate = np.divide(score, games, out=np.full_like(score, 0.5), where=seen)
+    low, high = np.nonzero(np.triu(games, 1))
     pair, one, other = _both_orders(comparisons)
-    doubled = np.bincount(pair, minlength=m * m).reshape(m, m)
-    doubled = np.asarray(doubled + doubled.T, dtype=np.float64)
+    pair = np.searchsorted(low * m + high, pair)
+    n, ties = games[low, high], (games - tables(comparisons, 0.0)[0])[low, high]
+    seen = Seen(low, high, n, score[low, high] / n, ties, sums(pair, np.ones(len(pair)), len(n)))
 
-    ties = games - decided
-    strength, threshold, spread, misfit = start or _first_guess(games, score, ties, population)
+    strength, threshold, spread, misfit = start or _first_guess(games, score, seen, population)
+    del score
     for _ in range(_ROUNDS):
-        threshold = _thresholds(threshold, strength, games, ties)
-        expected, slope, variance = _rates(strength, threshold)
-        around = expected.ravel()[pair]
-        agreement = _agreement((one - around) * (other - around), variance.ravel()[pair])
-        error = variance * (games + 2 * agreement * doubled)
-        error = np.divide(error, games**2, out=np.full_like(error, np.inf), where=seen)
-        residual = np.where(seen, rate - expected, 0.0)
-        known, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread)
+        threshold = _thresholds(threshold, strength, seen)
+        expected, slope, variance = _rates(*_apart(strength, threshold, low, high))
+        around = expected[pair]
+        agreement = _agreement((one - around) * (other - around), variance[pair])
+        error = variance * (n + 2 * agreement * seen.doubled) / n**2
+        residual = seen.rate - expected
+        root, step = _step(residual, error + (misfit * slope) ** 2, slope, strength, spread, seen)
         strength = strength + step / max(1.0, np.ptp(step) / _LONGEST_STEP)
         strength = strength - strength.mean()
-        moment = float(strength @ strength + np.trace(known))
+        moment = float(strength @ strength + (root**2).sum())
         spread = math.sqrt((moment + _PRIOR * _USUAL_SPREAD**2) / (m + _PRIOR))
         if np.ptp(step) < _CLOSE:
             break
-    # Estimated once: it takes many inversions and changes strengths little.
-    misfit = _misfit(residual, error, slope, strength, spread)
+    # Estimated once: it takes many factors of matrices and changes strengths little.
+    misfit = _misfit(residual, error, slope, strength, spread, seen)
     total = error + (misfit * slope) ** 2
-    known, step = _step(residual, total, slope, strength, _cautious(spread, known))
+    root, step = _step(
+        residual, total, slope, strength, _cautious(spread, float((root**2).sum()), m), seen
+    )
     strength = strength + step
     latent = Latent(strength, threshold, spread, misfit)
-    expected, slope, variance = _rates(strength, threshold)
-    residual = np.where(seen, rate - expected, 0.0)
+    return _whole(population, games, root.T @ root, agreement, error, latent, seen)
+
+
+def _whole(
+    population: Floats,
+    games: Floats,
+    known: Floats,
+    agreement: float,
+    error: Floats,
+    latent: Latent,
+    seen: Seen,
+) -> FullBoard:
+    """The full board of what is ``known``, the strengths' covariance; ``error``: of seen pairs."""
+    m, (low, high) = len(games), seen[:2]
+    strength, threshold, _, misfit = latent
+    expected, slope, variance = _rates(*_apart(strength, threshold, np.s_[:, None], np.s_[None]))
+    residual = seen.rate - expected[low, high]
     own = (misfit * slope) ** 2
-    kept = own / (error + own)  # share of a pair's residual that is not noise
+    # Share of a pair's residual that is noise.
+    noise = seen.table(-own[low, high] / (error + own[low, high]), m) + 1
     # The unseen order of a seed that was seen in the other is partly known.
-    unseen = np.maximum(population - games - agreement * (games - 2 * doubled), 0)
-    filled = population * expected + (population - unseen * (1 - kept)) * residual
+    unseen = population - games - agreement * (games - 2 * seen.table(seen.doubled, m))
+    unseen = np.maximum(unseen, 0)
+    filled = population * expected
+    residual *= (population - unseen * noise)[low, high]
+    filled[low, high] += residual
+    filled[high, low] -= residual
     strength = maximise(population[None], filled[None], strength[None])[0]
     strength = strength - strength.mean()
     curved = curvature(population[None], strength[None], np.array([False]))[0]
-    if np.linalg.eigvalsh(curved).min() < 1e-9:  # models so far apart that nothing tells how far
-        curved = curved + 1e-9 * np.eye(len(curved))
+    del expected, filled
+    try:
+        np.linalg.cholesky(curved - 1e-9 * np.eye(m))
+    except np.linalg.LinAlgError:  # models so far apart that nothing tells how far
+        curved = curved + 1e-9 * np.eye(m)
     flat = np.linalg.inv(curved)
     flat = flat - flat.mean(axis=0)
-    common, own = (1 - kept) * slope, (1 - kept) * own
-    moved = flat @ laplacian(unseen * common)
+    common, own = noise * slope, noise * own
+    moved = laplacian(unseen * common)
+    shared = moved @ known
     noise = unseen**2 * own + unseen * (1 + agreement) * variance
+    covariance = flat @ (shared @ moved + laplacian(noise)) @ flat.T
+    del moved, noise, slope, curved
+    more = unseen * own + (1 + agreement) * variance
+    once = common**2 * differences(known) + own + variance
     return FullBoard(
-        strength,
-        moved @ known @ moved.T + flat @ laplacian(noise) @ flat.T,
-        agreement,
-        Next(
-            moved @ known,
-            flat,
-            common,
-            unseen * own + (1 + agreement) * variance,
-            common**2 * differences(known) + own + variance,
-        ),
-        latent,
+        strength, covariance, agreement, Next(flat, shared, common, more, once), latent
     )
 
 
 def _step(
-    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float
+    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: Seen
 ) -> tuple[Floats, Floats]:
-    """Posterior covariance of the strengths, shape (..., m, m), and the step to their mean.
+    """Root of the strengths' posterior covariance (root' · root), and the step to their mean.
 
-    ``total``: variance of each pair's residual, shape (..., m, m).
+    ``total``: variance of each pair's residual.
     """
-    precision = laplacian(slope**2 / total) + np.eye(len(strength)) / spread**2
-    known = np.asarray(np.linalg.inv(precision))
-    pull = (slope / total * residual).sum(axis=-1) - strength / spread**2
-    return known, np.asarray((known @ pull[..., None])[..., 0])
+    precision, pull = _posterior(residual, total, slope, strength, spread, seen)
+    root = _inverse(np.asarray(np.linalg.cholesky(precision)))
+    return root, root.T @ (root @ pull)
 
 
-def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats) -> Latent:
+def _posterior(
+    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: Seen
+) -> tuple[Floats, Floats]:
+    """Precision of the strengths, shape (m, m), and what pulls at them, shape (m,)."""
+    m, weight = len(strength), slope**2 / total
+    precision = seen.table(-weight, m)
+    np.fill_diagonal(precision, seen.sums(weight, m) + 1 / spread**2)
+    pull = seen.sums(slope / total * residual, m, -1.0) - strength / spread**2
+    return precision, pull
+
+
+def _inverse(lower: Floats) -> Floats:
+    """Of a lower triangular matrix, by halves."""
+    if (m := len(lower)) <= _LEAST_HALF:
+        return np.asarray(np.linalg.inv(lower))
+    h, inverse = m // 2, np.zeros_like(lower)
+    inverse[:h, :h], inverse[h:, h:] = _inverse(lower[:h, :h]), _inverse(lower[h:, h:])
+    inverse[h:, :h] = -inverse[h:, h:] @ (lower[h:, :h] @ inverse[:h, :h])
+    return inverse
+
+
+def _first_guess(games: Floats, score: Floats, seen: Seen, population: Floats) -> Latent:
     """Bradley-Terry on scores; the threshold at which equal models tie as often as all did."""
     one = _A_TIE * (population > 0)
-    share = (ties.sum() + _USUAL_TIES) / (games.sum() + 1)
+    share = (2 * seen.ties.sum() + _USUAL_TIES) / (2 * seen.games.sum() + 1)
     return Latent(
         maximise((games + 2 * one)[None], (score + one)[None])[0],
         np.full(len(games), np.arctanh(min(share, _MOST_TIES))),
@@ -209,37 +276,37 @@ def _first_guess(games: Floats, score: Floats, ties: Floats, population: Floats)
     )
 
 
-def _thresholds(threshold: Floats, strength: Floats, games: Floats, ties: Floats) -> Floats:
+def _thresholds(threshold: Floats, strength: Floats, seen: Seen) -> Floats:
     """Thresholds of the models, shape (m,), after one scoring step towards the ties they had."""
-    apart, both, rate = _tie_rates(strength, threshold)
+    m, (apart, both) = len(strength), _apart(strength, threshold, seen.low, seen.high)
+    rate = np.sinh(both) / (np.cosh(apart) + np.cosh(both))
     slope = (np.cosh(apart) * np.cosh(both) + 1) / (np.cosh(apart) + np.cosh(both)) ** 2
-    weight = games * slope**2 / (rate * (1 - rate))
-    pull = (slope * (ties - games * rate) / (rate * (1 - rate))).sum(axis=1)
+    weight = seen.games * slope**2 / (rate * (1 - rate))
+    pull = seen.sums(slope * (seen.ties - seen.games * rate) / (rate * (1 - rate)), m)
     usual = threshold.mean()
     prior = 1 / _THRESHOLD_SPREAD**2
-    precision = weight + np.diag(weight.sum(axis=1) + prior)
+    precision = seen.table(weight, m)
+    np.fill_diagonal(precision, seen.sums(weight, m) + prior)
     step = np.linalg.solve(precision, pull - prior * (threshold - usual))
     return np.asarray(threshold + np.clip(step, -1, 1))
 
 
-def _rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
-    """Expected score of each pair, its slope in the strengths and its variance, shape (m, m).
+def _apart(strength: Floats, threshold: Floats, one: Any, other: Any) -> tuple[Floats, Floats]:
+    """Of pairs, as two indices: differences of strength, and thresholds (Rao & Kupper 1967)."""
+    both = np.maximum(threshold[one] + threshold[other], _LEAST_THRESHOLD)
+    return strength[one] - strength[other], both
+
+
+def _rates(apart: Floats, both: Floats) -> tuple[Floats, Floats, Floats]:
+    """Expected score of pairs, its slope in the strengths and its variance, any shape.
 
     By the models' thresholds only. A pair that is further apart than its models' strengths ties
     less: were its own ties to set what is expected of it, they would explain its misfit away.
     """
-    apart, both, _ = _tie_rates(strength, threshold)
     both = np.minimum(both, 2 * math.atanh(_MOST_TIES))
     won, lost = score_rate(apart - both), score_rate(-apart - both)
     slope = (won * (1 - won) + lost * (1 - lost)) / 2
     return TIE + (won - lost) / 2, slope, (won + lost - (won - lost) ** 2) / 4
-
-
-def _tie_rates(strength: Floats, threshold: Floats) -> tuple[Floats, Floats, Floats]:
-    """Of pairs: difference, threshold, share of ties (Rao & Kupper 1967), shape (m, m) each."""
-    apart = strength[:, None] - strength[None, :]
-    both = np.maximum(threshold[:, None] + threshold[None, :], _LEAST_THRESHOLD)
-    return apart, both, np.asarray(np.sinh(both) / (np.cosh(apart) + np.cosh(both)))
 
 
 def _agreement(products: Floats, variance: Floats) -> float:
@@ -250,20 +317,24 @@ def _agreement(products: Floats, variance: Floats) -> float:
 
 
 def _misfit(
-    residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float
+    residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float, seen: Seen
 ) -> float:
     """The `_CAUTION` quantile of `_MISFITS`, weighted by restricted likelihood and prior.
 
     The prior rises from 0 as Chung et al. (2013) advise, since of few comparisons the likelihood is
     often highest at no misfit at all, and falls as a half-Cauchy does.
     """
-    total = error + (_MISFITS[:, None, None] * slope) ** 2
-    known, step = _step(residual, total, slope, strength, spread)
-    left = residual - slope * (step[:, :, None] - step[:, None, :])
-    seen = np.triu(np.isfinite(error), 1)
-    left, total = left[:, seen], total[:, seen]
-    likelihood = np.linalg.slogdet(known)[1] - ((strength + step) ** 2).sum(axis=1) / spread**2
-    likelihood -= (np.log(total) + left**2 / total).sum(axis=1)
+    likelihood, m = np.zeros(len(_MISFITS)), len(strength)
+    for k, misfit in enumerate(_MISFITS):
+        total = error + (misfit * slope) ** 2
+        precision, pull = _posterior(residual, total, slope, strength, spread, seen)
+        squares = (residual**2 / total).sum() + strength @ strength / spread**2
+        # The last row of the factor is the root of what the best step takes off the squares.
+        bordered = np.block([[precision, pull[:, None]], [pull[None], np.array([[squares + 1]])]])
+        factor = np.linalg.cholesky(bordered)
+        left = squares - factor[m, :m] @ factor[m, :m]
+        determinant = 2 * np.log(np.diag(factor)[:m]).sum()
+        likelihood[k] = -determinant - np.log(total).sum() - left
     weight = np.exp((likelihood - likelihood.max()) / 2)
     weight *= np.gradient(_MISFITS) * _MISFITS / (1 + (_MISFITS / _USUAL_MISFIT) ** 2) ** 1.5
     # Each candidate stands for the values up to the middle to the next.
@@ -272,13 +343,14 @@ def _misfit(
     return float(np.interp(_CAUTION, below / below[-1], edges))
 
 
-def _cautious(spread: float, known: Floats) -> float:
+def _cautious(spread: float, trace: float, m: int) -> float:
     """The .975 quantile of the strengths' spread, which few decided results hardly tell.
 
-    Its square is inverse chi-squared (Wilson & Hilferty 1931) with a degree of freedom for each
-    model that results rather than the prior hold, and the prior's own.
+    Its square is inverse chi-squared (Wilson & Hilferty 1931) with a degree of freedom for each of
+    m models that results rather than the prior hold, and the prior's own. ``trace``: of the
+    covariance of the strengths.
     """
-    a = 2 / (9 * (max(len(known) - float(np.trace(known)) / spread**2, 0.0) + _PRIOR))
+    a = 2 / (9 * (max(m - trace / spread**2, 0.0) + _PRIOR))
     return float(spread * (1 - a + _WIDE * math.sqrt(a)) ** -1.5)
 
 
