@@ -62,6 +62,10 @@ class Started:
         """End it politely."""
         self.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
     def wait(self, timeout: float | None = None) -> int:
         """Its exit code, when it has one; `subprocess.TimeoutExpired` where that takes longer."""
         self._process.join(timeout)
