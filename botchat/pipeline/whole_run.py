@@ -121,10 +121,9 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         meter.tell(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
     if planned.note:
         meter.tell(planned.note)
-    limits = spending.limits
-    if limits.max_usd is None:
-        limits = replace(limits, max_usd=workspace.config.run.max_usd)
-    _refuse_more_than(limits, planned)
+    for line in _replayed(wanted, workspace, planned):
+        meter.tell(line)
+    _refuse_more_than(spending.limits, planned)
     meter.ahead = _ahead(planned, wanted.judge_name.name)
     seeds, language = workspace.seeds(wanted.seed_set), workspace.language(wanted.seed_set)
     generated: list[Generated] = []
@@ -149,7 +148,6 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
             stops.raise_first()
         return judged
 
-    spending = replace(spending, limits=limits)
     judged = in_session(workspace, seeds, spending, meter, ask, language)
     for line in left_out:
         meter.tell(line)
@@ -286,11 +284,26 @@ def _ahead(planned: Plan, judge: str) -> dict[tuple[str, str], tuple[int, float 
     return found
 
 
+def _replayed(request: Running, workspace: Workspace, planned: Plan) -> Iterator[str]:
+    """A line on each model with an entry whose dialogues are all there: of which day they are."""
+    parts = [part for one in planned for part in one.parts]
+    asked = {name for step, names in parts if step == "generate" for name in names}
+    days = {name: one.last for (stage, name, _), one in workspace.measured(request.seed_set).items()
+            if stage == "generate"}  # fmt: skip
+    for name in request.models:
+        called = full_name(name, workspace)
+        if name in workspace.config.models and called in days and called not in asked:
+            yield (
+                f"{called}: nothing is asked, its dialogues are of {days[called]}; new weights "
+                f"under this name are asked with --fresh {name}"
+            )
+
+
 def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
     """`LimitReached` where what is to be expected is more than a limit allows."""
-    expected = [one for one in planned if one.level == "expected"]
-    tokens = sum(one.prompt_tokens + one.completion_tokens for one in expected if one.cost_usd != 0)
-    calls = sum(one.calls for one in expected if one.cost_usd != 0)
+    expected = [one for one in planned if one.level == "expected" and one.limited]
+    tokens = sum(one.prompt_tokens + one.completion_tokens for one in expected)
+    calls = sum(one.calls for one in expected)
     usd = sum(one.cost_usd or 0.0 for one in expected)
     for flag, most, much, shown in (
         ("--max-usd", limits.max_usd, usd, "${:,.4f}"),

@@ -9,7 +9,7 @@ files do without ``annotations`` of the future.
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -278,7 +278,10 @@ class Asking(Request[R], kw_only=True):
         """What the request says of cost and of where calls are made."""
         where = (self.engine, self.workers, self.store)
         known = None if where == (None, None, None) else workspace.config.cluster.where(*where)
-        return Spending(self.limits, self.batch, known)
+        limits = self.limits
+        if limits.max_usd is None and (most := workspace.config.run.max_usd) is not None:
+            limits = replace(limits, max_usd=most)
+        return Spending(limits, self.batch, known)
 
     def plan(self, workspace: "Workspace") -> "Plan":
         """What `run` would send; errors as there, and nothing is sent or written."""

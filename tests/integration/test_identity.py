@@ -110,6 +110,9 @@ def test_fresh_asks_a_model_anew_as_a_revision_of_today(place, server, capsys):
     run = ("run", "--seeds", "small", "--model", "m", "--judge", "rules", "--protocol", "unieval")
     did(place, *run)
     asked = server.n_received
+    assert "--fresh" not in capsys.readouterr().err
+    did(place, *run)
+    assert "new weights under this name are asked with --fresh m" in capsys.readouterr().err
     did(place, *run, "--fresh", "m")
     did(place, *run, "--fresh", "m")
     assert server.n_received == 2 * asked
@@ -263,3 +266,20 @@ def test_compare_holds_a_new_revision_against_the_last_one(tmp_path, capsys):
     said_of = capsys.readouterr()
     assert "fell in success_n4: m@1 → m@2" in said_of.err
     assert "umpire (unieval) is another than it was: answered u-1 → u-2" in said_of.out
+
+
+def test_limits_count_what_the_plan_prints_and_hold_for_single_steps(place, server, capsys):
+    """Models of price 0 too; what has no price at all is refused under max_usd."""
+    (place / "botchat.toml").write_text(
+        entry("m", server.url, "price_input = 0", "price_output = 0")
+    )
+    run = ("run", "--seeds", "small", "--model", "m", "--model", "bot:eliza", "--judge", "rules")
+    did(place, *run, "--max-calls", 41, code=3)
+    assert "the plan comes to 42 calls, over --max-calls 41" in capsys.readouterr().err
+    assert server.n_received == 0
+    did(place, *run, "--protocol", "unieval", "--max-calls", 42)
+    limit = "[run]\nmax_usd = 0.000001\n"
+    priced = entry("m", server.url, "price_input = 9", "price_output = 9", 'revision = "2"')
+    (place / "botchat.toml").write_text(priced + limit)
+    did(place, *GENERATE, "m", code=3)
+    assert server.n_received <= 43

@@ -69,6 +69,8 @@ class PlannedModel:
     quirks: Mapping[str, Any]
     about: Callable[[], Place]
     """What a call that is made now is about."""
+    limited: bool
+    """Whether limits of a run count its calls."""
     asked: dict[str, int] = field(default_factory=dict)
     """Key of a call -> tokens of its prompt, as we count."""
     answered: list[str] = field(default_factory=list)
@@ -84,7 +86,7 @@ class PlannedModel:
             by_place.setdefault(place, []).append(self.asked[key])
         parts = {place: (len(n), self._billed(n)[2]) for place, n in by_place.items()}
         billed = self._billed(self.asked.values())
-        return Planned(self.name, level, len(self.asked), *billed, parts)
+        return Planned(self.name, level, len(self.asked), *billed, parts, self.limited)
 
     def _billed(self, prompts: Collection[int]) -> tuple[int, int, float | None]:
         """Tokens of prompts and replies, and USD, of calls with prompts of so many tokens."""
@@ -136,7 +138,7 @@ class PlanningSession(Session):
         self._count = count
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
-        model, _, prices, _ = self._unrecorded(resolved)
+        model, _, prices, budget = self._unrecorded(resolved)
         place = (stage, model.name)
         if place not in self.planned:
             self.planned[place] = PlannedModel(
@@ -149,6 +151,7 @@ class PlanningSession(Session):
                 self._count,
                 self.ledger.quirks(model.identity),
                 lambda: self.about,
+                budget is not None,
             )
         return self.planned[place]
 

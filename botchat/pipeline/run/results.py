@@ -115,11 +115,17 @@ class Planned:
     """``None``: the price is unknown."""
     parts: Mapping[Place, tuple[int, float | None]] = field(default_factory=dict)
     """Calls and USD by what they are about; together those above."""
+    limited: bool = True
+    """Whether limits of a run count it: bots and local weights they do not."""
 
     @property
     def shown(self) -> Row:
         """As a row, without the parts."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "parts"}
+        return {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("parts", "limited")
+        }
 
 
 class Plan(list[Planned]):
