@@ -34,6 +34,7 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, Shown, case_digest
 from botchat.measures.annotations import is_person
 from botchat.pipeline.run.read_set import Read, only_judge, read
+from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, VERSION, Dialogues, Judgment, human_dialogue
@@ -137,6 +138,33 @@ def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
                     if label.judge == judge:
                         file.append(label)
     return len(labels)
+
+
+def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) -> Told:
+    """File the labels of files that a page exported, as `save` does; those there are not repeated.
+
+    Raises as `save`, and `MissingError` where there is no such file; a file is taken whole or not.
+    """
+    rows: list[Row] = []
+    for path in sources:
+        if not path.is_file():
+            raise MissingError(f"no file {path}; name what the page of botchat label exported")
+        given = dict.fromkeys((one.protocol, one.judge) for one in files.read(path, Judgment))
+        for name, judge in given:
+            there = workspace.judgment_files(seed_set).get(judge, {}).get(name)
+            said = files.read(there, Judgment) if there and is_person(judge, PERSON) else ()
+            known = {(one.case, one.verdict) for one in said}
+            new = [
+                {**msgspec.to_builtins(one), "contestants": one.contestants}
+                for one in files.read(path, Judgment)
+                if (one.protocol, one.judge) == (name, judge)
+                and (one.case, one.verdict) not in known
+            ]
+            n = save(workspace, {"set": seed_set, "protocol": name, "rows": new})
+            rows.append({"file": str(path), "judge": judge, "protocol": name, "labels": n})
+    if not rows:
+        raise DataError(f"no labels in {', '.join(map(str, sources))}")
+    return Told({"rows": rows}, [rows])
 
 
 def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:
@@ -352,16 +380,22 @@ def label_plan(
 def _draw(of: JudgedCases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:
     """Cases that nobody labelled, so many with those labelled, in a random order.
 
+    People's dialogues are among them, or labels could not tell people from machines; floor bots'
+    only where there is no model.
+
     Each is dealt to the pair of contestants (or the contestant) that has the fewest, then to those
     who have the fewest together.
     """
+    from botchat.boards.names import is_floor_bot
+
     left: dict[tuple[str, ...], list[tuple[bytes, str]]] = {}
     had: Counter[tuple[str, ...]] = Counter()
+    models = [name for name in of.rated if name != HUMAN and not is_floor_bot(name)]
     for at, one, other, by in zip(
         of.seed.tolist(), of.one.tolist(), of.other.tolist(), of.reference.tolist(), strict=True
     ):
         names: tuple[str, ...] = tuple(of.names[i] for i in (one, other) if i >= 0)
-        if names == (HUMAN,):
+        if models and any(map(is_floor_bot, names)):  # judges know them; people need not
             continue
         if by == by:  # not nan
             had[names] += 1

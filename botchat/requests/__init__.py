@@ -456,6 +456,15 @@ class LabelPlanning(Request["LabelPlan"]):
     rng_seed: Annotated[int, Arg("of what is drawn (0)", flag="--seed")] = 0
 
 
+class ImportingLabels(Request["Told"]):
+    """Take the labels of a colleague, as the page exported them."""
+
+    words, does, group = "label import", "pipeline.label:import_labels", JUDGES
+
+    sources: Annotated[Sequence[Path], Word("that the page of label exported", "FILE")]
+    seed_set: SeedSet
+
+
 class ImportingDialogues(Request["Imported"]):
     """Store dialogues made elsewhere as those of a model, to be judged like generated ones."""
 
@@ -658,6 +667,7 @@ bridge = verb(Bridging)
 compare = verb(Comparing)
 import_seeds = verb(ImportingSeeds)
 label_plan = verb(LabelPlanning)
+import_labels = verb(ImportingLabels)
 import_dialogues = verb(ImportingDialogues)
 rank = verb(Ranking)
 export = verb(Exporting)

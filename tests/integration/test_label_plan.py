@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -60,18 +61,22 @@ def label(folder: Path, protocol: str, cases: list[dict], person: str = "human:a
 @pytest.mark.parametrize(("protocol", "n"), [("unieval", None), ("arena-n8", 8), ("gteval", None)])
 def test_as_many_of_each_model_are_drawn(judged, capsys, protocol, n):
     """At random: another seed draws others, the same draws the same, a larger budget more."""
-    said, lines = plan(judged, capsys, "--protocol", protocol, "--budget", "30")
-    assert said["planned"] == len(lines) == 30
+    said, lines = plan(judged, capsys, "--protocol", protocol, "--budget", "36")
+    assert said["planned"] == len(lines) == 36
     assert {(one["protocol"], one["n"]) for one in lines} == {(protocol, n)}
-    count = Counter(name for one in lines for name in one["contestants"] if name != "human")
-    assert set(count.values()) == {20 if protocol.startswith("arena") else 10}
+    count = Counter(name for one in lines for name in one["contestants"])
+    if protocol == "gteval":
+        assert count.pop("human") == 36
+    # People are drawn too where they are alone: labels have to tell them from machines.
+    each = {"unieval": 9, "arena-n8": 24, "gteval": 12}[protocol]
+    assert count == dict.fromkeys((*BOTS, "human")[: 4 if each == 9 else 3], each)
     cases = {(one["seed_id"], *sorted(one["contestants"])) for one in lines}
-    assert len(cases) == 30
-    again = plan(judged, capsys, "--protocol", protocol, "--budget", "30")
+    assert len(cases) == 36
+    again = plan(judged, capsys, "--protocol", protocol, "--budget", "36")
     assert again == (said, lines)
-    _, more = plan(judged, capsys, "--protocol", protocol, "--budget", "36")
-    assert more[:30] == lines
-    _, others = plan(judged, capsys, "--protocol", protocol, "--budget", "30", "--seed", "1")
+    _, more = plan(judged, capsys, "--protocol", protocol, "--budget", "48")
+    assert more[:36] == lines
+    _, others = plan(judged, capsys, "--protocol", protocol, "--budget", "36", "--seed", "1")
     assert {(one["seed_id"], *sorted(one["contestants"])) for one in others} != cases
     if protocol != "unieval":
         assert len({tuple(one["contestants"]) for one in lines}) > len(set(count))
@@ -79,23 +84,23 @@ def test_as_many_of_each_model_are_drawn(judged, capsys, protocol, n):
 
 def test_widths_shrink_with_the_budget(judged, capsys):
     """A model's best width is below its worst, and both fall with more labels."""
-    few, many = (plan(judged, capsys, "--budget", k)[0]["rows"] for k in ("15", "60"))
+    few, many = (plan(judged, capsys, "--budget", k)[0]["rows"] for k in ("20", "80"))
     for less, more in zip(few, many, strict=True):
         assert more["planned"] == 4 * less["planned"] == 20
         assert more["best"] <= less["best"] <= less["worst"] + 1e-9
         assert more["worst"] < less["worst"]
-    assert {row["model"] for row in many} == set(BOTS)
+    assert {row["model"] for row in many} == {*BOTS, "human"}
 
 
 def test_labels_count_towards_the_budget_and_correct_the_board(judged, capsys):
     """Plan, label, look at the board, plan on."""
-    _, lines = plan(judged, capsys, "--budget", "45")
-    path = label(judged, "unieval", lines[:30])
+    _, lines = plan(judged, capsys, "--budget", "60")
+    path = label(judged, "unieval", lines[:40])
     try:
-        said, rest = plan(judged, capsys, "--budget", "45")
-        assert rest == lines[30:]
+        said, rest = plan(judged, capsys, "--budget", "60")
+        assert rest == lines[40:]
         assert {(row["labelled"], row["planned"]) for row in said["rows"]} == {(10, 5)}
-        assert plan(judged, capsys, "--budget", "30")[1] == []
+        assert plan(judged, capsys, "--budget", "40")[1] == []
         run(judged, "leaderboard", "--seeds", "sample", "--judge", "rules", "--json")
         board = json.loads(capsys.readouterr().out)
         rows = board["tables"]["as-people-judge"]["rows"]
@@ -105,12 +110,40 @@ def test_labels_count_towards_the_budget_and_correct_the_board(judged, capsys):
             assert told[bot]["people_low"] < told[bot]["people_high"]
             # Labels that agree with the judge leave its rate, as far as 10 can tell.
             assert told[bot]["people_low"] <= told[bot]["judge"] <= told[bot]["people_high"]
-        assert told["human"]["people"] is None
+        assert told["human"]["labels"] == 10
         folder = judged / "leaderboards" / "sample"
         assert (folder / "as-people-judge.csv").exists()
         assert "As people judge" in (folder / "index.html").read_text("utf-8")
     finally:
         path.unlink()
+
+
+def test_floor_bots_are_not_drawn_where_there_are_models(judged, tmp_path, capsys):
+    """And a colleague's file is taken, once; what it cannot be is one line."""
+    folder = Path(shutil.copytree(judged, tmp_path / "copy"))
+    for place in ("generations", "judgments"):
+        for path in (folder / place).rglob("*.jsonl"):
+            path.write_text(path.read_text("utf-8").replace('"bot:eliza"', '"eliza"'), "utf-8")
+    lines = plan(folder, capsys, "--budget", "16")[1]
+    assert Counter(name for one in lines for name in one["contestants"]) == {"eliza": 8, "human": 8}
+    file = label(folder, "unieval", lines).rename(tmp_path / "amy.jsonl")
+    take = ["label", "import", str(file), "--seeds", "sample"]
+    for new in (16, 0):
+        capsys.readouterr()
+        run(folder, *take, "--json")
+        (told,) = json.loads(capsys.readouterr().out)["rows"]
+        assert (told["judge"], told["protocol"], told["labels"]) == ("human:amy", "unieval", new)
+    assert plan(folder, capsys, "--budget", "16")[1] == []
+    for text, why in (
+        (file.read_text("utf-8").replace("human:amy", "rules"), "labels are those of human:NAME"),
+        (file.read_text("utf-8").replace('"case":"', '"case":"x'), "no dialogues of now"),
+        ("", "no labels in"),
+        ("[]\n", "other.jsonl:1"),
+    ):
+        other = tmp_path / "other.jsonl"
+        other.write_text(text, "utf-8")
+        run(folder, "label", "import", str(other), "--seeds", "sample", code=1)
+        assert why in capsys.readouterr().err
 
 
 def test_a_label_of_another_dialogue_does_not_count(judged, capsys):
