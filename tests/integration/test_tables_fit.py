@@ -66,6 +66,7 @@ COMMANDS = {
         "dialogues", "import", "told.jsonl", "--set", "told", "--model", "m", "--new-seeds",
     ],
     "export": ["share", "export", *SET, "--as", "jsonl", "--out", "dataset"],
+    "label-import": ["label", "import", "amy.jsonl", *SET],
     "remove": ["remove", *SET, "--model", "bot:parrot"],
     "ledger-stats": ["ledger", "stats"],
     "ledger-export": ["ledger", "export", "calls.jsonl"],
@@ -132,6 +133,10 @@ def printed(tmp_path_factory) -> Iterator[dict[str, list[layout.Grid]]]:
         patched.chdir(folder)
         patched.setattr(output, "_print", keep)
         for command, words in COMMANDS.items():
+            if command == "label-import":
+                (judged,) = (folder / "judgments" / "small" / "unieval").glob("rules*.jsonl")
+                said = judged.read_text("utf-8").replace('"judge":"rules"', '"judge":"human:amy"')
+                (folder / "amy.jsonl").write_text(said, "utf-8")
             assert main(words) == 0, command
         yield found
 
