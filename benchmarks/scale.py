@@ -1,6 +1,7 @@
 """What an adaptive Arena takes with 14, 100 and 1,000 models: calls, time, memory.
 
     python benchmarks/scale.py [--models 14 100 1000] [--seed 0]
+    python benchmarks/scale.py --choice --models 200 400 700 1000
 
 The models are made up. On every seed each has a quality: its strength (normal, standard deviation
 110 Elo), plus how well its dialogue came out there (shared by all its pairs), plus what this pair
@@ -8,14 +9,19 @@ has of its own (misfit), plus what the judge makes of these two dialogues (share
 and of this order. The better one wins; where they are close, it is a tie. So verdicts on one seed
 hang together, and pairs do not follow one number a model. The truth is the Bradley-Terry fit of the
 whole board, every comparison of it, and every row is a process of its own.
+
+With ``--choice`` only a few batches are chosen: CPU seconds a batch, peak memory, and a digest of
+what was chosen, which a faster way must not change. Fails above `CHOICE` at 1,000 models.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import math
 import multiprocessing
 import resource
+import sys
 import time
 from dataclasses import dataclass
 
@@ -33,6 +39,8 @@ judge's own taste makes the score's slope flatter than the strengths' would be."
 TARGETS = {14: [(10, 2), (20, 0)], 100: [(20, 50)], 1000: [(20, 5000)]}
 """Models -> (gap, swaps): nearly all pairs, all but 1 %."""
 MANY = 500
+CHOICE = 1.0, 300
+"""CPU seconds and MB of a choice among 1,000 models."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +156,40 @@ def run(m: int, target: Target, design: str, seed: int) -> str:
     )
 
 
+def choose(m: int, seed: int) -> tuple[str, bool]:
+    """A line on four batches after the first, and whether they took too much."""
+    world, seeds, spent, said = World.of(m, seed), np.arange(N_SEEDS), [], hashlib.sha256()
+    target = Target(20, m * (m - 1) // 200)
+    names = [str(n) for n in range(m)]
+    design = AdaptiveDesign(names, lambda *_: seeds, AdaptiveSettings(target=target))
+    for _ in range(5):
+        before = time.process_time()
+        asked = design.ask()
+        spent.append(time.process_time() - before)
+        assert asked is not None
+        for told in (asked.first, asked.second, asked.seed):
+            said.update(told.astype(np.int64).tobytes())
+        design.tell(world.result(asked.first, asked.second, asked.seed))
+    cpu = float(np.median(spent[1:]))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    line = f"{m:5} models: {cpu:5.2f} s CPU a batch, {memory} MB, chosen {said.hexdigest()[:12]}"
+    return line, m == 1000 and (cpu > CHOICE[0] or memory > CHOICE[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--models", type=int, nargs="+", default=list(TARGETS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--choice", action="store_true", help="only a few batches")
     arguments = parser.parse_args()
+    if arguments.choice:
+        slow = False
+        for m in arguments.models:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                line, above = pool.apply(choose, (m, arguments.seed))
+            print(line, flush=True)
+            slow |= above
+        sys.exit(f"above {CHOICE[0]:g} s or {CHOICE[1]} MB" if slow else None)
     print(
         "| models | design | gap | swaps | calls | share | a model | wrong | tau | batches |",
         end="",

@@ -40,8 +40,8 @@ _SURE = 5.0
 """Standard errors beyond which no draw has a pair in the wrong order."""
 _FAR = 400.0
 """Elo; at this distance one model scores 1 of 11."""
-_BLOCK, _MOST_DRAWN, _LEAST_DRAWS = 256, 1 << 25, 200
-"""Pairs whose draws fit into a cache; differences of strengths in all draws; draws at least."""
+_BLOCK, _MOST_DRAWN, _LEAST_DRAWS = 1 << 16, 1 << 25, 200
+"""Differences of drawn strengths that fit into a cache, and in all draws; draws at least."""
 
 
 @dataclass(frozen=True)
@@ -364,8 +364,9 @@ def _wrong(
     normals = normals[: max(_LEAST_DRAWS, _MOST_DRAWN // max(1, len(doubtful)))]
     counts, rate = np.zeros(len(normals), dtype=np.intp), np.zeros(len(low))
     drawn = board.strength[:, None] + root @ normals.T
-    for begin in range(0, len(doubtful), _BLOCK):
-        some = slice(begin, begin + _BLOCK)
+    block = max(1, _BLOCK // len(normals))
+    for begin in range(0, len(doubtful), block):
+        some = slice(begin, begin + block)
         wrong = drawn[worse[some]] - drawn[better[some]] > gap
         counts += np.count_nonzero(wrong, axis=0)
         rate[doubtful[some]] = np.count_nonzero(wrong, axis=1)
