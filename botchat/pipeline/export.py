@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from botchat.boards.tables import frame_of
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
+from botchat.pipeline.run.session import catalogue_of
+from botchat.protocols.catalogue import Catalogue
+from botchat.records import Judgment
 from botchat.requests.leaves import leaf
 from botchat.seeds import dataset
 from botchat.workspace import files as store
@@ -46,8 +51,9 @@ judgments = load_dataset("{folder}", "judgments")     # one stage, its own colum
 ```
 
 In `run` every split has the columns of all stages; those of the other stages are null.
-`verdict`: null is no readable verdict, never a tie. `signature` says what made a row; rows compare
-only where signatures agree.
+`verdict`: null is no readable verdict, never a tie; what "1" means, its protocol says, and in
+Parquet `winner` and `score` what it comes to. `signature` says what made a row; rows compare only
+where signatures agree.
 """
 
 
@@ -137,13 +143,16 @@ def dataset_files(
     found = stage_files(workspace, seed_set)
     contents: dict[str, bytes] = {}
     rows: list[Row] = []
+    result = partial(_result, catalogue_of(workspace, seed_set))
     for stage, paths in found.items():
         n_records = 0
         for name, path in paths.items():
             records = store.latest(store.read(path, dataset.STAGES[stage]), _ABOUT[stage])
             n_records += len(records)
             contents[f"{stage}/{seed_set}{name}.{form}"] = (
-                dataset.parquet(stage, records.values()) if form == "parquet" else _lines(path)
+                dataset.parquet(stage, records.values(), result)
+                if form == "parquet"
+                else _lines(path)
             )
         rows.append({"stage": stage, "files": len(paths), "records": n_records})
     listed = "\n".join(
@@ -157,6 +166,20 @@ def dataset_files(
         text += f"`measured/{seed_set}.jsonl`: which models were asked for all this, and when.\n"
     card = dataset.card(f"BotChat run on {seed_set}", text, form, found)
     return {CARD: card.encode(), **contents}, rows
+
+
+def _result(known: Catalogue, one: Judgment) -> dataset.Winner:
+    """What a verdict comes to, where its protocol is known."""
+    protocol = known.find(one.protocol)
+    if protocol is None or one.verdict is None:
+        return dataset.Winner()
+    if protocol.shows != "one":
+        (_, won), *_ = protocol.values(one)
+        return dataset.Winner({1.0: one.contestants[0], 0.0: one.contestants[1]}.get(won, "tie"))
+    numbers = [value for _, value in protocol.values(one)]
+    if protocol.kind != "place":
+        numbers = [*(protocol.numbers(one.verdict) or ())]
+    return dataset.Winner(score=fmean(numbers) if numbers else None)
 
 
 def stage_files(workspace: Workspace, seed_set: str) -> dict[str, dict[str, Path]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,6 +28,16 @@ STAGES: Mapping[str, type[msgspec.Struct]] = {
 }
 """Folder of a workspace, and configuration of the dataset -> what a line of it is."""
 
+
+class Winner(msgspec.Struct, frozen=True):
+    """What a verdict comes to, beside it in Parquet: what ``"1"`` means, its protocol says."""
+
+    winner: str | None = None
+    """The contestant that is better, or ``tie``; ``None``: unreadable, or only one was shown."""
+    score: float | None = None
+    """Of a dialogue alone: the mean of the points; where a machine is looked for 1: none found."""
+
+
 WHOLE = "run"
 """The configuration that has each of `STAGES` as a split."""
 
@@ -40,30 +50,44 @@ _ROWS = 1_000
 _DTYPES = {str: "string", int: "int64", float: "float64", bool: "bool"}
 
 
-def features(stage: str) -> Features:
+def features(stage: str, *, results: bool = False) -> Features:
     """What `datasets` reads a stage's jsonl with: ``load_dataset("json", …, features=…)``.
 
-    ``stage``: of `STAGES`, or `WHOLE`, the columns of all of them.
+    ``stage``: of `STAGES`, or `WHOLE`, the columns of all of them. ``results``: of Parquet, where
+    judgments have those of `Winner`, too.
     """
     from datasets import Features
 
     if stage == WHOLE:
-        return Features({key: of for one in STAGES for key, of in features(one).items()})
+        parts = (features(one, results=results) for one in STAGES)
+        return Features({key: of for part in parts for key, of in part.items()})
     if stage not in STAGES:
         raise ConfigError(f"no stage {stage!r}; give one of {', '.join([*STAGES, WHOLE])}")
-    return Features(_fields(STAGES[stage]))
+    beside = _fields(Winner) if results and stage == "judgments" else {}
+    return Features({**_fields(STAGES[stage]), **beside})
 
 
-def parquet(stage: str, records: Iterable[msgspec.Struct]) -> bytes:
-    """A Parquet file of a stage's records, with its features whatever the records have."""
+def parquet(
+    stage: str,
+    records: Iterable[msgspec.Struct],
+    result: Callable[[Judgment], Winner] = lambda _: Winner(),
+) -> bytes:
+    """A Parquet file of a stage's records, with its features whatever the records have.
+
+    ``result``: what a judgment comes to.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
-    schema = features(stage).arrow_schema
+    def row(one: msgspec.Struct) -> dict[str, Any]:
+        beside = msgspec.to_builtins(result(one)) if isinstance(one, Judgment) else {}
+        return {**msgspec.to_builtins(one), **beside}
+
+    schema = features(stage, results=True).arrow_schema
     file = io.BytesIO()
     rest = iter(records)
     with ParquetWriter(file, schema) as writer:
-        while rows := [msgspec.to_builtins(one) for one in islice(rest, _ROWS)]:
+        while rows := [row(one) for one in islice(rest, _ROWS)]:
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     return file.getvalue()
 
@@ -87,7 +111,8 @@ def card(title: str, text: str, suffix: str, stages: Iterable[str]) -> str:
             for stage, path in paths.items()
         ),
     ]
-    info = [{"config_name": name, "features": _listed(features(name))} for name in [WHOLE, *paths]]
+    known = {name: features(name, results=suffix == "parquet") for name in (WHOLE, *paths)}
+    info = [{"config_name": name, "features": _listed(of)} for name, of in known.items()]
     data = DatasetCardData(
         pretty_name=title,
         tags=[TAG, "llm-as-a-judge", "dialogue"],

@@ -75,15 +75,18 @@ def test_a_whole_run_in_one_call(run: Workspace, tmp_path: Path, form: str) -> N
     out = tmp_path / "out"
     share = ["share", "export", "--as", form, "--out", str(out)]
     assert main([*share, "--seeds", "s", "--dir", str(run.root)]) == 0
-    whole = load_dataset(str(out))
+    whole, results = load_dataset(str(out)), form == "parquet"
     assert list(whole) == list(STAGES)
     for stage in STAGES:
-        assert whole[stage].features == features(WHOLE)
+        assert whole[stage].features == features(WHOLE, results=results)
         wanted = expected(run, stage)
+        if results and stage == "judgments":
+            scores = {None: None, "No": 1.0}
+            wanted = [row | {"winner": None, "score": scores[row["verdict"]]} for row in wanted]
         rows = [{name: row[name] for name in wanted[0]} for row in whole[stage]]
         assert rows == wanted
         alone = load_dataset(str(out), stage, split="train")
-        assert alone.features == features(stage)
+        assert alone.features == features(stage, results=results)
         assert alone.to_list() == wanted
 
 
@@ -225,3 +228,17 @@ def test_what_judges_and_writers_of_errors_give_back_is_a_data_frame(tmp_path: P
     assert made.frame["in_stories"].tolist() == [1]
     with pytest.raises(ConfigError, match="--limit 3: --recorded reads all"):
         botchat.bench(workspace, "mateval", str(tmp_path), from_recorded=True, limit=3)
+
+
+def test_a_judgment_says_who_won(run: Workspace, tmp_path: Path) -> None:
+    """An Arena's "1" accuses the first, so the second wins; both is a tie."""
+    pairs = {"1": "b + c", "2": "a", "both": "tie"}
+    for n, verdict in enumerate(pairs):
+        made = Judgment("gteval", f"{n}", ("a", "b + c"), "x", verdict, "", 2, "00", "sig")
+        path = run.judgments_path("s", "gteval", f"x{n}")
+        store.finish(path, [made], judgment_order)
+    botchat.export(run, "s", tmp_path / "out")
+    folder = tmp_path / "out" / "judgments" / "s" / "gteval"
+    rows = pd.concat(pd.read_parquet(path) for path in folder.glob("*.parquet"))
+    assert dict(zip(rows["verdict"], rows["winner"], strict=True)) == pairs
+    assert rows["score"].isna().all()
