@@ -115,7 +115,7 @@ class Next:
         return np.asarray(gain / self.variance)
 
 
-class Seen(NamedTuple):
+class SeenPairs(NamedTuple):
     """Pairs that were compared, ``low`` < ``high``, shape (pairs,) each.
 
     ``games``: how often. ``rate``: the score of ``low``. ``ties``: their number. ``doubled``: seeds
@@ -155,7 +155,9 @@ def estimate(
     pair, one, other = _both_orders(comparisons)
     pair = np.searchsorted(low * m + high, pair)
     n, ties = games[low, high], (games - tables(comparisons, 0.0)[0])[low, high]
-    seen = Seen(low, high, n, score[low, high] / n, ties, sums(pair, np.ones(len(pair)), len(n)))
+    seen = SeenPairs(
+        low, high, n, score[low, high] / n, ties, sums(pair, np.ones(len(pair)), len(n))
+    )
 
     strength, threshold, spread, misfit = start or _first_guess(games, score, seen, population)
     del score
@@ -191,7 +193,7 @@ def _whole(
     agreement: float,
     error: Floats,
     latent: Latent,
-    seen: Seen,
+    seen: SeenPairs,
 ) -> FullBoard:
     """The full board of what is ``known``, the strengths' covariance; ``error``: of seen pairs."""
     m, (low, high) = len(games), seen[:2]
@@ -232,7 +234,7 @@ def _whole(
 
 
 def _step(
-    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: Seen
+    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: SeenPairs
 ) -> tuple[Floats, Floats]:
     """Root of the strengths' posterior covariance (root' · root), and the step to their mean.
 
@@ -244,7 +246,7 @@ def _step(
 
 
 def _posterior(
-    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: Seen
+    residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: SeenPairs
 ) -> tuple[Floats, Floats]:
     """Precision of the strengths, shape (m, m), and what pulls at them, shape (m,)."""
     m, weight = len(strength), slope**2 / total
@@ -264,7 +266,7 @@ def _inverse(lower: Floats) -> Floats:
     return inverse
 
 
-def _first_guess(games: Floats, score: Floats, seen: Seen, population: Floats) -> Latent:
+def _first_guess(games: Floats, score: Floats, seen: SeenPairs, population: Floats) -> Latent:
     """Bradley-Terry on scores; the threshold at which equal models tie as often as all did."""
     one = _A_TIE * (population > 0)
     share = (2 * seen.ties.sum() + _USUAL_TIES) / (2 * seen.games.sum() + 1)
@@ -276,7 +278,7 @@ def _first_guess(games: Floats, score: Floats, seen: Seen, population: Floats) -
     )
 
 
-def _thresholds(threshold: Floats, strength: Floats, seen: Seen) -> Floats:
+def _thresholds(threshold: Floats, strength: Floats, seen: SeenPairs) -> Floats:
     """Thresholds of the models, shape (m,), after one scoring step towards the ties they had."""
     m, (apart, both) = len(strength), _apart(strength, threshold, seen.low, seen.high)
     rate = np.sinh(both) / (np.cosh(apart) + np.cosh(both))
@@ -317,7 +319,7 @@ def _agreement(products: Floats, variance: Floats) -> float:
 
 
 def _misfit(
-    residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float, seen: Seen
+    residual: Floats, error: Floats, slope: Floats, strength: Floats, spread: float, seen: SeenPairs
 ) -> float:
     """The `_CAUTION` quantile of `_MISFITS`, weighted by restricted likelihood and prior.
 
