@@ -218,6 +218,13 @@ def test_a_piece_of_the_text_that_is_lost_makes_no_message(index, delta):
     assert assemble(told) is None or (index, delta) == ("0", {"text": "x"})
 
 
+def test_an_error_in_a_stream_needs_no_type():
+    """As gateways send it: what was said before it is no whole message."""
+    error = {"error": {"message": "upstream is gone"}}
+    assert assemble([*list(events(said("Fine.")))[:4], error]) == error
+    assert assemble([*list(events(said("Fine.")))[:-1], error, {"type": "message_stop"}]) == error
+
+
 @pytest.mark.parametrize("used", [5, "x", [1], [[]], True, {"input_tokens": []}])
 def test_counts_of_another_type_lose_no_message(used):
     """At the beginning of a stream or at its end."""

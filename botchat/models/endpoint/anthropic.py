@@ -145,6 +145,8 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     usage: dict[str, Any] = {}
     blocks: dict[str, dict[str, Any]] = {}
     for event in events:
+        if event.get("error"):  # a gateway's own has no type
+            return event
         kind, index = str(event.get("type")), str(event.get("index"))
         held = event.get(_HOLDS.get(kind, ""))
         told: dict[str, Any] = held if isinstance(held, dict) else {}
@@ -153,8 +155,6 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
                 return None  # a part of the text is lost
             continue
         match kind:
-            case "error":
-                return event
             case "message_start":
                 message = dict(told)
                 usage |= _counted(message)
