@@ -260,6 +260,11 @@ class Language:
         return found or self._lacks("[thresholds]", "for the rules judge and the flags")
 
     @property
+    def has_rules(self) -> bool:
+        """Whether dialogues can be flagged: there are words to look for, and limits."""
+        return bool(self.pack.words and self.pack.thresholds)
+
+    @property
     def faults(self) -> Faults:
         """Sentences for planted faults."""
         return self.pack.faults or self._lacks("[faults]", "to plant faults")

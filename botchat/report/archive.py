@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from botchat.languages import Language
-from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags
+from botchat.languages import ENGLISH, Language
+from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags, floors
 from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
@@ -74,7 +74,9 @@ def build(
     contestants = sorted(dialogues)
     catalogue, known = catalogue or Catalogue(), measured or {}
     filed = _Filed(ordered, contestants, dialogues, judged, catalogue)
-    limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
+    flagged, limits = catalogue.language.has_rules, floors(ENGLISH)
+    if flagged:
+        limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
     chunks: dict[str, Any] = {}
     marks: dict[str, list[int]] = {name: [] for name in contestants}
     for first in range(0, len(ordered), SEEDS):
@@ -85,7 +87,7 @@ def build(
                     dialogues[name].get(seed.id),
                     limits,
                     catalogue.language,
-                    known[name].flags.get(seed.id) if name in known else None,
+                    known[name].flags.get(seed.id) if name in known else None if flagged else (),
                 )
                 for name in contestants
             ]

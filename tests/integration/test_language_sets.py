@@ -325,3 +325,25 @@ def test_protocol_digests_tell_packs_apart(tmp_path):
     assert 'both = ["Beide", ' in told
     file.write_text(told.replace('both = ["Beide", ', 'both = ["Beide", "zwo", '), "utf-8")
     assert ARENA.spoken(load(folder, "de")).digest != ARENA.spoken(one).digest
+
+
+def test_a_pack_without_words_has_a_board_without_flags(tmp_path, monkeypatch, capsys, server):
+    """Models are asked and judged; what nobody can look for is said once."""
+    monkeypatch.chdir(tmp_path)
+    of_the_page(tmp_path)
+    pack = tmp_path / "languages" / "de" / "language.toml"
+    pack.write_text(pack.read_text().partition("[words]")[0])
+    (tmp_path / "botchat.toml").write_text("[generation]\nturns = 4\n[arena]\nturns = [4]\n")
+
+    def say(call):
+        asked = str(call.messages)
+        pair = "Gespräch 2" in asked
+        return text(f"Wahl: {'Gespräch 1' if pair else 'Nein'}" if "Wahl" in asked else "Ach so.")
+
+    server.play(say)
+    names = [part for name in "ab" for part in ("--model", f"{server.url}#{name}")]
+    assert main(["seeds", "import", "gespraeche.jsonl", "--name", "g", "--language", "de"]) == 0
+    assert main(["run", "--seeds", "g", *names, "--judge", f"{server.url}#j"]) == 0
+    assert "There are no flags: the language pack de has no [words]" in capsys.readouterr().out
+    board = json.loads((tmp_path / "leaderboards" / "g" / "leaderboard.json").read_text())
+    assert {row["model"] for row in board["rows"]} >= {f"{server.url}#a", f"{server.url}#b"}

@@ -104,6 +104,11 @@ class Read:
                 f"{len(self.seeds)} of the set's {len(self.seeds) + self.passed_over} seeds take "
                 "part; no model was given the others, and they are not counted as missing."
             )
+        if not self.catalogue.language.has_rules:
+            notes.append(
+                f"There are no flags: the language pack {self.catalogue.language.code} has no "
+                "[words] or [thresholds]."
+            )
         if self.gone:
             notes.append(
                 f"Judged, but without dialogues on {self.seed_set}, so not on the board: "
@@ -233,7 +238,7 @@ def read(
             dialogues[HUMAN] = {one.id: dialogues[HUMAN][one.id] for one in used if one.utterances}
         thresholds, n_seeds, measuring = (
             survey_tasks(seeds, dialogues, turns, catalogue.language)
-            if for_boards
+            if for_boards and catalogue.language.has_rules
             else (floors(ENGLISH), 0, {})
         )
         n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
