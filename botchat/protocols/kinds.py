@@ -335,9 +335,14 @@ class Protocol:
 
         Of a comparison its result; of a place or a report 1 where nothing is found, else 0; of a
         score the mean of its numbers, the ends of the scale as 0 and 1. Raises `DataError` for a
-        verdict that the protocol does not offer.
+        verdict that the protocol does not offer, or of another number of contestants.
         """
         verdict, shown = judgment.verdict, judgment.contestants
+        if len(shown) != (size := 1 if self.shows == "one" else 2):
+            raise DataError(
+                f"{len(shown)} contestants where {self.name} shows {size}; delete that line and "
+                "judge again"
+            )
         if verdict is None:
             return []
         if self.shows != "one":

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import prompts
+from botchat.errors import DataError
 from botchat.languages import ENGLISH
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.scores import Scale
 from botchat.protocols.wording import neutral, wording
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
+from tests.boards import judgment
 from tests.rows import rows
 
 
@@ -188,3 +190,15 @@ def test_schemas_are_as_strict_endpoints_want_them(schema):
     prompt = prompts.text("arena" if schema is ARENA.reading().schema else "unieval")
     for word in schema["properties"]["choice"]["enum"]:
         assert f"Choice: {word}" in prompt
+
+
+@pytest.mark.parametrize(("protocol", "size"), [(ARENA.at(4), 2), (GTEVAL, 2), (UNIEVAL, 1)])
+@pytest.mark.parametrize("n", range(4))
+def test_a_verdict_of_another_number_of_contestants_is_refused(protocol, size, n):
+    """A damaged line: in words, before its verdict is given to anybody."""
+    made = judgment(protocol.name, "s1", tuple("abc"[:n]), "No" if size == 1 else "1")
+    if n == size:
+        assert len(protocol.values(made)) == n
+    else:
+        with pytest.raises(DataError, match=f"{n} contestants where .* shows {size}; delete"):
+            protocol.values(made)
