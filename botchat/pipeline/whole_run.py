@@ -88,6 +88,10 @@ class Ran:
         return dialogues + sum(one.unanswered for one in self.judged) + self.lost
 
 
+MOST_USD = 5.0
+"""Of a run from Python that names no limit."""
+
+
 def plan_run(request: Running, workspace: Workspace) -> Plan:
     """What `run` would send, with dialogues made up where there are none."""
     wanted = _resolved(request, workspace)
@@ -107,12 +111,16 @@ def plan_run(request: Running, workspace: Workspace) -> Plan:
 def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter | None) -> Ran:
     """Plan, generate, judge and rank, under one budget.
 
-    Raises as `Generating.run` and `Judging.run`; `LimitReached` before anything is sent where the
-    plan is over a limit already.
+    Python, which passes no meter, is told the price, too, and stopped at `MOST_USD` where it names
+    no limit and every price is known. Raises as `Generating.run` and `Judging.run`; `LimitReached`
+    before anything is sent where the plan is over a limit already.
     """
     wanted = _resolved(request, workspace)
-    meter = meter or Meter(tell=partial(print, file=sys.stderr))  # Python is told the price, too
     planned = plan_run(wanted, workspace)
+    if meter is None:
+        meter = Meter(tell=partial(print, file=sys.stderr))
+        if spending.limits == Limits() and all(one.cost_usd is not None for one in planned):
+            spending = replace(spending, limits=Limits(max_usd=MOST_USD))
     if workspace.invented(wanted.seed_set):
         meter.tell(INVENTED.format(wanted.seed_set))
     for own in own_models(workspace, wanted.judge_name.name, wanted.models):

@@ -181,6 +181,16 @@ class Progress(msgspec.Struct, frozen=True):
         return sum(step.unpriced for step in self.steps)
 
     @property
+    def line(self) -> str:
+        """Set, done of planned, money and time left, in one line."""
+        planned = f" of {self.planned:,}" if self.planned is not None else ""
+        usd = money(self.spent_usd, self.unpriced)
+        about = f" of about {money(self.projected_usd)}" if self.projected_usd else ""
+        left = f"{duration(self.left_s)} left" if self.left_s and self.state == "running" else ""
+        parts = (self.seed_set, f"{self.done:,}{planned} {self.unit}", usd + about, left)
+        return " · ".join(filter(None, (*parts, "" if self.state == "running" else self.state)))
+
+    @property
     def failures(self) -> list[tuple[int, str, str]]:
         """How many failed, how, and what was said of the last one; the commonest first."""
         counts: dict[str, tuple[int, str]] = {}

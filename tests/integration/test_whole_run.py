@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 import tomllib
 from hashlib import sha256
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -225,6 +227,34 @@ def test_a_notebook_shows_the_board_with_its_notes(place, capsys):
     assert "judge judge:" in html
     assert len(repr(ran)) < 300
     assert "judge judge:" in repr(ran)
+
+
+def test_python_has_a_limit_where_none_is_named(place, server):
+    """Of money, so only where prices are known; a limit of one's own stands in its place."""
+    toml = place.root / "botchat.toml"
+    toml.write_text(toml.read_text().replace("price_output = 2", "price_output = 20000"))
+    dear = botchat.Workspace(place.root)
+    with pytest.raises(LimitReached, match=r"nothing was sent: .* over --max-usd 5"):
+        botchat.run(dear)
+    assert server.n_received == 0
+    assert botchat.run(dear, limits=botchat.Limits(max_usd=999.0)).board.rows
+
+
+def test_a_notebook_has_a_bar(place, monkeypatch):
+    """As a kernel of IPython takes it: one display that is updated, at last with the end."""
+    shown = []
+    handle = SimpleNamespace(update=lambda data, raw: shown.append(data))
+    kernel = ModuleType("IPython")
+    kernel.get_ipython = lambda: SimpleNamespace(kernel=object())
+    display = ModuleType("IPython.display")
+    display.display = lambda data, raw, display_id: shown.append(data) or handle
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    botchat.generate(place, "small", ["one", "two"])
+    assert shown[0]["text/plain"] == ""
+    assert shown[-1]["text/plain"].startswith("small · 48 of 48 calls · $0.0")
+    assert shown[-1]["text/plain"].endswith(" · done")
+    assert shown[-1]["text/html"].startswith('<progress max="100" value="100"></progress> small · ')
 
 
 # ---------------------------------------------------------------------------------- outages

@@ -16,7 +16,10 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -97,8 +100,28 @@ class Window:
         return (counted - before) / (now - began) if now - began >= EVERY_S else None
 
 
+def _cell() -> Any:
+    """Where the notebook that Python runs in shows how far the run is; ``None``: it is in none."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if not hasattr(shell, "kernel"):
+        return None
+    return import_module("IPython.display").display(_bar("", None), raw=True, display_id=True)
+
+
+def _bar(line: str, percent: int | None) -> dict[str, str]:
+    """A bar with a line, by kinds of text, as notebooks take it."""
+    value = "" if percent is None else f' value="{percent}"'
+    return {
+        "text/plain": line,
+        "text/html": f'<progress max="100"{value}></progress> {escape(line)}',
+    }
+
+
 class _Teller:
-    """Writes the file of one run; in a thread, since bots and rules leave the loop no pause."""
+    """Writes the file of one run, and the bar of a notebook.
+
+    In a thread, since bots and rules leave the loop no pause.
+    """
 
     def __init__(self, path: Path, meter: Meter, budget: Budget) -> None:
         self._end = threading.Event()
@@ -106,6 +129,7 @@ class _Teller:
         self._path, self._meter, self._budget = path, meter, budget
         self._started = self._heard = time.time()
         self._window, self._counted = Window(), 0
+        self._cell = _cell()
 
     def start(self) -> None:
         """Write again and again."""
@@ -161,3 +185,5 @@ class _Teller:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(made))
             new.replace(self._path)
+        if self._cell is not None:
+            self._cell.update(_bar(made.line, made.percent), raw=True)
