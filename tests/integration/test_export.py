@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from html import escape
 from pathlib import Path
 
 import msgspec
@@ -176,7 +177,8 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / f"{made.table.name}.parquet"), made.frame, check_dtype=False
     )
-    assert made._repr_html_() == made.table._repr_html_()
+    assert made._repr_html_().startswith(made.table._repr_html_())  # its notes follow
+    assert all(escape(note) in made._repr_html_() for note in made.lines)
     pairs = next(out.glob("*-pairs.csv"))
     again = botchat.rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))
     assert again.frame["model"].tolist() == made.frame["model"].tolist()
