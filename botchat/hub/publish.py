@@ -18,8 +18,9 @@ from botchat.boards.tables import frame_of
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.interfaces import Row
-from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
+from botchat.pipeline.compare import WORSE
 from botchat.pipeline.export import JSONL, dataset_files
+from botchat.pipeline.told_board import ToldBoard, estimate, read_board
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store

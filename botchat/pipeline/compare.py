@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from botchat.errors import ConfigError, DataError, Fell, MissingError, did_you_mean
+from botchat.errors import ConfigError, DataError, Fell, did_you_mean
 from botchat.interfaces import Row
 from botchat.measures.changes import Change, Estimate, correlation, holm
-from botchat.measures.intervals import entries, mean
 from botchat.pipeline.leaderboard import BY_SEED
-from botchat.records import HUMAN
-from botchat.workspace import files as store
+from botchat.pipeline.told_board import SURVIVED, ToldBoard, estimate, read_board
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
-    from botchat.boards.by_seed import Values
     from botchat.boards.tables import Kind, Table
 
 ALPHA = 0.05
 POWER = 0.8
 """Of comparisons, that find the smallest fall that is said to be found."""
-
-MAX_BOARD_BYTES = 2**28
-
-_SURVIVED = re.compile(r"survived_n(\d+)")
-"""The number by which a model falls, and its N: of all it alone finds falls at the beginning of
-dialogues and at their end, whoever else is on the board (`benchmarks/coverage_changes.py`)."""
 
 _RATING = re.compile(r"(bt|elo)(_n\d+)?")
 """Keys of ratings: relative to the contestants of a board."""
@@ -43,72 +31,6 @@ _RELATIVE = re.compile(rf"{_RATING.pattern}|bt_style(_n\d+)?|win|tie|lose|win_or
 
 WORSE = ("flagged", "lose")
 """Keys of what is worse where it is more."""
-
-
-@dataclass(frozen=True)
-class ToldBoard:
-    """A board as its json tells it."""
-
-    path: Path
-    rows: Mapping[str, Row]
-    """Model -> its row; people are none."""
-    signatures: Sequence[str]
-    judge: str
-    """By whom; empty where the file does not say."""
-    seeds: Sequence[str] = ()
-    """A digest of each, where the file beside it says."""
-    by_seed: Values = field(default_factory=dict)
-    """What each says about each number."""
-    dialogues: Mapping[str, str] = field(default_factory=dict)
-    """Model -> a digest of its dialogues."""
-    asked: Mapping[tuple[str, str, str], Row] = field(default_factory=dict)
-    """Contestant or judge, stage, model -> what was asked; see `botchat.records.Provenance`."""
-
-    def called(self, name: str, other: str, *, keep: bool) -> ToldBoard:
-        """The board with a model under another name; ``keep``: under its own, too."""
-
-        def renamed(by_model: Mapping[str, Any]) -> dict[str, Any]:
-            kept = {key: one for key, one in by_model.items() if keep or key != name}
-            return {**kept, other: by_model[name]} if name in by_model else kept
-
-        by_seed = {key: renamed(said) for key, said in self.by_seed.items()}
-        asked = {(other if of == name else of, *at): row for (of, *at), row in self.asked.items()}
-        return replace(
-            self,
-            rows=renamed(self.rows),
-            by_seed=by_seed,
-            dialogues=renamed(self.dialogues),
-            asked=asked,  # type: ignore[arg-type]
-        )
-
-    def aligned(self, key: str, model: str, seeds: Sequence[str]) -> list[float]:
-        """What each of some seeds says about a number; nan: nothing."""
-        said = self.by_seed.get(key, {}).get(model, ())
-        known = dict(zip(self.seeds, said, strict=False))
-        return [math.nan if (one := known.get(seed)) is None else one for seed in seeds]
-
-    @property
-    def n(self) -> int:
-        """The largest N of its numbers; 0 where none is at an N."""
-        told = (re.search(r"_n(\d+)$", key) for row in self.rows.values() for key in row)
-        return max((int(found[1]) for found in told if found), default=0)
-
-    def made(self) -> dict[str, dict[str, str]]:
-        """Protocol and N -> what its signature says: label -> field."""
-        return {
-            _subject(one): {part.partition(":")[0]: part for part in one.split("|")}
-            for one in self.signatures
-        }
-
-    @property
-    def measures(self) -> list[str]:
-        """Keys of the numbers that have intervals, most important first."""
-        keys = dict.fromkeys(key for row in self.rows.values() for key in row)
-        return [
-            key
-            for key in keys
-            if key != "rank" and any(estimate(row, key) for row in self.rows.values())
-        ]
 
 
 @dataclass(frozen=True)
@@ -171,35 +93,16 @@ def compare(
             f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike, or "
             "compare them all the same with --anyway"
         )
-    shared = [model for model in old.rows if model in new.rows]
-    if not shared:
-        raise DataError(f"no model is on both boards: {old.path} and {new.path}")
-    for name in models:
-        if name not in shared:
-            raise ConfigError(
-                f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
-                f"{', '.join(shared)}"
-            )
-    both = [key for key in old.measures if key in new.measures]
-    if not both or (by is not None and by not in both):
-        hint = did_you_mean(by or "", both)
-        raise ConfigError(
-            f"--by {by}: no number with an interval on both boards{hint}; "
-            f"there are: {', '.join(both) or 'none'}"
-        )
-    absolute = [key for key in both if not _RELATIVE.fullmatch(key) and key not in WORSE]
-    survived = [key for key in both if _SURVIVED.fullmatch(key)]
-    by = by or (survived or absolute or both)[0]
-    changes = {key: _changes(key, old, new, shared) for key in [by, *(k for k in both if k != by)]}
+    shared, keys = _models_of_both(old, new, models), _keys_of_both(old, new, by)
+    changes = {key: _changes(key, old, new, shared) for key in keys}
+    by = keys[0]
     left_out = _untested(old, new, models or changes[by], named=bool(models))
-    turned = {name: one.turned if by in WORSE else one for name, one in changes[by].items()}
     tested = {
-        name: one
-        for name, one in turned.items()
+        name: one.turned if by in WORSE else one
+        for name, one in changes[by].items()
         if name not in left_out and (not models or name in models)
     }
     p = dict(zip(tested, holm([one.fell for one in tested.values()]), strict=True))
-    fell = [name for name in tested if p[name] <= alpha]
     lines = [*_notes(old, new, by), *_tested(tested, left_out, by, alpha)]
     if tested:
         lines.append(_assumed(alpha, tested, max(_shared(by, old, new, m) for m in tested)))
@@ -209,14 +112,52 @@ def compare(
         "by": by,
         "alpha": alpha,
         "tested": list(tested),
-        "fell": fell,
+        "fell": [name for name in tested if p[name] <= alpha],
         "notes": lines,
         "before": str(old.path),
         "after": str(new.path),
     }
-    said = f"fell: {', '.join(fell)}" if fell else f"no model fell in {by}"
-    said = said if tested else "no model was tested"
-    return Differences(table, [*lines, said], whole)
+    return Differences(table, [*lines, _verdict(whole)], whole)
+
+
+def _models_of_both(old: ToldBoard, new: ToldBoard, named: Iterable[str]) -> list[str]:
+    """Models on both boards; raises where there is none, or one that was named is not."""
+    shared = [model for model in old.rows if model in new.rows]
+    if not shared:
+        raise DataError(f"no model is on both boards: {old.path} and {new.path}")
+    for name in named:
+        if name not in shared:
+            raise ConfigError(
+                f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
+                f"{', '.join(shared)}"
+            )
+    return shared
+
+
+def _keys_of_both(old: ToldBoard, new: ToldBoard, by: str | None) -> list[str]:
+    """Keys of the numbers of both boards, first the one by which a model falls."""
+    both = [key for key in old.measures if key in new.measures]
+    if not both or (by is not None and by not in both):
+        hint = did_you_mean(by or "", both)
+        raise ConfigError(
+            f"--by {by}: no number with an interval on both boards{hint}; "
+            f"there are: {', '.join(both) or 'none'}"
+        )
+    absolute = [key for key in both if not _RELATIVE.fullmatch(key) and key not in WORSE]
+    survived = [key for key in both if SURVIVED.fullmatch(key)]
+    by = by or (survived or absolute or both)[0]
+    return [by, *(key for key in both if key != by)]
+
+
+def _verdict(whole: Mapping[str, Any]) -> str:
+    """The last line: who fell; where nothing was tested, that green means nothing."""
+    if not whole["tested"]:
+        return (
+            "no model was tested, so --gate passes and says nothing of any; ask a model again with "
+            "botchat run --fresh MODEL, test a floor bot with --model"
+        )
+    fell = ", ".join(whole["fell"])
+    return f"fell: {fell}" if fell else f"no model fell in {whole['by']}"
 
 
 def _untested(
@@ -245,47 +186,13 @@ def _tested(
         yield f"not tested, {why}: {', '.join(names)}"
     if tested:
         least = max(one.smallest_found(alpha / len(tested), POWER) for one in tested.values())
-        size = f"{least:.1f} utterances" if _SURVIVED.fullmatch(by) else f"{least:.2f}"
+        size = f"{least:.1f} utterances" if SURVIVED.fullmatch(by) else f"{least:.2f}"
         if _RATING.fullmatch(by) or _is_rate(tested.values()):
             size = f"{least if _RATING.fullmatch(by) else 100 * least:.0f} points"
         yield (
             f"Tested in {by}: {', '.join(tested)}. A fall by {size} would be found in "
             f"{100 * POWER:g} % of comparisons."
         )
-
-
-def read_board(workspace: Workspace, name: str) -> ToldBoard:
-    """The board of a set, of a folder, or of a json file; raises as `compare`."""
-    path = Path(name)
-    if path.is_dir():
-        path /= "leaderboard.json"
-    if not path.is_file():
-        path = workspace.out(name) / "leaderboard.json"
-    if not path.is_file():
-        boards = workspace.out("")
-        there = sorted(
-            at.parent.relative_to(boards).as_posix() for at in boards.rglob("leaderboard.json")
-        )
-        raise MissingError(
-            f"no board {name!r}{did_you_mean(name, there)}; name a set with a leaderboard "
-            f"({', '.join(there) or 'there is none here'}), a folder with leaderboard.json, or "
-            "such a file"
-        )
-    try:
-        told = json.loads(store.content(path, MAX_BOARD_BYTES))
-        rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
-        signatures = told.get("signatures") or [told["signature"]]
-        beside = _beside(path.with_name(BY_SEED))
-        for key, said in beside[1].items():
-            if survived := _SURVIVED.fullmatch(key):
-                for name in said.keys() & rows.keys():
-                    rows[name] |= _mean(key, said[name], int(survived[1]))
-        judge = told.get("judge", {}).get("name", "")
-        measured = told.get("tables", {}).get("measured", {}).get("rows", ())
-        asked = {(row["name"], row["stage"], row["model"]): row for row in measured}
-        return ToldBoard(path, rows, signatures, judge, *beside, asked)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
 
 
 def _revised(old: ToldBoard, new: ToldBoard) -> tuple[ToldBoard, ToldBoard]:
@@ -315,30 +222,6 @@ def _asked_otherwise(old: ToldBoard, new: ToldBoard) -> Iterator[str]:
         apart = [key for key in _IDENTITY if before.get(key) != after.get(key)]
         if told := [f"{key} {before.get(key)} → {after.get(key)}" for key in apart]:
             yield f"{name} ({stage}) is another than it was: {', '.join(told)}"
-
-
-def _mean(key: str, said: Sequence[float | None], most: int) -> Row:
-    """The mean of what seeds say, 0 to ``most``, with its interval."""
-    values = [one for one in said if one is not None]
-    return entries(key, fmean(values or [math.nan]), *mean(values, 0, most))
-
-
-def _beside(path: Path) -> tuple[Sequence[str], Values, Mapping[str, str]]:
-    """Seeds, what each says, and digests of dialogues; none where the file is not there."""
-    if not path.is_file():
-        return (), {}, {}
-    try:
-        told = json.loads(store.content(path, MAX_BOARD_BYTES))
-        values = {key: dict(said) for key, said in told["values"].items()}
-        return list(map(str, told["seeds"])), values, dict(told.get("dialogues", {}))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
-
-
-def estimate(row: Row, key: str) -> Estimate | None:
-    """A number of a row with its interval; ``None`` where it has none."""
-    found = [row.get(name) for name in (key, f"{key}_low", f"{key}_high")]
-    return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]
 
 
 def _changes(key: str, old: ToldBoard, new: ToldBoard, models: Sequence[str]) -> dict[str, Change]:
@@ -387,7 +270,7 @@ def _table(
     rows: dict[str, Row] = {name: {"model": name} for name in models}
     for key, changed in changes.items():
         kind: Kind = "rating" if _RATING.fullmatch(key) else "decimal"
-        kind = "number" if _SURVIVED.fullmatch(key) else kind
+        kind = "number" if SURVIVED.fullmatch(key) else kind
         if _is_rate(changed.values()):
             kind = "rate"
         main, title = key == by, _title(key)
@@ -409,7 +292,7 @@ def _table(
             if main:
                 rows[name]["p_fell"] = p.get(name)
     note = "Rates in percent, their changes in points; in brackets 95 % intervals of the change."
-    if _SURVIVED.fullmatch(by):
+    if SURVIVED.fullmatch(by):
         note = f"Survived: utterances until one is taken for a machine's, the seed's too. {note}"
     return table("changes", "Changes", columns, rows.values(), [signature], note, [f"{by}_change"])
 
@@ -474,13 +357,6 @@ def _apart(old: ToldBoard, new: ToldBoard) -> Iterator[str]:
             whose = f" of {subject}" if label == "prompt" else ""
             told[f"{one} before, {other} after{whose}"] = label
     yield from sorted(told, key=lambda line: (told[line], line))
-
-
-def _subject(signature: str) -> str:
-    """What a signature is of: the protocol, and N."""
-    fields = signature.split("|")
-    n = next((f" {field}" for field in fields if field.startswith("n:")), "")
-    return f"{fields[1] if len(fields) > 1 else signature}{n}"
 
 
 def _models(names: Collection[str]) -> str:

@@ -340,6 +340,8 @@ def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
     strict = ["--gate", "--alpha", "0.01"]
     assert main([*weeks, *strict, "--by", "success_n16"]) == 0
     assert main([*weeks, *strict]) == 4
+    capsys.readouterr()
     assert main([*weeks, "--gate", "--model", "same"]) == 0
+    assert "no model was tested, so --gate passes and says nothing" in capsys.readouterr().out
     assert main(["compare", "sample/last-week", "sample", "--gate", *place]) == 4
     assert main(["compare", "sample/this-week", "sample", "--gate", *place]) == 0
