@@ -1,5 +1,6 @@
-"""Do promises about judges hold? A cascade's guarantee, and a judge's rates by another's verdicts.
+"""Do promises about judges hold? A cascade's, a bridge's, and that the best of several is named.
 
+A cascade's guarantee; a judge's rates by another's verdicts; the set that surely holds the best.
 Families for `coverage.py`, which prints and checks them; worlds with a known truth, seeds fixed.
 """
 
@@ -14,6 +15,7 @@ from coverage_boards import Line, of
 
 from botchat.judges import cascade
 from botchat.judges.cascade import Guarantee, loosest, strict_to_loose
+from botchat.measures.best import contest
 from botchat.measures.references import Side, draw, means
 from botchat.ratings import places
 
@@ -227,4 +229,64 @@ def _only(values: np.ndarray, asked: list[int]) -> np.ndarray:
     return found
 
 
-FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, bridges]
+# The best of several judges ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Judges who are right so often, on items of 1 to ``most`` verdicts that are loosely alike."""
+
+    world: str
+    right: tuple[float, ...]
+    """The first is the best, or one of the best."""
+    most: int = 1
+    clones: float = 0.0
+    """Chance that a judge says what the first says."""
+    answered: tuple[float, float] = (1.0, 1.0)
+    """Least and most share of the items that a judge has answered."""
+
+    def made(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Right (1), wrong (0) or not answered (nan), shape (judges, verdicts); items."""
+        item = np.repeat(np.arange(n), rng.integers(1, self.most + 1, n))
+        chance = np.array(self.right)[:, None]
+        # Hard items are hard for all: a part of what decides is theirs.
+        hard = np.where(rng.random(len(item)) < 0.3, rng.random(n)[item], np.nan)
+        own = rng.random((len(self.right), len(item)))
+        drawn = np.where(rng.random(own.shape) < self.clones, own[0], own)
+        right = (np.where(np.isnan(hard), drawn, hard) < chance).astype(float)
+        share = rng.uniform(*self.answered, len(self.right))[:, None]
+        return np.where(rng.random((len(self.right), n))[:, item] < share, right, np.nan), item
+
+
+_SPREAD = tuple(np.linspace(0.7, 0.5, 20).round(3).tolist())
+CONTESTS = (
+    Judges("3 judges, equal", (0.7,) * 3),
+    Judges("3 judges, .75 .70 .60", (0.75, 0.7, 0.6)),
+    Judges("3 judges, equal, 1 to 20 verdicts", (0.7,) * 3, most=20),
+    Judges("20 judges, equal", (0.7,) * 20),
+    Judges("20 judges, .70 to .50", _SPREAD),
+    Judges("20 judges, equal, 1 to 20 verdicts", (0.7,) * 20, most=20),
+    Judges("20 judges, equal, nearly clones", (0.7,) * 20, clones=0.95),
+    Judges("20 judges, equal, clones", (0.7,) * 20, clones=1.0),
+    Judges("20 judges, near 1, 1 to 4 verdicts", (0.97,) * 10 + (0.95,) * 10, most=4),
+    Judges("3 judges on .3 to 1 of the items", (0.7,) * 3, answered=(0.3, 1.0)),
+    Judges("20 judges on .3 to 1 of the items", (0.7,) * 20, most=5, answered=(0.3, 1.0)),
+)
+
+
+def best_judges() -> Iterator[Line]:
+    """The best is in the set, and no judge of all is worse than the best by more than its bound."""
+    for number, world in enumerate(CONTESTS):
+        gap = world.right[0] - np.array(world.right)
+        for n in (20, 80, 200):
+            rng = np.random.default_rng([33, number, n])
+            found = [contest(*world.made(rng, n)) for _ in range(300)]
+            held = np.array([one.may_be_best[0] for one in found])
+            size = float(np.mean([one.may_be_best.sum() for one in found]))
+            yield of("best judge is in the set", world.world, n, held, size)
+            bound = np.array([(one.at_most_worse >= gap - 1e-12).all() for one in found])
+            most = float(np.mean([one.at_most_worse.mean() for one in found]))
+            yield of("  bounds on what is lost, all", world.world, n, bound, most)
+
+
+FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, bridges, best_judges]

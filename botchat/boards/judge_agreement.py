@@ -5,16 +5,17 @@ A new column is a `Column` here, and its value in a row of the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from botchat.boards import which_judge
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
+from botchat.boards.which_judge import control_of
 from botchat.interfaces import Row
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import NOBODY, Opinions
@@ -22,13 +23,6 @@ from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import Dialogues, Judgment
 from botchat.verdicts import ABSENT, UNREADABLE
-
-CONTROLS: Mapping[str, str] = {
-    BEFORE_TALK: "its own opening vote",
-    CALL_MATCHED: "the call-matched vote",
-    TOKEN_MATCHED: "the token-matched vote",
-}
-"""Ending of a control's name -> what it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,50 +43,18 @@ class Findings(Agreement):
         return [
             record(_CONTROLS, pair)
             for pair in self.pairs
-            if pair["judge_b"] in (f"{pair['judge_a']}{end}" for end in CONTROLS)
+            if control_of(pair["judge_b"]) == pair["judge_a"]
         ]
+
+    @property
+    def answer(self) -> list[str]:
+        """Which judge to take, at what price."""
+        return which_judge.answer(self)
 
     @property
     def talk(self) -> list[str]:
         """What the talk of each panel adds, and at what price, a line each."""
-        return list(_talk_adds(self.pairs, self.rows))
-
-
-_MEASURES = {"usd": "money", "tokens": "tokens", "calls": "calls"}
-
-
-def _talk_adds(pairs: Iterable[Row], rows: Iterable[Row]) -> Iterator[str]:
-    """Accuracy of each panel less that of its controls, paired, with intervals and prices.
-
-    ``pairs`` and ``rows``: of `Agreement`; rows with `PRICE` too. Only where the truth is known.
-    """
-    of = {row["judge"]: row for row in rows}
-    added: dict[str, list[str]] = {}
-    for pair in pairs:
-        panel, control = pair["judge_a"], pair["judge_b"]
-        ending = control.removeprefix(panel)
-        if ending not in CONTROLS or pair["accuracy_difference_low"] is None:
-            continue
-        value, low, high = (
-            100 * pair[f"accuracy_difference{end}"] for end in ("", "_low", "_high")
-        )
-        price = _price(of.get(panel, {}), of.get(control, {}))
-        said = f"{value:+.1f} points ({low:+.1f} to {high:+.1f}) over {CONTROLS[ending]}{price}"
-        added.setdefault(panel, []).append(said)
-    for panel, parts in added.items():
-        yield f"What the talk of {panel} adds in accuracy: {_and(parts)}."
-
-
-def _price(panel: Row, control: Row) -> str:
-    """By what a verdict of the panel costs more, in the first measure that is known of both."""
-    for key, name in _MEASURES.items():
-        if panel.get(key) and control.get(key):
-            return f" at {panel[key] / control[key]:.1f} times the {name}"
-    return ""
-
-
-def _and(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+        return list(which_judge.talk_adds(self.pairs, self.rows))
 
 
 def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], float]:
@@ -155,14 +117,22 @@ def judges_table(found: Findings) -> Table:
 
 
 def tables(found: Findings) -> list[Table]:
-    """Judges, their controls, people, groups, pairs and rankings, as far as there are any."""
+    """Judges, tests, controls, people, groups, pairs and rankings, as far as there are any."""
     judges = judges_table(found)
     # One person alone has no others to agree with.
     people = found.annotators if len(found.annotators) > 1 else ()
     made, columns = [found.signature], judges.columns
     parts = [
         judges,
-        table("controls", "What the talk changed", _CONTROLS, found.controls, made, _HOW_CHANGED),
+        which_judge.tests(found, found.signature),
+        table(
+            "controls",
+            "Panels beside their controls",
+            _CONTROLS,
+            found.controls,
+            made,
+            _HOW_CHANGED,
+        ),
         table("annotators", "People against the majority of the others", columns, people, made),
         table("groups", "Agreement within groups", _GROUPS, found.groups, made, _HOW_GROUPED),
         table("pairs", "Judges against each other", _PAIRS, found.pairs, made, _HOW_PAIRED),
@@ -182,6 +152,7 @@ def tables(found: Findings) -> list[Table]:
 def as_json(found: Findings) -> dict[str, Any]:
     """All of it, JSON-ready."""
     names = (
+        "answer",
         "rows",
         "pairs",
         "groups",
@@ -268,6 +239,8 @@ _JUDGES = [
         "decimal",
         "mean squared difference of confidence and right or wrong, 0 is best",
     ),
+    Column("may_be_best", "May be best", "count", meaning="1 for the set that surely holds it"),
+    Column("at_most_worse", "At most worse", "rate", meaning="than the best, in points"),
     Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
     Column("accuracy_best", "Accuracy, best", "rate", detail=True),
     *PRICE,
@@ -335,6 +308,10 @@ _PAIRS = [
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
     Column("sign_flip_p", "p", "decimal"),
+    Column("ranking_p", "p of rankings", "decimal", detail=True),
+    Column("ranking_most", "Most apart on", "name", detail=True),
+    Column("family", "Question", "name", detail=True),
+    Column("holm_p", "p, Holm", "decimal", detail=True),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),

@@ -336,6 +336,8 @@ def talks(judgments: Sequence[Judgment]) -> bool:
     if not speakers.isdisjoint((CHEAP, CASCADE)):
         return False
     voters = [[said.speaker for said in j.transcript if has_vote(said)] for j in judgments]
+    if all(len({speaker.removesuffix(SWAPPED) for speaker in each}) < 2 for each in voters):
+        return False  # one that hears itself
     return FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)
 
 

@@ -22,8 +22,9 @@ from botchat.errors import MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import NOBODY, Annotation, Opinions, accused_index
+from botchat.measures.best import GROUPS, Contest, contest, rank_apart
 from botchat.measures.facts import facts
-from botchat.measures.intervals import Items, Statistic, by_seed, differences, figures
+from botchat.measures.intervals import LEAST, Items, Statistic, by_seed, differences, figures
 from botchat.measures.statistics import ratio
 from botchat.records import Judgment, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats
@@ -48,13 +49,19 @@ class Agreement:
       same comparisons; -1 to 1, 0 is no preference.
     - ``self_preference``: the same for the judge's own texts, on comparisons readable in both
       orders, so that position has no effect.
+
+    Where ``contested`` judges have a ``contest``: ``may_be_best``, ``at_most_worse`` than the best.
     """
+    contested: Sequence[str] = ()
+    contest: Contest | None = None
+    """How often the ``contested`` judges are right, each beside all others; people needed."""
     pairs: Sequence[Row] = ()
     """One a pair of judges, on the ``n`` that both have a readable verdict on: ``judge_a``,
     ``judge_b``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every
     figure's ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
     ``only_a_right``, ``only_b_right`` and ``sign_flip_p`` (`statistics.sign_flip` of what either is
-    more often right on each item), where people have a verdict."""
+    more often right on each item), where people have a verdict; where nobody has, ``ranking_p``
+    and ``ranking_most``, of `botchat.measures.best.rank_apart`."""
     groups: Sequence[Row] = ()
     """``group`` (``judges``, ``annotators``), ``raters``, ``units`` that at least two rated,
     ``fleiss_kappa``, ``krippendorff_alpha``; for judges ``error_correlation`` (mean over pairs) and
@@ -77,12 +84,14 @@ def compare(
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
     ungrouped: tuple[str, ...] = (),
+    uncontested: tuple[str, ...] = (),
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
     ``truth_prefix``: ``None`` where there are no annotators. ``lengths``: (item, contestant) ->
     length of the text. ``selves``: judge -> the contestant that is itself; default: the one of the
-    same name. ``ungrouped``: endings of names of judges who count to no group. Raises
+    same name. ``ungrouped``: endings of names of judges who count to no group;
+    ``uncontested``: of those who are never the best. Raises
     `MissingError` without a judge, or without an annotator where a prefix is given, and `DataError`
     for two verdicts of one judge on one item in one order.
     """
@@ -106,8 +115,18 @@ def compare(
     if truth_prefix is not None:
         # The majority is one verdict, held by both columns: count it once.
         ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
+    contested = [judge for judge in grid.judges if not judge.endswith(uncontested)]
+    rows = [tables.row(judge, truth) for judge in grid.judges]
+    made = tables.contest(contested, truth) if len(contested) > 1 else None
+    if made is not None:
+        for judge, best, worse in zip(contested, made.may_be_best, made.at_most_worse, strict=True):
+            rows[grid.judges.index(judge)] |= {
+                "may_be_best": int(best), "at_most_worse": float(worse),
+            }  # fmt: skip
     return Agreement(
-        rows=[tables.row(judge, truth) for judge in grid.judges],
+        rows=rows,
+        contested=contested,
+        contest=made,
         annotators=[
             tables.row(person, grid.majority([p for p in grid.people if p != person]))
             for person in grid.people
@@ -133,6 +152,7 @@ class _Tables:
         self._grid, self._resamples, self._selves = grid, resamples, selves
         self._items = Items(len(grid.items), np.repeat(grid.item[:, None], 2, axis=1))
         self._once = Items(len(grid.items), grid.item)
+        self._pooled = Items(min(len(grid.items), GROUPS), self._items.item % GROUPS)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
         for i, sides in enumerate(grid.sides if lengths else ()):
@@ -238,7 +258,26 @@ class _Tables:
             "only_a_right": only_a,
             "only_b_right": only_b,
             "sign_flip_p": statistics.sign_flip(lead) if known.any() else None,
+            **({} if known.any() else self._ranks_apart(said_a, said_b, common)),
         }
+
+    def contest(self, judges: Sequence[str], truth: Codes) -> Contest | None:
+        """How often judges are right, each beside all others; ``None`` of too few items."""
+        known = truth < UNREADABLE
+        said = np.stack([self._grid.said[judge][known] for judge in judges])
+        right = np.where(said < UNREADABLE, said == truth[known], math.nan)
+        item = self._items.item[known]
+        return contest(right, item) if len(np.unique(item)) >= LEAST else None
+
+    def _ranks_apart(self, one: Codes, other: Codes, judged: Flags) -> Row:
+        """Whether two judges rank the same, on what both judged."""
+        points = [self._points(said, judged, self._pooled)[1] for said in (one, other)]
+        apart = (points[0] - points[1])[:, self._proper]
+        if apart.shape[1] < 2 or not judged.any():
+            return {}
+        p, most = rank_apart(apart)
+        names = [name for name in self._grid.contestants if name != NOBODY]
+        return {"ranking_p": p, "ranking_most": names[most]}
 
     def groups(self, truth: Codes, ungrouped: tuple[str, ...]) -> Iterator[Row]:
         """Agreement of all judges, and of all people, whichever order each of them saw."""

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from botchat.boards import judge_agreement
+from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
@@ -21,7 +21,14 @@ from botchat.measures.correlation import Rating, compare_scores
 from botchat.papers import chateval, tables
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
-from botchat.pipeline.agree import Compared, compare_judges, expenses, publish, signature
+from botchat.pipeline.agree import (
+    Compared,
+    compare_judges,
+    expenses,
+    in_families,
+    publish,
+    signature,
+)
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import method, own_name
 from botchat.protocols import scores
@@ -112,10 +119,10 @@ class FairEval(Benchmark):
 
     def compared(self, answered: Answered) -> Compared:
         """ChatEval's Table 1, and judges with each other."""
-        workspace = answered.workspace
+        workspace, judged = answered.workspace, answered.judged[ANSWERS.name]
         everything = answered.all(ANSWERS)
         people = pair_labels(self._pairs, PEOPLE)
-        selves = {name: own_name(workspace, name) for name in answered.judged[ANSWERS.name]}
+        selves = {name: own_name(workspace, name) for name in judged}
         both = [*people, *calibrated(everything, ANSWERS)]
         found = compare_judges(both, PEOPLE, selves=selves)
         in_order = compare_judges(
@@ -138,12 +145,13 @@ class FairEval(Benchmark):
             rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
         data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in both]
         findings = Findings(
-            **vars(replace(found, rows=rows, annotators=())),
+            **vars(in_families(workspace, replace(found, rows=rows, annotators=()), judged)),
             subject="FairEval",
             truth="people's majority",
             signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE),
+            notes=[*which_judge.other_cases(found)],
         )
-        first = tables.chateval_1(rows, findings.signature)
+        first = tables.chateval_1(findings.rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
         return publish(findings, [first, *others], answered.out, formats=answered.formats)
 

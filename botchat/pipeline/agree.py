@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from botchat.boards import judge_agreement
+from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table
+from botchat.boards.which_judge import SINGLE, STRATEGY, TALK
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, settings_digest
@@ -24,7 +26,7 @@ from botchat.judges.cascade import outside_slice
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import NOBODY, Annotation, Opinions, is_person
-from botchat.pipeline.run.contestants import full_name, own_name, panel_of
+from botchat.pipeline.run.contestants import full_name, method, own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
@@ -33,7 +35,7 @@ from botchat.workspace import files
 from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.panels import TalkSettings
+from botchat.workspace.panels import CascadeSettings, EnsembleSettings, TalkSettings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -197,7 +199,7 @@ def _findings(
         row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
     ]
     return Findings(
-        **vars(replace(compared, rows=rows, rankings=rankings)),
+        **vars(in_families(workspace, replace(compared, rows=rows, rankings=rankings), judged)),
         subject=", ".join([*subject, *(path.name for path in files)]),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
         signature=signature(
@@ -266,6 +268,44 @@ def _without_people(compared: Agreement) -> Agreement:
     )
 
 
+def in_families(
+    workspace: Workspace, compared: Agreement, judged: Mapping[str, Sequence[Judgment]]
+) -> Agreement:
+    """Judges in the order of their agreement, pairs with the family of tests that they are of."""
+    family: dict[tuple[str, str], str] = {}
+    for pair in compared.pairs:
+        two = (pair["judge_a"], pair["judge_b"])
+        for panel, other in permutations(two):
+            if which_judge.control_of(other) == panel and _members_talk(workspace, panel, judged):
+                family[panel, other] = TALK
+            elif {*two} <= {*compared.contested} and _same_model(workspace, panel, other):
+                family[panel, other] = SINGLE
+        if {*two} <= {*compared.contested} and not {two, two[::-1]} & {*family}:
+            family[two] = STRATEGY
+    return replace(
+        compared,
+        rows=which_judge.in_order(compared),
+        pairs=which_judge.in_families(compared.pairs, family),
+    )
+
+
+def _same_model(workspace: Workspace, panel: str, single: str) -> bool:
+    """Whether these are a panel and its model as a single judge."""
+    (model, how), (other, alone) = (method(workspace, name) for name in (panel, single))
+    return model == other and alone == "single" and not how.startswith("single")
+
+
+def _members_talk(
+    workspace: Workspace, judge: str, judged: Mapping[str, Sequence[Judgment]]
+) -> bool:
+    """By the transcripts, or where there are none by the settings; of an unknown panel it is so."""
+    if judge in judged:
+        return talks(judged[judge])
+    settings = panel_of(workspace, judge)
+    silent = isinstance(settings, (EnsembleSettings, CascadeSettings))
+    return settings is None or not (silent or len(settings.members) < 2)
+
+
 def _with_accusations(
     compared: Agreement, judged: Mapping[str, Sequence[Judgment]], dialogues: Dialogues
 ) -> Agreement:
@@ -303,11 +343,7 @@ def _notes(
                 f"The judgments of {name} were made with {len(kinds)} different settings; judge "
                 "again to make them one."
             )
-    if len({row["verdicts"] + row["unreadable"] for row in compared.rows}) > 1:
-        yield (
-            "The judges were not asked about the same cases: each row is about its own, "
-            "differences between two judges are about those that both have a verdict on."
-        )
+    yield from which_judge.other_cases(compared)
     if prefix is None:
         yield "No truth is known: judges are compared with each other only; see --truth."
 
@@ -331,6 +367,8 @@ class Compared:
     """``rows``, ``signature`` and every other table, JSON-ready."""
     out: Path | None
     """The folder written, if any."""
+    answer: Sequence[str] = ()
+    """Which judge to take, at what price."""
 
     @property
     def frame(self) -> DataFrame:
@@ -339,12 +377,25 @@ class Compared:
 
     @property
     def shown(self) -> Iterator[str | Table]:
-        """Lines and tables, in the order in which people read them."""
-        for part in self.tables:
+        """Lines and tables, in the order in which people read them; controls are in their own."""
+        for line in self.answer:
+            yield f"{line}\n"
+        for part in map(_folded, self.tables):
             yield f"{part.title}\n"
             yield part
             yield f"\n{part.note}\n" if part.note else ""
         yield from self.lines
+
+
+def _folded(part: Table) -> Table:
+    """A table of judges without the controls, where these are not what it is about."""
+    names = part.frame[[column.key for column in part.columns if column.kind == "name"]]
+    controls = names.map(lambda name: str(name).endswith((*which_judge.CONTROLS,)))
+    kept = ~controls.any(axis=1)
+    if part.name in ("controls", "tests") or kept.all() or not kept.any():
+        return part
+    left = f"{int((~kept).sum())} controls are not shown here; the files have them."
+    return replace(part, frame=part.frame[kept], note=f"{part.note} {left}".strip())
 
 
 def publish(
@@ -358,10 +409,11 @@ def publish(
     whole = {**(whole or judge_agreement.as_json(found)), "out": None if out is None else str(out)}
     said = [*found.talk, *found.notes]
     lines = [*said, found.signature]
+    answer = found.answer
     if out is not None:
         from botchat.report.figures import agreement as figures
 
-        texts = {"agreement.md": document(found.subject, said, tables)}
+        texts = {"agreement.md": document(found.subject, [*answer, *said], tables)}
         texts["agreement.json"] = to_json(whole)
         files.write_all(out, {**table_files(tables, formats), **texts})
         for chart in figures.draw(found):
@@ -369,7 +421,7 @@ def publish(
             files.write_atomic(out / f"{chart.name}.png", chart.png)
         lines.append(f"written to: {out}")
     shown = [part for part in tables if part.name not in ("pairs", "rankings", "calibration")]
-    return Compared(shown, lines, whole, out)
+    return Compared(shown, lines, whole, out, answer)
 
 
 def compare_judges(
@@ -387,6 +439,7 @@ def compare_judges(
         lengths=lengths,
         selves=selves,
         ungrouped=(BEFORE_TALK, TOKEN_MATCHED),
+        uncontested=(*which_judge.CONTROLS,),
     )
 
 

@@ -94,8 +94,8 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     out = tmp_path / "out"
     found = said(capsys, "agree", small, "--out", out)
     assert {path.name for path in out.iterdir()} == {
-        *(f"{name}.csv" for name in ("judges", "groups", "pairs", "rankings")),
-        *(f"{name}.meta.json" for name in ("judges", "groups", "pairs", "rankings")),
+        *(f"{name}.csv" for name in ("judges", "tests", "groups", "pairs", "rankings")),
+        *(f"{name}.meta.json" for name in ("judges", "tests", "groups", "pairs", "rankings")),
         *(f"agreement.{kind}" for kind in ("md", "json")),
         *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
         *(f"judges-health.{kind}" for kind in ("svg", "png")),
@@ -300,7 +300,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     for figure in ("What agreement costs", "Judges against each other", "The judges themselves"):
         assert f'aria-label="{figure}"' in page
     assert found["signature"] in page
-    assert "What the talk changed" in page
+    assert "Panels beside their controls" in page
     assert escape(prompts.text("roles/dialogues/critic").splitlines()[0]) in page
     plot = ["leaderboard", "figure", "cost-against-agreement-gteval", *where[:-1]]
     assert main([*plot, str(tmp_path / "cost.svg")]) == 0

@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from botchat.boards import judge_agreement
+from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.which_judge import TALK
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Opinions
 from botchat.report.figures import formats
@@ -111,7 +112,7 @@ def test_equal_judges_at_equal_cost_still_have_a_name_each():
     names = [*(f"judge {n}" for n in range(14)), "judge 1 (before talk)"]
     prices = dict.fromkeys(names, Point(3.0, np.nan, np.nan, 50.0, 40.0, 60.0))
     axes = Axis("USD for 1000 verdicts", log=True), Axis("Agreement (%)", least=4)
-    figure = judges(prices, {"judge 1 (before talk)": "judge 1"}, *axes, HEADING)
+    figure = judges(prices, {"judge 1 (before talk)": "judge 1"}, (), *axes, HEADING)
     assertapart(figure)
     said = {text.get_text() for text in visible(figure)}
     assert {*names, "its control"} <= said
@@ -163,12 +164,13 @@ def test_a_calibration_curve_and_a_line_on_what_the_talk_adds():
     said += sure("panel", 0.9, 70) + sure("panel (before talk)", 0.6, 60)
     said += sure("panel (control)", 0.6, 70) + sure("panel (token control)", 0.6, 75)
     found = compare(said, resamples=5)
+    against = {("panel", row["judge"]): TALK for row in found.rows[1:]}
     calls = {"panel": 4, "panel (before talk)": 2, "panel (control)": 4}
     findings = Findings(
         subject="x",
         truth="people",
         rows=[{**row, "calls": calls.get(row["judge"])} for row in found.rows],
-        pairs=found.pairs,
+        pairs=which_judge.in_families(found.pairs, against),
         calibration=found.calibration,
         signature="signed",
     )

@@ -9,10 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from botchat.boards.judge_agreement import Findings, judges_table
+from botchat.boards.which_judge import agreement, control_of
 from botchat.interfaces import Row
 from botchat.report.figures import Chart, cells, chart, points, rows, style
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.points import Standing
+from botchat.report.figures.points import MOST_JUDGES, Standing
 from botchat.report.figures.style import BAR, DASHED, INK, MUTED, Heading, bare, sheet, tint
 from botchat.report.plane import Axis, Point
 
@@ -121,12 +122,19 @@ def _cost(found: Findings) -> Chart | None:
     y = Axis("Accuracy (%)" if truth else "Agreement with the others (%)", least=4)
     n = max(row["n" if truth else "verdicts"] for row in found.rows)
     panels = {control["control"]: control["judge"] for control in found.controls}
+    best = {row["judge"] for row in found.rows if row.get("may_be_best")}
+    about = "; bars are 95 % intervals. Lines lead from a control to its panel."
+    if crowded := len(prices) > MOST_JUDGES:
+        prices = {name: at for name, at in prices.items() if control_of(name) is None}
+        about = "; bars are 95 % intervals. Controls are left out."
+    if best:
+        about += " Shaded: the set that surely holds the best."
     return chart(
         "cost-against-agreement", "What agreement costs",
         f"Agreement with {found.truth if truth else 'the other judges'} over the cost of a verdict"
-        "; bars are 95 % intervals. Lines lead from a control to its panel.",
+        f"{about}",
         f"{len(prices)} judges, up to {n:,} verdicts each", found.subject, [found.signature],
-        points.judges, prices, panels, x, y,
+        points.judges, prices, {} if crowded else panels, best, x, y,
     )  # fmt: skip
 
 
@@ -193,12 +201,8 @@ def _agreement(found: Findings, row: Row) -> tuple[float, float, float] | None:
     if _by_truth(found):
         known = [row["accuracy"], row["accuracy_low"], row["accuracy_high"]]
         return None if None in known else (known[0], known[1], known[2])
-    beside = [
-        pair["agreement"]
-        for pair in found.pairs
-        if row["judge"] in (pair["judge_a"], pair["judge_b"]) and pair["agreement"] is not None
-    ]
-    return (sum(beside) / len(beside),) * 3 if beside else None
+    beside = agreement(found, row["judge"])
+    return None if beside is None else (beside,) * 3
 
 
 def _square(found: Findings, key: str) -> pd.DataFrame:

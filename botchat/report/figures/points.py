@@ -16,6 +16,7 @@ from botchat.records import HUMAN
 from botchat.report.figures.style import (
     BAR,
     DOTTED,
+    GRID,
     INK,
     LEAST,
     MUTED,
@@ -41,6 +42,9 @@ from botchat.report.figures.style import (
 )
 from botchat.report.plane import Axis, Mark, Point, laid_out
 
+MOST_JUDGES = 20
+"""Judges that all have a name; of more, ten."""
+
 MOST_COLUMNS = 5
 """Occasions beside each other; a telephone has room for three."""
 
@@ -59,14 +63,30 @@ def against(
 
 
 def judges(
-    points: Mapping[str, Point], panels: Mapping[str, str], x: Axis, y: Axis, heading: Heading
+    points: Mapping[str, Point],
+    panels: Mapping[str, str],
+    best: Collection[str],
+    x: Axis,
+    y: Axis,
+    heading: Heading,
 ) -> Figure:
-    """Judges' numbers, one against another, all named; ``panels``: control -> its panel."""
+    """Judges' numbers, one against another, all named unless they are a crowd.
+
+    ``panels``: control -> its panel. ``best``: who is shaded; all where it is empty.
+    """
     controls = {name: panel for name, panel in panels.items() if {name, panel} <= {*points}}
     hollow = [name for name in points if name in panels]
-    key = [mark(tint(INK), "judge"), *([mark("none", "its control")] if hollow else [])]
+    pale = [name for name in points if best and name not in best]
+    key = [mark(tint(INK), "may be the best" if best else "judge")]
+    key += [mark(tint(GRID), "is not")] if {*pale} - {*hollow} else []
+    key += [mark("none", "its control")] if hollow else []
     key += [interval_key()] if any(one.y_low < one.y_high for one in points.values()) else []
-    return scatter(points, x, y, heading, key, hollow=hollow, lines=controls, everybody=True)
+    key += [line_key("none better for less", dashes=DOTTED)]
+    everybody = len(points) <= MOST_JUDGES
+    return scatter(
+        points, x, y, heading, key,
+        hollow=hollow, pale=pale, lines=controls, pareto=True, everybody=everybody,
+    )  # fmt: skip
 
 
 def scatter(
@@ -77,13 +97,15 @@ def scatter(
     key: Sequence[Line2D],
     *,
     hollow: Collection[str] = (),
+    pale: Collection[str] = (),
     lines: Mapping[str, str] | None = None,
     pareto: bool = False,
     everybody: bool = False,
 ) -> Figure:
     """One number against another, with intervals and names beside the points.
 
-    ``hollow``: open marks; ``lines``: from a point to another; the rest as of `laid_out`.
+    ``hollow``, ``pale``: open and light marks; ``lines``: from a point to another; the rest as of
+    `laid_out`.
     """
     look = heading.look
     figure, (axes,) = sheet(heading, [_HEIGHT], left=0.65, right=0.25, key=key)
@@ -110,10 +132,11 @@ def scatter(
         axes.step([*xs, 1], [*ys, ys[-1]], where="post", color=tint(INK), linestyle=DOTTED,
                   linewidth=1, zorder=2)  # fmt: skip
     fill, edge = faces(at)
+    shades = dict.fromkeys(pale, tint(GRID)) | dict.fromkeys(hollow, tint(0))
     for one, face, outline in zip(plane.marks, fill, edge, strict=True):
         axes.plot(
             [one.at.x], [one.at.y], marker="o", markersize=8 if one.name in look.highlight else 6,
-            color=tint(0) if one.name in hollow else face, markeredgecolor=outline,
+            color=shades.get(one.name, face), markeredgecolor=outline,
             markeredgewidth=1.3, zorder=3, linestyle="none", gid=titled(one.name),
         )  # fmt: skip
         _name(axes, one, heading)
