@@ -229,13 +229,8 @@ def other_cases(found: Agreement) -> Iterator[str]:
     asked = {row["judge"]: row["verdicts"] + row["unreadable"] for row in found.rows}
     missed = {row["judge"]: row["unreadable"] for row in found.rows}
     most = max(asked.values(), default=0)
-    unlike = [
-        pair
-        for pair in found.pairs
-        if pair["n"] + sum(missed[pair[one]] for one in ("judge_a", "judge_b"))
-        < max(asked[pair[one]] for one in ("judge_a", "judge_b"))
-    ]
-    if unlike:
+    pairs = [(pair["n"], (pair["judge_a"], pair["judge_b"])) for pair in found.pairs]
+    if any(n + missed[a] + missed[b] < max(asked[a], asked[b]) for n, (a, b) in pairs):
         fewer = [f"{name} {n:,}" for name, n in asked.items() if n < most and not control_of(name)]
         of = f" ({_few(fewer)} of up to {most:,})" if fewer else ""
         yield (
@@ -245,11 +240,16 @@ def other_cases(found: Agreement) -> Iterator[str]:
 
 
 def _price(judge: Row, other: Row) -> str:
+    times, name = _times(judge, other)
+    return f" at {times:.1f} times the {name}" if times else ""
+
+
+def _times(judge: Row, other: Row) -> tuple[float | None, str]:
     """By what a verdict of a judge costs more, in the first measure that is known of both."""
     for key, name in _MEASURES.items():
         if judge.get(key) and other.get(key):
-            return f" at {judge[key] / other[key]:.1f} times the {name}"
-    return ""
+            return judge[key] / other[key], name
+    return None, ""
 
 
 def _few(parts: Sequence[str]) -> str:
@@ -287,7 +287,7 @@ def tests(found: Agreement, signature: str) -> Table:
         two = (pair["judge_a"], pair["judge_b"])
         kept = pair.get("family") != STRATEGY or len(found.contested) <= _MOST or first in two
         if pair.get("holm_p") is not None and kept:
-            rows.append({**pair, "times": _times(*(of[name] for name in two))})
+            rows.append({**pair, "times": _times(*(of[name] for name in two))[0]})
     rows.sort(key=lambda row: (SINGLE, TALK, STRATEGY).index(row["family"]))
     by_truth = any(pair["sign_flip_p"] is not None for pair in found.pairs)
     unused = "ranking" if by_truth else "accuracy"
@@ -299,22 +299,13 @@ def tests(found: Agreement, signature: str) -> Table:
     return table("tests", "Which differences are no chance", columns, rows, [signature], note)
 
 
-def _times(judge: Row, other: Row) -> float | None:
-    known = next((key for key in _MEASURES if judge.get(key) and other.get(key)), None)
-    return judge[known] / other[known] if known else None
-
-
 def _turned(pair: Row) -> Row:
     """The same pair, a panel before what it is tested against, otherwise the better judge first."""
     panel, lead = pair.get("panel"), pair.get("accuracy_difference")
     if panel == pair["judge_a"] or (panel is None and (lead is None or lead >= 0)):
         return pair
-    less = {
-        f"accuracy_difference{end}": None if pair[key] is None else -pair[key]
-        for end, key in (
-            ("", "accuracy_difference"),
-            ("_low", "accuracy_difference_high"),
-            ("_high", "accuracy_difference_low"),
-        )
-    }
-    return {**pair, "judge_a": pair["judge_b"], "judge_b": pair["judge_a"], **less}
+    turned = {**pair, "judge_a": pair["judge_b"], "judge_b": pair["judge_a"]}
+    for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
+        value = pair[f"accuracy_difference{other}"]
+        turned[f"accuracy_difference{end}"] = None if value is None else -value
+    return turned

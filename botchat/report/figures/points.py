@@ -16,7 +16,6 @@ from botchat.records import HUMAN
 from botchat.report.figures.style import (
     BAR,
     DOTTED,
-    GRID,
     INK,
     LEAST,
     MUTED,
@@ -78,7 +77,7 @@ def judges(
     hollow = [name for name in points if name in panels]
     pale = [name for name in points if best and name not in best]
     key = [mark(tint(INK), "may be the best" if best else "judge")]
-    key += [mark(tint(GRID), "is not")] if {*pale} - {*hollow} else []
+    key += [mark(tint(BAR), "is not")] if {*pale} - {*hollow} else []
     key += [mark("none", "its control")] if hollow else []
     key += [interval_key()] if any(one.y_low < one.y_high for one in points.values()) else []
     key += [line_key("none better for less", dashes=DOTTED)]
@@ -132,7 +131,7 @@ def scatter(
         axes.step([*xs, 1], [*ys, ys[-1]], where="post", color=tint(INK), linestyle=DOTTED,
                   linewidth=1, zorder=2)  # fmt: skip
     fill, edge = faces(at)
-    shades = dict.fromkeys(pale, tint(GRID)) | dict.fromkeys(hollow, tint(0))
+    shades = dict.fromkeys(pale, tint(BAR)) | dict.fromkeys(hollow, tint(0))
     for one, face, outline in zip(plane.marks, fill, edge, strict=True):
         axes.plot(
             [one.at.x], [one.at.y], marker="o", markersize=8 if one.name in look.highlight else 6,
