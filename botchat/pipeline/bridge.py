@@ -93,6 +93,11 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
     cases = replace(cases, chance=np.where(chance > 0, chance, 1))
     models = sorted(name for name in cases.rated if len(cases.rows_of(name)))
     sides = [cases.of(name) for name in models]
+    if not sides:
+        raise MissingError(
+            f"{old} has no readable verdict in {protocol.name} on {found.seed_set}, so nothing can "
+            "be held against it; name another judge, or have it judge again"
+        )
     if unknown := [name for name, side in zip(models, sides, strict=True) if not len(side.known)]:
         raise MissingError(
             f"{new} has judged no case of {', '.join(unknown)} that {old} has; draw some with: "

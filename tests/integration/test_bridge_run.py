@@ -230,3 +230,18 @@ def test_nothing_in_common_is_one_line_with_what_to_do(tmp_path, capsys):
     error = capsys.readouterr().err
     assert "new has judged no case of bot:eliza, bot:parrot that old has; draw some with: " in error
     assert "botchat judge unieval --seeds small --judge new --bridge-from old --budget" in error
+
+
+def test_a_judge_whose_replies_are_all_unreadable_bridges_nothing(tmp_path, capsys):
+    """No contestant has a case: said in a line, and the board of the other judge is made."""
+    with Server(lambda call: text("Hm.") if call.model == "old" else judges(call)) as server:
+        folder = workspace(tmp_path / "w", server)
+        some = ["--limit", "6", "--dir", str(folder)]
+        assert main([*UNIEVAL, "--judge", "new", *some]) == 0
+    place = ["--seeds", "small", "--dir", str(folder)]
+    capsys.readouterr()
+    assert main(["agree", "bridge", "old", "new", *place]) == 1
+    said = capsys.readouterr().err
+    assert "old has no readable verdict in unieval on small, so nothing can be" in said
+    assert said.count("\n") == 1
+    assert main(["leaderboard", "--judge", "new", *place]) == 0
