@@ -147,10 +147,14 @@ class Workspace:
         """
         path = self.seeds_path(name)
         beside = path.with_suffix(".toml")
+        try:
+            invented = path.exists() and self.invented(name)
+        except DataError:  # what cannot be read is written anew
+            invented = False
         said = {
             "language": language if language != languages.EN else None,
             "source": source,
-            "invented": path.exists() and self.invented(name),
+            "invented": invented,
         }
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
         if lines:
