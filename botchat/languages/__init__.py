@@ -116,6 +116,8 @@ class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Close a conversation or fill a courtesy, and carry no subject of their own."""
     ai: Words
     """Call a speaker a program."""
+    denied: Words = ()
+    """Words of which one right before a phrase of ``ai`` takes it back."""
     formal: Words
     """Connectives and phrases of written language and of assistants."""
     full: Words = ()
@@ -206,6 +208,8 @@ class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     words: Lists | None = None
     thresholds: dict[str, float] | None = None
     """Criterion of the rules -> the most that an utterance may show of it, as a floor."""
+    borrowed: str = ""
+    """The language whose floors these are, where none were measured on people of this one."""
     faults: Faults | None = None
     report: ReportWords | None = None
 
@@ -263,6 +267,15 @@ class Language:
     def has_rules(self) -> bool:
         """Whether dialogues can be flagged: there are words to look for, and limits."""
         return bool(self.pack.words and self.pack.thresholds)
+
+    def borrowed_floors(self, seed_set: str) -> str:
+        """A sentence on floors that are another language's; empty where they are its own."""
+        lender = self.pack.borrowed
+        return lender and (
+            f"The floors of flags and rules judge are those of {lender}, not measured on people's "
+            f"dialogues in {self.name}; whom they accuse of yours says: botchat bench language "
+            f"{self.code} --seeds {seed_set}."
+        )
 
     @property
     def faults(self) -> Faults:

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import TypeAlias
@@ -248,6 +248,10 @@ def known_words(language: Language) -> Known:
             said = "|".join(plain)
         return re.compile(around.format(said) + end if said else r"(?!)")
 
+    def not_denied(found: _Phrases) -> _Phrases:
+        before = "".join(rf"(?<!\b{re.escape(word)}\s)" for word in told.denied)
+        return replace(found, pattern=re.compile(before + found.pattern.pattern))
+
     def listed(name: str) -> _Phrases:
         pattern = any_of(getattr(told, name), told.ends.get(name, ""))
         words = frozenset(signs[name]) if signs else None
@@ -257,7 +261,7 @@ def known_words(language: Language) -> Known:
         spaced,
         frozenset(told.function),
         frozenset(told.courtesy),
-        ai=listed("ai"),
+        ai=not_denied(listed("ai")),
         formal=listed("formal"),
         full=listed("full"),
         closing=listed("closing"),

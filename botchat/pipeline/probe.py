@@ -153,6 +153,10 @@ class Audited:
     with those of the other; with Wilson intervals."""
     rows: list[dict[str, Any]]
     """One a fault; see `botchat.protocols.faults.detection`."""
+    borrowed: str
+    """The language whose floors the pack has; empty: its own."""
+    thresholds: Row
+    """What the rules hold against the people: the 99th percentile of them, or the floor."""
 
     @property
     def whole(self) -> Row:
@@ -178,6 +182,8 @@ class Audited:
             said += [f"  not asked for by the prompt: {word}" for word in one.not_asked]
         if {"[words]", "[thresholds]"} & {*self.lacks}:
             return [*said, "the rules judge is not tried: the pack lacks what it needs"]
+        if self.borrowed:
+            said.append(f"floors: those of {self.borrowed}, measured on nobody who speaks this")
         if not self.n_people:
             return [*said, "no dialogues between people: name a set of the language with --seeds"]
         for key, how in (("same", "their own"), ("held_out", "the other half's")):
@@ -187,7 +193,8 @@ class Audited:
                 f"rules judge accuses {share:.1f} % ({low:.1f}–{high:.1f}) of {self.n_people} "
                 f"dialogues between people, with {how} thresholds"
             )
-        return said
+        limits = (f"{name} {limit:g}" for name, limit in self.thresholds.items())
+        return [*said, f"thresholds (99th percentile of these, or the floor): {', '.join(limits)}"]
 
 
 def audit(
@@ -213,6 +220,8 @@ def audit(
         len(ruled),
         _false_alarms(ruled, pack),
         _by_rules(ruled, pack, rng_seed) if ruled and "[faults]" not in needed else [],
+        pack.pack.borrowed,
+        fit_thresholds((one.utterances for one in ruled), pack)._asdict() if ruled else {},
     )
 
 

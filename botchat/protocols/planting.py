@@ -96,7 +96,7 @@ class Planter:
             if low.endswith(_ASKED) or any(no.casefold() in low for no in self.told.negations):
                 continue
             if found := self._any_of(self._negated).search(sentence):
-                said = self._negated[found[0].casefold()]
+                said = _cased(self._negated[found[0].casefold()], found[0])
                 return f"{sentence[: found.start()]}{said}{sentence[found.end() :]}"
         return None
 

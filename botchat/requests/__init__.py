@@ -402,7 +402,7 @@ class ImportingSeeds(Request["Told"]):
     ]
     name: Annotated[str, Arg("name of the set")]
     language: Annotated[
-        str, Arg("of dialogues and questions: en, zh, or your own pack (en)", "CODE")
+        str, Arg("of dialogues and questions: en, es, zh, or your own pack (en)", "CODE")
     ] = "en"
     _: KW_ONLY
     replace: Annotated[bool, Arg("also where the set is there with other dialogues")] = False

@@ -166,6 +166,51 @@ def test_the_rules_judge_leaves_people_alone(tmp_path, monkeypatch, capsys):
     assert "|lang:zh" in capsys.readouterr().out
 
 
+EMPATHY = """[protocols.empatia]
+kind = "score"
+prompt = "empatia.txt"
+numbers = ["Empatía"]
+lowest = 1
+highest = 10
+title = "Empatía"
+"""
+
+
+def test_an_own_criterion_in_spanish_takes_four_commands(tmp_path, monkeypatch, capsys, server):
+    """Asked, framed and read in Spanish; the board says on what the floors of its flags rest."""
+    monkeypatch.chdir(tmp_path)
+    entries(tmp_path, server, "ada", "bob", "umpire")
+    with (tmp_path / "botchat.toml").open("a", encoding="utf-8") as file:
+        file.write(EMPATHY)
+    asked = "¿Cuánta empatía muestran? De 1 a 10.\n{{conversation}}\nTermina así:\nEmpatía: número"
+    (tmp_path / "empatia.txt").write_text(asked, "utf-8")
+
+    def says(call):
+        if call.model != "umpire":
+            return text("Pues sí, ¿y tú qué tal?" if call.model == "ada" else "Ya.")
+        warm = "qué tal" in call.messages[-1]["content"]
+        return text(
+            f"Razón: es {'cálida' if warm else 'fría'}.\n**Empatía**: {8 if warm else 3}/10"
+        )
+
+    server.play(says)
+    source, of_set = str(OWN.with_name("es.jsonl")), ("--seeds", "charlas")
+    for command in (
+        ("seeds", "import", source, "--name", "charlas", "--language", "es"),
+        ("generate", *of_set, "--model", "ada", "--model", "bob", "--turns", "4"),
+        ("judge", "empatia", *of_set, "--judge", "umpire"),
+        ("leaderboard", *of_set),
+    ):
+        status, made, said = run(capsys, *command)
+        assert (status, said.count("error")) == (0, 0), said
+    means = {row["model"]: row["empatia_mean_1"] for row in made["rows"]}
+    assert means["ada"] > 7 > 4 > means["bob"]
+    note = "those of English, not measured on people's dialogues in Spanish"
+    assert sum(note in line for line in made["notes"]) == 1
+    shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
+    assert all("<fin>" in prompt and "chat_end" not in prompt for prompt in shown)
+
+
 def of_the_page(folder):
     """The files that docs/languages.md has a translator write; its pack is ``languages/de``."""
     page = DOCS.read_text("utf-8")
@@ -205,7 +250,7 @@ def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server)
     assert all("<Ende>" in prompt and "chat_end" not in prompt for prompt in shown)
     # Elsewhere, under another code, it is found where botchat.toml says.
     (tmp_path / "languages" / "de").rename(tmp_path / "pack")
-    assert "unknown language 'qab'; languages: en, zh;" in run(capsys, *own, "qab")[2]
+    assert "unknown language 'qab'; languages: en, es, zh;" in run(capsys, *own, "qab")[2]
     (tmp_path / "botchat.toml").write_text('[languages.qab]\npath = "pack"\n')
     assert run(capsys, *own, "qab")[1]["language"] == "qab"
 
@@ -217,7 +262,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     source = str(OWN)
     status, _, said = run(capsys, "seeds", "import", source, "--name", "a", "--language", "xx")
     assert status == 1
-    assert "unknown language 'xx'; languages: de, en, zh; " in said
+    assert "unknown language 'xx'; languages: de, en, es, zh; " in said
     assert said.count("\n") == 1
     assert not (tmp_path / "seeds").exists()
     assert run(capsys, "seeds", "import", source, "--name", "a", "--language", "zh")[0] == 0

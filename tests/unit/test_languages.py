@@ -362,3 +362,85 @@ def test_the_audit_tells_labels_that_are_not_read(tmp_path):
     unieval, arena, _ = labels_read(languages.load(folder, "zz"))
     assert unieval.not_asked == ("选择：对",)
     assert [reply.split(" / ")[0] for reply in arena.not_read] == ["选择：一，二", "理由：1 2 3"]
+
+
+ES = built_in()["es"]
+SPANISH = files.read(OWN.with_name("es.jsonl"), Seed)
+
+
+def test_spanish_prompts_hold_no_english_and_all_its_answers_are_read():
+    """With accents and without; what judges write around a verdict."""
+    assert lacks(ES)[0] == []
+    assert all(not one.not_read and not one.not_asked for one in labels_read(ES))
+    for name in ("generation", "unieval", "unieval_examples", "arena", "gteval"):
+        assert not re.search(r"\b(the|you|and|Choice|Reason|Conversation)\b", ES.text(name))
+        assert name == "generation" or "Razón: " in ES.text(name)
+    arena, place = ARENA.spoken(ES).reading().read, UNIEVAL.spoken(ES).reading(("",) * 30).read
+    for said, verdict in (
+        ("«Elección: Conversación 2; Razón: repite lo mismo»", "2"),
+        ("**Elección:** Ambas\n**Razón:** las dos son rígidas.", "both"),
+        ("La primera suena natural.\n\nPor lo tanto, mi elección es: Ninguna.", "neither"),
+        ("Eleccion: conversacion 1\nRazon: frases largas", "1"),
+        ("Elección: Ni la Conversación 1 ni la Conversación 2", "neither"),
+        ("Elección: Conversación 1 o Conversación 2", None),
+    ):
+        assert arena(said)[0] == verdict, said
+    for said, verdict in (
+        ("Elección: Sí\nÍndice: 11\nRazón: es una lista.", "11"),
+        ("Eleccion: si\nIndice: intervención n.º 3", "3"),
+        ("Elección: Sí\nÍndice: cuatro", "4"),
+        ("Elección: No\nÍndice: Ninguno\nRazón: todo es cotidiano.", "No"),
+    ):
+        assert place(said)[0] == verdict, said
+
+
+@pytest.mark.parametrize(
+    ("said", "marks"),
+    [
+        ("Como modelo de lenguaje, no tengo sentimientos.", 2),
+        ("Solo soy un chatbot, no me hagas caso.", 1),
+        ("Fui entrenado por OpenAI.", 1),
+        ("No soy humana.", 1),
+        ("¿Eres una IA?", 1),
+        ("No soy un bot, soy tu vecina.", 0),
+        ("Soy un programador de Lima.", 0),
+        ("No tengo cuerpo para fiestas.", 0),
+        ("Hoy emiten mi programación favorita.", 0),
+        ("Me entrenó mi padre.", 0),
+    ],
+)
+def test_a_machine_that_says_so_in_spanish_is_found(said, marks):
+    """And whoever denies it, or means something else, is not taken for one."""
+    assert len(ReadText(said, known_words(ES)).ai_phrases()) == marks
+
+
+def test_spanish_is_measured_and_faults_are_planted_in_it():
+    """Courtesies, formality, denials with pronouns; nothing that would be wrong is planted."""
+    known = known_words(ES)
+    thanks = ReadText("¡Muchas gracias por tu ayuda, hasta mañana!", known)
+    assert thanks.closes()
+    assert not thanks.subject
+    formal = ReadText("Asimismo, quedo a su disposición. En conclusión, es recomendable.", known)
+    assert formal.formality() > 11 > ReadText("Pues mira, vente mañana, ¿no?", known).formality()
+    assert known.stem("canciones") == known.stem("canción")
+    denied = planter(ES).contradiction
+    assert denied("Pues yo lo tengo en casa.") == "Pues yo no lo tengo en casa."
+    assert denied("Me gusta mucho.") == "No me gusta mucho."
+    for told in ("Te lo tengo dicho.", "Es que tengo frío.", "¿Tengo tiempo?", "Nunca es tarde."):
+        assert denied(told) is None
+    planted = list(probe.probes(SPANISH, probe.strangers_of(SPANISH, ES), 0, ES))
+    assert {one.fault for one in planted} >= {"ai_phrase", "overlong", "formal", "near_repetition"}
+    found = {"ai_phrase", "formal", "overlong"}
+    limits = flags.floors(ES)
+    for one in planted:
+        if one.fault in found:
+            assert one.index in [flag.index for flag in flags.flags(one.utterances, limits, ES)]
+    people = [flag for seed in SPANISH for flag in flags.flags(seed.utterances, limits, ES)]
+    assert [flag.criterion for flag in people] == ["drift"]  # 23 of 20: English's floor
+
+
+def test_floors_that_nobody_measured_are_said_to_be_englishs():
+    """In the pack, and in a sentence for the board; a pack with its own says nothing."""
+    assert ES.thresholds == ENGLISH.thresholds
+    assert "not measured on people's dialogues in Spanish" in ES.borrowed_floors("charlas")
+    assert ZH.borrowed_floors("s") == ""

@@ -109,6 +109,8 @@ class Read:
                 f"There are no flags: the language pack {self.catalogue.language.code} has no "
                 "[words] or [thresholds]."
             )
+        elif borrowed := self.catalogue.language.borrowed_floors(self.seed_set):
+            notes.append(borrowed)
         if self.gone:
             notes.append(
                 f"Judged, but without dialogues on {self.seed_set}, so not on the board: "
