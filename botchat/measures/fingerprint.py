@@ -1,0 +1,320 @@
+"""Told from people by form alone: no judge is asked, and nothing is learnt elsewhere.
+
+For each model of a set two numbers, both an AUC: how often a chat of the model looks more like a
+machine's than a chat of people does; .5 is not told. ``told``: a ridge logistic regression of the
+set's people against its *other* models, on other seeds, scored on this model. ``alone``: distance
+from people, fitted on people of other seeds and nobody else, which sees what no other model does.
+Where they disagree, read the higher: what is found on other seeds is there, and what is not found
+proves nothing (a model unlike all others may look *more* human than people by ``told``). Weights
+that were learnt on other sets or other years turn round (bots of 2020 make a GPT look human), so
+none are kept.
+
+It detects and does not grade: it ranks machines otherwise than people do. What it sees is form
+(`botchat.measures.form`), so people's own lines, said again in another place, are people to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.languages import ENGLISH, Language
+from botchat.measures.form import NAMES, Form, columns, form, matrix, usual
+from botchat.measures.intervals import LEAST, Statistic
+from botchat.measures.statistics import ratio
+from botchat.records import HUMAN, N_SEED, Dialogues, Seed, eligible
+from botchat.verdicts import Flags, Floats, Indices
+
+PEOPLE = 100
+"""Chats of people below which nothing is fitted."""
+FOLDS = 5
+RIDGE = 100.0
+"""Weight of the squared coefficients, of standardised numbers; as if each number had been seen to
+tell nothing. Chosen by the order of size only, with bots left out, on three sets of 2020."""
+GIVEAWAYS = 5
+
+_MACHINES = 2
+"""Chats of machines that are fitted for each of people: more change little and take long."""
+_CLIP = 3.0
+"""Standard deviations at which a number is cut before distances: people have odd ones out too."""
+_ALIKE = 0.6
+"""People's halves differ where an AUC of one against the other is above this, by its interval."""
+_STEPS, _CLOSE = 30, 1e-4
+_TINY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """What tells two kinds of chats apart: a linear score of standardised numbers."""
+
+    middle: Floats
+    spread: Floats
+    weights: Floats
+
+    def parts(self, numbers: Floats) -> Floats:
+        """What each number adds to the score, shape (chats, numbers)."""
+        return (numbers - self.middle) / self.spread * self.weights
+
+    def scores(self, numbers: Floats) -> Floats:
+        """Log-odds of the second kind, up to a constant; shape (chats,)."""
+        return np.asarray(self.parts(numbers).sum(1), np.float64)
+
+
+def _clipped(z: Floats) -> Floats:
+    """Standardised numbers, no odder than any can be."""
+    return np.clip(z, -_CLIP, _CLIP)
+
+
+def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> Telling:
+    """Ridge logistic regression by Newton's method; both kinds weigh the same together.
+
+    ``numbers``: shape (chats, numbers). ``machine``: the second kind, shape (chats,).
+    """
+    middle, spread = numbers.mean(0), numbers.std(0) + _TINY
+    x = np.column_stack([(numbers - middle) / spread, np.ones(len(numbers))])
+    share = np.where(machine, machine.mean(), 1 - machine.mean())
+    weight, penalty = 0.5 / share, np.full(x.shape[1], ridge)
+    penalty[-1] = _TINY
+    found = np.zeros(x.shape[1])
+    for _ in range(_STEPS):
+        p = 1 / (1 + np.exp(-np.clip(x @ found, -_STEPS, _STEPS)))
+        slope = x.T @ (weight * (p - machine)) + penalty * found
+        bend = (x * (weight * p * (1 - p))[:, None]).T @ x + np.diag(penalty)
+        step = np.linalg.solve(bend, slope)
+        found -= step
+        if np.abs(step).max() < _CLOSE:
+            break
+    return Telling(middle, spread, found[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """How far a chat is from those of people, of whom it was made."""
+
+    middle: Floats
+    spread: Floats
+    inverse: Floats
+
+    def scores(self, numbers: Floats) -> Floats:
+        """Squared Mahalanobis distances of clipped standardised numbers, shape (chats,)."""
+        z = _clipped((numbers - self.middle) / self.spread)
+        return np.asarray(((z @ self.inverse) * z).sum(1), np.float64)
+
+
+def distance(people: Floats) -> Distance:
+    """Fit to people's numbers, shape (chats, numbers); shrunk covariance (Ledoit & Wolf 2004)."""
+    middle, spread = people.mean(0), people.std(0) + _TINY
+    z = _clipped((people - middle) / spread)
+    z -= z.mean(0)
+    n, k = z.shape
+    seen = z.T @ z / n
+    target = np.eye(k) * np.trace(seen) / k
+    apart = float(((seen - target) ** 2).sum())
+    noise = float(((z**2).sum(1) ** 2).sum() / n - (seen**2).sum()) / n
+    shrunk = min(1.0, noise / apart) if apart else 1.0
+    covariance = shrunk * target + (1 - shrunk) * seen + _TINY * np.eye(k)
+    return Distance(middle, spread, np.linalg.inv(covariance))
+
+
+@dataclass(frozen=True)
+class Giveaway:
+    """One number that tells a model from people."""
+
+    number: str
+    """In words."""
+    more: bool
+    """Whether the model has more of it."""
+    seed_id: str
+    """The chat of the model that shows it most."""
+
+    def __str__(self) -> str:
+        """In words, with the chat."""
+        return f"{'more' if self.more else 'fewer'}: {self.number} ({self.seed_id})"
+
+
+@dataclass(frozen=True, eq=False)
+class Fingerprint:
+    """What tells one model from the set's people."""
+
+    told: Statistic | None
+    """AUC against people, fitted on other models; ``None``: there is no other."""
+    alone: Statistic
+    """The same, fitted on people alone."""
+    giveaways: tuple[Giveaway, ...] = ()
+    """What moves the score of its chats most from people's."""
+    chats: int = 0
+
+    @property
+    def read(self) -> Statistic:
+        """The one to read: ``told``, or where the two disagree the higher.
+
+        What is found on chats that were not fitted is there; what is not found proves nothing.
+        """
+        if self.told is None:
+            return self.alone
+        apart = self.told.interval[1] < self.alone.interval[0]
+        return self.alone if apart else self.told
+
+
+@dataclass(frozen=True, eq=False)
+class Lineup:
+    """The fingerprints of all models of a set."""
+
+    models: Mapping[str, Fingerprint]
+    halves: Statistic | None
+    """AUC of one half of the people against the other: the line of not told."""
+    people: int
+    refused: str = ""
+    """Why there are none, in a sentence."""
+
+
+def forms(
+    seeds: Sequence[Seed], dialogues: Dialogues, language: Language = ENGLISH
+) -> dict[str, dict[str, Form]]:
+    """Contestant -> seed id -> the form of what follows the ChatSEED, ``human`` among them.
+
+    Chats of one seed are of equal length, the person's; of models, those that have it.
+    """
+    people = {seed.id: seed for seed in eligible(seeds) if len(seed.utterances) > N_SEED}
+    found = {HUMAN: {i: _of(seed.utterances, language) for i, seed in people.items()}}
+    for name, by_seed in dialogues.items():
+        if name != HUMAN:
+            found[name] = {
+                i: _of(by_seed[i].utterances[: len(seed.utterances)], language)
+                for i, seed in people.items()
+                if i in by_seed and len(by_seed[i].utterances) >= len(seed.utterances)
+            }
+    return found
+
+
+def _of(utterances: Sequence[str], language: Language) -> Form:
+    return form(utterances, language, n_seed=N_SEED)
+
+
+def too_few(people: int) -> str:
+    """Why nothing is fitted to so many chats of people; empty: they are enough."""
+    if people >= PEOPLE:
+        return ""
+    return f"{people} chats of people go on behind the ChatSEED, and it takes {PEOPLE}"
+
+
+def lineup(found: Mapping[str, Mapping[str, Form]]) -> Lineup:
+    """Tell every model from people, both as `forms` gives them, or say why not."""
+    people = found[HUMAN]
+    if refused := too_few(len(people)):
+        return Lineup({}, None, len(people), refused)
+    words, starts = usual(people.values())
+    numbers = {name: _rows(by_seed, people, words, starts) for name, by_seed in found.items()}
+    own = numbers.pop(HUMAN)
+    fold = np.arange(len(own)) % FOLDS
+    halves = _halves(own, fold)
+    if halves.interval[0] > _ALIKE:
+        said = f"one half of the set's people is told from the other (AUC {halves.values[0]:.2f})"
+        return Lineup({}, halves, len(own), said)
+    enough = {name: of for name, of in numbers.items() if _there(of).sum() >= LEAST}
+    named = columns(words, starts)
+    models = {}
+    for name, of in enough.items():
+        others = [x for other, x in enough.items() if other != name]
+        parts = _parts(of, own, others, fold)
+        models[name] = Fingerprint(
+            None if parts is None else auc(parts[0].sum(1), parts[1].sum(1), fold),
+            _alone(of, own, fold),
+            () if parts is None else _giveaways(*parts, of, own, [*people], named),
+            int(_there(of).sum()),
+        )
+    return Lineup(models, halves, len(own))
+
+
+def auc(machine: Floats, people: Floats, fold: Indices) -> Statistic:
+    """Share of pairs, within a fold, in which the machine's score is higher; ties count half.
+
+    All arguments have shape (seeds,), nan where there is no chat. A seed is left out with both.
+    """
+    pairs = (_there(machine)[:, None] & _there(people)) & (fold[:, None] == fold)
+    ahead = machine[:, None] - people
+    wins = np.where(pairs, (np.sign(np.nan_to_num(ahead)) + 1) / 2, 0.0)
+    won, of = (_left_out(np.asarray(table, np.float64)) for table in (wins, pairs))
+    return Statistic(ratio(won, of), int(pairs.any(1).sum()))
+
+
+def _left_out(table: Floats) -> Floats:
+    """The sum of a square table, then without the row and column of each; (n, n) -> (n + 1,)."""
+    total = table.sum()
+    return np.append(total, total - table.sum(0) - table.sum(1) + table.diagonal())
+
+
+def _rows(
+    by_seed: Mapping[str, Form], people: Iterable[str], words: Sequence[str], starts: Sequence[str]
+) -> Floats:
+    """The numbers of each seed's chat, nan where there is none; shape (people, numbers)."""
+    there = [at for at, seed_id in enumerate(people) if seed_id in by_seed]
+    found = np.full((len([*people]), len(columns(words, starts))), np.nan)
+    found[there] = matrix([by_seed[i] for i in people if i in by_seed], words, starts)
+    return found
+
+
+def _there(numbers: Floats) -> Flags:
+    """Seeds with a chat, shape (seeds,)."""
+    return ~np.isnan(numbers if numbers.ndim == 1 else numbers[:, 0])
+
+
+def _halves(people: Floats, fold: Indices) -> Statistic:
+    """The second half of the people told from the first, on other seeds."""
+    second = np.arange(len(people)) * 2 >= len(people)
+    scores = np.zeros(len(people))
+    for k in range(FOLDS):
+        scores[fold == k] = tell(people[fold != k], second[fold != k]).scores(people[fold == k])
+    return auc(np.where(second, scores, np.nan), np.where(second, np.nan, scores), fold)
+
+
+def _parts(
+    model: Floats, people: Floats, others: Sequence[Floats], fold: Indices
+) -> tuple[Floats, Floats] | None:
+    """What each number adds to the scores of the model's chats, and of people's.
+
+    Shape (seeds, numbers) each; ``None`` where there is no other model to learn from.
+    """
+    if not others:
+        return None
+    found = np.empty_like(model), np.empty_like(people)
+    for k in range(FOLDS):
+        machines = np.concatenate([other[(fold != k) & _there(other)] for other in others])
+        few = min(len(machines), _MACHINES * int((fold != k).sum()))
+        machines = machines[np.arange(few) * len(machines) // max(few, 1)]
+        numbers = np.concatenate([people[fold != k], machines])
+        telling = tell(numbers, np.arange(len(numbers)) >= len(numbers) - few)
+        for part, of in zip(found, (model, people), strict=True):
+            part[fold == k] = telling.parts(of[fold == k])
+    return found
+
+
+def _alone(model: Floats, people: Floats, fold: Indices) -> Statistic:
+    """The model told from people by the distance from other people."""
+    model, people = model[:, : len(NAMES)], people[:, : len(NAMES)]
+    scores = np.empty(len(model)), np.empty(len(people))
+    for k in range(FOLDS):
+        fitted = distance(people[fold != k])
+        for found, of in zip(scores, (model, people), strict=True):
+            found[fold == k] = fitted.scores(of[fold == k])
+    return auc(*scores, fold)
+
+
+def _giveaways(
+    model: Floats,
+    people: Floats,
+    shown: Floats,
+    usual_: Floats,
+    ids: Sequence[str],
+    named: Sequence[str],
+) -> tuple[Giveaway, ...]:
+    """The numbers that move the model's scores most from people's; parts, then the numbers."""
+    moved = np.nanmean(model, 0) - people.mean(0)
+    more = np.nanmean(shown, 0) > usual_.mean(0)
+    return tuple(
+        Giveaway(named[at], bool(more[at]), ids[int(np.nanargmax(model[:, at]))])
+        for at in np.argsort(-moved, kind="stable")[:GIVEAWAYS].tolist()
+        if moved[at] > 0
+    )
