@@ -15,10 +15,10 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ EN = "en"
 """The language of a set that names none."""
 
 FILE = "language.toml"
+READING = "reading.toml"
+"""Beside it: no part of the pack's digest, because it changes nothing that anybody is asked."""
 _MOST_BYTES = 2**20
 """Of one file of a pack."""
 
@@ -197,6 +199,36 @@ class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Stands between two numbers of which neither is meant."""
 
 
+class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """``reading.toml``: what judges write that is not asked for; English is read beside it."""
+
+    withdrawn: Words = ()
+    """Begins a sentence that takes the verdict before it back; with the mark behind it, if any."""
+    anew: Words = ()
+    """What may stand between that and the verdict that holds."""
+    supposed: Words = ()
+    """Begins a sentence about what is not so."""
+    would: Words = ()
+    """Is in such a sentence."""
+    say: Words = ()
+    """Ends it where what is supposed follows on the next lines."""
+    insists: Words = ()
+    """Begins one that is about oneself all the same: "If I had to choose"."""
+    person: Words = ()
+    """Of one conversation: no machine takes part."""
+    machine: Words = ()
+    since: Words = ()
+    """Leads to an utterance behind a Yes: "from"."""
+    given: Words = ()
+    """What may stand between whose score it is and the score: "receives a"."""
+    each: Words = ()
+    """All whose scores are asked for: "both assistants"."""
+    variants: Words = ()
+    """Another way to write a character, and the one that the lists have: "選选"."""
+    names: dict[str, Words] = {}
+    """Name of a score in English -> what it is called."""
+
+
 class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``language.toml``."""
 
@@ -226,6 +258,7 @@ class Language:
     pack: Pack = field(compare=False, repr=False)
     texts: Mapping[str, str] = field(compare=False, repr=False)
     """Prompts by name."""
+    reading: Reading = field(compare=False, repr=False, default=Reading())
 
     @property
     def english(self) -> bool:
@@ -282,6 +315,11 @@ class Language:
         """Sentences for planted faults."""
         return self.pack.faults or self._lacks("[faults]", "to plant faults")
 
+    @cached_property
+    def plain(self) -> Mapping[int, int | str]:
+        """`PLAIN`, and one character for each of its variants."""
+        return {**PLAIN, **{ord(both[0]): both[1] for both in self.reading.variants}}
+
     def text(self, name: str) -> str:
         """The wording of a prompt; raises `ConfigError` if the pack has it not."""
         if self.english:
@@ -332,16 +370,23 @@ def load(folder: Traversable, code: str) -> Language:
             raise ConfigError(
                 f"{inside / f'{name}.txt'}: it {fault} {odd}; take the places of the English one"
             )
-    try:
-        pack = msgspec.convert(tomllib.loads(said[FILE]), Pack)
-    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
-        raise ConfigError(
-            f"{folder / FILE}: {error}; correct it as docs/languages.md says"
-        ) from None
+    pack = _parsed(folder / FILE, said[FILE], Pack)
     _check(pack, folder)
+    also = folder / READING
+    reading = _parsed(also, _read(also), Reading) if also.is_file() else Reading()
     whole = "\0".join(f"{name}\0{text}" for name, text in said.items())
     digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
-    return Language(code, digest, str(folder), pack, texts)
+    return Language(code, digest, str(folder), pack, texts, reading)
+
+
+T = TypeVar("T", Pack, Reading)
+
+
+def _parsed(file: Traversable, said: str, as_: type[T]) -> T:
+    try:
+        return msgspec.convert(tomllib.loads(said), as_)
+    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
+        raise ConfigError(f"{file}: {error}; correct it as docs/languages.md says") from None
 
 
 def _check(pack: Pack, folder: Traversable) -> None:

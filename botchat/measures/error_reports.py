@@ -103,7 +103,10 @@ class _OfKind:
             self.deducted += [_number(match["number"]) for match in w.deduction.finditer(line)]
         if self.present is None and (match := w.answer.match(line)):
             self.present = match["yes"] is not None
-            self.said.append(told[match.end() :])
+            beside = w.beside.match(line, match.end())
+            if beside and self.stated is None and not self.unclear:
+                self.stated = at, _number(beside["number"])
+            self.said.append(told[beside.end() if beside else match.end() :])
         elif told.strip():
             self.said += [told] if self.said else ["", told]
 
@@ -141,6 +144,8 @@ class _ReportPatterns:
     headed: re.Pattern[str]
     """A kind as a heading, perhaps with the answer."""
     answer: re.Pattern[str]
+    beside: re.Pattern[str]
+    """Points off next to a Yes or No: "Yes (-1)"."""
     score: re.Pattern[str]
     cell: re.Pattern[str]
     """A score in the last cell of a row."""
@@ -218,6 +223,7 @@ def _words(language: Language) -> _ReportPatterns:
             rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
         ),
         answer=compiled(rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}"),
+        beside=compiled(rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|{nought})[ \t)]*(?=$|[.,;)*_|])"),
         score=compiled(
             rf"(?:{of('score', 1)}|(?:^{_LEAD}|{_PAUSE})(?:{of('score')}))"
             rf"(?:{to_number}|{otherwise})"

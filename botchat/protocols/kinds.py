@@ -1,6 +1,7 @@
 """A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
 
-``place``   ``"No"``, or the 1-based index of the first accused utterance (UniEval)
+``place``   ``"No"``, or the 1-based index of the first accused utterance (UniEval); ``"Yes"``: it
+            accuses, and names none
 ``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
 ``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import combinations
 from types import EllipsisType
 from typing import Any, Literal, NamedTuple
@@ -27,11 +28,14 @@ from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_dige
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import accused_index
 from botchat.protocols import reports, scores, verdicts
+from botchat.protocols.own_words import answered_in
 from botchat.protocols.scores import Scale, ScoreChoices
+from botchat.protocols.verdicts import Found, Meaning
 from botchat.protocols.wording import Wording, choice_schema, wording
 from botchat.records import (
     HUMAN,
     N_SEED,
+    SOMEWHERE,
     Dialogue,
     Dialogues,
     Judgment,
@@ -383,43 +387,56 @@ def comparable(
 
 @lru_cache(maxsize=256)
 def _place(n: int, language: Language) -> Understood:
-    """Of a reply about ``n`` utterances: ``"No"`` or a 1-based index, and the reason."""
-    meaning = verdicts.meanings(verdicts.labelled(language, PLACES), language)
+    """Of a reply about ``n`` utterances: ``"No"``, `SOMEWHERE` or a 1-based index; the reason."""
+
+    @cache
+    def meaning(spoken: Language) -> Meaning:
+        return verdicts.meanings(verdicts.labelled(spoken, PLACES), spoken)
+
+    def found(text: str) -> Found:
+        spoken = answered_in(text, language)
+        return verdicts.read_verdict(text, meaning(spoken), spoken)
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        found = verdicts.read_verdict(text, meaning, language)
-        if found.verdict == "no":
-            return "No", found.reason
-        index = found.index if found.verdict == "yes" else None
-        return str(index) if index is not None and 1 <= index <= n else None, found.reason
+        said = found(text)
+        if said.verdict != "yes":
+            return "No" if said.verdict == "no" else None, said.reason
+        named = said.index is not None and 1 <= said.index <= n
+        return str(said.index) if named else SOMEWHERE, said.reason
 
     labels = language.labels
     return Understood(
-        frozenset({"No", *map(str, range(1, n + 1))}),
+        frozenset({"No", SOMEWHERE, *map(str, range(1, n + 1))}),
         read,
         choice_schema((labels.no[0], labels.yes[0]), verdicts.fields_asked(language), index=True),
-        lambda text: verdicts.read_verdict(text, meaning, language).words,
+        lambda text: found(text).words,
     )
 
 
 @lru_cache(maxsize=64)
 def _choice(asked: tuple[str, ...], language: Language) -> Understood:
-    if asked == LABELS:
+    own = dict(zip(asked, CHOICES.values(), strict=False))  # somebody's own criterion
+    if ours := asked == LABELS:
         asked = tuple(getattr(language.labels, key)[0] for key in CHOICES)
-        meaning = verdicts.meanings(verdicts.labelled(language, CHOICES), language)
-    else:  # somebody's own criterion
-        own = dict(zip(asked, CHOICES.values(), strict=False))
-        meaning = verdicts.meanings(own, language, phrases=False)
+
+    @cache
+    def meaning(spoken: Language) -> Meaning:
+        table = verdicts.labelled(spoken, CHOICES) if ours else own
+        return verdicts.meanings(table, spoken, phrases=ours)
+
+    def found(text: str) -> Found:
+        spoken = answered_in(text, language)
+        return verdicts.read_verdict(text, meaning(spoken), spoken, sides=ours)
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        found = verdicts.read_verdict(text, meaning, language)
-        return found.verdict, found.reason
+        said = found(text)
+        return said.verdict, said.reason
 
     return Understood(
         frozenset([*CHOICES.values()][: len(asked)]),
         read,
         choice_schema(asked, verdicts.fields_asked(language)),
-        lambda text: verdicts.read_verdict(text, meaning, language).words[:1],
+        lambda text: found(text).words[:1],
     )
 
 

@@ -8,16 +8,16 @@ error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
 from botchat.errors import DataError
-from botchat.languages import ENGLISH, PLAIN, Language
+from botchat.languages import ENGLISH, Language
 from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
-from botchat.protocols.verdicts import any_of
+from botchat.protocols.own_words import answered_in, any_of, own, withdrawn, without_others
 from botchat.records import Judgment, Verdict
 
 
@@ -77,22 +77,54 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
     """
     if scale.points_off:
         return _points_off(text, scale, language)
-    plain = text.translate(PLAIN)
-    named = {_plain(match["name"]): match for match in _pattern(scale, language).finditer(plain)}
-    if len(named) == len(scale.names):
-        found = [named[_plain(name)]["number"] for name in scale.names]
-        start = min(match.start() for match in named.values())
-        end = max(match.end() for match in named.values())
-    elif bare := list(_bare(len(scale.names)).finditer(plain)):
-        found, (start, end) = re.findall(_NUMBER, bare[-1][0]), bare[-1].span()
-    else:
+    spoken = answered_in(text, language)
+    plain = _BOX.sub(_on_its_own, own(text, spoken).translate(spoken.plain))
+    given = _given(without_others(plain, spoken), scale, spoken)
+    if given is None:
         return None, " ".join(text.split())
+    found, start, end = given
+    if (after := withdrawn(plain, end, spoken)) is not None:
+        return read(text[after:], scale, language)
     return _verdict(found, scale), _reason(text, start, end)
+
+
+Given = tuple[Sequence[float], int, int]
+"""The numbers in their order, and where the first begins and the last ends."""
+
+
+def _given(plain: str, scale: Scale, language: Language) -> Given | None:
+    """The scores that a reply gives, in the first of the forms that has all of them."""
+    w = _patterns(scale, language)
+    for pattern in (w.named, w.told):
+        named = {w.names[_plain(match["name"])]: match for match in pattern.finditer(plain)}
+        if len(named) == len(scale.names):
+            found = [w.number(named[place]["number"]) for place in range(len(named))]
+            ends = [match.span() for match in named.values()]
+            return found, min(start for start, _ in ends), max(end for _, end in ends)
+    for match in _TABLE.finditer(plain):
+        heads = [w.names.get(_plain(cell)) for cell in match["head"].split("|")]
+        row = dict(zip(heads, match["row"].split("|"), strict=False))
+        cells = [re.fullmatch(rf"[\s*_]*({_NUMBER})[\s*_]*", row.get(i, "")) for i in range(w.n)]
+        if all(cells):
+            return [w.number(cell[1]) for cell in cells if cell], *match.span()
+    if w.n > 1 and (alike := list(w.each.finditer(plain))):
+        return [w.number(alike[-1]["number"])] * w.n, *alike[-1].span()
+    if bare := list(_bare(w.n).finditer(plain)):
+        return [w.number(one) for one in re.findall(_NUMBER, bare[-1][0])], *bare[-1].span()
+    return None
+
+
+def _on_its_own(box: re.Match[str]) -> str:
+    """What a box of LaTeX holds, on a line of its own, as long as it was."""
+    return "\n" + " " * (box.start(1) - box.start() - 1) + box[1] + "\n" * (box.end() - box.end(1))
 
 
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
     found = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
-    verdict = points([found.get(kind) for kind in range(len(scale.names))], scale)
+    w = _patterns(scale, language)
+    if not found and (alike := list(w.each.finditer(own(text, language).translate(language.plain)))):
+        found = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
+    verdict = points([found.get(kind) for kind in range(w.n)], scale)
     reason = error_reports.before(text, language) if verdict else text
     return verdict, " ".join(reason.split())
 
@@ -142,6 +174,12 @@ def harmless(text: str, scale: Scale) -> str:
 
 _NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
 _MARKS = r"[\"'`*_~\s]*"
+_BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?([^{}\n]*)\}+")
+_TABLE = re.compile(
+    r"^[ \t]*(?P<head>\|.*)\r?\n[ \t]*\|[\s|:-]*-[\s|:-]*\r?\n[ \t]*(?P<row>\|.*)(?!\r?\n[ \t]*\|)$",
+    re.MULTILINE,
+)
+"""A table of one row."""
 _SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
 _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
@@ -152,23 +190,71 @@ def _steps(scale: Scale) -> frozenset[str]:
     return frozenset(scale.steps)
 
 
+@dataclass(frozen=True)
+class _ScorePatterns:
+    """Of texts with plain marks."""
+
+    named: re.Pattern[str]
+    told: re.Pattern[str]
+    """In a sentence: "gets a 7"."""
+    each: re.Pattern[str]
+    """One number for all."""
+    names: Mapping[str, int]
+    """Plain spelling of a name -> its place."""
+    numerals: Mapping[str, int]
+
+    @property
+    def n(self) -> int:
+        """Numbers that are asked for."""
+        return max(self.names.values()) + 1
+
+    def number(self, said: str) -> float:
+        """A number in digits or in words."""
+        in_words = self.numerals.get(said.lower())
+        return float(re.sub(r"[\u2212\u2013\u2014]", "-", said)) if in_words is None else in_words
+
+
 @lru_cache(maxsize=64)
-def _pattern(scale: Scale, language: Language = ENGLISH) -> re.Pattern[str]:
-    packs = dict.fromkeys((ENGLISH, language))
+def _patterns(scale: Scale, language: Language = ENGLISH) -> _ScorePatterns:
+    packs = list(dict.fromkeys((ENGLISH, language)))
 
-    def of(key: str) -> str:
-        return any_of(word for one in packs for word in getattr(one.labels, key))
+    def of(key: str, part: str = "labels") -> str:
+        return any_of(word for one in packs for word in getattr(getattr(one, part), key))
 
-    names = _any_of(scale.names)
+    called = {name: place for place, name in enumerate(scale.names)}
+    called |= {
+        f"{other} {name.removeprefix(head).strip()}": place
+        for head, others in language.reading.names.items()
+        for other in others
+        for name, place in called.items()
+        if name.startswith(head)
+    }
+    numerals = {word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)}
+    names = _any_of(list(called))
+    number = rf"(?P<number>{_NUMBER}|(?:{any_of(numerals)})(?!\w))"
+    changed = rf"(?:{_NUMBER}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
     # A number is a score only where nothing but an end, an aside or the next one follows it.
     aside = any_of(word for one in packs if one.pack.report for word in one.pack.report.aside)
     ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
-    return re.compile(
-        rf"{_start(scale)}(?P<name>{names})(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?"
-        rf"(?:\s*\([^()\n]*\))?{_MARKS}[:=]{_MARKS}(?P<number>{_NUMBER})"
-        rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*\d+(?:\.0)?)?(?:[ \t]*(?:{of('points')}))?"
-        rf"(?=[ \t\"'`*_~]*(?:{ends}))",
-        re.IGNORECASE | re.MULTILINE,
+    most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{any_of(numerals)}))?"
+    behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
+    cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
+    given = rf"(?:\s*(?:{of('given', 'reading')})(?![A-Za-z]))+{_MARKS}"
+
+    def compiled(pattern: str) -> re.Pattern[str]:
+        return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+    start = _start(scale) if len(called) == len(scale.names) else ""
+    name = rf"{start}(?P<name>{names})"
+    return _ScorePatterns(
+        compiled(
+            rf"{name}(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?"
+            rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
+        ),
+        compiled(rf"{name}{given}{number}{behind}"),
+        compiled(rf"(?<!\w)(?:{of('each', 'reading')}){given}{number}{behind}"),
+        {_plain(name): place for name, place in called.items()},
+        numerals,
     )
 
 
@@ -198,15 +284,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-def _verdict(found: Sequence[str], scale: Scale) -> Verdict | None:
-    given = []
-    for text in found:
-        value = float(re.sub(r"[\u2212\u2013\u2014]", "-", text))
-        value = round(value, 1)
-        if not scale.lowest <= value <= scale.highest:
-            return None
-        given.append(f"{value + 0.0:g}")
-    return " ".join(given)
+def _verdict(found: Sequence[float], scale: Scale) -> Verdict | None:
+    given = [round(value, 1) for value in found]
+    if not all(scale.lowest <= value <= scale.highest for value in given):
+        return None
+    return " ".join(f"{value + 0.0:g}" for value in given)
 
 
 def _reason(text: str, start: int, end: int) -> str:

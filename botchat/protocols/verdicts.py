@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from botchat.languages import ENGLISH, PLAIN, Language
+from botchat.protocols.own_words import any_of, own, withdrawn
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are, ``None``: none that is offered."""
@@ -33,22 +34,52 @@ class Found:
     """(start, end) in the reply of the verdict's words, and of the index."""
 
 
-def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> Found:
-    """The verdict given in a reply, or in the JSON or the table that it holds; never raises."""
+def read_verdict(
+    text: str, meaning: Meaning, language: Language = ENGLISH, *, sides: bool = False
+) -> Found:
+    """The verdict given in a reply, or in the JSON or the table that it holds; never raises.
+
+    ``sides``: also where each of two conversations is said to be a machine's or a person's.
+    """
     w = _words(language)
-    plain = w.folded(_spoken(text))
+    said = own(text, language)
+    plain = w.folded(said)
+    found, end = _read(plain, said, meaning, w, sides)
+    after = withdrawn(plain, end, language) if found.verdict is not None else None
+    return found if after is None else _anew(found, plain, after, meaning, language)
+
+
+def _read(
+    plain: str, text: str, meaning: Meaning, w: _VerdictPatterns, sides: bool
+) -> tuple[Found, int]:
+    """The last verdict that is given, and where its words end."""
     if (fields := _fields(plain, json_fields(text), w)) is not None:
-        return _of_fields(fields, text, meaning, w)
+        return _of_fields(fields, text, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
     given = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
     ends = text.rstrip().rfind("{")
     if given is None and (fields := _fields("", json_fields(text[ends:]), w)) is not None:
-        return _of_fields(fields, text, meaning, w)
-    given = given or _bare(plain, meaning, w)
+        return _of_fields(fields, text, meaning, w), len(text)
+    given = given or _boxed(plain, meaning) or _bare(plain, meaning, w)
     if given is None:
-        return Found(None, reason(text, w))
+        return Found(w.one_by_one(plain) if sides else None, reason(text, w)), len(text)
     verdict, start, end = given
     index, spans = _index(plain, text, start, end, w)
-    return Found(verdict, reason(text[start:], w), index, ((start, end), *spans))
+    why = reason(text[start:], w)
+    return Found(verdict, why, index, ((start, end), *spans)), end
+
+
+def _anew(found: Found, plain: str, after: int, meaning: Meaning, language: Language) -> Found:
+    """What a reply says behind ``after``, where its verdict is withdrawn."""
+    w, rest = _words(language), plain[after:]
+    again = read_verdict(rest, meaning, language)
+    said = w.anew.match(rest)
+    if again.verdict is None and said and (verdict := _meant(said, rest, meaning, w)):
+        again = Found(verdict, found.reason, words=(said.span("said"),))
+    if again.verdict is None:
+        index, spans = _index(rest, rest, 0, 0, w)
+        again = Found(found.verdict if index else None, found.reason, index, tuple(spans))
+    words = tuple((start + after, end + after) for start, end in again.words)
+    return replace(again, words=words)
 
 
 def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
@@ -79,7 +110,10 @@ def reason(text: str, w: _VerdictPatterns) -> str:
 
 
 def json_fields(text: str) -> dict[str, Any]:
-    """The fields of the JSON object that a reply is, or ends with; by lower-case name."""
+    """The fields of the JSON object that a reply is, or ends with; by lower-case name.
+
+    Of a call of a tool those of its arguments.
+    """
     if "{" not in text:
         return {}
     bare = _FENCE.sub("", text.strip())
@@ -89,9 +123,12 @@ def json_fields(text: str) -> dict[str, Any]:
         return {}
     try:
         fields = json.loads(bare)
-    except (ValueError, RecursionError):
+        for name in _CALLED & fields.keys():
+            called = fields[name]
+            fields = json.loads(called) if isinstance(called, str) else called
+        return {name.lower(): value for name, value in fields.items()}
+    except (AttributeError, ValueError, RecursionError):
         return {}
-    return {name.lower(): value for name, value in fields.items()}
 
 
 def labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
@@ -117,21 +154,15 @@ def fields_asked(language: Language) -> tuple[str, str, str]:
 # ---------------------------------------------------------------------------------- where
 
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
+_CALLED = frozenset({"arguments", "parameters"})
 _BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
-_THOUGHTS = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
 _MARKS = r"[\"'`*_~\s\[\]]*"
 _STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")
 """Struck out, in a comment, or a box that is not ticked."""
+_BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
 _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
-
-
-def _spoken(text: str) -> str:
-    """The text with its thoughts blanked out, as long as it was."""
-    if "think" not in text.lower():
-        return text
-    return _THOUGHTS.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def _given(
@@ -193,6 +224,14 @@ def _in_reason(plain: str, after: int, start: int, w: _VerdictPatterns) -> bool:
     return bool(told) and not re.search(r"\n[ \t]*\n", plain[told[-1].end() : start])
 
 
+def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
+    """The verdict in the last box of LaTeX."""
+    for match in list(_BOX.finditer(plain))[-1:]:
+        if (verdict := meaning(match["said"])) is not None:
+            return verdict, *match.span("said")
+    return None
+
+
 def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, int] | None:
     """The verdict that the first line is, where no verdict is marked."""
     if w.choice.search(plain):
@@ -213,6 +252,8 @@ def _index(
     Its words may be no number ("None").
     """
     behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
+    if not behind and (at_once := w.index_at_once.match(plain, end)):
+        return int(at_once["said"] or at_once["other"]), [at_once.span(at_once.lastindex or 0)]
     before = plain.rfind("\n\n", 0, start) + 1
     ahead = [
         match
@@ -288,6 +329,8 @@ class _VerdictPatterns:
     also: re.Pattern[str]
     """The same for what is a verdict's mark only where nothing else is."""
     index: re.Pattern[str]
+    index_at_once: re.Pattern[str]
+    """An index without its label, directly behind a verdict."""
     reason: re.Pattern[str]
     value: re.Pattern[str]
     """A field of a reply in JSON."""
@@ -307,12 +350,27 @@ class _VerdictPatterns:
     """What ends a sentence, or leads to one's own verdict."""
     others: re.Pattern[str]
     """What others say, or ask for."""
+    anew: re.Pattern[str]
+    """The verdict behind a withdrawn one, and what leads to it."""
+    sides: re.Pattern[str]
+    """One of two conversations, and whose it is said to be."""
+    who: Mapping[str, int]
+    """0 of people, 1 of machines."""
     spaced: bool
     plain: Mapping[int, int | str]
 
     def folded(self, text: str) -> str:
         """The text with plain digits and marks, as long as it was."""
         return text.translate(self.plain)
+
+    def one_by_one(self, plain: str) -> str | None:
+        """The verdict on two of which each is said to be a person's or not, and no more."""
+        said: dict[bool, set[int | None]] = {True: set(), False: set()}
+        for match in self.sides.finditer(plain):
+            said[match["first"] is not None].add(self.who.get(self.normal(match["said"]).strip()))
+        if None in said[True] | said[False] or not len(said[True]) == len(said[False]) == 1:
+            return None
+        return ("neither", "2", "1", "both")[2 * said[True].pop() + said[False].pop()]  # type: ignore[operator]
 
     def normal(self, words: str) -> str:
         """Words of a judge without case, marks and surplus white space."""
@@ -328,6 +386,10 @@ def _words(language: Language) -> _VerdictPatterns:
     def of(key: str) -> list[str]:
         return [word for one in packs for word in getattr(one, key)]
 
+    def read(key: str) -> str:
+        known = dict.fromkeys((language, ENGLISH))
+        return any_of(word for one in known for word in getattr(one.reading, key))
+
     edge = r"(?<![^\W\d_])" if spaced else "(?<![A-Za-z])"
     choice, index, why = (any_of(of(key)) for key in ("choice", "index", "reason"))
     numerals = any_of(own.numerals) or "(?!)"
@@ -338,7 +400,7 @@ def _words(language: Language) -> _VerdictPatterns:
     is_ = rf"{blank}(?:{any_of(of('copula'))}){blank}"
     ends = r"(?:[:=]|(?!\w))" if spaced else "[:=]"
     next_label = rf"{edge}(?:{index}|{why}){_MARKS}{ends}"
-    said = rf"(?P<said>(?:(?!{next_label}|[ \t]-[ \t])[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
+    said = rf"(?P<said>(?:(?!{next_label}|[ \t]-[ \t]|[-=]>)[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
 
     def mark(words: str) -> re.Pattern[str]:
         # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
@@ -364,6 +426,11 @@ def _words(language: Language) -> _VerdictPatterns:
             rf"(?:(?:{any_of(of('ordinal'))})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)",
             re.IGNORECASE,
         ),
+        index_at_once=re.compile(
+            rf"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{read('since')})[ \t]*"
+            rf"(?:{any_of(of('ordinal'))})[ \t#]*(?P<other>\d{{1,9}})",
+            re.IGNORECASE,
+        ),
         reason=re.compile(
             rf"{edge}(?:{why}){_MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*", re.IGNORECASE
         ),
@@ -376,7 +443,9 @@ def _words(language: Language) -> _VerdictPatterns:
         numerals={word.lower(): n for one in packs for n, word in enumerate(one.numerals, 1)},
         before=re.compile(rf"\A(?:(?:{phrases('before')}){space})+"),
         after=re.compile(rf"{space}(?:{phrases('after')})\Z"),
-        beside=re.compile(rf"[\"'`*_ \t]*[,;(/\u2013\u2014-][\"'`*_ \t]*{said}", re.IGNORECASE),
+        beside=re.compile(
+            rf"{_CHANCE}[\"'`*_ \t]*[,;(/\u2013\u2014-][\"'`*_ \t]*{said}", re.IGNORECASE
+        ),
         alternative=re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+"),
         placeholder=re.compile(
             rf"\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_of(of('placeholder')) or '(?!)'})",
@@ -392,13 +461,27 @@ def _words(language: Language) -> _VerdictPatterns:
             r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z",
             re.IGNORECASE,
         ),
+        anew=re.compile(rf"\W*(?:(?:{read('anew')})\W+)*{said}", re.IGNORECASE),
+        sides=re.compile(
+            rf"^[^\w\n]*(?:(?P<first>{any_of(of('first'))})|{any_of(of('second'))})"
+            r"[\"'`*_ \t]*[:=|][\"'`*_ \t]*(?P<said>[^\n.,;(|]*)",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+        who={
+            _normal(word, spaced): of_machine
+            for one in dict.fromkeys((language, ENGLISH))
+            for of_machine, words in enumerate((one.reading.person, one.reading.machine))
+            for word in words
+        },
         spaced=spaced,
-        plain={**PLAIN, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')},
+        plain={**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')},
     )
 
 
 _NEAR = 120
 """Characters before a mark that may lead to it."""
+_CHANCE = r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?"
+"""How likely a verdict is; one with another beside it is none."""
 _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
@@ -406,9 +489,3 @@ _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 def _normal(words: str, spaced: bool) -> str:
     found = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
     return found if spaced else found.replace(" ", "")
-
-
-def any_of(words: Iterable[str]) -> str:
-    """A pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
-    return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain)
