@@ -16,8 +16,9 @@ from botchat.boards.board import Board
 from botchat.boards.protocols import BesideHuman, Evidence, Part, Place, Scored
 from botchat.boards.results import Sides, comparisons_of
 from botchat.interfaces import settings_digest
+from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.ratings.bradley_terry import influence
-from botchat.records import HUMAN, MIN_HUMAN, Dialogues, Seed, Unread
+from botchat.records import HUMAN, MIN_HUMAN, N_SEED, Dialogues, Seed, Unread
 from botchat.verdicts import LOSS, Floats
 
 DIGITS = 4
@@ -66,8 +67,10 @@ def _values(
                 at = place[one.seed_id]
                 row = found.setdefault(one.contestants[0], np.full(len(seeds), math.nan))
                 if (n := column.n or lengths[at]) and one.verdict is not None:
-                    accused = math.inf if one.verdict == "No" else int(one.verdict)
-                    row[at] = 0 if accused <= n else 1 if one.shown >= n else math.nan
+                    accused = accused_index(one.verdict, one.seed_id) or math.inf
+                    untold = accused == NOT_SAID
+                    hit = N_SEED < one.shown <= n if untold else accused <= n
+                    row[at] = 0 if hit else 1 if one.shown >= n and not untold else math.nan
             yield from ((part.quote(column).key, name, row) for name, row in found.items())
         yield from _survived(part, judged, place)
     elif isinstance(part, Scored):
@@ -111,9 +114,9 @@ def _survived(
     for one in judged.judgments if most and part.protocol.leads else ():
         row = found.setdefault(one.contestants[0], np.full(len(place), math.nan))
         if one.verdict is not None:
-            accused = one.verdict != "No" and int(one.verdict) <= most
-            whole = most if one.shown >= most else math.nan
-            row[place[one.seed_id]] = int(one.verdict) - 1 if accused else whole
+            accused = accused_index(one.verdict, one.seed_id)
+            whole = most if one.shown >= most and accused != NOT_SAID else math.nan
+            row[place[one.seed_id]] = accused - 1 if 0 < accused <= most else whole
     yield from ((f"{SURVIVED}{most}", name, row) for name, row in found.items())
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import lengths
+from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
 from botchat.measures.intervals import LEAST, entries, mean, share
 from botchat.records import Verdict
@@ -81,9 +82,10 @@ def agreement(
     for name, found in survey.measured.items():
         said = verdicts.get(name, {})
         both = [
-            (first, 0 if verdict == "No" else int(verdict))
+            (first, accused)
             for seed_id, first in zip(found.seed_ids, _first_of_any(found).tolist(), strict=True)
             if (verdict := said.get(seed_id)) is not None
+            and (accused := accused_index(verdict, f"{name} on seed {seed_id}")) != NOT_SAID
         ]
         if both:
             rows.append(_beside(name, *np.array(both).T))

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
 from botchat.interfaces import Row
+from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.measures.intervals import entries, of_shares
 from botchat.measures.statistics import Z
-from botchat.records import Dialogues, Judgment, Seed
+from botchat.records import N_SEED, Dialogues, Judgment, Seed
 from botchat.verdicts import Floats, Indices
 
 
@@ -51,34 +54,71 @@ class Curve:
         return int(self.at_risk[0] - self.accused.sum() - whole)
 
 
-def estimate(ends: Iterable[tuple[int, bool]], n: int) -> Curve:
-    """The curve of some dialogues, the longest of which has ``n`` utterances.
+End: TypeAlias = tuple[int, bool | None]
+"""Of a dialogue, the first accused utterance and true, or its last and false (censored), or
+``None``: it is accused, and the judge does not say from where."""
 
-    ``ends``: of each, the first accused utterance and true, or its last and false (censored).
-    """
-    rows = np.array([(end, accused) for end, accused in ends], dtype=np.intp).reshape(-1, 2)
-    last, hit = rows[:, 0], rows[:, 1] > 0
-    leaving = np.bincount(last, minlength=n + 1)[1 : n + 1]
-    accused = np.bincount(last[hit], minlength=n + 1)[1 : n + 1]
-    at_risk = len(last) - np.concatenate([[0], np.cumsum(leaving)[:-1]]).astype(np.intp)
+
+def estimate(ends: Iterable[End], n: int) -> Curve:
+    """The curve of some dialogues, the longest of which has ``n`` utterances."""
+    listed = list(ends)
+    told, unaccused, untold = (
+        np.bincount([end for end, how in listed if how is one], minlength=n + 1)[1 : n + 1]
+        for one in (True, False, None)
+    )
+    accused = told + _placed(told, unaccused, untold) if untold.any() else told
+    at_risk = _at_risk(accused, unaccused)
     surviving: Floats = np.cumprod(1 - accused / np.maximum(at_risk, 1), dtype=np.float64)
+    surviving[surviving < 1e-12] = 0
     surviving[(at_risk == 0) & (surviving > 0)] = math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         greenwood = surviving * np.cumsum(accused / (at_risk * (at_risk - accused)))
         each = np.where((surviving > 0) & (surviving < 1), greenwood / (1 - surviving), math.inf)
     # Worth no more than all dialogues, and no fewer than those that reach the utterance.
-    each = each.clip(1 / max(len(last), 1), 1 / np.maximum(at_risk, 1))
+    each = each.clip(1 / max(len(listed), 1), 1 / np.maximum(at_risk, 1))
     for zero in np.flatnonzero(surviving == 0)[:1]:
         before, reached = (surviving[zero - 1] if zero else 1.0), at_risk[zero]
         # All who were left are accused: as sure as just before, and as that step is.
         step = before / (reached + (1 - before) * Z**2)
         each[zero:] = max(each[zero - 1], step) if before < 1 else 1 / reached
-    return Curve(at_risk, accused, surviving, *of_shares(surviving, each))
+    whole = np.diff(np.rint(np.cumsum(accused)), prepend=0).astype(np.intp)
+    return Curve(_at_risk(whole, unaccused), whole, surviving, *of_shares(surviving, each))
+
+
+def _at_risk(accused: npt.NDArray[Any], unaccused: Indices) -> npt.NDArray[Any]:
+    """How many reach each utterance unaccused."""
+    leaving = accused + unaccused
+    return leaving.sum() - np.cumsum(leaving) + leaving
+
+
+def _placed(told: Indices, unaccused: Indices, untold: Indices) -> Floats:
+    """Accusations without a place, by utterance; all of shape (n,), ``untold`` by length.
+
+    Each is shared out over the utterances behind the ChatSEED as the curve itself says that
+    accusations fall there (self-consistency; Turnbull 1976), from even shares on.
+    """
+    n = len(told)
+    place = np.arange(n)
+    lengths = np.flatnonzero(untold)
+    inside = (place <= lengths[:, None]) & (place >= np.minimum(N_SEED, lengths)[:, None])
+    falls = np.full(n, 1 / n)
+    for _ in range(_MOST_ROUNDS):
+        each = np.where(inside, falls + 1e-15, 0)
+        shared: Floats = untold[lengths] @ (each / each.sum(1, keepdims=True))
+        accused = told + shared
+        surviving = np.cumprod(1 - accused / np.maximum(_at_risk(accused, unaccused), 1e-12))
+        before, falls = falls, -np.diff(surviving, prepend=1).clip(max=0)
+        if np.abs(falls - before).max() < 1e-9:
+            break
+    return shared
+
+
+_MOST_ROUNDS = 1000
 
 
 def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Curve]:
     """Contestant -> its curve, up to the longest dialogue with a readable UniEval judgment."""
-    ends: dict[str, list[tuple[int, bool]]] = {}
+    ends: dict[str, list[End]] = {}
     longest = 0
     for judgment in judgments:
         (name,) = judgment.contestants
@@ -86,9 +126,10 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
             ends.setdefault(name, [])
             continue
         n = len(dialogues[name][judgment.seed_id].utterances)
+        accused = accused_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
+        how = None if accused == NOT_SAID else accused > 0
         # An index after the last utterance was not offered; it counts as the last one.
-        end = (n, False) if judgment.verdict == "No" else (min(n, int(judgment.verdict)), True)
-        ends.setdefault(name, []).append(end)
+        ends.setdefault(name, []).append((min(n, accused or n), how))
         longest = max(longest, n)
     return {name: estimate(found, longest) for name, found in ends.items() if found}
 
@@ -130,7 +171,8 @@ def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) 
         sorted(found, key=order),
         [signature],
         "Utterance by which a quarter and a half of the dialogues are accused, by Kaplan-Meier: a "
-        "dialogue that ends unaccused counts as far as it goes. Ended before: unaccused, and "
+        "dialogue that ends unaccused counts as far as it goes, an accusation without a place as "
+        "those with one fall. Ended before: unaccused, and "
         f"shorter than {n} utterances. {explained([missing])}",
     )
 

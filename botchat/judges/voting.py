@@ -7,7 +7,7 @@ half accuse it; where it offers ``tie``, that is the verdict; else there is none
 
 *Index questions* (UniEval: ``No`` or the first accused utterance): the upper median of the votes,
 with ``No`` after every index. So at every N the panel passes the dialogue if at least half of its
-members do.
+members do. Where a vote that says no place decides, nor does the verdict.
 
 *Scores*: the mean (ChatEval Appendix B) of each number by itself, of those who gave it; ``?`` where
 nobody did.
@@ -15,6 +15,7 @@ nobody did.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +24,7 @@ from itertools import islice
 from typing import Literal
 
 from botchat.judges.talk import SWAPPED
-from botchat.records import Remark, Verdict
+from botchat.records import SOMEWHERE, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 _ACCUSED = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
@@ -45,12 +46,20 @@ def aggregate(
     if not cast:
         return None
     if "No" in choices:
-        ordered = sorted(cast, key=lambda vote: (vote == "No", 0 if vote == "No" else int(vote)))
-        return ordered[len(ordered) // 2]
+        # A vote without a place is as early as can be, or as late as can be.
+        early, late = (_upper_median(cast, somewhere) for somewhere in (0.0, math.inf))
+        return early if early == late else SOMEWHERE
     if scores == "mean" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in cast), strict=True)
         return " ".join(map(_mean, columns))
     return _majority(cast, choices)
+
+
+def _upper_median(votes: Sequence[Verdict], somewhere: float) -> Verdict:
+    def place(vote: Verdict) -> tuple[bool, float]:
+        return vote == "No", somewhere if vote in ("No", SOMEWHERE) else int(vote)
+
+    return sorted(votes, key=place)[len(votes) // 2]
 
 
 def mirrored(verdict: Verdict | None) -> Verdict | None:

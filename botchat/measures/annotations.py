@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.records import Verdict, natural_key
+from botchat.records import SOMEWHERE, Verdict, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
 
 NOBODY = ""
@@ -37,14 +37,21 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     """Probability of the verdict by the judge, where it is known."""
 
 
+NOT_SAID = 10**9
+"""`accused_index` where a verdict accuses and does not say from where; no dialogue is so long."""
+
+
 def accused_index(verdict: Verdict, of: str) -> int:
-    """The 1-based utterance that a UniEval verdict accuses, 0 for No; `DataError` if neither."""
-    if verdict == "No":
-        return 0
+    """The 1-based utterance that a UniEval verdict accuses, or `NOT_SAID`; 0 for No.
+
+    Raises `DataError` for a verdict that is none of these.
+    """
+    if verdict in ("No", SOMEWHERE):
+        return 0 if verdict == "No" else NOT_SAID
     if not re.fullmatch(r"0*[1-9][0-9]{0,8}", verdict):
         raise DataError(
-            f"verdict {verdict!r} of {of} is neither No nor an index from 1; delete that line and "
-            "judge again"
+            f"verdict {verdict!r} of {of} is neither No, Yes nor an index from 1; delete that "
+            "line and judge again"
         )
     return int(verdict)
 

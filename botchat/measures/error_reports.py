@@ -223,7 +223,10 @@ def _words(language: Language) -> _ReportPatterns:
             rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
         ),
         answer=compiled(rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}"),
-        beside=compiled(rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|{nought})[ \t)]*(?=$|[.,;)*_|])"),
+        beside=compiled(
+            rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|{nought})"
+            rf"(?:[ \t]*(?:{of('points')}))?[ \t)]*(?=$|[.,;)*_|]|{_MINUS})"
+        ),
         score=compiled(
             rf"(?:{of('score', 1)}|(?:^{_LEAD}|{_PAUSE})(?:{of('score')}))"
             rf"(?:{to_number}|{otherwise})"

@@ -23,7 +23,7 @@ from botchat.pipeline.run import progress
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import UNREADABLE
 from botchat.protocols.catalogue import Catalogue
-from botchat.records import Dialogue, Judgment, Utterance
+from botchat.records import SOMEWHERE, Dialogue, Judgment, Utterance
 from botchat.report.live import News, State, StepRow
 from botchat.workspace.accounts import ModelStats, bills, stats
 from botchat.workspace.folder import Workspace
@@ -329,7 +329,8 @@ def _worded(one: Judgment, catalogue: Catalogue, page: str, at: float | None) ->
         if result == 0.5:
             said = [(tie, False), (first, True), (", ", False), (second, True)]
     elif protocol.kind == "place":
-        found = "nothing accused" if verdict == "No" else f"a machine from utterance {verdict} on"
+        place = "somewhere" if verdict == SOMEWHERE else f"from utterance {verdict} on"
+        found = "nothing accused" if verdict == "No" else f"a machine {place}"
         said = [(names[0], True), (f": {found}", False)]
     else:
         said = [(names[0], True), (f": {verdict[:80]}", False)]

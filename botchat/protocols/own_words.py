@@ -56,8 +56,10 @@ def withdrawn(plain: str, after: int, language: Language = ENGLISH) -> int | Non
 
 
 def answered_in(text: str, language: Language) -> Language:
-    """The language that a reply is marked in: a built-in one that writes without blanks, or else
-    the one that was asked in."""
+    """The language that a reply is marked in, where a built-in one that writes without blanks is.
+
+    Else it is the one that was asked in.
+    """
     if text.isascii() or language.pack.units == "characters":
         return language
     others = (one for one in built_in().values() if one.pack.units == "characters")
@@ -105,7 +107,8 @@ def _phrases(language: Language) -> _Phrases:
         ),
         compiled(
             rf"{_SENTENCE}(?!(?:{of('insists')}){edge})(?:{of('supposed')}){edge}{sentence}"
-            rf"(?:{of('would')}){edge}(?:{sentence}(?:{of('say')})[ \t]*:?[ \t]*(?:{line})+|{sentence})"
+            rf"(?:{of('would')}){edge}"
+            rf"(?:{sentence}(?:{of('say')})[ \t]*:?[ \t]*(?:{line})+|{sentence})"
         ),
         compiled(rf'(?:{others}){edge}[^\n".]{{0,20}}"[^"]*"'),
         compiled(rf"(?:{own_marks}|{of('withdrawn')})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]"),

@@ -23,7 +23,17 @@ from botchat.measures.annotations import NOBODY, Annotation, accused_index
 from botchat.measures.statistics import mean_interval, share
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, eligible
+from botchat.records import (
+    HUMAN,
+    N_SEED,
+    SOMEWHERE,
+    Dialogue,
+    Dialogues,
+    Judgment,
+    Seed,
+    Verdict,
+    eligible,
+)
 
 PASS_AT = (4, 8, 12, 16)
 """N of the success rates (BotChat §4.2, Figure 4)."""
@@ -32,12 +42,14 @@ PASS_AT = (4, 8, 12, 16)
 def passed(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:
     """Whether a dialogue passes UniEval at N = ``turns``: "No", or the accused index is above N.
 
-    Unknown (``None``) without a readable verdict, and where a generated dialogue is shorter than N
-    and not accused; a human one is complete at its own length. Raises `DataError` for a verdict
-    that UniEval does not offer.
+    Unknown (``None``) without a readable verdict, where a generated dialogue is shorter than N and
+    not accused (a human one is complete at its own length), and where it is longer than N and
+    accused `SOMEWHERE`. Raises `DataError` for a verdict that UniEval does not offer.
     """
     if verdict is None:
         return None
+    if verdict == SOMEWHERE and turns > N_SEED:
+        return None if turns < len(dialogue.utterances) else False
     if 0 < accused_index(verdict, "a UniEval judgment") <= turns:
         return False
     return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None

@@ -122,7 +122,9 @@ def _on_its_own(box: re.Match[str]) -> str:
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
     found = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
     w = _patterns(scale, language)
-    if not found and (alike := list(w.each.finditer(own(text, language).translate(language.plain)))):
+    if not found and (
+        alike := list(w.each.finditer(own(text, language).translate(language.plain)))
+    ):
         found = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
     verdict = points([found.get(kind) for kind in range(w.n)], scale)
     reason = error_reports.before(text, language) if verdict else text
@@ -176,7 +178,8 @@ _NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
 _MARKS = r"[\"'`*_~\s]*"
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?([^{}\n]*)\}+")
 _TABLE = re.compile(
-    r"^[ \t]*(?P<head>\|.*)\r?\n[ \t]*\|[\s|:-]*-[\s|:-]*\r?\n[ \t]*(?P<row>\|.*)(?!\r?\n[ \t]*\|)$",
+    r"^[ \t]*(?P<head>\|.*)\r?\n[ \t]*\|[\s|:-]*-[\s|:-]*\r?\n"
+    r"[ \t]*(?P<row>\|.*)(?!\r?\n[ \t]*\|)$",
     re.MULTILINE,
 )
 """A table of one row."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -72,9 +72,10 @@ def _anew(found: Found, plain: str, after: int, meaning: Meaning, language: Lang
     """What a reply says behind ``after``, where its verdict is withdrawn."""
     w, rest = _words(language), plain[after:]
     again = read_verdict(rest, meaning, language)
-    said = w.anew.match(rest)
-    if again.verdict is None and said and (verdict := _meant(said, rest, meaning, w)):
-        again = Found(verdict, found.reason, words=(said.span("said"),))
+    line = rest.partition("\n")[0]
+    for said in (w.anew.match(rest), *w.choice.finditer(line)):
+        if again.verdict is None and said and not _quoted(line, said.start()):
+            again = Found(_meant(said, rest, meaning, w), found.reason, words=(said.span("said"),))
     if again.verdict is None:
         index, spans = _index(rest, rest, 0, 0, w)
         again = Found(found.verdict if index else None, found.reason, index, tuple(spans))
@@ -307,7 +308,8 @@ def _of_fields(
     fields: Mapping[str, Any], text: str, meaning: Meaning, w: _VerdictPatterns
 ) -> Found:
     said = " ".join(str(fields.get("reason") or "").split())
-    value = w.choice.search(w.folded(f"choice: {fields['choice']}"))
+    told = "" if fields["choice"] is None else fields["choice"]
+    value = w.choice.search(w.folded(f"choice: {told}"))
     verdict = _meant(value, value.string, meaning, w) if value else None
     told = f"index: {fields.get('index')}"
     index, _ = _index(w.folded(told), told, 0, 0, w)
@@ -461,10 +463,12 @@ def _words(language: Language) -> _VerdictPatterns:
             r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z",
             re.IGNORECASE,
         ),
-        anew=re.compile(rf"\W*(?:(?:{read('anew')})\W+)*{said}", re.IGNORECASE),
+        anew=re.compile(
+            rf"\W*(?:(?:{read('anew')})\W{'+' if spaced else '*'})*{said}", re.IGNORECASE
+        ),
         sides=re.compile(
             rf"^[^\w\n]*(?:(?P<first>{any_of(of('first'))})|{any_of(of('second'))})"
-            r"[\"'`*_ \t]*[:=|][\"'`*_ \t]*(?P<said>[^\n.,;(|]*)",
+            r"[\"'`*_ \t]*(?:[:=|\u2013\u2014]|[ \t]-[ \t])[\"'`*_ \t]*(?P<said>[^\n.,;(|]*)",
             re.IGNORECASE | re.MULTILINE,
         ),
         who={

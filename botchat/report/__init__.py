@@ -28,7 +28,7 @@ from botchat.boards.names import elided, is_floor_bot, labels
 from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, VERSION, Dialogue, Dialogues, Judgment, natural_key
+from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogue, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import panels, rating, screen
 
@@ -236,7 +236,8 @@ def _telling(judgments: Iterable[Judgment], order: Mapping[str, int]) -> list[Ju
     """The first accused, the median of the other accused, the first not accused."""
     ordered = sorted(judgments, key=lambda judgment: order[judgment.seed_id])
     passed = [judgment for judgment in ordered if judgment.verdict == "No"]
-    accused = sorted((one for one in ordered if one.verdict != "No"), key=_accused)
+    told = (one for one in ordered if one.verdict not in ("No", SOMEWHERE))
+    accused = sorted(told, key=_accused)
     return [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
 
 

@@ -22,7 +22,17 @@ from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Judgment, Seed, Verdict, natural_key
+from botchat.records import (
+    HUMAN,
+    N_SEED,
+    SOMEWHERE,
+    Dialogue,
+    Dialogues,
+    Judgment,
+    Seed,
+    Verdict,
+    natural_key,
+)
 
 FOLDER = "chunks"
 """Beside the page."""
@@ -239,13 +249,14 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """A verdict as lists have it; see `_RESULTS` for pairs.
 
-    Of a place its index, 0 for ``"No"`` and -1 for an unreadable one; of the others the numbers, an
-    empty list for an unreadable one. What is not judged is -2 and ``None``.
+    Of a place its index, 0 for ``"No"``, -1 for an unreadable one, -3 for `SOMEWHERE`; of the
+    others the numbers, an empty list for an unreadable one. What is not judged is -2 and ``None``.
     """
     if protocol.shows != "one":
         return _RESULTS[protocol.result(verdict)]
     if protocol.kind == "place":
-        return -1 if verdict is None else 0 if verdict == "No" else int(verdict)
+        known = {None: -1, "No": 0, SOMEWHERE: -3}
+        return known[verdict] if verdict is None or verdict in known else int(verdict)
     numbers = protocol.told(verdict) or ()
     return [int(one) if one is not None and one.is_integer() else one for one in numbers]
 

@@ -34,8 +34,8 @@ botchat.dialogues = (() => {
   // What is said of a place in a dialogue, and of none: in full, in a list, and at the utterance.
   const words = (protocol) =>
     protocol.about_ai
-      ? { full: (at) => (at ? `Machine from utterance ${at} on` : "Human to the end"), brief: (at) => (at ? `at ${at}` : "human"), verb: "accused", here: "Accused from here on" }
-      : { full: (at) => (at ? `Found from utterance ${at} on` : "Nothing found"), brief: (at) => (at ? `found at ${at}` : "nothing found"), verb: "found", here: "Found from here on" };
+      ? { full: (at) => (at > 0 ? `Machine from utterance ${at} on` : at ? "Machine, not said from where" : "Human to the end"), brief: (at) => (at > 0 ? `at ${at}` : at ? "somewhere" : "human"), verb: "accused", here: "Accused from here on" }
+      : { full: (at) => (at > 0 ? `Found from utterance ${at} on` : at ? "Found, not said where" : "Nothing found"), brief: (at) => (at > 0 ? `found at ${at}` : at ? "found somewhere" : "nothing found"), verb: "found", here: "Found from here on" };
 
   // A score in words: "Empathy 7", of two dialogues "Empathy 7 to 4".
   const scored = (protocol, verdict) => {
@@ -173,7 +173,7 @@ botchat.dialogues = (() => {
   const voted = (protocol, vote, shown, isPeople) => {
     if (vote === null || vote === undefined || vote === "") return ["no vote"];
     if (protocol.shows !== "one") return compared(protocol, vote, shown, isPeople);
-    if (protocol.kind === "place") return [words(protocol).brief(vote === "No" ? 0 : Number(vote))];
+    if (protocol.kind === "place") return [words(protocol).brief(vote === "No" ? 0 : Number(vote) || -1)];
     return [protocol.kind === "score" ? scored(protocol, vote) : vote];
   };
 

@@ -172,7 +172,7 @@ botchat.ending = (() => {
 
   // --------------------------------------------------------------------------------- what they were
   const spoken = ({ protocol, label: { verdict } }) => {
-    if (protocol.kind === "place") return verdict === "No" ? (protocol.about_ai ? "people" : "nowhere") : `from ${verdict} on`;
+    if (protocol.kind === "place") return verdict === "No" ? (protocol.about_ai ? "people" : "nowhere") : verdict === "Yes" ? "somewhere" : `from ${verdict} on`;
     return protocol.kind === "choice" ? { 1: "the first", 2: "the second" }[verdict] || verdict : verdict;
   };
   const link = (one) => {

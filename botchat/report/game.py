@@ -17,7 +17,7 @@ from typing import Any
 from botchat.interfaces import case_digest
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, VERSION, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogue, Dialogues, Seed, Verdict, eligible
 from botchat.report import inert, policy, template, text
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
 
@@ -69,6 +69,8 @@ class Dealt:
         """What a verdict on the whole says of what is shown here."""
         if self.exact or verdict is None or verdict == "No":
             return verdict
+        if verdict == SOMEWHERE:
+            return None
         return verdict if int(verdict) <= len(self.said[0]) else "No"
 
 

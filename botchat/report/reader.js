@@ -219,7 +219,7 @@
       });
       const name = named(called(index, a));
       if (a === index.human) name.className = "people";
-      const accused = one.place || 0;
+      const accused = Math.max(one.place || 0, 0);
       const alsoReported = reported(index, content, a, protocol.kind === "report" ? protocol.name : "").scores
         .filter(([judge]) => protocol.kind !== "report" || judge !== chosen.judge)
         .map(([judge, by, score]) => [" · ", score === null ? `${by} unreadable` : `${by} ${score}`, judge === chosen.judge ? null : [" by ", named(index.judges[judge])]]);
@@ -310,7 +310,7 @@
       const row = rows.find((each) => each[0] === chosen.judge);
       const one = told(protocol, codeOf(chosen.judge, protocol.name, a, at));
       const last = content.dialogues[a].said.length;
-      const accused = protocol.kind === "place" ? one.place || 0 : 0;
+      const accused = protocol.kind === "place" ? Math.max(one.place || 0, 0) : 0;
       reading.replaceChildren(heading(content, row, one, last), ...chat(content, row, rows, accused).filter(Boolean));
       beside.replaceChildren(...aside(row));
       if (arrives) {

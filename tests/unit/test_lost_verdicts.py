@@ -12,10 +12,15 @@ from pathlib import Path
 import pytest
 
 from botchat import languages
+from botchat.errors import DataError
+from botchat.judges.voting import aggregate
+from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.papers.chateval import ASPECTS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.items import ANSWERS
+from botchat.protocols.rates import passed
 from botchat.protocols.texts import MATEVAL
+from botchat.records import Dialogue
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 ASKED = {
@@ -74,7 +79,7 @@ OPPOSITE = [
 ]
 
 
-@pytest.mark.parametrize("name", ["replies_lost"])
+@pytest.mark.parametrize("name", ["replies_lost", "replies_fresh"])
 def test_none_is_read_wrongly_and_hardly_any_missed_whichever_way_it_speaks(name):
     """Not one wrong; at most 3 % missed, and as many in either direction."""
     table = replies(name)
@@ -83,7 +88,8 @@ def test_none_is_read_wrongly_and_hardly_any_missed_whichever_way_it_speaks(name
     readable = sum(each["verdict"] is not None for each in table)
     assert len(faults) <= MOST_MISSED * readable, faults
     for protocol, one, other in OPPOSITE:
-        shares = [found[protocol, way]["missed"] / found[protocol, way].total() for way in (one, other)]
+        ways = [found.get((protocol, way), Counter(right=1)) for way in (one, other)]
+        shares = [each["missed"] / each.total() for each in ways]
         assert abs(shares[0] - shares[1]) <= MOST_MISSED, (protocol, shares)
 
 
@@ -95,3 +101,44 @@ def test_the_replies_are_many_and_go_both_ways():
     found, _ = counted(table)
     for protocol, one, other in OPPOSITE:
         assert min(found[protocol, one].total(), found[protocol, other].total()) >= 7
+
+
+def said_of(verdict, n=16, turns=8):
+    """Whether a generated dialogue of ``n`` utterances with this verdict passes at N."""
+    return passed(Dialogue("s1", "m", ("x",) * n, 2, (), "complete", ""), verdict, turns)
+
+
+def test_an_accusation_without_a_place_is_a_failure_at_the_end_and_unknown_before():
+    """It lies behind the ChatSEED; the whole dialogue has failed."""
+    assert [said_of("Yes", turns=n) for n in (2, 3, 8, 15, 16)] == [True, None, None, None, False]
+    assert said_of("Yes", n=8, turns=16) is False
+
+
+@pytest.mark.parametrize(
+    ("votes", "verdict"),
+    [
+        ("Yes Yes 5", "Yes"),
+        ("Yes 5 No", "Yes"),
+        ("3 3 Yes", "3"),
+        ("Yes No No", "No"),
+        ("4 9 Yes", "Yes"),
+        ("4 4 4 Yes No", "4"),
+        ("Yes", "Yes"),
+    ],
+)
+def test_a_panel_names_a_place_only_where_its_votes_do(votes, verdict):
+    """The median, wherever the votes without a place would fall."""
+    assert aggregate(votes.split(), UNIEVAL.reading(("x",) * 12).choices) == verdict
+
+
+def test_a_verdict_in_an_old_file_means_what_it_did():
+    """No, an index, or none; and nothing else."""
+    assert [accused_index(one, "x") for one in ("No", "7", "Yes")] == [0, 7, NOT_SAID]
+    with pytest.raises(DataError, match="neither No, Yes nor an index"):
+        accused_index("perhaps", "x")
+
+
+def test_numbers_of_others_columns_are_none():
+    """A table of criteria has no score of an assistant."""
+    table = "| | Clear | True |\n|---|---|---|\n| Assistant 1 | 7 | 8 |\n| Assistant 2 | 6 | 9 |"
+    assert ANSWERS.reading().read(table)[0] is None

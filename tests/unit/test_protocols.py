@@ -93,7 +93,7 @@ def test_unieval_asks_about_everything_that_was_generated():
         ("s2", ("m",)),
         ("s1", (HUMAN,)),
     ]
-    assert cases[1].choices == {"No", "1", "2", "3", "4", "5"}
+    assert cases[1].choices == {"No", "Yes", "1", "2", "3", "4", "5"}
     assert cases[0].prompt.rstrip().endswith("B: m says 16 <chat_end>")
     assert "less fluent" not in cases[0].prompt
     assert cases[0].prompt.startswith("You are an AI assistant who helps human do the Turing test")

@@ -136,3 +136,25 @@ def test_without_a_readable_verdict_there_is_no_curve() -> None:
     assert (
         Made(plain.seeds, plain.dialogues, {"unieval": said}).board().of(Place)[0].survival is None
     )
+
+
+def test_an_accusation_without_a_place_falls_where_the_others_do() -> None:
+    """Between the ChatSEED and the end, self-consistently; counts stay whole."""
+    told = [(4, True)] * 6 + [(10, True)] * 2 + [(16, False)] * 8
+    alone = estimate(told, 16)
+    both = estimate([*told, *[(16, None)] * 4], 16)
+    # 12 of 20 are accused; three quarters of those with a place at 4.
+    assert both.surviving[3] == pytest.approx(1 - 12 / 20 * 3 / 4, abs=1e-6)
+    assert both.surviving[15] == pytest.approx(8 / 20, abs=1e-6)
+    assert both.at_risk[0] == 20
+    assert both.accused.sum() == 12
+    assert both.early == alone.early == 0
+
+
+def test_accusations_without_any_place_are_spread_and_end_where_they_must() -> None:
+    """Nothing is said of before the ChatSEED's end; a short dialogue bounds its own."""
+    curve = estimate([(8, None)] * 3 + [(4, None)] * 3 + [(8, False)] * 6, 8)
+    assert curve.surviving[1] == 1
+    assert curve.surviving[3] <= 0.75 + 1e-9
+    assert curve.surviving[7] == pytest.approx(0.5)
+    assert (np.diff(curve.surviving) <= 1e-12).all()
