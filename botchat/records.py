@@ -181,6 +181,8 @@ class Remark(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict | None = None
     """The speaker's own verdict on the case as the speaker saw it. ``None``: unreadable, or the
     speaker gives none (summariser, feedback)."""
+    cut: int | msgspec.UnsetType = msgspec.UNSET
+    """Characters behind ``text`` in which the reply went on as somebody else; not written if 0."""
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):

@@ -86,15 +86,16 @@ SURENESS = (
     Column("stable", "Samples all agree", "rate"),
     Column("samples_agree", "Two samples agree", "rate"),
     Column("confidence", "Confidence", "rate"),
+    Column("cut", "Replies that went on as another member, cut", "rate"),
 )
-"""Of judges that are sampled, or whose probabilities are known."""
+"""Of judges that are sampled, whose probabilities are known, or whose members spoke for others."""
 
 
 def sureness(judgments: Sequence[Judgment]) -> Row:
     """`SURENESS` of a judge in one protocol, without what is not known.
 
     ``samples_agree``: the chance that two samples of a case are the same; ``confidence``: mean
-    probability given to the verdicts.
+    probability given to the verdicts; ``cut``: of all remarks, `Remark.cut`.
     """
     found: Row = {}
     steady = [(j.seed_id, one) for j in judgments if (one := stability([j.transcript]))]
@@ -109,6 +110,11 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     ]
     if known:
         found |= share([sure for _, sure in known], [seed for seed, _ in known], "confidence")
+    spoken = [
+        (j.seed_id, not isinstance(one.cut, UnsetType)) for j in judgments for one in j.transcript
+    ]
+    if any(cut for _, cut in spoken):
+        found |= share([cut for _, cut in spoken], [seed for seed, _ in spoken], "cut")
     return found
 
 

@@ -88,7 +88,8 @@ def estimate(ends: Iterable[End], n: int) -> Curve:
 def _at_risk(accused: npt.NDArray[Any], unaccused: Indices) -> npt.NDArray[Any]:
     """How many reach each utterance unaccused."""
     leaving = accused + unaccused
-    return leaving.sum() - np.cumsum(leaving) + leaving
+    reached: npt.NDArray[Any] = leaving.sum() - np.cumsum(leaving) + leaving
+    return reached
 
 
 def _placed(told: Indices, unaccused: Indices, untold: Indices) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Literal, assert_never
 
@@ -147,6 +147,11 @@ def build_panel(
         )
     first = (run - 1) * getattr(settings, "samples", 1)
     agents = tuple(_agents(name, settings, model_of, default_model, language, subject, first))
+    names = [agent.name for agent in agents]
+    agents = tuple(
+        replace(agent, others=tuple(name for name in names if name != agent.name))
+        for agent in agents
+    )
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     decoding = Decoding(settings.temperature, settings.max_tokens, first)

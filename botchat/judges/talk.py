@@ -22,6 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import msgspec
+
 from botchat.interfaces import Case, ChatModel, Decoding, Message
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
@@ -91,7 +93,11 @@ class Debate:
 SWAPPED = " (swapped)"
 """Ends the name of a speaker that was shown the case in the other order."""
 
-_MARK = re.compile(r"^([ \t>*_#-]*)\[([^\]\n]{1,80})\]([*_ \t]*):", re.MULTILINE)
+_LEAD = r"[ \t>*_#-]*"
+_MARK = re.compile(rf"^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):", re.MULTILINE)
+
+_HEADING = re.compile(r"^\[[^\]\n]{2,80}\][ \t]*$", re.MULTILINE)
+"""Such as "[Question]"."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,8 @@ class Agent:
     decoding: Decoding
     structured: bool = False
     """Votes follow the case's JSON schema, where it has one."""
+    others: tuple[str, ...] = ()
+    """Names of those whose messages it sees."""
 
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
         """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
@@ -117,10 +125,12 @@ class Agent:
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
-        vote = case.read(reply.text)[0] if case is not None else None
+        text = own_part(reply.text, self.others, prompt)
+        vote = case.read(text)[0] if case is not None else None
         if case is not None and vote not in case.choices:
             vote = None
-        return Remark(self.name, reply.text, reply.key, reply.outcome, vote)
+        cut = len(reply.text) - len(text) or msgspec.UNSET
+        return Remark(self.name, text, reply.key, reply.outcome, vote, cut)
 
 
 @dataclass(frozen=True)
@@ -152,6 +162,25 @@ class Talking(Protocol):
     async def talk(self, case: Case) -> Talk:
         """Raises only what `ChatModel.chat` raises."""
         ...
+
+
+def own_part(reply: str, others: Iterable[str], prompt: str) -> str:
+    """A reply up to the first line that begins as a message of ``others`` or a heading of a prompt.
+
+    "[NAME]" begins one anywhere; "NAME:" and "@NAME:" may open a reply, as an address.
+    """
+    names = "|".join(map(re.escape, others))
+    if not names:
+        return reply
+    headings = "|".join(re.escape(one.strip()) for one in _HEADING.findall(prompt)) or "(?!)"
+    goes_on = re.compile(
+        rf"^{_LEAD}(?:\[(?:{names})\]|(?:{headings})[ \t]*$|(?P<named>@?(?:{names})[*_ \t]*:))",
+        re.MULTILINE | re.IGNORECASE,
+    )
+    for match in goes_on.finditer(reply):
+        if match["named"] is None or reply[: match.start()].strip():
+            return reply[: match.start()]
+    return reply
 
 
 def heard(remark: Remark) -> bool:

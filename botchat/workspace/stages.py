@@ -33,7 +33,7 @@ import msgspec
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import case_digest
-from botchat.languages import Pack
+from botchat.languages import Pack, Reading
 from botchat.records import (
     HUMAN,
     Dialogue,
@@ -112,6 +112,7 @@ def _toml(record: type[Any]) -> Callable[[_PlainFile], Key]:
 
 _KINDS = (
     _of(r"languages/NAME/language\.toml", _PlainFile, _toml(Pack)),
+    _of(r"languages/NAME/reading\.toml", _PlainFile, _toml(Reading)),
     _of(r"languages/NAME/prompts/NAME\.txt", _PlainFile, lambda _: ()),
     _of(r"seeds/NAME\.toml", _PlainFile, _toml(AboutSet)),
     _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
@@ -358,7 +359,7 @@ def paths(workspace: Workspace) -> dict[str, Path]:
     packs = {path.name: path for path in root.glob("languages/*")}
     packs |= {code: root / own.path for code, own in workspace.config.languages.items()}
     for code, pack in packs.items():
-        for path in (*pack.glob("language.toml"), *pack.glob("prompts/*.txt")):
+        for path in (*pack.glob("*.toml"), *pack.glob("prompts/*.txt")):
             found[f"languages/{code}/{path.relative_to(pack).as_posix()}"] = path
     found = {file: path for file, path in found.items() if _kind(file)}
     if (path := root / "botchat.toml").exists():
