@@ -199,7 +199,7 @@ class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Stands between two numbers of which neither is meant."""
 
 
-class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``reading.toml``: what judges write that is not asked for; English is read beside it."""
 
     withdrawn: Words = ()
@@ -258,7 +258,7 @@ class Language:
     pack: Pack = field(compare=False, repr=False)
     texts: Mapping[str, str] = field(compare=False, repr=False)
     """Prompts by name."""
-    reading: Reading = field(compare=False, repr=False, default=Reading())
+    reading: ReadingWords = field(compare=False, repr=False, default=ReadingWords())
 
     @property
     def english(self) -> bool:
@@ -373,13 +373,13 @@ def load(folder: Traversable, code: str) -> Language:
     pack = _parsed(folder / FILE, said[FILE], Pack)
     _check(pack, folder)
     also = folder / READING
-    reading = _parsed(also, _read(also), Reading) if also.is_file() else Reading()
+    reading = _parsed(also, _read(also), ReadingWords) if also.is_file() else ReadingWords()
     whole = "\0".join(f"{name}\0{text}" for name, text in said.items())
     digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
     return Language(code, digest, str(folder), pack, texts, reading)
 
 
-T = TypeVar("T", Pack, Reading)
+T = TypeVar("T", Pack, ReadingWords)
 
 
 def _parsed(file: Traversable, said: str, as_: type[T]) -> T:

@@ -18,7 +18,7 @@ _TAG = re.compile(
     r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>",
     re.IGNORECASE,
 )
-_SENTENCE = r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]*"
+_SENTENCE = r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}"
 
 
 def own(text: str, language: Language = ENGLISH) -> str:
@@ -100,7 +100,7 @@ def _phrases(language: Language) -> _Phrases:
     labels = language.labels
     own_marks = any_of((*labels.choice, *labels.index, *labels.reason, *labels.first))
     edge, line = r"(?![A-Za-z])", r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
-    sentence = r"(?:[^\n.!?;]|[.](?=\d))*"
+    sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
     return _Phrases(
         compiled(
             rf"(?P<begins>{_SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?(?P<cue>{of('withdrawn')})"

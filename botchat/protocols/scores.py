@@ -242,7 +242,7 @@ def _patterns(scale: Scale, language: Language = ENGLISH) -> _ScorePatterns:
     most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{any_of(numerals)}))?"
     behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
     cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-    given = rf"(?:\s*(?:{of('given', 'reading')})(?![A-Za-z]))+{_MARKS}"
+    given = rf"(?:{_MARKS}(?:{of('given', 'reading')})(?![A-Za-z]))+{_MARKS}"
 
     def compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, re.IGNORECASE | re.MULTILINE)

@@ -228,7 +228,7 @@ def _in_reason(plain: str, after: int, start: int, w: _VerdictPatterns) -> bool:
 def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     """The verdict in the last box of LaTeX."""
     for match in list(_BOX.finditer(plain))[-1:]:
-        if (verdict := meaning(match["said"])) is not None:
+        if (verdict := meaning(match["said"].rpartition(":")[2])) is not None:
             return verdict, *match.span("said")
     return None
 
@@ -238,7 +238,9 @@ def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, 
     if w.choice.search(plain):
         return None
     found = []
-    for match in re.finditer(r"[^\n]*[^\W\d_][^\n]*", plain):
+    for match in re.finditer(r"[^\n]+", plain):
+        if not re.search(r"[^\W\d_]", match[0]):
+            continue
         line = w.reason.split(match[0], maxsplit=1)[0].rstrip(" \t;,.")
         found.append((meaning(line), match.start(), match.start() + len(line)))
     verdicts = {verdict for verdict, _, _ in found if verdict is not None}
@@ -446,7 +448,10 @@ def _words(language: Language) -> _VerdictPatterns:
         before=re.compile(rf"\A(?:(?:{phrases('before')}){space})+"),
         after=re.compile(rf"{space}(?:{phrases('after')})\Z"),
         beside=re.compile(
-            rf"{_CHANCE}[\"'`*_ \t]*[,;(/\u2013\u2014-][\"'`*_ \t]*{said}", re.IGNORECASE
+            rf"{_CHANCE}[\"'`*_ \t]*"
+            rf"(?:[,;(/\u2013\u2014-]|(?=(?:{any_of(of('alternative'))})[ \t]))"
+            rf"[\"'`*_ \t]*{said}",
+            re.IGNORECASE,
         ),
         alternative=re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+"),
         placeholder=re.compile(

@@ -33,7 +33,7 @@ import msgspec
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import case_digest
-from botchat.languages import Pack, Reading
+from botchat.languages import Pack, ReadingWords
 from botchat.records import (
     HUMAN,
     Dialogue,
@@ -112,7 +112,7 @@ def _toml(record: type[Any]) -> Callable[[_PlainFile], Key]:
 
 _KINDS = (
     _of(r"languages/NAME/language\.toml", _PlainFile, _toml(Pack)),
-    _of(r"languages/NAME/reading\.toml", _PlainFile, _toml(Reading)),
+    _of(r"languages/NAME/reading\.toml", _PlainFile, _toml(ReadingWords)),
     _of(r"languages/NAME/prompts/NAME\.txt", _PlainFile, lambda _: ()),
     _of(r"seeds/NAME\.toml", _PlainFile, _toml(AboutSet)),
     _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),

@@ -1,6 +1,7 @@
 """Verdicts that were withdrawn, and those that used to be lost one way: by form and direction.
 
-`replies_lost.jsonl` was written before the reader was mended, `replies_fresh.jsonl` after it.
+`replies_lost.jsonl` was written before the reader was mended, the two others after it, one after
+the other.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ OPPOSITE = [
 ]
 
 
-@pytest.mark.parametrize("name", ["replies_lost", "replies_fresh"])
+@pytest.mark.parametrize("name", ["replies_lost", "replies_fresh", "replies_third"])
 def test_none_is_read_wrongly_and_hardly_any_missed_whichever_way_it_speaks(name):
     """Not one wrong; at most 3 % missed, and as many in either direction."""
     table = replies(name)
