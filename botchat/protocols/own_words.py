@@ -74,7 +74,7 @@ def any_of(words: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Phrases:
+class _OwnPatterns:
     """Of texts with plain marks."""
 
     withdrawn: re.Pattern[str]
@@ -86,7 +86,7 @@ class _Phrases:
 
 
 @lru_cache(maxsize=16)
-def _phrases(language: Language) -> _Phrases:
+def _phrases(language: Language) -> _OwnPatterns:
     packs = list(dict.fromkeys((language, ENGLISH)))
 
     def of(key: str) -> str:
@@ -101,7 +101,7 @@ def _phrases(language: Language) -> _Phrases:
     own_marks = any_of((*labels.choice, *labels.index, *labels.reason, *labels.first))
     edge, line = r"(?![A-Za-z])", r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
     sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
-    return _Phrases(
+    return _OwnPatterns(
         compiled(
             rf"(?P<begins>{_SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?(?P<cue>{of('withdrawn')})"
         ),

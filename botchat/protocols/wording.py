@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from botchat.languages import PLAIN, Language
-from botchat.protocols.verdicts import any_of
+from botchat.protocols.own_words import any_of
 
 END = "<chat_end>"
 
