@@ -99,8 +99,11 @@ def _p(pair: Row) -> float | None:
 # ------------------------------------------------------------------------------------ in words
 
 
-def answer(found: Agreement) -> list[str]:
-    """Which judge to take, what it costs and what the dearer ones buy; empty of too few items."""
+def answer(found: Agreement, figure: str = "accuracy") -> list[str]:
+    """Which judge to take, what it costs and what the dearer ones buy; empty of too few items.
+
+    ``figure``: what the contest is about, in words.
+    """
     rows = [row for row in found.rows if row["judge"] in found.contested]
     rows.sort(key=lambda row: agreement(found, row["judge"]) or 0.0, reverse=True)
     measure = next((key for key in _COSTS if _known(rows, key)), None)
@@ -109,7 +112,7 @@ def answer(found: Agreement) -> list[str]:
         worse = [row["judge"] for row in rows if row not in best]
         held = f"The set that surely holds the best: {_few([row['judge'] for row in best])}."
         held += f" Clearly worse than the best: {_few(worse)}." if worse else ""
-        return [" ".join(_by_truth(found, best, len(rows), measure)), held]
+        return [" ".join(_by_truth(found, best, len(rows), measure, figure)), held]
     if len(rows) > 1 and any(pair.get("ranking_p") is not None for pair in found.pairs):
         return [" ".join(_by_ranking(found, rows, measure))]
     return []
@@ -120,7 +123,9 @@ def _known(rows: Sequence[Row], key: str) -> bool:
     return None not in costs and any(costs)
 
 
-def _by_truth(found: Agreement, best: Sequence[Row], n: int, measure: str | None) -> Iterator[str]:
+def _by_truth(
+    found: Agreement, best: Sequence[Row], n: int, measure: str | None, figure: str
+) -> Iterator[str]:
     """``best``: who of ``n`` judges may be the best, who is right most often first."""
     taken = best[0] if measure is None else min(best, key=itemgetter(measure))
     name, most = taken["judge"], f"{100 * taken['at_most_worse']:.1f} points"
@@ -130,11 +135,11 @@ def _by_truth(found: Agreement, best: Sequence[Row], n: int, measure: str | None
     elif measure:
         yield (
             f"{name} is the cheapest judge that is not clearly worse than the best of {n}: "
-            f"right at most {most} less often.{cost}"
+            f"at most {most} less in {figure}.{cost}"
         )
     else:
         yield (
-            f"{name} is right most often of {n} judges ({100 * taken['accuracy']:.1f} %); "
+            f"{name} is the best seen of {n} judges ({100 * taken['accuracy']:.1f} in {figure}); "
             f"another is better by at most {most}. What they cost is not known."
         )
     yield from _others(found, taken, best, measure)
@@ -158,7 +163,7 @@ def _others(
     ends = (found.contest.lead[i, j], found.contest.low[i, j], -found.contest.low[j, i])
     gain, low, high = (100 * value for value in ends)
     if gain <= 0 and measure:
-        yield f"None of {len(others)} dearer ones that may be the best was right more often."
+        yield f"None of {len(others)} dearer ones that may be the best was seen to be better."
     said = "gains" if gain > 0 else "is next:"
     yield (
         f"{other['judge']}{_price(other, taken)} {said} {gain:+.1f} points "

@@ -118,11 +118,8 @@ def compare(
     contested = [judge for judge in grid.judges if not judge.endswith(uncontested)]
     rows = [tables.row(judge, truth) for judge in grid.judges]
     made = tables.contest(contested, truth) if len(contested) > 1 else None
-    if made is not None:
-        for judge, best, worse in zip(contested, made.may_be_best, made.at_most_worse, strict=True):
-            rows[grid.judges.index(judge)] |= {
-                "may_be_best": int(best), "at_most_worse": float(worse),
-            }  # fmt: skip
+    for i, judge in enumerate(contested if made else ()):
+        rows[grid.judges.index(judge)] |= made.of(i) if made else {}
     return Agreement(
         rows=rows,
         contested=contested,

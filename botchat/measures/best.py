@@ -20,6 +20,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from botchat.interfaces import Row
 from botchat.measures.statistics import LEVEL, ratio
 from botchat.verdicts import Flags, Floats, Indices
 
@@ -63,6 +64,11 @@ class Contest:
         most = np.where(self.may_be_best, -self.low.T, 0.0)
         np.fill_diagonal(most, 0.0)
         return np.asarray(most.max(1).clip(0))
+
+    def of(self, judge: int) -> Row:
+        """Entries of one judge, JSON-ready."""
+        worse = float(self.at_most_worse[judge])
+        return {"may_be_best": int(self.may_be_best[judge]), "at_most_worse": worse}
 
     def more_items(self, row: int, column: int) -> int | None:
         """Items to add for the row to leave the set, if the lead is as seen; ``None`` of no lead.

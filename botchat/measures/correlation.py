@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,7 +31,15 @@ class Rating:
     """``None``: unreadable."""
 
 
-def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Agreement:
+@dataclass(frozen=True, kw_only=True)
+class Correlated(Agreement):
+    """Rank correlations of judges' scores with people's."""
+
+    parts: Mapping[str, Mapping[str, float]]
+    """Judge -> item -> its part in ``spearman``, which is their mean (jackknife pseudo-values)."""
+
+
+def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Correlated:
     """Correlate judges' scores with people's: the mean of the readable scores of a text.
 
     Intervals are by item. Each row has the readable (``n``) and ``unreadable`` scores of
@@ -84,14 +92,19 @@ def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Ag
         }
 
     rows: list[Row] = []
+    parts: dict[str, dict[str, float]] = {}
     for judge in judges:
         readable = np.isfinite(given[judge])
         n = int(readable.sum())
         counts = {"n": n, "unreadable": sum(key in scores[judge] for key in truth) - n}
-        rows.append({"judge": judge, **counts, **figures(correlations(judge, readable))})
+        found = correlations(judge, readable)
+        rows.append({"judge": judge, **counts, **figures(found)})
+        whole, without = found["spearman"].values[0], found["spearman"].values[1:]
+        own = whole + (len(np.unique(item[readable])) - 1) * (whole - without)
+        parts[judge] = {ordered[i]: float(own[i]) for i in np.unique(item[readable]).tolist()}
     pairs: list[Row] = []
     for a, b in combinations(judges, 2):
         both = np.isfinite(given[a]) & np.isfinite(given[b])
         apart = differences(correlations(a, both), correlations(b, both))
         pairs.append({"judge_a": a, "judge_b": b, "n": int(both.sum()), **apart})
-    return Agreement(rows=rows, pairs=pairs)
+    return Correlated(rows=rows, pairs=pairs, parts=parts)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,12 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.measures import lengths
-from botchat.measures.correlation import Rating, compare_scores
+from botchat.measures.agreement import Agreement
+from botchat.measures.best import contest
+from botchat.measures.correlation import Correlated, Rating, compare_scores
+from botchat.measures.intervals import LEAST
 from botchat.papers import chateval, tables
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
@@ -214,9 +220,12 @@ class RatedTexts(Benchmark):
         data: list[Any] = []
         rows: list[Row] = []
         pairs: list[Row] = []
+        parts: dict[str, Correlated] = {}
+        prices: dict[str, dict[str, Row]] = {}
         for part, protocol in self.parts.items():
             rated, costs = self.ratings(part, answered.all(protocol)), answered.costs(protocol)
-            found = compare_scores(rated, PEOPLE)
+            found = parts[part] = compare_scores(rated, PEOPLE)
+            prices[protocol.name] = costs
             data += [[part, asdict(rating)] for rating in rated]
             rows += [{self.part: part, **row, **costs[row["judge"]]} for row in found.rows]
             pairs += [{self.part: part, **row} for row in found.pairs]
@@ -226,12 +235,40 @@ class RatedTexts(Benchmark):
         if places := more.get("places"):
             shown.append(tables.error_places(places, signed))
         findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
-        whole = {"rows": rows, "pairs": pairs, **more, "signature": signed}
-        return publish(findings, shown, answered.out, whole, answered.formats)
+        said = _by_correlation(parts, [*prices.values()])
+        whole = {"answer": said, "rows": rows, "pairs": pairs, **more, "signature": signed}
+        return publish(findings, shown, answered.out, whole, answered.formats, said)
 
     def more(self, _: Answered, rows: list[Row]) -> tuple[list[Row], Row]:
         """Rows as they are shown, and what else goes to the JSON."""
         return rows, {}
+
+
+def _by_correlation(
+    parts: Mapping[str, Correlated], prices: Sequence[Mapping[str, Row]]
+) -> list[str]:
+    """Which judge to take, by the mean of its correlations; ``prices``: of every question."""
+    whole: dict[str, dict[tuple[str, str], float]] = {}
+    for part, found in parts.items():
+        for judge, items in found.parts.items():
+            own = {(part, item): value for item, value in items.items() if math.isfinite(value)}
+            whole.setdefault(judge, {}).update(own)
+    judges = [name for name, of in whole.items() if of and not which_judge.control_of(name)]
+    cases = list(dict.fromkeys(case for judge in judges for case in whole[judge]))
+    item = np.unique([item for _, item in cases], return_inverse=True)[1]
+    if len(judges) < 2 or item.max() + 1 < LEAST:
+        return []
+    values = np.array([[whole[judge].get(case, math.nan) for case in cases] for judge in judges])
+    held, rows = contest(values, item, 2.0), []
+    for i, judge in enumerate(judges):
+        costs = {
+            key: None if None in known else sum(known)
+            for key in ("usd", "tokens", "calls")
+            for known in [[of[judge][key] for of in prices]]
+        }
+        rows.append({"judge": judge, "accuracy": np.nanmean(values[i]), **held.of(i), **costs})
+    made = Agreement(rows=rows, contested=judges, contest=held)
+    return which_judge.answer(made, "mean Spearman × 100")
 
 
 class TopicalChat(RatedTexts):

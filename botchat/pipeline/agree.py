@@ -404,12 +404,16 @@ def publish(
     out: Path | None,
     whole: Row | None = None,
     formats: Formats | None = None,
+    answer: Sequence[str] = (),
 ) -> Compared:
-    """Write tables, md, json (default all of ``found``) and figures to ``out``, if there is one."""
+    """Write tables, md, json (default all of ``found``) and figures to ``out``, if there is one.
+
+    ``answer``: first, where it is not that of ``found``.
+    """
     whole = {**(whole or judge_agreement.as_json(found)), "out": None if out is None else str(out)}
     said = [*found.talk, *found.notes]
     lines = [*said, found.signature]
-    answer = found.answer
+    answer = answer or found.answer
     if out is not None:
         from botchat.report.figures import agreement as figures
 
