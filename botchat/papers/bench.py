@@ -51,7 +51,7 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Cases, StageResult
 from botchat.pipeline.run.contestants import full_name, panel_of
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan
+from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.requests.arguments import JudgeName, Spending
@@ -90,12 +90,18 @@ def plan_bench(request: Benching, workspace: Workspace) -> Plan:
 
 def bench(
     request: Benching, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Compared:
+) -> Compared | Told:
     """Let a judge answer a benchmark, or a model take part in a paper's experiment.
+
+    Of ``botchat`` itself a figure is drawn from published numbers.
 
     What is asked already is not asked again. Raises `LimitReached`, with the comparison so far: a
     limit was reached; run it again.
     """
+    if request.benchmark == "botchat":
+        from botchat.papers.botchat_figures import bench_botchat  # which draws
+
+        return bench_botchat(request, workspace)
     if request.from_recorded:
         return _recorded(request)
     one, stopped = _Bench.of(request, workspace), None

@@ -23,7 +23,11 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     words, does, group = "bench", "papers.bench:bench", JUDGES
 
     benchmark: Annotated[
-        str, Word("faireval, mateval, topicalchat; --table, --figure: chateval, mateval")
+        str,
+        Word(
+            "faireval, mateval, topicalchat; --table, --figure: chateval, mateval; botchat's "
+            "--figure needs no judge"
+        ),
     ]
     data: Annotated[Path, Arg("folder with upstream's files", "DIR")]
     judge: Annotated[str | None, Arg("see judge (none: show who has judged)", "JUDGE")] = None
@@ -32,6 +36,8 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
         str | None, Arg("the paper's Table N, asked as it says, beside its numbers", "N")
     ] = None
     figure: Annotated[str | None, Arg("its Figure N", "N")] = None
+    size: Annotated[str, Arg("of botchat's figure, see leaderboard figure", "WxH")] = ""
+    bare: Annotated[bool, Arg("likewise")] = False
     stands_for: Annotated[
         str | None, Arg("the paper's model that --judge stands for (its name)", "MODEL", "--as")
     ] = None

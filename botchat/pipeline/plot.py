@@ -20,6 +20,9 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from botchat.report.figures import Chart
+    from botchat.report.figures.style import Look
+
 FORMATS = ("svg", "png", "pdf")
 
 _LEAST_IN, _MOST_IN = 1.0, 100.0
@@ -32,29 +35,45 @@ def plot(
     name: str,
     judge: str | None = None,
     *,
-    size: tuple[float, float] | None = None,
+    size: tuple[float, float | None] | None = None,
     highlight: Sequence[str] = (),
     elo: EloSettings | None = None,
+    bare: bool = False,
 ) -> Figure:
     """One figure by its name, as `botchat.report.figures` draws it; shows itself in a notebook.
 
     Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
     take the protocol: ``cost-against-agreement-gteval``.
 
-    ``size``: width and height in inches; default: half of a page, as high as it needs.
-    ``highlight``: contestants, or judges, to stand out.
+    ``size``: width and height in inches; default: half of a page, as high as it needs (``None``).
+    ``highlight``: contestants, or judges, to stand out. ``bare``: without title and signatures,
+    which stand in the metadata of its files.
 
     Raises:
         ConfigError: several judges and none named, or a size that cannot be.
         MissingError: no such figure of these judgments, no such contestant; says which there are.
     """
+    chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
+    return chart.make(look._replace(bare=bare))
+
+
+def _chosen(
+    workspace: Workspace,
+    seed_set: str,
+    name: str,
+    judge: str | None,
+    size: tuple[float, float | None] | None,
+    highlight: Sequence[str],
+    elo: EloSettings | None = None,
+) -> tuple[Chart, Look]:
+    """The figure that `plot` draws, not drawn yet; raises as it does."""
     from botchat.pipeline.agree import beside_each_other
     from botchat.report import figures
     from botchat.report.figures import agreement
     from botchat.report.figures.style import WIDE, Look
 
     for side in size or ():
-        if not (math.isfinite(side) and _LEAST_IN <= side <= _MOST_IN):
+        if side is not None and not (math.isfinite(side) and _LEAST_IN <= side <= _MOST_IN):
             raise ConfigError(
                 f"--size: {side:g} inches; a side has {_LEAST_IN:g} to {_MOST_IN:g} inches"
             )
@@ -87,18 +106,18 @@ def plot(
             f"{did_you_mean(unknown[0], known)}; there are: {', '.join(sorted(known))}"
         )
     width, height = size or (WIDE, None)
-    return charts[name].make(Look(width, height, tuple(highlight)))
+    return charts[name], Look(width, height, tuple(highlight))
 
 
-def read_size(text: str) -> tuple[float, float]:
-    """``7x4.5`` as width and height in inches; `ConfigError` where it is none."""
+def read_size(text: str) -> tuple[float, float | None]:
+    """``7x4.5`` as width and height in inches, ``3.3`` as a width; `ConfigError` for others."""
+    width, cross, height = text.lower().partition("x")
     try:
-        width, height = (float(part) for part in text.lower().split("x"))
+        return float(width), float(height) if cross else None
     except ValueError:
         raise ConfigError(
-            f"--size {text}: give width and height in inches, such as 7x4.5"
+            f"--size {text}: give width and height in inches, such as 7x4.5, or the width alone"
         ) from None
-    return width, height
 
 
 def figure(
@@ -110,17 +129,31 @@ def figure(
     *,
     size: str = "",
     highlight: Sequence[str] = (),
+    bare: bool = False,
 ) -> Told:
     """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
 
-    The rest, and what is raised, as in `plot`; the same arguments give the same bytes.
+    ``bare``: for a paper: no title, no signatures; they and the caption go to a .txt beside it, and
+    to the file's metadata. The rest, and what is raised, as in `plot`; the same arguments give the
+    same bytes.
     """
     form = out.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
     inches = read_size(size) if size else None
-    drawn = plot(workspace, seed_set, name, judge, size=inches, highlight=highlight)
-    from botchat.report.figures import formats
+    chart, look = _chosen(workspace, seed_set, name, judge, inches, highlight)
+    return written(chart, look._replace(bare=bare), out)
 
-    store.write_atomic(out, formats.written(drawn, form))
-    return Told({"path": out})
+
+def written(chart: Chart, look: Look, out: Path) -> Told:
+    """Write a figure in the format that ``out`` ends with; its path, and that of its caption."""
+    from botchat.report.figures import formats, style
+
+    drawn = chart.make(look)
+    store.write_atomic(out, formats.written(drawn, out.suffix.lower().removeprefix(".")))
+    if not look.bare:
+        return Told({"path": out})
+    caption = out.with_suffix(".txt")
+    lines = (chart.title, chart.caption, *style.said_of(drawn)["Description"].splitlines())
+    store.write_atomic(caption, "".join(f"{line}\n" for line in lines).encode())
+    return Told({"path": out, "caption": caption})

@@ -271,7 +271,12 @@ class Plotting(Reading["Told"]):
     out: Annotated[Path, Arg("FILE.svg, .png or .pdf", "FILE")]
     judge: OwnJudge = None
     _: KW_ONLY
-    size: Annotated[str, Arg("inches, such as 7x4.5 (half a page wide)", "WxH")] = ""
+    size: Annotated[
+        str, Arg("inches, such as 7x4.5, or the width: 3.3 (half a page wide)", "WxH")
+    ] = ""
+    bare: Annotated[
+        bool, Arg("for a paper: title, caption and signature in FILE.txt and metadata alone")
+    ] = False
     highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
 
 

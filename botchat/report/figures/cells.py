@@ -20,6 +20,7 @@ from botchat.report.figures.style import (
     INK,
     LEAST,
     MUTED,
+    NAMES,
     ROW,
     Heading,
     Look,
@@ -39,6 +40,9 @@ _DARKEST, _DARKEST_BARE = 0.36, 0.92
 
 _SIGNED = ("#762a83", "#1b7837")
 """Below and above 0 (PRGn: told apart with every common colour blindness)."""
+
+_SHEET = 7.0
+"""Height of the tables of a figure in a paper, in inches."""
 
 _COLUMN = 0.165
 """Least width of a column with a name, in inches."""
@@ -64,7 +68,9 @@ def squares(parts: Sequence[Cells], below: str, heading: Heading) -> Figure:
     look = heading.look
     models = list(parts[0].values.index)
     n = len(models)
-    beside = len(parts) if _across(models, look, len(parts)) >= 0.3 * n else 1
+    below_each_other = len(parts) * n * min(_across(models, look, 1) / n, 0.5)
+    too_high = look.bare and below_each_other > _SHEET
+    beside = len(parts) if too_high or _across(models, look, len(parts)) >= 0.3 * n else 1
     across = _across(models, look, beside)
     cell = min(across / n, 0.5)
     every = math.ceil(_COLUMN / cell)
@@ -127,7 +133,7 @@ def _across(models: Sequence[str], look: Look, beside: int) -> float:
 
 
 def _names(names: Sequence[str], look: Look) -> list[str]:
-    return fitted(names, 0.3 * look.width - 0.2)
+    return fitted(names, max(NAMES, 0.3 * look.width - 0.2))
 
 
 def _name_columns(

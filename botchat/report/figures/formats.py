@@ -16,7 +16,7 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from matplotlib.text import Text
 
 from botchat.boards.names import elided
-from botchat.report.figures.style import EDGE, inches, people, styled, svg, tint
+from botchat.report.figures.style import EDGE, inches, people, said_of, styled, svg, tint
 
 _FALLBACKS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC",
@@ -60,12 +60,13 @@ def png(figure: Figure) -> bytes:
     area = figure.get_figwidth() * figure.get_figheight()
     # A tenth larger than at the default level 6, in half the time.
     how = {"dpi": min(_DPI, math.sqrt(_MOST_DOTS / area)), "pil_kwargs": {"compress_level": 1}}
-    return _drawn(figure, "png", {"Software": "BotChat"}, **how)
+    return _drawn(figure, "png", {"Software": "BotChat", **said_of(figure)}, **how)
 
 
 def pdf(figure: Figure) -> bytes:
     """The figure as a PDF with no date: the same data give the same bytes."""
-    return _drawn(figure, "pdf", {"Creator": "BotChat", "CreationDate": None})
+    known = {"Creator": "BotChat", "CreationDate": None, **said_of(figure, "Subject")}
+    return _drawn(figure, "pdf", known)
 
 
 def _drawn(figure: Figure, form: str, metadata: Any, **how: Any) -> bytes:

@@ -29,6 +29,7 @@ from botchat.report.figures.style import (
     INK,
     LEAST,
     MUTED,
+    NAMES,
     ROW,
     SIZE,
     Heading,
@@ -97,7 +98,8 @@ def intervals(values: pd.DataFrame, label: str, form: str, heading: Heading) -> 
     name, _, _, *group = values.columns
     values = values.sort_values(name, ascending=False, kind="stable")
     beside = [NumberColumn(column, values[column].tolist(), form) for column in (name, *group)]
-    figure, axes = rows(values.index, heading, beside, marks(values.index))
+    key = marks(values.index)[: None if values[["low", "high"]].notna().any(axis=None) else -1]
+    figure, axes = rows(values.index, heading, beside, key)
     _series(axes, [values], 0.0)
     _label(axes, label)
     return figure
@@ -303,7 +305,7 @@ def health(judges: Table, heading: Heading) -> Figure:
     there = [one for one in MEASURES if one.key in frame and frame[one.key].notna().any()]
     names = frame[judges.columns[0].key].tolist()
     look = heading.look
-    shown = fitted(names, 0.34 * look.width - 0.2)
+    shown = fitted(names, max(NAMES, 0.34 * look.width - 0.2))
     left, right = widest(shown, bold=True) + 0.24, _NUMBER + 0.1
     least = max(_PANEL, *(widest([one.title, one.of], SIZE, bold=True) - 0.3 for one in there))
     columns = max(1, int((look.width - left + 0.1) // (least + _NUMBER + 0.12)))
@@ -354,7 +356,7 @@ def rows(
 ) -> tuple[Figure, Axes]:
     """A plot with one row a name, at its left, first on top; numbers ``beside`` at its right."""
     names, look = list(names), heading.look
-    shown = fitted(names, 0.34 * look.width - 0.2)
+    shown = fitted(names, max(NAMES, 0.34 * look.width - 0.2))
     left, n = widest(shown, bold=True) + 0.24, max(1, len(names))
     figure, (axes,) = sheet(
         heading,

@@ -54,6 +54,9 @@ ROW = 0.165
 INK, MUTED, BAR, GRID, WASH = 1.0, 0.72, 0.5, 0.14, 0.06
 """Shades, as `tint` takes them: marks; second text; intervals; lines and areas behind them."""
 
+NAMES = 1.2
+"""Least room for names at a plot, in inches: names of 13 letters are not cut."""
+
 _PAD = 5
 """Between a plot and its labels, in points."""
 
@@ -99,6 +102,9 @@ class Drawn(Figure):
         finally:
             del renderer.get_text_width_height_descent
 
+    heading: Heading | None = None
+    """What a bare one says in its file alone."""
+
     def _repr_svg_(self) -> str:
         return svg(self)
 
@@ -109,10 +115,17 @@ def svg(figure: Figure) -> str:
     with styled(), warnings.catch_warnings():
         # The reader's fonts draw the text: it does not matter what this machine's fonts lack.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": "BotChat"})
+        known = {"Date": None, "Creator": "BotChat", **said_of(figure)}
+        figure.savefig(buffer, format="svg", metadata=known)
     drawn = re.sub(rf'<g id="{TITLED}([^"]*)">', r"<g>\n<title>\1</title>", buffer.getvalue())
     # Hundredths of a point are enough, in half the size.
     return re.sub(r' d="[^"]*"', lambda path: _DIGITS.sub(r"\1", path.group()), drawn)
+
+
+def said_of(figure: Figure, key: str = "Description") -> dict[str, str]:
+    """Metadata of a figure that does not show its title and signatures; ``key``: of the latter."""
+    heading = getattr(figure, "heading", None)
+    return {} if heading is None else {"Title": heading.title, key: "\n".join(heading.lines)}
 
 
 _DIGITS = re.compile(r"(\.\d\d)\d+")
@@ -129,6 +142,8 @@ class Look(NamedTuple):
     """Inches; ``None``: what it needs."""
     highlight: tuple[str, ...] = ()
     """Names to stand out."""
+    bare: bool = False
+    """For a paper, whose caption says them: no title, no signature; in the file's metadata."""
 
     @property
     def narrow(self) -> bool:
@@ -144,6 +159,11 @@ class Heading(NamedTuple):
     """Set, judge and number of comparisons or dialogues."""
     signatures: Sequence[str]
     look: Look = Look()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What stands below the title and at the foot."""
+        return (self.subtitle, *self.signatures)
 
 
 def styled() -> AbstractContextManager[None]:
@@ -251,9 +271,10 @@ def sheet(
         )
     room = width - 2 * EDGE
     large = 11 if look.narrow else 12.5
-    title = wrapped(heading.title, large, room, bold=True)
-    subtitle = wrapped(heading.subtitle, SIZE, room)
-    signature = [line for one in heading.signatures for line in wrapped(one, LEAST, room, at="|")]
+    shown = heading._replace(title="", subtitle="", signatures=()) if look.bare else heading
+    title = wrapped(shown.title, large, room, bold=True)
+    subtitle = wrapped(shown.subtitle, SIZE, room)
+    signature = [line for one in shown.signatures for line in wrapped(one, LEAST, room, at="|")]
     beside = _beside(key, room)
     keyed = _KEY * math.ceil(len(key) / beside) + 0.06 if key else 0.0
     head = EDGE + _height(title, large) + 0.04 + _height(subtitle, SIZE) + keyed
@@ -268,6 +289,7 @@ def sheet(
         )
     height = look.height or natural
     figure = Drawn(figsize=(width, height))
+    figure.heading = heading if look.bare else None
 
     def put(lines: list[str], size: float, top: float, **style: Any) -> None:
         """Lines from ``top`` inches below the upper edge."""
@@ -306,7 +328,8 @@ def _beside(key: Sequence[Patch | Line2D], room: float) -> int:
     """How many entries of a key fit into a line."""
     said = [inches(str(one.get_label()), SIZE) for one in key]
     for n in range(len(key), 1, -1):
-        if sum(max(said[i::n]) + 0.36 for i in range(n)) <= room:
+        # A legend is filled column by column.
+        if sum(max(column) + 0.36 for column in np.array_split(said, n)) <= room:
             return n
     return 1
 
@@ -327,8 +350,11 @@ def bare(axes: Axes, *, grid: str | None = None) -> None:
 
 
 def label_x(axes: Axes, label: str) -> None:
-    """Name the horizontal axis, from its right end on, so that a long name has room."""
-    axes.set_xlabel(label, loc="right", size=SIZE, color=tint(MUTED))
+    """Name the horizontal axis, from its right end to the left; a long name begins at the edge."""
+    figure: Any = axes.figure
+    over = inches(label, SIZE) + EDGE - axes.get_position().x1 * figure.get_figwidth()
+    end = 1 + max(0.0, over) / size_of(axes)[0]
+    axes.set_xlabel(label, x=end, ha="right", size=SIZE, color=tint(MUTED))
 
 
 def name_rows(axes: Axes, names: Sequence[str], shown: Sequence[str], look: Look) -> None:

@@ -1,0 +1,193 @@
+"""BotChat's own Figures 3 to 6, drawn again from the numbers that it published.
+
+Each is the figure that a board draws of the same numbers. No dialogue was published, so lengths
+have a mean and no spread (Figure 3 is a violin plot); Figure 7's numbers stand nowhere.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.measures.intervals import of_share
+from botchat.papers.requests import Benching
+from botchat.pipeline.plot import FORMATS, read_size, written
+from botchat.pipeline.run.results import Told
+from botchat.ratings.rate_table import COLUMNS
+from botchat.report.figures import cells, chart, rows
+from botchat.report.figures.cells import Cells
+from botchat.report.figures.style import WIDE, Look
+from botchat.workspace.folder import Workspace
+from botchat.workspace.rows import csv_rows, named
+
+DIALOGUES, SEEDS = 547, 222
+"""A model's in UniEval; those compared in both orders in the Arena and in GTEval (§§4.1, 4.2)."""
+
+
+Parts = tuple[Any, ...]
+"""Title, caption, number of cases, and what draws it with its data, as `chart` takes them."""
+
+
+class Published(NamedTuple):
+    """What one figure of the paper is made of."""
+
+    names: tuple[tuple[str, ...], ...]
+    """What files call the columns of contestants, each the ways that are known."""
+    numbers: tuple[tuple[str, ...], ...]
+    """Likewise of numbers."""
+    parts: Callable[[pd.DataFrame], Parts]
+    """Of rows under the first name of each column."""
+
+
+def bench_botchat(request: Benching, workspace: Workspace) -> Told:
+    """Draw Figure ``request.figure`` of every file that has its numbers; paths of what was written.
+
+    Raises:
+        ConfigError: no figure is named, or one that nobody has published the numbers of.
+        MissingError: no file has its columns; says which.
+        DataError: a number that is none.
+    """
+    number = request.figure or ""
+    if number not in FIGURES:
+        more = "; the numbers of 7 were not published" if number == "7" else ""
+        raise ConfigError(f"bench botchat: give --figure with one of {', '.join(FIGURES)}{more}")
+    of = FIGURES[number]
+    found = {path: columns for path in _files(request.data) if (columns := _columns(path, of))}
+    if not found:
+        wanted = ", ".join(" or ".join(known) for known in (*of.names, *of.numbers))
+        raise MissingError(f"--data {request.data}: no csv file has the columns {wanted}")
+    look = Look(*(read_size(request.size) if request.size else (WIDE, None)), bare=request.bare)
+    folder, made = request.out or workspace.out("bench-botchat"), []
+    for path, columns in found.items():
+        name = f"figure-{number}" + (f"-{path.stem}" if len(found) > 1 else "")
+        signature = f"{path.name} | sha256:{sha256(path.read_bytes()).hexdigest()[:12]}"
+        title, caption, count, *drawing = of.parts(_read(path, of, columns))
+        said = f"BotChat (Duan et al. 2023), Figure {number}"
+        shown = chart(name, title, caption, count, said, [signature], *drawing)
+        made += [written(shown, look, folder / f"{name}.{form}") for form in FORMATS]
+    return Told({"paths": list(dict.fromkeys(file for one in made for file in one.whole.values()))})
+
+
+def _files(data: Path) -> list[Path]:
+    """Every csv file at a place."""
+    if not data.exists():
+        raise MissingError(f"--data {data}: no such folder; name the one with the published tables")
+    return [data] if data.is_file() else sorted(data.rglob("*.csv"))
+
+
+def _columns(path: Path, of: Published) -> list[str] | None:
+    """Its columns that a figure needs; ``None``: it is not the figure's file."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        there = next(csv.reader(file), [])
+    found = [[name for name in known if name in there] for known in (*of.names, *of.numbers)]
+    return [names[0] for names in found] if all(found) else None
+
+
+def _read(path: Path, of: Published, columns: list[str]) -> pd.DataFrame:
+    """Its rows under the first name of each column."""
+    keys, n = [known[0] for known in (*of.names, *of.numbers)], len(of.names)
+    found = []
+    for place, row in csv_rows(path.read_text(encoding="utf-8", errors="replace"), path.name):
+        given = [str(named(row, place)[name]).strip() for name in columns]
+        found.append([*given[:n], *(_number(cell, place) for cell in given[n:])])
+    return pd.DataFrame(found, columns=keys)
+
+
+def _number(cell: str, place: str) -> float:
+    """From 0 on; `DataError` for anything else."""
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise DataError(f"{place}: {cell!r} is no number from 0 on; correct it")
+    return value
+
+
+def _with_ends(shares: pd.Series[float], n: int) -> pd.DataFrame:
+    """Shares with their intervals, of so many seeds."""
+    ends = [of_share(share * n, n) for share in shares]
+    low, high = zip(*ends, strict=True)
+    return pd.DataFrame({shares.name: shares, "low": low, "high": high}, index=shares.index)
+
+
+def _shares(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Of 1, where they are percent."""
+    return numbers / 100 if (numbers.to_numpy() > 1).any() else numbers
+
+
+def _lengths(frame: pd.DataFrame) -> Parts:
+    means = frame.set_index("model").assign(low=math.nan, high=math.nan)
+    means = means.rename(columns={"mean_tokens": "tokens"})
+    return (
+        "Mean length of a generated utterance", "Tokens of cl100k_base; no spread was published.",
+        f"{len(means)} models", rows.intervals, means, "Tokens", "{:.1f}",
+    )  # fmt: skip
+
+
+def _success(frame: pd.DataFrame) -> Parts:
+    shares = _shares(frame.set_index("model").iloc[:, ::-1])
+    shares = shares.sort_values("success_n16", ascending=False, kind="stable")
+    values = {f"N = {str(key).rpartition('_n')[2]}": 100 * _with_ends(shares[key], DIALOGUES)
+              for key in shares}  # fmt: skip
+    return (
+        "Dialogues that pass for people's", "UniEval's success rate at N, with 95 % intervals.",
+        f"{DIALOGUES} dialogues a model", rows.series, values, "Success (%)", "{:.1f}",
+    )  # fmt: skip
+
+
+def _win_rates(frame: pd.DataFrame) -> Parts:
+    frame[["win_rate", "win_or_tie_rate"]] = _shares(frame[["win_rate", "win_or_tie_rate"]])
+    mirrored = pd.DataFrame(
+        {"model_a": frame["model_b"], "model_b": frame["model_a"],
+         "win_rate": 1 - frame["win_or_tie_rate"], "win_or_tie_rate": 1 - frame["win_rate"]}
+    )  # fmt: skip
+    both = pd.concat([frame, mirrored]).drop_duplicates(["model_a", "model_b"])
+    points = (both["win_rate"] + both["win_or_tie_rate"]).groupby(both["model_a"]).mean()
+    order = list(points.sort_values(ascending=False).index)
+    parts = [
+        Cells(title, both.pivot(index="model_a", columns="model_b", values=key).loc[order, order])
+        for key, title in (("win_rate", "Win rate (%)"), ("win_or_tie_rate", "Win + tie rate (%)"))
+    ]
+    return (
+        "Win rates between models",
+        "How often the row's model wins, or at least ties, against the column's; by mean.",
+        f"{2 * SEEDS} comparisons a pair", cells.squares, parts, "row against column",
+    )  # fmt: skip
+
+
+def _beside_people(frame: pd.DataFrame) -> Parts:
+    rates = _shares(frame.set_index("model"))
+    total = (rates["win"] + rates["tie"]).clip(upper=1.0).rename("win_or_tie")
+    ends = _with_ends(total, SEEDS)[["low", "high"]].add_prefix("win_or_tie_")
+    return (
+        "GTEval: models against the human dialogue",
+        f"A model wins where the judge takes the human one for AI. 95 % intervals as of {SEEDS} "
+        "seeds, whose two orders may agree.",
+        f"{2 * SEEDS} comparisons a model", rows.against_human, rates.join(ends),
+    )  # fmt: skip
+
+
+_MODEL = (("model", "Model"),)
+
+FIGURES = {
+    "3": Published(_MODEL, (("mean_tokens", "Length"),), _lengths),
+    "4": Published(
+        _MODEL,
+        (("success_n8", "success_percent_n8", "Uni_Eval_8"),
+         ("success_n16", "success_percent_n16", "Uni_Eval_16")),
+        _success,
+    ),
+    "5": Published(tuple((name,) for name in COLUMNS[:2]), tuple((name,) for name in COLUMNS[2:]),
+                   _win_rates),
+    "6": Published(_MODEL, tuple((name, f"{name}_percent", f"{name}_rate")
+                                 for name in ("win", "tie", "lose")), _beside_people),
+}  # fmt: skip
+"""Number -> what it is made of."""
