@@ -86,7 +86,7 @@ SURENESS = (
     Column("stable", "Samples all agree", "rate"),
     Column("samples_agree", "Two samples agree", "rate"),
     Column("confidence", "Confidence", "rate"),
-    Column("cut", "Replies that went on as another member, cut", "rate"),
+    Column("cut", "Went on as another, cut", "rate"),
 )
 """Of judges that are sampled, whose probabilities are known, or whose members spoke for others."""
 
