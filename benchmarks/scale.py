@@ -26,7 +26,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from simulate import order_kept, swaps
 
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import maximise
@@ -130,6 +129,8 @@ def noise(key: np.ndarray) -> np.ndarray:
 
 def run(m: int, target: Target, design: str, seed: int) -> str:
     """One row of the table."""
+    from simulate import order_kept, swaps  # and all that it reads a board with
+
     world, all_seeds = World.of(m, seed), np.arange(N_SEEDS)
     truth = world.ratings()
     began, waited, looks = time.perf_counter(), 0.0, 0

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
-from botchat.ratings.bradley_terry import has_maximum, tables
+from botchat.ratings.bradley_terry import has_maximum, sums
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import Floats, Indices
 
@@ -327,7 +327,9 @@ class AdaptiveDesign:
 
     def _warning(self, strength: Floats) -> str:
         """What more comparisons with these opponents would not tell either."""
-        games, score = (table.sum(axis=1) for table in tables(self._told, 1.0))
+        m, told = len(self.models), self._told
+        games = np.bincount(told.first, minlength=m) + np.bincount(told.second, minlength=m)
+        score = sums(told.first, told.result, m) + sums(told.second, 1 - told.result, m)
         placed = range(len(self.models)) if self._added is None else [self._added]
         for i in placed:
             for points, what in ((0.0, "lost"), (games[i], "won")):
@@ -348,7 +350,7 @@ class AdaptiveDesign:
 
 def _wrong(
     board: full_board.FullBoard, low: Indices, high: Indices, gap: float, normals: Floats
-) -> tuple[Indices, Floats]:
+) -> tuple[Floats, Floats]:
     """In draws of the full board: pairs more than ``gap`` logits apart in the wrong order.
 
     Their number in each draw, and for each pair the share of draws.
@@ -362,14 +364,18 @@ def _wrong(
     worse = np.where(ahead >= 0, high, low)[doubtful]
     # With many pairs their number is nearly the same in all draws, and few draws are enough.
     normals = normals[: max(_LEAST_DRAWS, _MOST_DRAWN // max(1, len(doubtful)))]
-    counts, rate = np.zeros(len(normals), dtype=np.intp), np.zeros(len(low))
+    counts, rate = np.zeros(len(normals)), np.zeros(len(low))
     drawn = board.strength[:, None] + root @ normals.T
     block = max(1, _BLOCK // len(normals))
+    each = np.ones(max(block, len(normals)), dtype=np.float32)
     for begin in range(0, len(doubtful), block):
         some = slice(begin, begin + block)
-        wrong = drawn[worse[some]] - drawn[better[some]] > gap
-        counts += np.count_nonzero(wrong, axis=0)
-        rate[doubtful[some]] = np.count_nonzero(wrong, axis=1)
+        apart = drawn.take(worse[some], axis=0)
+        apart -= drawn.take(better[some], axis=0)
+        # Numbers below 2**24 are whole in single precision.
+        wrong = (apart > gap).astype(np.float32)
+        counts += each[: len(wrong)] @ wrong
+        rate[doubtful[some]] = wrong @ each[: len(normals)]
     return counts, rate / len(normals)
 
 
@@ -379,16 +385,14 @@ def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
     After k more than n comparisons a pair's gain is about gain · (n / (n + k))²: all pairs that get
     any are brought down to the same gain.
     """
-    if not gain.any():
+    root, there = np.sqrt(gain), made + 1.0
+    above, level = gain > 0, 0.0
+    if not above.any():
         return np.zeros(len(gain))
-    order = np.flatnonzero(gain)
-    order = order[np.argsort(-gain[order], kind="stable")]
-    root, there = np.sqrt(gain[order]), made[order] + 1.0
-    level = np.cumsum(there * root) / (np.cumsum(there) + size)
-    wanted = np.zeros(len(gain))
     # The level is highest when exactly the pairs above it get comparisons.
-    wanted[order] = there * np.maximum(root / level.max() - 1, 0)
-    return wanted
+    while (higher := (there * root)[above].sum() / (there[above].sum() + size)) > level:
+        level, above = higher, root > higher
+    return np.asarray(there * np.maximum(root / level - 1, 0))
 
 
 def _rounded(wanted: Floats, rng: np.random.Generator) -> Indices:

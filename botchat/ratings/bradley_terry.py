@@ -272,11 +272,14 @@ def score_rate(difference: Floats) -> Floats:
     return 0.5 + 0.5 * np.tanh(0.5 * difference)
 
 
-def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Floats:
+def maximise(
+    games: Floats, score: Floats, start: Floats | None = None, *, enough: float = STEP_TOLERANCE
+) -> Floats:
     """Logits of greatest likelihood for a batch of tables, with ties as in `fit`, shape (batch, m).
 
     ``start``: first logits, shape (1, m). A Newton step that changes differences by up to d is
-    multiplied by log(1 + d) / d, and always ascends (Sun & Tran-Dinh 2019).
+    multiplied by log(1 + d) / d, and always ascends (Sun & Tran-Dinh 2019). ``enough``:
+    the d that ends it, which leaves an error of about its square.
     """
     batch, m = games.shape[:2]
     ties = ~has_maximum(score)
@@ -284,10 +287,10 @@ def maximise(games: Floats, score: Floats, start: Floats | None = None) -> Float
     for _ in range(MAX_STEPS):
         rate = score_rate(theta[:, :, None] - theta[:, None, :])
         slope = (score - games * rate).sum(axis=2) - ties[:, None] * (score_rate(theta) - 0.5)
-        step = np.linalg.solve(curvature(games, theta, ties), slope[:, :, None])[:, :, 0]
+        step = np.linalg.solve(_curved(games, rate, theta, ties), slope[:, :, None])[:, :, 0]
         change = np.ptp(step, axis=1)
         theta += (np.log1p(change) / np.maximum(change, 1e-300))[:, None] * step
-        if bool((change < STEP_TOLERANCE).all()):
+        if bool((change < enough).all()):
             break
     return theta
 
@@ -298,8 +301,13 @@ def curvature(games: Floats, theta: Floats, ties: Flags) -> Floats:
     ``ties``: which tables got ties, shape (batch,). A constant added to the matrix fixes the level
     of the logits alone; a ridge keeps nearly decided pairs from being singular.
     """
-    m = theta.shape[1]
     rate = score_rate(theta[:, :, None] - theta[:, None, :])
+    return _curved(games, rate, theta, ties)
+
+
+def _curved(games: Floats, rate: Floats, theta: Floats, ties: Flags) -> Floats:
+    """The `curvature` where the expected scores are known."""
+    m = theta.shape[1]
     weight = games * rate * (1 - rate)
     own = score_rate(theta)
     diagonal = weight.sum(axis=2) + ties[:, None] * own * (1 - own)

@@ -30,7 +30,7 @@ from botchat.ratings.bradley_terry import (
     sums,
     tables,
 )
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.verdicts import TIE, Floats, Indices
 
 _MISFITS = np.array([0.0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 1.0])
@@ -53,9 +53,15 @@ _A_TIE = 0.05
 """Weight of the tie that every pair gets in the first guess of strengths."""
 _LONGEST_STEP = 4.0
 _LEAST_HALF = 64
-"""Rows of a triangular matrix that are not worth halving."""
+"""Rows of a matrix that are not worth halving."""
+_MOST_WAYS, _EXACT = 2, 1e-30
+"""Directions that a system of m equations is searched in; the square of what is left then."""
+_WEIGHTLESS = 100.0
+"""Of a candidate's doubled log-likelihood below the best: its weight adds nothing."""
 _ROUNDS, _CLOSE = 50, 3e-3
 """Most iterations, and the step in logits that ends them: half an Elo point."""
+_ENOUGH = 1e-5
+"""The step in logits that ends the fit of the full board: it leaves an error of 1e-10."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +112,11 @@ class Next:
 
         ``weight``: of the variance of each difference of two models, symmetric, shape (m, m).
         """
-        form = self.flat.T @ laplacian(weight) @ self.flat
+        form = _symmetric(self.flat.T @ laplacian(weight), self.flat)
         cross = self.shared.T @ form
         gain = self.own**2 * differences(form)
         del form
-        gain += self.common**2 * differences(cross @ self.shared)
+        gain += self.common**2 * differences(_symmetric(cross, self.shared))
         gain += self.common * self.own * differences(cross + cross.T)
         return np.asarray(gain / self.variance)
 
@@ -148,19 +154,20 @@ def estimate(
     ``population``: comparisons of every two models on the full board, shape (m, m), symmetric; it
     must connect all models. ``start``: the estimate from fewer comparisons, for speed.
     """
-    games, score = tables(comparisons, 1.0)
-    m = len(games)
-    population = np.maximum(population, games)
-    low, high = np.nonzero(np.triu(games, 1))
+    m, (first, second, won) = len(comparisons.models), comparisons.oriented()
+    pairs, place = distinct(first * m + second)
+    low, high = pairs // m, pairs % m
     pair, one, other = _both_orders(comparisons)
-    pair = np.searchsorted(low * m + high, pair)
-    n, ties = games[low, high], (games - tables(comparisons, 0.0)[0])[low, high]
-    seen = SeenPairs(
-        low, high, n, score[low, high] / n, ties, sums(pair, np.ones(len(pair)), len(n))
-    )
+    pair = np.searchsorted(pairs, pair)
+    n, ties = sums(place, np.ones(len(place))), sums(place, won == TIE)
+    doubled = sums(pair, np.ones(len(pair)), len(n))
+    seen = SeenPairs(low, high, n, sums(place, won) / n, ties, doubled)
+    games = seen.table(n, m)
+    population = np.maximum(population, games)
 
-    strength, threshold, spread, misfit = start or _first_guess(games, score, seen, population)
-    del score
+    strength, threshold, spread, misfit = start or _first_guess(
+        games, tables(comparisons, 1.0)[1], seen, population
+    )
     for _ in range(_ROUNDS):
         threshold = _thresholds(threshold, strength, seen)
         expected, slope, variance = _rates(*_apart(strength, threshold, low, high))
@@ -210,23 +217,24 @@ def _whole(
     residual *= (population - unseen * noise)[low, high]
     filled[low, high] += residual
     filled[high, low] -= residual
-    strength = maximise(population[None], filled[None], strength[None])[0]
+    strength = maximise(population[None], filled[None], strength[None], enough=_ENOUGH)[0]
     strength = strength - strength.mean()
     curved = curvature(population[None], strength[None], np.array([False]))[0]
-    del expected, filled
+    del expected, filled, residual
     try:
         np.linalg.cholesky(curved - 1e-9 * np.eye(m))
     except np.linalg.LinAlgError:  # models so far apart that nothing tells how far
         curved = curved + 1e-9 * np.eye(m)
-    flat = np.linalg.inv(curved)
-    flat = flat - flat.mean(axis=0)
+    root = _root(curved)
+    flat = root.T @ root
+    flat -= flat.mean(axis=0)
     common, own = noise * slope, noise * own
     moved = laplacian(unseen * common)
     shared = moved @ known
-    noise = unseen**2 * own + unseen * (1 + agreement) * variance
-    covariance = flat @ (shared @ moved + laplacian(noise)) @ flat.T
-    del moved, noise, slope, curved
     more = unseen * own + (1 + agreement) * variance
+    within = _symmetric(shared, moved) + laplacian(unseen * more)
+    covariance = _symmetric(flat @ within, flat.T)
+    del moved, noise, slope, curved, root, within
     once = common**2 * differences(known) + own + variance
     return FullBoard(
         strength, covariance, agreement, Next(flat, shared, common, more, once), latent
@@ -241,7 +249,7 @@ def _step(
     ``total``: variance of each pair's residual.
     """
     precision, pull = _posterior(residual, total, slope, strength, spread, seen)
-    root = _inverse(np.asarray(np.linalg.cholesky(precision)))
+    root = _root(precision)
     return root, root.T @ (root @ pull)
 
 
@@ -254,6 +262,23 @@ def _posterior(
     np.fill_diagonal(precision, seen.sums(weight, m) + 1 / spread**2)
     pull = seen.sums(slope / total * residual, m, -1.0) - strength / spread**2
     return precision, pull
+
+
+def _symmetric(one: Floats, other: Floats) -> Floats:
+    """Their product, which is known to be symmetric: by halves, one of each two equal ones."""
+    if (m := len(one)) <= _LEAST_HALF:
+        return np.asarray(one @ other)
+    h, product = m // 2, np.empty((m, m))
+    product[:h, :h] = _symmetric(one[:h], other[:, :h])
+    product[h:, h:] = _symmetric(one[h:], other[:, h:])
+    product[h:, :h] = one[h:] @ other[:, :h]
+    product[:h, h:] = product[h:, :h].T
+    return product
+
+
+def _root(matrix: Floats) -> Floats:
+    """Lower triangular root of the inverse (root' · root) of a positive definite one."""
+    return _inverse(np.asarray(np.linalg.cholesky(matrix)))
 
 
 def _inverse(lower: Floats) -> Floats:
@@ -287,10 +312,29 @@ def _thresholds(threshold: Floats, strength: Floats, seen: SeenPairs) -> Floats:
     pull = seen.sums(slope * (seen.ties - seen.games * rate) / (rate * (1 - rate)), m)
     usual = threshold.mean()
     prior = 1 / _THRESHOLD_SPREAD**2
-    precision = seen.table(weight, m)
-    np.fill_diagonal(precision, seen.sums(weight, m) + prior)
-    step = np.linalg.solve(precision, pull - prior * (threshold - usual))
+    step = _solved(seen, weight, seen.sums(weight, m) + prior, pull - prior * (threshold - usual))
     return np.asarray(threshold + np.clip(step, -1, 1))
+
+
+def _solved(seen: SeenPairs, weight: Floats, own: Floats, wanted: Floats) -> Floats:
+    """Solution of a system with ``own`` on its diagonal and each pair's ``weight`` beside it.
+
+    By conjugate gradients (Hestenes & Stiefel 1952): few of many pairs were compared.
+    """
+    m, found, left = len(own), np.zeros_like(wanted), wanted
+    way = near = wanted / own
+    size = start = float(left @ near)
+    for _ in range(_MOST_WAYS * m):
+        if size <= start * _EXACT:
+            break
+        moved = own * way + sums(seen.low, weight * way[seen.high], m)
+        moved += sums(seen.high, weight * way[seen.low], m)
+        length = size / float(way @ moved)
+        found, left = found + length * way, left - length * moved
+        near, before = left / own, size
+        size = float(left @ near)
+        way = near + size / before * way
+    return found
 
 
 def _apart(strength: Floats, threshold: Floats, one: Any, other: Any) -> tuple[Floats, Floats]:
@@ -326,8 +370,8 @@ def _misfit(
     The prior rises from 0 as Chung et al. (2013) advise, since of few comparisons the likelihood is
     often highest at no misfit at all, and falls as a half-Cauchy does.
     """
-    likelihood, m = np.zeros(len(_MISFITS)), len(strength)
-    for k, misfit in enumerate(_MISFITS):
+    likelihood, m = np.full(len(_MISFITS), -np.inf), len(strength)
+    for k, misfit in enumerate(_MISFITS[1:], 1):  # the prior of 0 is 0
         total = error + (misfit * slope) ** 2
         precision, pull = _posterior(residual, total, slope, strength, spread, seen)
         squares = (residual**2 / total).sum() + strength @ strength / spread**2
@@ -337,6 +381,8 @@ def _misfit(
         left = squares - factor[m, :m] @ factor[m, :m]
         determinant = 2 * np.log(np.diag(factor)[:m]).sum()
         likelihood[k] = -determinant - np.log(total).sum() - left
+        if likelihood[k] < likelihood.max() - _WEIGHTLESS:
+            break
     weight = np.exp((likelihood - likelihood.max()) / 2)
     weight *= np.gradient(_MISFITS) * _MISFITS / (1 + (_MISFITS / _USUAL_MISFIT) ** 2) ** 1.5
     # Each candidate stands for the values up to the middle to the next.
