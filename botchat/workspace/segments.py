@@ -133,7 +133,7 @@ def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Merged:
     new = Merged()
     for segments in store.batches(paths):
         with ledger.transaction():
-            for segment in segments.values():
+            for segment in filter(None, segments.values()):
                 try:
                     new += take(ledger, segment)
                 except DataError as error:

@@ -467,11 +467,10 @@ def read_parts(
     store: Store, wanted: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[str, list[StagePart]]]:
     """Each stage file with its parts; those that are damaged are said and left out."""
-    got = store.whole(f"{FOLDER}/{file}/{name}" for file, names in wanted.items() for name in names)
+    paths = (f"{FOLDER}/{file}/{name}" for file, names in wanted.items() for name in names)
+    data = chain.from_iterable(batch.values() for batch in store.batches(paths))
     for file, names in wanted.items():
-        found = (
-            _decoded(store, file, name, got.pop(f"{FOLDER}/{file}/{name}", None)) for name in names
-        )
+        found = (_decoded(store, file, name, next(data)) for name in names)
         yield file, [part for part in found if part is not None]
 
 

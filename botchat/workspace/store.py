@@ -114,17 +114,17 @@ class Store:
                     raise data
         return found
 
-    def batches(self, paths: Iterable[str]) -> Iterator[dict[str, bytes]]:
-        """`whole`, of so many files at a time as fit into memory."""
-        some: list[str] = []
+    def batches(self, paths: Iterable[str]) -> Iterator[dict[str, bytes | None]]:
+        """Files in turn, so many at a time as fit into memory; ``None``: it is not `whole`."""
+        some: dict[str, bytes | None] = {}
         size = 0
         for path in paths:
             size += self._sizes.get(f"{self._root}/{path}", 0)
-            some.append(path)
+            some[path] = None
             if size >= BATCH_BYTES or len(some) >= BATCH_FILES:
-                yield self.whole(some)
-                some, size = [], 0
-        yield self.whole(some)
+                yield {**some, **self.whole(some)}
+                some, size = {}, 0
+        yield {**some, **self.whole(some)}
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file."""

@@ -17,6 +17,7 @@ from botchat.interfaces import case_digest
 from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
 from botchat.workspace import files, stages
+from botchat.workspace import store as stores
 from botchat.workspace.accounts import bills
 from botchat.workspace.config import Config, ModelSettings, load
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order
@@ -260,6 +261,28 @@ def test_a_damaged_part_is_named_and_passed_over(heads, caplog, damage):
     (one.hidden / "shared.json").unlink()
     push(one, store)
     assert len(read(store, str(path)).splitlines()) == 2
+
+
+def test_parts_are_read_a_few_at_a_time_and_come_with_their_file(heads, monkeypatch, caplog):
+    """However many a store has; one that is not whole takes no other's place."""
+    one, _, place = heads
+    push(one, place)
+    for n in (1, 2):
+        write(one, dialogue("m", f"said {n}"))
+        push(one, place, at=2_000_000_000 + n)
+    store, read_at_once, whole = Store(str(place)), [], Store.whole
+    wanted = stages.parts(store)
+    file = one.dialogues_path("few", "n").relative_to(one.root).as_posix()
+    damaged = place / "stages" / file / wanted[file][0]
+    damaged.write_bytes(b"torn")
+    monkeypatch.setattr(stores, "BATCH_FILES", 2)
+    monkeypatch.setattr(
+        Store, "whole", lambda told, paths: read_at_once.append(len(paths)) or whole(told, paths)
+    )
+    left = {file: [part.name for part in made] for file, made in stages.read_parts(store, wanted)}
+    assert left == {**wanted, file: []}
+    assert max(read_at_once) == 2 < sum(map(len, wanted.values())) == sum(read_at_once)
+    assert damaged.name in caplog.text
 
 
 def test_settings_travel_without_keys_logins_or_headers(tmp_path, monkeypatch, caplog):
