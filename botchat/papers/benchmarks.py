@@ -262,7 +262,7 @@ def _by_correlation(
     held, rows = contest(values, item, 2.0), []
     for i, judge in enumerate(judges):
         costs = {
-            key: None if None in known else sum(known)
+            key: None if None in known else sum(known) / len(known)
             for key in ("usd", "tokens", "calls")
             for known in [[of[judge][key] for of in prices]]
         }

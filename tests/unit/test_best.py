@@ -211,7 +211,7 @@ def test_judges_of_scores_are_held_by_the_mean_of_their_correlations():
     prices = {name: {"usd": usd, "tokens": None, "calls": 1} for name, usd in PRICES.items()}
     first, held = _by_correlation({"one": found, "other": found}, [prices, prices])
     assert first.startswith("good is the cheapest judge that is not clearly worse than the best of")
-    assert " points less in mean Spearman × 100. It costs 2.00 USD for 1,000 verdicts. " in first
+    assert " points less in mean Spearman × 100. It costs 1.00 USD for 1,000 verdicts. " in first
     assert held.endswith("Clearly worse than the best: poor.")
 
 
