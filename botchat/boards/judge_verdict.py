@@ -30,6 +30,7 @@ from botchat.boards.protocols import Evidence
 from botchat.boards.second_opinion import is_copy, order_agreement
 from botchat.boards.tables import DIGITS
 from botchat.interfaces import Row
+from botchat.judges.fingerprint import FingerprintJudge
 from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST, by_seed, share
@@ -224,7 +225,7 @@ def _untested(
         found["No floor bot (bot:…) was judged: nothing shows that it would catch one."] = (
             "no floor bot"
         )
-    if board.judge == RulesJudge.name:
+    if board.judge in (RulesJudge.name, FingerprintJudge.name):
         found["It sees the form of a dialogue only, not what is said."] = "sees form only"
     if all(check.state == "unknown" for check in second):
         for other in copies:

@@ -22,7 +22,6 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Row
 from botchat.measures.annotations import is_person
 from botchat.pipeline.run.contestants import panel_of
-from botchat.pipeline.run.session import RULES
 from botchat.records import HUMAN, VERSION, Dialogues
 from botchat.workspace import config
 from botchat.workspace.entries import LOCAL, OPENAI_URL
@@ -205,7 +204,7 @@ def _known_as(workspace: Workspace, name: str) -> tuple[str, tuple[str, str, str
 
 def _judges(workspace: Workspace, judge: str) -> Iterator[str]:
     """The models that a judge asks; none: rules, or people."""
-    if judge == RULES or is_person(judge, HUMAN):
+    if judge in config.OFFLINE or is_person(judge, HUMAN):
         return
     panel = panel_of(workspace, judge)
     if panel is None:

@@ -39,6 +39,7 @@ _MACHINES = 2
 """Chats of machines that are fitted for each of people: more change little and take long."""
 _CLIP = 3.0
 """Standard deviations at which a number is cut before distances: people have odd ones out too."""
+_ACCUSED = 0.05
 _ALIKE = 0.6
 """People's halves differ where an AUC of one against the other is above this, by its interval."""
 _STEPS, _CLOSE = 30, 1e-4
@@ -116,6 +117,13 @@ def distance(people: Floats) -> Distance:
     shrunk = min(1.0, noise / apart) if apart else 1.0
     covariance = shrunk * target + (1 - shrunk) * seen + _TINY * np.eye(k)
     return Distance(middle, spread, np.linalg.inv(covariance))
+
+
+def limit(people: Floats) -> float:
+    """The distance that 1 in 20 of people exceed, each held against the others."""
+    fold = np.arange(len(people)) % FOLDS
+    far = [distance(people[fold != k]).scores(people[fold == k]) for k in range(FOLDS)]
+    return float(np.quantile(np.concatenate(far), 1 - _ACCUSED, method="higher"))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.parallel import together
 from botchat.pipeline.run.results import Told
-from botchat.pipeline.run.session import RULES, Session, in_session
+from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
 from botchat.pipeline.seeds import import_seeds
 from botchat.records import HUMAN
@@ -206,6 +206,7 @@ def model_rows(workspace: Workspace) -> list[Row]:
         ("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat-bench[hf]"),
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
+        (FINGERPRINT, "judge", "offline judge: the form of a chat beside 100 of people or more"),
         *(
             (name, "judge", f"single judge, asks {entry.model}")
             for name, entry in sorted(workspace.config.judges.items())

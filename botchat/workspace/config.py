@@ -49,6 +49,9 @@ from botchat.workspace.panels import (
 from botchat.workspace.secrets import names_secret, public
 from botchat.workspace.secrets import public_url as public_url
 
+OFFLINE = ("rules", "fingerprint")
+"""Names of the judges that ask nobody."""
+
 
 class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One ``[endpoints.NAME]`` entry: limits of a server, for all models and stages together."""
@@ -406,7 +409,7 @@ def model_name(
         return ModelName(
             "endpoint", f"{public_url(url)}#{model}", ModelSettings(model=model, base_url=url)
         )
-    hint = unknown_model(name, config.models, (*config.judges, *config.panels, *PRESETS, "rules"))
+    hint = unknown_model(name, config.models, (*config.judges, *config.panels, *PRESETS, *OFFLINE))
     raise ConfigError(f"unknown model {public(name)!r}{hint}")
 
 
@@ -486,7 +489,7 @@ def _check_labels(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
 
 
 def _stands_for_else(name: str, sign: str = ":") -> bool:
-    return name in (HUMAN, "rules") or name in PRESETS or sign in name or not name.strip()
+    return name in (HUMAN, *OFFLINE) or name in PRESETS or sign in name or not name.strip()
 
 
 def _placed(model: ModelSettings, file: Path, status: os.stat_result) -> ModelSettings:

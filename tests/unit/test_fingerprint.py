@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.errors import ConfigError
+from botchat.interfaces import Answer, Case, Shown
+from botchat.judges.fingerprint import FingerprintJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.measures.fingerprint import (
     PEOPLE,
@@ -191,3 +195,49 @@ def test_where_the_two_disagree_the_higher_is_read() -> None:
 def test_english_is_the_default() -> None:
     """As everywhere."""
     assert form(["so it is"]) == form(["so it is"], ENGLISH)
+
+
+def ask(judge: FingerprintJudge, *dialogues: tuple[str, ...], choices: str = "") -> Answer:
+    """Its answer to a UniEval case, or about two."""
+    offered = {"No", *(str(n) for n in range(1, 17))} if len(dialogues) == 1 else {*choices.split()}
+    shown = tuple(Shown(f"m{n}", utterances) for n, utterances in enumerate(dialogues))
+    case = Case("x", "s", shown, "…", offered, lambda _: (None, ""))
+    return asyncio.run(judge.answer(case))
+
+
+def test_the_judge_accuses_few_people_and_a_loop() -> None:
+    """The whole chat: the first utterance behind the ChatSEED stands for it."""
+    rng = random.Random(3)
+    known, others = people(150, rng), people(100, rng)
+    judge = FingerprintJudge(seed.utterances for seed in known)
+    accused = [seed for seed in others if ask(judge, seed.utterances).verdict != "No"]
+    assert len(accused) <= 20
+    loop = (*others[0].utterances[:2], *["thank you so much, goodbye!"] * 4)
+    person = next(seed for seed in others if seed not in accused).utterances
+    assert ask(judge, loop).verdict == "3"
+    assert "distance from people" in ask(judge, loop).reason
+    both = "1 2 both neither"
+    assert ask(judge, loop, person, choices=both).verdict == "1"
+    assert ask(judge, person, loop, choices=both).verdict == "2"
+    assert ask(judge, loop, loop, choices=both).verdict == "both"
+    assert ask(judge, person, person, choices=both).verdict == "neither"
+    assert ask(judge, person, loop, choices="1 2").verdict == "2"
+    assert ask(judge, person[:2]).verdict == "No"
+    assert ask(judge, loop, choices="").verdict == ask(judge, (*loop, "more", "of", "it")).verdict
+
+
+def test_the_judge_needs_people_and_its_digest_is_theirs() -> None:
+    """One line where there are too few."""
+    seeds = [seed.utterances for seed in people(PEOPLE, random.Random(4))]
+    with pytest.raises(ConfigError, match="99 chats of people go on"):
+        FingerprintJudge(seeds[1:])
+    assert FingerprintJudge(seeds).digest != FingerprintJudge([*seeds, seeds[0]]).digest
+    assert FingerprintJudge(seeds).digest == FingerprintJudge(seeds).digest
+
+
+def test_what_the_judge_does_not_answer_has_no_verdict() -> None:
+    """A score, and a report on errors."""
+    judge = FingerprintJudge(seed.utterances for seed in people(PEOPLE, random.Random(5)))
+    shown = (Shown("m", ("a", "b", "c", "d")),)
+    case = Case("x", "s", shown, "…", {"1", "2"}, lambda _: (None, ""), kind="score")
+    assert asyncio.run(judge.answer(case)).verdict is None

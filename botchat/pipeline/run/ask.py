@@ -22,7 +22,7 @@ from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan
-from botchat.pipeline.run.session import RULES, Session, in_session
+from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import UNANSWERED, VERSION, Judgment, Seed
@@ -165,12 +165,15 @@ class Asked:
 
     def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
         """The judge with the cases that it answers, as their protocol wants it; so its control."""
-        own = [cases.protocol.name for cases in self.cases if cases.protocol.template]
-        if own and self.judge.name == RULES:
-            raise ConfigError(
-                f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not {own[0]}; name "
-                "a model"
+        knows = _KNOWS.get(self.judge.name)
+        for protocol in [cases.protocol for cases in self.cases] if knows else ():
+            of_form = self.judge.name == FINGERPRINT and (
+                protocol.kind == "report" or not protocol.about_ai
             )
+            if protocol.template or of_form:
+                raise ConfigError(
+                    f"--judge {self.judge.name} answers {knows}, not {protocol.name}; name a model"
+                )
         subjects = {cases.protocol.subject for cases in self.cases}
         of = {one: session.judges(self.judge, self.control, one) for one in subjects}
         pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
@@ -245,6 +248,13 @@ class StageResult:
     def lines(self) -> list[str]:
         """The same in words, a line each."""
         return [f"{self.protocol}: {one}" for one in self.account.values()]
+
+
+_KNOWS = {
+    RULES: "UniEval, Arena, GTEval and diagnosis",
+    FINGERPRINT: "UniEval, Arena and GTEval",
+}
+"""Offline judge -> what it answers."""
 
 
 def filing_of(

@@ -42,8 +42,8 @@ log = logging.getLogger("botchat")
 
 T = TypeVar("T")
 
-RULES = "rules"
-"""Name of the offline judge."""
+RULES, FINGERPRINT = config.OFFLINE
+"""Names of the offline judges."""
 
 BATCH_LIFE_S = 48 * 3600.0
 """How long an endpoint may be at work on a batch, with a day to spare."""
@@ -142,10 +142,10 @@ class Session:
         name, panel = asked.name, self._panel(asked.name)
         if asked.samples < 1:
             raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
-        if name == RULES and max(asked.samples, asked.run) > 1:
+        if name in config.OFFLINE and max(asked.samples, asked.run) > 1:
             flag = "--samples" if asked.samples > 1 else "--runs"
             raise ConfigError(
-                f"{flag}: the rules judge says the same however often it is asked; leave it out"
+                f"{flag}: the {name} judge says the same however often it is asked; leave it out"
             )
         if panel is not None:
             if asked.samples > 1:
@@ -170,12 +170,14 @@ class Session:
                 f"--judge-model is for panels and {name!r} is none{did_you_mean(name, panels)}; "
                 f"panels: {', '.join(panels)}"
             )
-        if name == RULES:
+        if name in config.OFFLINE:
             if self._batch:
-                raise ConfigError(_NO_BATCH.format(RULES))
+                raise ConfigError(_NO_BATCH.format(name))
+            from botchat.judges.fingerprint import FingerprintJudge
             from botchat.judges.rules import RulesJudge
 
-            return RulesJudge(self._humans, self._language)
+            kind = RulesJudge if name == RULES else FingerprintJudge
+            return kind(self._humans, self._language)
         return self._single(name, asked.samples, asked.run)
 
     def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:
@@ -265,7 +267,7 @@ class Session:
         if resolved.kind == "human":
             raise ConfigError("human is not a judge that can be asked; name a model, or rules")
         if resolved.kind == "bot":
-            others = [RULES, *self._config.judges, *self._config.panels, *PRESETS]
+            others = [*config.OFFLINE, *self._config.judges, *self._config.panels, *PRESETS]
             raise ConfigError(
                 f"{name} talks and judges nothing; judges: a model (not bot:…), {', '.join(others)}"
             )
