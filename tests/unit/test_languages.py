@@ -383,6 +383,7 @@ def test_spanish_prompts_hold_no_english_and_all_its_answers_are_read():
         ("Eleccion: conversacion 1\nRazon: frases largas", "1"),
         ("Elección: Ni la Conversación 1 ni la Conversación 2", "neither"),
         ("Elección: Conversación 1 o Conversación 2", None),
+        ("Elección: Ambas\nRectifico: mi elección es: Conversación 2", "2"),
     ):
         assert arena(said)[0] == verdict, said
     for said, verdict in (
