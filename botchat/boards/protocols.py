@@ -20,6 +20,7 @@ from botchat.boards.results import Sides, Tallies, comparisons_of
 from botchat.boards.survival import Curve, curves, survival
 from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_interval
 from botchat.interfaces import Row
+from botchat.measures.annotations import BLIND_PAGE
 from botchat.measures.intervals import entries, mean, of_share
 from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
@@ -57,7 +58,7 @@ class Evidence:
         """Whether the prompt is still the one that some of it answers, as far as they say."""
         parts = {part for one in self.signatures for part in one.split("|")}
         prompts = {part for part in parts if part.startswith("prompt:")}
-        return not prompts or f"prompt:{self.protocol.digest}" in prompts
+        return not prompts or bool(prompts & {f"prompt:{self.protocol.digest}", BLIND_PAGE})
 
     @property
     def signature(self) -> str:

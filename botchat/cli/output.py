@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
-from urllib.parse import urljoin
 
 from botchat.cli import layout
 from botchat.cli.layout import UNPRINTABLE, printable
@@ -129,11 +128,10 @@ def _serve(server: Server, *, browser: bool) -> None:
     """Serve until Ctrl-C."""
     import webbrowser
 
-    url = urljoin(server.url, server.opens)
     with server, suppress(KeyboardInterrupt):
-        print(f"{url} (Ctrl-C ends it)", flush=True)
-        if browser:
-            webbrowser.open(url)
+        print(*server.starts, sep="\n", flush=True)
+        if browser and len(server.starts) == 1:  # not as one of a team
+            webbrowser.open(server.starts[0].split()[0])
         server.serve_forever()
 
 

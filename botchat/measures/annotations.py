@@ -20,6 +20,9 @@ from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
 NOBODY = ""
 """Name of the second contestant where a dialogue was judged alone."""
 
+BLIND_PAGE = "prompt:blind-page"
+"""Of the signature of people's labels: they read the page, whatever judges' prompt says by now."""
+
 _CODE = {"1": 1, "2": -1, "tie": TIED, None: UNREADABLE}
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from heapq import heapify, heappop, heappush
@@ -32,7 +32,7 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, Shown, case_digest
-from botchat.measures.annotations import is_person
+from botchat.measures.annotations import BLIND_PAGE, is_person
 from botchat.pipeline.run.read_set import Read, only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
@@ -79,6 +79,8 @@ class _Label(msgspec.Struct, frozen=True):
     case: str
     contestants: tuple[str, ...] = ()
     reason: str = ""
+    undone: bool = False
+    """The person takes back what was said of the case: no label of it stays."""
 
 
 class _SentLabels(msgspec.Struct, frozen=True):
@@ -102,12 +104,14 @@ def rater(name: str) -> str:
     return words
 
 
-def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
+def save(workspace: Workspace, sent: Mapping[str, Any], only: str = "") -> int:
     """Check the labels that a page sends and append them to their judges' files; how many.
+
+    ``only``: the judge that they must be of.
 
     Raises:
         DataError: what was sent is no labels, or a label is of no case that can be asked now.
-        ConfigError: no such protocol, or a judge that is no person.
+        ConfigError: no such protocol, or a judge that is no person, or another than ``only``.
         MissingError: no such seed set.
     """
     try:
@@ -128,16 +132,31 @@ def save(workspace: Workspace, sent: Mapping[str, Any]) -> int:
         **workspace.all_dialogues(given.set),
     }
     labels = [_label(row, given.set, protocol, dialogues) for row in given.rows]
+    if only and (other := next((one.judge for one in labels if one.judge != only), "")):
+        raise ConfigError(f"labels of {other}: this address is that of {only}")
+    undone = {
+        (label.judge, label.case)
+        for label, row in zip(labels, given.rows, strict=True)
+        if row.undone
+    }
     with _WRITING:
         for judge in dict.fromkeys(label.judge for label in labels):
             # An exported file that was put there by hand goes on where it is.
             there = workspace.judgment_files(given.set).get(judge, {}).get(protocol.name)
             path = there or workspace.judgments_path(given.set, protocol.name, judge)
+            _take_back(path, undone)
             with files.Appender[Judgment](path) as file:
                 for label in labels:
-                    if label.judge == judge:
+                    if label.judge == judge and (judge, label.case) not in undone:
                         file.append(label)
     return len(labels)
+
+
+def _take_back(path: Path, undone: Collection[tuple[str, str]]) -> None:
+    """Write a file without what these judges said of these cases; all else stays as it is."""
+    if undone and (there := files.read(path, Judgment)):
+        left = [one for one in there if (one.judge, one.case) not in undone]
+        files.write_atomic(path, b"".join(msgspec.json.encode(one) + b"\n" for one in left))
 
 
 def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) -> Told:
@@ -205,7 +224,7 @@ def signature(protocol: Protocol, seed_set: str, judge: str) -> str:
     """What labels were made with; the page's own export says the same."""
     n = "" if protocol.n is None else f"|n:{protocol.n}"
     made = f"botchat:{VERSION}|{protocol.base}|set:{seed_set}{n}"
-    return f"{made}|judge:{judge}|prompt:blind-page|orders:1"
+    return f"{made}|judge:{judge}|{BLIND_PAGE}|orders:1"
 
 
 def _shown(row: _Label, protocol: Protocol, dialogues: Dialogues) -> Iterator[tuple[Shown, ...]]:

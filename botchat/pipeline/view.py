@@ -27,7 +27,7 @@ from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urljoin
 
 import msgspec
 
@@ -133,8 +133,8 @@ class Listening(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = _QUEUE
 
-    def __init__(self, port: int) -> None:
-        """Listen on loopback; port 0 takes a free one."""
+    def __init__(self, port: int, host: str = HOST) -> None:
+        """Listen, on loopback by default; port 0 takes a free one."""
         if not 0 <= port <= _PORTS:
             raise ConfigError(
                 f"--port {port}: give a number from 1 to {_PORTS}, or 0 for a free one"
@@ -145,16 +145,33 @@ class Listening(http.server.ThreadingHTTPServer):
         """Address -> what makes its page."""
         self.posts: dict[str, Answer] = {}
         try:
-            super().__init__((HOST, port), _Handler)
+            super().__init__((host, port), _Handler)
         except OSError as error:
+            named = "" if host == HOST else "give --host an address of this machine, and "
             raise BotChatError(
-                f"cannot listen on {HOST}:{port}: {error.strerror}; leave out --port for a free one"
+                f"cannot listen on {host}:{port}: {error.strerror}; {named}leave out --port for a "
+                "free one"
             ) from None
 
     @property
     def root(self) -> str:
         """Its origin, and a slash."""
         return f"http://{HOST}:{self.server_port}/"
+
+    def is_ours(self, name: str) -> bool:
+        """Whether it answers to a name, as a request's Host has it."""
+        return name in (HOST, "localhost")
+
+    def answers(self, token: str) -> Mapping[str, Answer]:
+        """Path of a POST -> what answers it, for who has the token; raises `Refused`."""
+        if not hmac.compare_digest(token.encode(), self.token.encode()):
+            why = "this page is from an earlier start of botchat view; load it again"
+            raise Refused(HTTPStatus.FORBIDDEN, why)
+        return self.posts
+
+    def told(self, path: str) -> Mapping[str, str]:  # noqa: ARG002 (who has several names it)
+        """What the page at an address that posts is told, in meta elements; it is in no file."""
+        return {"token": self.token}
 
     def file(self, path: str) -> Path | None:  # noqa: ARG002 (what has files names it)
         """The file at an address, which may not be there; ``None``: there can be none."""
@@ -180,7 +197,12 @@ class Server(Listening):
     """Path of the page to begin with."""
 
     def __init__(
-        self, workspace: Workspace, seed_set: str, port: int = 0, room: Room | None = None
+        self,
+        workspace: Workspace,
+        seed_set: str,
+        port: int = 0,
+        room: Room | None = None,
+        host: str = HOST,
     ) -> None:
         """Listen; ``room``: to talk in, at the port after this one, or a free one."""
         if seed_set not in workspace.seed_sets():
@@ -191,7 +213,7 @@ class Server(Listening):
             )
         self.workspace, self.seed_set = workspace, seed_set
         self.talk: RoomServer | None = None
-        super().__init__(port)
+        super().__init__(port, host)
         if room:
             try:
                 self.talk = RoomServer(room, port + 1 if port else 0, self)
@@ -220,6 +242,11 @@ class Server(Listening):
         super().server_close()
         if self.talk:
             self.talk.server_close()
+
+    @property
+    def starts(self) -> Sequence[str]:
+        """What is told when it starts: first the address to open."""
+        return [f"{urljoin(self.url, self.opens)} (Ctrl-C ends it)"]
 
     @property
     def url(self) -> str:
@@ -285,27 +312,18 @@ class RoomServer(Listening):
         return Page(page.encode(), self.room.policy, posts=True)
 
 
-def _hosts(port: int) -> set[str]:
-    """The names that this server answers to."""
-    return {f"{name}:{port}" for name in (HOST, "localhost")}
-
-
-def _check_host(headers: Message, port: int) -> None:
+def _check_host(headers: Message, server: Listening) -> None:
     """Raise `Refused` for a name of another site that was made to point here (DNS rebinding)."""
-    if headers.get("Host") not in _hosts(port):
-        raise Refused(HTTPStatus.FORBIDDEN, "this server answers its own machine only")
+    name, _, port = headers.get("Host", "").rpartition(":")
+    if port != str(server.server_port) or not server.is_ours(name):
+        raise Refused(HTTPStatus.FORBIDDEN, "this server answers to its own names only")
 
 
-def _check_sender(headers: Message, port: int, token: str) -> None:
-    """Raise `Refused` unless a page of this server, as started now, has sent it."""
-    _check_host(headers, port)
+def _check_sender(headers: Message, server: Listening) -> None:
+    """Raise `Refused` unless a page of this server has sent it."""
+    _check_host(headers, server)
     if headers.get("Origin") != f"http://{headers['Host']}":
         raise Refused(HTTPStatus.FORBIDDEN, "only this server's own pages may send anything")
-    if not hmac.compare_digest(headers.get(TOKEN, "").encode(), token.encode()):
-        raise Refused(
-            HTTPStatus.FORBIDDEN,
-            "this page is from an earlier start of botchat view; load it again",
-        )
 
 
 def _length(headers: Message) -> int:
@@ -331,11 +349,10 @@ def _body(data: bytes) -> Mapping[str, Any]:
         raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no JSON object: {why}") from None
 
 
-def _with_token(page: bytes, token: str) -> bytes:
-    """A page with the token, for its scripts; it is in no file."""
-    return page.replace(
-        b"<head>", b'<head>\n<meta name="botchat-token" content="%b">' % token.encode(), 1
-    )
+def _with_meta(page: bytes, told: Mapping[str, str]) -> bytes:
+    """A page with what its scripts are told."""
+    said = (f'\n<meta name="botchat-{name}" content="{html.escape(told[name])}">' for name in told)
+    return page.replace(b"<head>", b"<head>" + "".join(said).encode(), 1)
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
@@ -350,12 +367,14 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def send_head(self) -> Any:
         """The answer to GET and HEAD."""
-        path = self.path.split("?")[0]
         try:
-            _check_host(self.headers, self.server.server_port)
+            _check_host(self.headers, self.server)
+            return self._found(self.path.split("?")[0])
         except Refused as refused:
             self.send_error(refused.status, explain=str(refused))
             return None
+
+    def _found(self, path: str) -> Any:
         if path in self.server.posts:
             self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path} takes POST only"})
             return None
@@ -374,12 +393,12 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """What a page of ours sends; every answer is one JSON object."""
         server, path = self.server, self.path.split("?")[0]
         try:
-            _check_sender(self.headers, server.server_port, server.token)
-            if path not in server.posts:
+            _check_sender(self.headers, server)
+            if (answer := server.answers(self.headers.get(TOKEN, "")).get(path)) is None:
                 raise Refused(HTTPStatus.NOT_FOUND, "nothing is taken here")
             self.connection.settimeout(_PATIENCE_S)
             sent = _body(self.rfile.read(_length(self.headers)))
-            self._say(HTTPStatus.OK, server.posts[path](sent))
+            self._say(HTTPStatus.OK, answer(sent))
         except Refused as refused:
             self._say(refused.status, {"error": str(refused)})
             self._linger()
@@ -390,6 +409,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """Nothing is kept by the browser, or shown inside or read by a page of another site."""
         self.send_header("Cache-Control", "no-store")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
+        self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("X-Frame-Options", "DENY")
         super().end_headers()
@@ -432,7 +452,8 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def _answer(self, page: Page, kind: str) -> Any:
         """A file; a page that posts has the token."""
-        data = _with_token(page.content, self.server.token) if page.posts else page.content
+        told = self.server.told(self.path.split("?")[0]) if page.posts else {}
+        data = _with_meta(page.content, told)
         self.send_response(HTTPStatus.OK)
         text = kind.startswith("text/")
         self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
@@ -474,22 +495,3 @@ def view(
     """A server of the pages, not yet at work; with ``talk`` also of a room to talk in."""
     room = room_of(workspace, seed_set, limits, models, opened=talk)
     return Server(workspace, seed_set, port, room)
-
-
-def label_page(
-    workspace: Workspace,
-    seed_set: str,
-    protocol: str | None,
-    name: str | None,
-    port: int,
-    *,
-    plan: bool,
-) -> Server:
-    """The same, which opens at the page of blind cases."""
-    server = Server(workspace, seed_set, port)
-    try:
-        server.opens = label.game_path(workspace, seed_set, protocol=protocol, name=name, plan=plan)
-    except BaseException:
-        server.server_close()
-        raise
-    return server

@@ -2,7 +2,7 @@
 // loaded after the last answer; whoever goes on then gets a new document, which knows nothing again.
 (() => {
   const { about, el, load, labels } = botchat;
-  const BOARD = "index.html";
+  const BOARD = labels.person ? location.href : "index.html";
   const MOST_BUTTONS = 11;
   const stage = document.getElementById("game");
   const query = new URLSearchParams(location.search);
@@ -66,15 +66,21 @@
     history.push(id);
     next();
   };
-  const undo = () => {
+  // What could not be taken back where it was saved is still said.
+  const undo = async () => {
     const id = history.pop();
     if (!id) return;
-    labels.drop(id);
+    const label = labels.made[id];
+    if (!skipped.delete(id) && label) {
+      labels.drop(id);
+      if (!label.isCut && !(await labels.send([label], true)) && !label.unsaved) labels.put(id, label);
+    }
     next();
   };
   const skip = () => {
     if (!current) return;
     skipped.add(current.id);
+    history.push(current.id);
     next();
   };
 
@@ -90,25 +96,45 @@
     const asked = turn;
     try {
       let done = 0;
-      for (let at = chosen.from; at < chosen.to; at += 1) {
+      let first = null;
+      for (let at = chosen.from; at < chosen.to && (chosen.open || !first); at += 1) {
         const one = await caseAt(at);
         if (asked !== turn) return;
-        if (!labels.made[one.id] && !skipped.has(one.id)) {
-          current = one;
-          show(one, chosen.open ? done : at - chosen.from);
-          return;
-        }
-        done += Boolean(labels.made[one.id]);
+        if (labels.made[one.id]) done += 1;
+        else if (!skipped.has(one.id)) first ||= one;
       }
-      await end();
+      if (!first) {
+        await end();
+        return;
+      }
+      current = first;
+      show(first, chosen.open ? done : first.at - chosen.from);
     } catch (error) {
       failed(error);
     }
   };
 
+  // Of a team nobody is told before all are done.
+  const thanks = async () => {
+    let n = 0;
+    for (let at = chosen.from; at < chosen.to; at += 1) n += Boolean(labels.made[(await caseAt(at)).id]);
+    stage.className = "mid";
+    stage.replaceChildren(
+      el("h1", { class: "question", tabindex: "-1" }, `You labelled ${n} of ${chosen.to - chosen.from}`),
+      el("p", null, "Whoever asked you will tell who spoke, and what the judges and the others said, when all are done."),
+      el("p", { class: "row" }, el("a", { class: "line", href: location.href }, "Go on labelling")),
+      labels.status,
+    );
+    stage.querySelector("h1").focus({ preventScroll: true });
+  };
+
   const end = async () => {
     current = null;
     turn += 1;
+    if (labels.person) {
+      await thanks();
+      return;
+    }
     const told = [];
     for (let at = chosen.from; at < chosen.to; at += 1) {
       const one = await caseAt(at);
@@ -116,8 +142,7 @@
       if (!label) continue;
       const chunk = await load(`answers-${chosen.list}-${Math.floor(at / about.per_chunk)}`);
       const [contestants, exact, verdicts] = chunk.cases[at % about.per_chunk];
-      const known = { ...label, contestants, exact };
-      labels.made[one.id] = known;
+      const known = Object.assign(label, { contestants, exact });
       told.push({ protocol: one.protocol, label: known, contestants, verdicts, judges: chunk.judges, human: chunk.human });
     }
     labels.keep();
@@ -252,7 +277,7 @@
   const leaving = el(
     "dialog",
     { "aria-label": "Leave?" },
-    el("p", null, "Leave? Your answers stay in this browser."),
+    el("p", null, `Leave? Your answers stay in ${labels.isServed ? "the workspace" : "this browser"}.`),
     el("p", { class: "row" }, button("Leave", "", () => location.assign(BOARD), "solid"), button("Stay", "", () => leaving.close(), "line")),
   );
 
@@ -299,7 +324,7 @@
     pairs: ["The judges of this leaderboard were asked the same; what they said you see beside your answers at the end, and not before."],
     open: [
       "The judges were asked the same, in the same words; the order is the same for everybody. Who speaks and what the judges said is told when you finish.",
-      "Labels are kept in this browser under your name until you export them.",
+      labels.isServed ? "Each label is saved in the workspace at once, under your name." : "Labels are kept in this browser under your name until you export them.",
     ],
   };
   const told = () => {
@@ -331,7 +356,7 @@
   const intro = () => {
     const { open, isCut } = chosen;
     const asked = chosen.name && protocolOf(chosen.name);
-    const name = el("input", { type: "text", id: "rater", maxlength: 60, autocomplete: "off", value: query.get("rater") || labels.kept("botchat-rater") });
+    const name = el("input", { type: "text", id: "rater", maxlength: 60, autocomplete: "off", readonly: Boolean(labels.person), value: labels.person || query.get("rater") || labels.kept("botchat-rater") });
     const go = () => {
       if (open && !labels.fold(name.value)) {
         labels.say("Give your name first; the file is written as human:name.");
@@ -352,8 +377,8 @@
       el("p", { class: "row name" }, el("label", { for: "rater" }, open ? "Your name" : "Your name (may stay empty)"), name),
       el("p", { class: "row" }, button("Start", "", go, "solid"), isCut ? el("span", { class: "note" }, "about two minutes") : null),
       labels.status,
-      others(),
-      el("details", null, el("summary", null, "Labels from another browser"), labels.importer(() => { name.value = labels.who; })),
+      labels.person ? null : others(),
+      labels.person ? null : el("details", null, el("summary", null, "Labels from another browser"), labels.importer(() => { name.value = labels.who; })),
     );
     if (name.value || !open) stage.querySelector("button.solid").focus();
     else name.focus();

@@ -2,7 +2,11 @@
 // where `botchat view` serves the page.
 botchat.labels = (() => {
   const { about, el, load } = botchat;
-  const token = document.querySelector("meta[name='botchat-token']")?.content;
+  const told = (name) => document.querySelector(`meta[name='botchat-${name}']`)?.content || "";
+  const token = told("token");
+  // Where the address says who labels: what that person has saved is the truth, in any browser.
+  const person = told("person");
+  const saved = JSON.parse(told("labels") || "[]");
 
   // What this browser keeps under a name; keeps `value` first, if there is one.
   const kept = (name, value) => {
@@ -55,18 +59,24 @@ botchat.labels = (() => {
   // Goes on as the person of that name; what was answered without a name becomes that person's.
   const enter = (name) => {
     const nobodys = who ? {} : made;
-    who = fold(name);
+    who = person || fold(name);
     if (who) kept("botchat-rater", name.trim());
     made = { ...read(who), ...nobodys };
+    if (person) {
+      const unsaved = Object.entries(made).filter(([, label]) => label.unsaved);
+      made = { ...Object.fromEntries(saved.map((label) => [id(label.protocol, label.seed_id, label.case), label])), ...Object.fromEntries(unsaved) };
+    }
     if (!who) return;
     if (Object.keys(nobodys).length) {
       keep();
       kept(box(""), "{}");
     }
+    resend();
   };
 
   const put = (key, label) => {
     made[key] = label;
+    if (token && !label.isCut) label.unsaved = true;
     keep();
   };
   const drop = (key) => {
@@ -97,21 +107,41 @@ botchat.labels = (() => {
   // A label that judges’ verdicts can stand beside.
   const counts = (label) => Boolean(label.contestants) && (!label.isCut || label.exact);
 
-  // Into the workspace, where somebody serves it.
-  const send = async (labels) => {
-    if (!token || !who || !labels.length) return;
+  // Into the workspace, where somebody serves it; whether all of them are there.
+  const post = async (protocol, rows, isUndone) => {
     try {
       const answer = await fetch("/labels", {
         method: "POST",
         headers: { "Content-Type": "application/json", "X-BotChat-Token": token },
-        body: JSON.stringify({ set: about.set, protocol: labels[0].protocol, rows: labels.map(line) }),
+        body: JSON.stringify({ set: about.set, protocol, rows }),
       });
       const { error } = await answer.json().catch(() => ({}));
       if (!answer.ok) throw new Error(error || answer.statusText);
-      say(`Saved in the workspace as human:${who}.`);
+      say(isUndone ? "Taken back." : `Saved in the workspace as ${rows[0].judge}.`);
+      return true;
     } catch (error) {
-      say(`Not saved in the workspace, only in this browser: ${error.message}`);
+      say(`${isUndone ? "Not taken back" : "Not saved"} in the workspace, only in this browser: ${error.message}`);
+      return false;
     }
+  };
+  // One after the other: what is taken back was there before.
+  let sending = Promise.resolve(true);
+  const send = (labels, isUndone = false) => {
+    if (!token || !who || !labels.length) return sending;
+    const rows = labels.map((label) => ({ ...line(label), undone: isUndone }));
+    sending = sending.then(() => post(labels[0].protocol, rows, isUndone)).then((isDone) => {
+      if (isDone) {
+        for (const label of labels) delete label.unsaved;
+        keep();
+      }
+      return isDone;
+    });
+    return sending;
+  };
+  // What was answered while nobody served the page.
+  const resend = () => {
+    const open = Object.values(made).filter((label) => label.unsaved);
+    for (const protocol of new Set(open.map((label) => label.protocol))) send(open.filter((label) => label.protocol === protocol));
   };
 
   // Whom a person's labels are of, from the chunks that tell.
@@ -207,6 +237,7 @@ botchat.labels = (() => {
 
   return {
     kept, fold, status, say, id, enter, put, drop, keep, line, counts, send, write, importer,
+    isServed: Boolean(token), person,
     get who() {
       return who;
     },

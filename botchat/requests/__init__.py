@@ -431,15 +431,21 @@ class ShowingSeeds(Request["Told"]):
 class Labelling(Request["Server"]):
     """Label cases blind, in the browser, as human:NAME."""
 
-    words, does, group = "label", "pipeline.view:label_page", JUDGES
+    words, does, group = "label", "pipeline.labelling:label_page", JUDGES
 
     seed_set: SeedSet
     _: KW_ONLY
     protocol: Annotated[
         str | None, Arg("as its folder: unieval, arena-n16, … (the first judged)", "PROTOCOL")
     ] = None
-    name: Annotated[str | None, Arg("yours; Amy and amy are one person", "NAME")] = None
+    names: Annotated[
+        Sequence[str],
+        Arg("yours; repeatable: an address for each of a team", "NAME", "--name"),
+    ] = ()
     plan: Annotated[bool, Arg("the cases that label plan drew")] = False
+    host: Annotated[
+        str, Arg("where to listen for a team: 0.0.0.0, or this machine's address", "ADDRESS")
+    ] = "127.0.0.1"
     port: Port = 0
     browser: Browser = True
 

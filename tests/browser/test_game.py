@@ -15,7 +15,8 @@ import msgspec
 import pytest
 
 from botchat.pipeline.agree import agree
-from botchat.pipeline.label import PLAN, game_path, rater, write_game
+from botchat.pipeline.label import PLAN, game_path, label_plan, rater, write_game
+from botchat.pipeline.labelling import label_page
 from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.run.read_set import read
@@ -27,6 +28,7 @@ from tests.boards import QUICK
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE
 from tests.browser.test_page import texts
+from tests.view_door import running
 
 END = "h1.question"
 COUNTED = ".counted"
@@ -236,8 +238,8 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
         "signature", "outcome", "transcript", "calls",
     ]  # fmt: skip
     board = leaderboard(workspace, "sample", "human:amy", tmp_path / "out")
-    assert not any("changed since" in line for line in board.lines)
-    found = agree(workspace, seed_set="sample", protocol="unieval").whole
+    assert [one for one in board.lines if "changed since" in one] == []
+    found = agree(workspace, seed_set="sample", protocol="unieval", truth="built-in").whole
     assert {row["judge"]: row["n"] for row in found["rows"]} == {"human:amy": 5, "rules": 200}
     (pair,) = found["pairs"]
     accused = {(j.seed_id, j.contestants): j for j in labels}
@@ -520,6 +522,47 @@ def test_it_fits_and_is_accessible(browser: Browser, game: Path, width: int, dar
     assert seen == [], json.dumps(seen, indent=1)
 
 
+def test_two_people_label_at_once(browser: Browser, workspace: Workspace) -> None:
+    """Each by an address: under one name, with a count that is the file's, and told nothing."""
+    label_plan(workspace, "sample", budget=12)
+    names = ("ann", "bob")
+    with running(label_page(workspace, "sample", None, names, "0.0.0.0", 0, plan=True)) as server:
+        urls = [one.split()[0] for one in server.starts[:2]]
+        first = browser.driver.current_window_handle
+        browser.complaints()
+        tabs = []
+        for url in urls:
+            browser.driver.switch_to.new_window("tab")
+            tabs.append(browser.driver.current_window_handle)
+            browser.driver.get(url)
+            browser.press("\n")
+            browser.text(COUNTED)
+        for keys in ("h", "j\n", "h"):
+            for tab in tabs:
+                browser.driver.switch_to.window(tab)
+                label(browser, [keys])
+        targets = [workspace.judgments_path("sample", "unieval", f"human:{one}") for one in names]
+        for tab, url, target in zip(tabs, urls, targets, strict=True):
+            browser.driver.switch_to.window(tab)
+            browser.until(lambda target=target: len(files.read(target, Judgment)) == 3)
+            browser.press("u")
+            browser.until(lambda: browser.text(COUNTED).startswith("2 labelled of 12"))
+            assert len(files.read(target, Judgment)) == 2
+            browser.run("localStorage.clear()")  # as in another browser
+            browser.driver.get("about:blank")
+            browser.driver.get(url)
+            browser.press("\n")
+            browser.until(lambda: browser.text(COUNTED).startswith("2 labelled of 12"))
+            click(browser, "Finish")
+            browser.until(lambda: browser.text(END) == "You labelled 2 of 12")
+            assert "rules" not in browser.text("#game")
+            assert serious_faults(browser) == []
+            assert [one for one in browser.complaints() if "favicon" not in one] == []
+            browser.driver.close()
+        browser.driver.switch_to.window(first)
+        assert {one.judge for one in files.read(targets[0], Judgment)} == {"human:ann"}
+
+
 def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace: Workspace) -> None:
     """Each at once; of a game what counts as a label, at its end; the name is folded."""
     with Server(workspace, "sample") as server:
@@ -539,6 +582,26 @@ def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace:
             target = workspace.judgments_path("sample", "unieval", "human:dee")
             browser.until(lambda: len(files.read(target, Judgment)) == 2)
             assert [one.verdict for one in files.read(target, Judgment)] == ["No", "3"]
+            second = browser.text(".chat")
+            browser.press("s")
+            browser.until(lambda: browser.text(".chat") != second)
+            browser.press("u")
+            browser.until(lambda: browser.text(".chat") == second)
+            browser.press("u")
+            browser.until(lambda: browser.text(COUNTED).startswith("1 labelled"))
+            assert [one.verdict for one in files.read(target, Judgment)] == ["No"]
+            undone = browser.text(".chat")
+            browser.press("s")
+            browser.until(lambda: browser.text(".chat") == second)
+            browser.press("n")
+            browser.until(lambda: browser.text(COUNTED).startswith("2 labelled"))
+            browser.until(lambda: len(files.read(target, Judgment)) == 2)
+            browser.driver.get(url)
+            assert "saved in the workspace at once" in browser.text("#game")
+            browser.press("\n")
+            browser.until(lambda: browser.text(COUNTED).startswith("2 labelled"))
+            assert browser.text(".chat") == undone
+            assert [one.verdict for one in files.read(target, Judgment)] == ["No", "No"]
             browser.driver.get(url.split("?")[0] + "?rater=Dee")
             browser.text("h1")
             browser.press("\n")

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
+from botchat.pipeline.label import save
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
@@ -116,6 +117,37 @@ def test_labels_count_towards_the_budget_and_correct_the_board(judged, capsys):
         assert "As people judge" in (folder / "index.html").read_text("utf-8")
     finally:
         path.unlink()
+
+
+def test_people_agree_with_the_truth_and_judges_with_people(judged, capsys):
+    """What was drawn, labelled by who knows nearly always, has a kappa above 0, with an interval.
+
+    A plan without people's dialogues had one class only: kappa was 0.000, whoever labelled.
+    """
+    _, lines = plan(judged, capsys, "--budget", "64")
+    workspace = Workspace(judged)
+    made = workspace.judgments(workspace.judgments_path("sample", "unieval", "rules"))
+    rows = [
+        {
+            "seed_id": one["seed_id"],
+            "judge": "human:amy",
+            "verdict": "No" if (one["contestants"] == ["human"]) == (i % 8 > 0) else "3",
+            "case": made[one["seed_id"], tuple(one["contestants"])].case,
+        }
+        for i, one in enumerate(lines)
+    ]
+    save(workspace, {"set": "sample", "protocol": "unieval", "rows": rows})
+    try:
+        asked = ["agree", "--seeds", "sample", "--protocol", "unieval", "--json"]
+        for flags, judge in ((["--truth", "built-in"], "human:amy"), ([], "rules")):
+            capsys.readouterr()
+            run(judged, *asked, *flags)
+            told = json.loads(capsys.readouterr().out)
+            (row,) = [one for one in told["rows"] if one["judge"] == judge]
+            assert row["n"] == 64
+            assert 0 < row["kappa_low"] < row["kappa"] < row["kappa_high"] < 1, row
+    finally:
+        workspace.judgments_path("sample", "unieval", "human:amy").unlink()
 
 
 def test_floor_bots_are_not_drawn_where_there_are_models(judged, tmp_path, capsys):

@@ -87,6 +87,23 @@ def test_a_second_answer_is_appended_and_counts(workspace: Workspace) -> None:
     assert len(files.read(exported, Judgment)) == 3
 
 
+def test_what_is_taken_back_is_gone_and_nothing_else(workspace: Workspace) -> None:
+    """Every line of the case by that person; other cases' and other people's stay as they are."""
+    kept = [row("unieval", ("o",), "No"), row("unieval", ("m",), "No", judge="human:bob")]
+    save(workspace, sent("unieval", *kept))
+    path = workspace.judgments_path("made-up", "unieval", "human:amy")
+    before = path.read_bytes()
+    for verdict in ("No", "4"):
+        save(workspace, sent("unieval", row("unieval", ("m",), verdict)))
+    save(workspace, sent("unieval", row("unieval", ("m",), "4", undone=True)))
+    assert path.read_bytes() == before
+    bobs = workspace.judgments_path("made-up", "unieval", "human:bob")
+    assert len(files.read(bobs, Judgment)) == 1
+    save(workspace, sent("unieval", row("unieval", ("o",), "No", undone=True)))
+    assert "human:amy" not in read(workspace, "made-up").judged
+    save(workspace, sent("gteval", row("gteval", (HUMAN, "o"), "2", undone=True)))
+
+
 WRONG: list[tuple[dict[str, Any], type[BotChatError], str]] = [
     ({"judge": "rules"}, ConfigError, "human:NAME"),
     ({"judge": "human:"}, ConfigError, "name ''"),

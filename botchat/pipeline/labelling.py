@@ -1,0 +1,143 @@
+"""Serves the page of blind cases: to this machine, or to a team on its network.
+
+For a team nothing is served without a token: each person's address has one, which is what their
+labels are filed under. It serves blind cases only; what judges and the others say stays here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from botchat.errors import ConfigError
+from botchat.pipeline import label
+from botchat.pipeline.view import HOST, Answer, Refused, Server
+from botchat.records import Judgment
+from botchat.report.archive import FOLDER
+from botchat.report.game import PREFIXES
+from botchat.workspace import files
+from botchat.workspace.folder import Workspace
+
+
+class TeamServer(Server):
+    """Serves blind cases to people of a network, each by an address of their own."""
+
+    def __init__(
+        self, workspace: Workspace, seed_set: str, names: Sequence[str], host: str, port: int
+    ) -> None:
+        """Listen; raises as `Server`, and `ConfigError` for a name that cannot be one."""
+        people = dict.fromkeys(map(label.rater, names))
+        super().__init__(workspace, seed_set, port, host=host)
+        self.host = host
+        self.made, self.posts = {}, {}
+        self.tokens = {secrets.token_urlsafe(32): name for name in people}
+        """Token -> person, of this start."""
+
+    @property
+    def starts(self) -> Sequence[str]:
+        """An address for each person, and what is open to whom."""
+        root = f"http://{_reachable(self.host)}:{self.server_port}/"
+        where = "this machine" if self.host in (HOST, "localhost") else f"the network ({self.host})"
+        return [
+            *(f"{root}{token}{self.opens} {name}" for token, name in self.tokens.items()),
+            f"Open to {where}: with an address, its person's blind cases and labels, else nothing. "
+            "No TLS: who listens in on the network reads them. Ctrl-C ends it, and the addresses.",
+        ]
+
+    def is_ours(self, name: str) -> bool:
+        """No other site can point an address, or this machine's own name, here."""
+        with suppress(ValueError):
+            return bool(ipaddress.IPv4Address(name))
+        return name in (self.host, "localhost", socket.gethostname())
+
+    def answers(self, token: str) -> Mapping[str, Answer]:
+        """Labels of that person."""
+        return {"/labels": partial(self._save, self._who(token))}
+
+    def told(self, path: str) -> Mapping[str, str]:
+        """Who it is, and what that person has said, but not of whom."""
+        token = path.split("/")[1]
+        name = self._who(token)
+        said = self.workspace.judgment_files(self.seed_set).get(label.PERSON + name, {})
+        fields = ("protocol", "seed_id", "case", "verdict", "shown")
+        rows = [
+            {field: getattr(one, field) for field in fields}
+            for made in said.values()
+            for one in files.read(made, Judgment)
+        ]
+        return {"token": token, "person": name, "labels": json.dumps(rows)}
+
+    def file(self, path: str) -> Path | None:
+        """The page or a chunk of cases; raises `Refused` for an address without a token."""
+        token, _, rest = path.removeprefix("/").partition("/")
+        self._who(token)
+        file, page = super().file(rest), self.workspace.out(self.seed_set) / label.GAME
+        if file is None or file == page:
+            return file
+        is_blind = file.parent == page.with_name(FOLDER) and file.name.startswith(PREFIXES[0])
+        return file if is_blind else None
+
+    def _who(self, token: str) -> str:
+        for known, name in self.tokens.items():
+            if hmac.compare_digest(known.encode(), token.encode()):
+                return name
+        raise Refused(HTTPStatus.FORBIDDEN, "open the whole address that you were given")
+
+    def _save(self, name: str, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        if sent.get("set") != self.seed_set:
+            raise Refused(HTTPStatus.FORBIDDEN, f"labels of {self.seed_set} are taken here")
+        return {"saved": label.save(self.workspace, sent, label.PERSON + name)}
+
+
+def _reachable(host: str) -> str:
+    """What others reach a host by: of all addresses its own in the network."""
+    if host != "0.0.0.0":
+        return host
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.connect(("192.0.2.1", 9))  # sends nothing: a route is looked for
+        return str(one.getsockname()[0])
+    return socket.gethostname()
+
+
+def label_page(
+    workspace: Workspace,
+    seed_set: str,
+    protocol: str | None,
+    names: Sequence[str],
+    host: str,
+    port: int,
+    *,
+    plan: bool,
+) -> Server:
+    """A server, not yet at work, that opens at the page of blind cases.
+
+    ``names``: who labels; several, or a ``host`` beyond this machine, get an address each.
+
+    Raises as `Server` and `label.game_path`.
+    """
+    is_team = len(names) > 1 or host != HOST
+    if is_team and not names:
+        raise ConfigError(
+            f"--host {host}: say who labels, --name ann --name bob; each gets an address"
+        )
+    server = (
+        TeamServer(workspace, seed_set, names, host, port)
+        if is_team
+        else Server(workspace, seed_set, port)
+    )
+    try:
+        name = names[0] if names and not is_team else None
+        server.opens = label.game_path(workspace, seed_set, protocol=protocol, name=name, plan=plan)
+    except BaseException:
+        server.server_close()
+        raise
+    return server
