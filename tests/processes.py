@@ -20,8 +20,8 @@ from threading import Thread
 from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.preloaded"])
+FORKS = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
+FORKS.set_forkserver_preload(["tests.preloaded"])  # spawned ones import it by themselves
 
 
 class Started:
