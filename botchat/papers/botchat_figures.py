@@ -35,7 +35,7 @@ Parts = tuple[Any, ...]
 """Title, caption, number of cases, and what draws it with its data, as `chart` takes them."""
 
 
-class Published(NamedTuple):
+class PublishedFigure(NamedTuple):
     """What one figure of the paper is made of."""
 
     names: tuple[tuple[str, ...], ...]
@@ -82,7 +82,7 @@ def _files(data: Path) -> list[Path]:
     return [data] if data.is_file() else sorted(data.rglob("*.csv"))
 
 
-def _columns(path: Path, of: Published) -> list[str] | None:
+def _columns(path: Path, of: PublishedFigure) -> list[str] | None:
     """Its columns that a figure needs; ``None``: it is not the figure's file."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         there = next(csv.reader(file), [])
@@ -90,7 +90,7 @@ def _columns(path: Path, of: Published) -> list[str] | None:
     return [names[0] for names in found] if all(found) else None
 
 
-def _read(path: Path, of: Published, columns: list[str]) -> pd.DataFrame:
+def _read(path: Path, of: PublishedFigure, columns: list[str]) -> pd.DataFrame:
     """Its rows under the first name of each column."""
     keys, n = [known[0] for known in (*of.names, *of.numbers)], len(of.names)
     found = []
@@ -176,18 +176,18 @@ def _beside_people(frame: pd.DataFrame) -> Parts:
 
 
 _MODEL = (("model", "Model"),)
+_SUCCESS = (
+    ("success_n8", "success_percent_n8", "Uni_Eval_8"),
+    ("success_n16", "success_percent_n16", "Uni_Eval_16"),
+)
+_SIDES = tuple((name,) for name in COLUMNS[:2])
+_RATES = tuple((name,) for name in COLUMNS[2:])
+_RESULTS = tuple((name, f"{name}_percent", f"{name}_rate") for name in ("win", "tie", "lose"))
 
 FIGURES = {
-    "3": Published(_MODEL, (("mean_tokens", "Length"),), _lengths),
-    "4": Published(
-        _MODEL,
-        (("success_n8", "success_percent_n8", "Uni_Eval_8"),
-         ("success_n16", "success_percent_n16", "Uni_Eval_16")),
-        _success,
-    ),
-    "5": Published(tuple((name,) for name in COLUMNS[:2]), tuple((name,) for name in COLUMNS[2:]),
-                   _win_rates),
-    "6": Published(_MODEL, tuple((name, f"{name}_percent", f"{name}_rate")
-                                 for name in ("win", "tie", "lose")), _beside_people),
-}  # fmt: skip
+    "3": PublishedFigure(_MODEL, (("mean_tokens", "Length"),), _lengths),
+    "4": PublishedFigure(_MODEL, _SUCCESS, _success),
+    "5": PublishedFigure(_SIDES, _RATES, _win_rates),
+    "6": PublishedFigure(_MODEL, _RESULTS, _beside_people),
+}
 """Number -> what it is made of."""
