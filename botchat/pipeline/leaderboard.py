@@ -21,7 +21,6 @@ from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
-from botchat.requests import Leaderboard
 from botchat.requests.leaves import leaf
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -187,11 +186,6 @@ def _beside(folder: Path, name: str) -> Path:
         f"--keep {name}: a board is kept in a folder of {folder}, so it is named with letters, "
         "digits, . _ and -, such as main or 2026-w47, and by no name that is there for other things"
     )
-
-
-def kept(workspace: Workspace, request: Leaderboard) -> list[str]:
-    """Whose verdicts are read besides those of the judge: all of the page that is there."""
-    return on_page(request.out or workspace.out(request.seed_set), request.seed_set)
 
 
 def on_page(folder: Path, seed_set: str) -> list[str]:

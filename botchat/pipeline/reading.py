@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from botchat.boards.tables import of_records
 from botchat.errors import ConfigError
@@ -14,7 +14,7 @@ from botchat.pipeline.run import read_set
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
-from botchat.requests.arguments import Reading, doing
+from botchat.requests.arguments import Reading
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store
 
@@ -101,9 +101,7 @@ def reading(
         return
     if not seed_set:
         raise ConfigError(f"--store {place}: say of which set with --seeds SET")
-    if judges and request.also_judges:
-        judges += cast("list[str]", doing(request.also_judges)(workspace, request))
-    protocol = said.get("protocol")
+    protocol, judges = said.get("protocol"), [] if request.others else judges
     with from_store(place, seed_set, judges, protocol, workspace, judged=request.judged) as found:
         store = found.store
         tell(f"read from {place}: {store.files_read:,} files, {store.bytes_read:,} bytes")

@@ -234,7 +234,7 @@ class Leaderboard(Reading["Published"], Tabled["Published"]):
 
     words, does, group = "leaderboard", "pipeline.leaderboard:leaderboard", EVERY_DAY
     metered = True
-    also_judges = "pipeline.leaderboard:kept"
+    others = True
 
     seed_set: SeedSet
     judge: OwnJudge = None
@@ -250,7 +250,7 @@ class Paging(Reading["Told"]):
     """A set's page alone, with every dialogue, of one or more judges."""
 
     words, does, group = "leaderboard page", "pipeline.leaderboard:page", EVERY_DAY
-    metered = True
+    metered = others = True
 
     seed_set: SeedSet
     judges: Annotated[Sequence[str], Arg("repeatable; first shown (all)", "JUDGE", "--judge")] = ()

@@ -209,8 +209,8 @@ class Reading(Request[R], kw_only=True):
         str | None,
         Arg("read the set of a folder, s3://…, gs://… (docs/cluster.md)", "PLACE", shown=True),
     ] = None
-    also_judges: ClassVar[str] = ""
-    """Module and function that say whose verdicts are read besides those of who is named."""
+    others: ClassVar[bool] = False
+    """Verdicts of all judges are read, since the one that is named is held against the others."""
     judged: ClassVar[bool] = True
     """There must be judgments."""
 

@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Workspace:
     for made in (silent, spoken):
         path = workspace.dialogues_path("s", made.contestant)
         store.finish(path, [made], dialogue_order)
-    said = Remark("critic", "no", "k", "ok", "No")
+    said = Remark("critic", "no", "k", "ok", "No", cut=1)
     for made in (
         Judgment("unieval", "1", ("a",), "a judge", None, "", 2, "00", "sig", "refused"),
         Judgment(

@@ -412,7 +412,9 @@ def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
         assert main([*command, "--dir", str(folder)]) == 0
         assert server.n_by_model == dict.fromkeys(names, 1)
     made = {
-        path.name.lower(): path for path in folder.rglob("*.jsonl") if "seeds" not in path.parts
+        path.name.lower(): path
+        for path in folder.rglob("*.jsonl")
+        if not {"seeds", "measured"} & {*path.parts}
     }
     assert {path.parent for path in made.values()} == {folder / "generations" / "small"}
     stored = {path: store.read(path, Dialogue) for path in made.values()}

@@ -11,6 +11,7 @@ import pytest
 import botchat
 import botchat.requests
 from botchat.cli.main import main
+from botchat.papers import botchat_figures
 from botchat.pipeline import adaptive
 from botchat.requests import arguments, requests
 from botchat.requests.arguments import Asking, flags_of, groups_of
@@ -58,7 +59,7 @@ def test_every_flag_is_read(words):
         assert {"workspace", *(one.name for one in fields(request))} - shown <= {*taken}
         return
     read = set()
-    for of in (does, adaptive, arguments):
+    for of in (does, adaptive, arguments, botchat_figures):
         nodes = ast.walk(ast.parse(inspect.getsource(of)))
         read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert {flag.field.name for flag in flags_of(request)} - {"judge"} <= read

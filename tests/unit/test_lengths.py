@@ -79,7 +79,7 @@ def test_without_the_vocabulary_words_are_counted_and_said_so(
     (said,) = [record.getMessage() for record in caplog.records]
     assert "\n" not in said
     assert "TIKTOKEN_CACHE_DIR" in said
-    assert "llama-index-core" in said
+    assert "botchat-bench[tokens]" in said
 
 
 def test_a_download_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
