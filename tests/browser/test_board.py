@@ -331,5 +331,5 @@ def test_a_judge_that_knows_nothing_is_not_certified(browser: Browser, tmp_path:
     page.write_text(render([View(board)]))
     sized(browser, page, 1440, 900)
     assert "Do not trust" in browser.text(".stamp")
-    assert "Nobody leads" in browser.text("h1")
+    assert "nobody leads" in browser.text("h1")
     assert json.dumps(browser.complaints()) == "[]"

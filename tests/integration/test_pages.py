@@ -143,7 +143,7 @@ def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--size", "7"], "--size 7: give width and height in inches, such as 7x4.5"),
+        (["--size", "7x"], "--size 7x: give width and height in inches, such as 7x4.5"),
         (["--size", "7x900"], "--size: 900 inches; a side has 1 to 100 inches"),
         (["--size", "7x1"], "needs a height of"),
         (["--size", "1.5x9"], "needs a width of"),
@@ -239,7 +239,7 @@ def test_the_live_page_follows_a_run(server: Server, workspace: Workspace) -> No
     assert '<noscript><meta http-equiv="refresh"' in text
     found = " ".join(re.sub("<[^>]*>", " ", text).split())
     assert "✓ Finished 46 of 46 verdicts" in found
-    assert "✓ Dialogues · bot:eliza 3 of 40 dialogues 42 $0.00 –" in found
+    assert "– Dialogues · bot:eliza 3 of 40 dialogues 42 $0.00 –" in found
     # Two bots' three dialogues and the set's forty.
     assert "✓ UniEval · rules 46 of at most 46 verdicts 0 $0.00 –" in found
     assert "84 calls," in found

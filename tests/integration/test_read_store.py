@@ -145,7 +145,9 @@ def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeyp
     far = ["--seeds", "few", "--judge", "rules", "--store", store, "--dir", str(tmp_path)]
     assert main(["leaderboard", "page", *far]) == 0
     assert main(["leaderboard", "figure", "elo", *far, "--out", "elo.svg"]) == 0
-    assert drawn == [(tmp_path / "leaderboards" / "few", {"rules"})] * 2
+    # A page's verdict on a judge holds it against the others.
+    assert [judges for _, judges in drawn] == [{"rules", "second", "umpire"}, {"rules"}]
+    assert {place for place, _ in drawn} == {tmp_path / "leaderboards" / "few"}
     fresh = tmp_path / "fresh"
     assert main(["ledger", "pull", store, "--dir", str(fresh), "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"added": 66, "records": 80}
