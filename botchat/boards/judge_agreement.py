@@ -276,7 +276,7 @@ _CONTROLS = [
     Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
     *_figure("accuracy_difference", "Accuracy +", "decimal", "judge less control"),
     *_headline("kappa_difference", "Kappa +", "decimal"),
-    Column("sign_flip_p", "p", "decimal"),
+    Column("sign_flip_p", "p", "exact"),
 ]
 """Of the pair of a judge and its control."""
 
@@ -307,11 +307,11 @@ _PAIRS = [
     ),
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
-    Column("sign_flip_p", "p", "decimal"),
-    Column("ranking_p", "p of rankings", "decimal", detail=True),
+    Column("sign_flip_p", "p", "exact"),
+    Column("ranking_p", "p of rankings", "exact", detail=True),
     Column("ranking_most", "Most apart on", "name", detail=True),
     Column("family", "Question", "name", detail=True),
-    Column("holm_p", "p, Holm", "decimal", detail=True),
+    Column("holm_p", "p, Holm", "exact", detail=True),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
