@@ -236,6 +236,8 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
         said_of = capsys.readouterr().err
         assert f"{verdicts}: seed s0: verdict '{odd}'" in said_of
         assert len(said_of.splitlines()) == 1
+    verdicts.write_text(good.replace('"verdict":"No"', '"verdict":"Yes"', 1))
+    did(place, *board, "rules")  # Accused without a place: a judge may say so.
 
 
 def test_compare_holds_a_new_revision_against_the_last_one(tmp_path, capsys):

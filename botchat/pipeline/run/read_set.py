@@ -26,6 +26,7 @@ from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
+    SOMEWHERE,
     UNANSWERED,
     Dialogue,
     Dialogues,
@@ -33,6 +34,7 @@ from botchat.records import (
     PairVerdict,
     Provenance,
     Seed,
+    Verdict,
     human_dialogue,
     outline,
 )
@@ -284,7 +286,7 @@ def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -
             protocol.values(one)
             if protocol.kind == "report":
                 protocol.told(one.verdict)
-            elif protocol.kind == "place" and one.verdict not in (None, "No", *_shown(one)):
+            elif protocol.kind == "place" and one.verdict not in _possible(one):
                 raise DataError(
                     f"verdict {one.verdict!r} accuses an utterance that was not shown, of "
                     f"{one.shown}; delete that line and judge again"
@@ -300,9 +302,10 @@ def _in_use(seeds: list[Seed], dialogues: Dialogues, judged: Mapping[str, Judgme
     return [seed for seed in seeds if seed.id in ids] or seeds
 
 
-def _shown(one: Judgment) -> Iterator[str]:
-    """The verdicts that accuse an utterance which was shown."""
-    return map(str, range(1, one.shown + 1))
+def _possible(one: Judgment) -> Iterator[Verdict | None]:
+    """The verdicts about a place that a judge can have given on what it was shown."""
+    yield from (None, "No", SOMEWHERE)
+    yield from map(str, range(1, one.shown + 1))
 
 
 def _judged_files(
