@@ -30,7 +30,8 @@ Values = Mapping[str, Mapping[str, Sequence[float | None]]]
 
 SURVIVED = "survived_n"
 """Begins the key of the utterances, the first two of them people's, that pass before one is accused
-of being a machine's; at most the largest N, after which it ends."""
+of being a machine's; at most the largest N, after which it ends. An accusation whose place is not
+said counts half way: it is somewhere behind the ChatSEED."""
 
 
 def by_seed(board: Board, seeds: Sequence[Seed], dialogues: Dialogues) -> dict[str, object]:
@@ -115,8 +116,12 @@ def _survived(
         row = found.setdefault(one.contestants[0], np.full(len(place), math.nan))
         if one.verdict is not None:
             accused = accused_index(one.verdict, one.seed_id)
-            whole = most if one.shown >= most and accused != NOT_SAID else math.nan
-            row[place[one.seed_id]] = accused - 1 if 0 < accused <= most else whole
+            passed: float = most if one.shown >= most else math.nan
+            if accused == NOT_SAID:
+                passed = (N_SEED + min(one.shown - 1, most)) / 2
+            elif accused:
+                passed = min(accused - 1, most)
+            row[place[one.seed_id]] = passed
     yield from ((f"{SURVIVED}{most}", name, row) for name, row in found.items())
 
 

@@ -36,6 +36,11 @@ class TeamServer(Server):
     ) -> None:
         """Listen; raises as `Server`, and `ConfigError` for a name that cannot be one."""
         people = dict.fromkeys(map(label.rater, names))
+        if len(people) < len(names):
+            raise ConfigError(
+                f"--name {' --name '.join(names)}: {len(names)} names of {len(people)} people, "
+                "since capitals do not count; give each person a name"
+            )
         super().__init__(workspace, seed_set, port, host=host)
         self.host = host
         self.made, self.posts = {}, {}

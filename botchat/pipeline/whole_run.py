@@ -160,7 +160,15 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     for line in left_out:
         meter.tell(line)
     judge_name, formats = judged[0].judge, request.table_formats
-    board = leaderboard(workspace, wanted.seed_set, judge_name, meter=meter, formats=formats)
+    try:
+        board = leaderboard(workspace, wanted.seed_set, judge_name, meter=meter, formats=formats)
+    except MissingError:
+        if not meter.failures:
+            raise
+        ((why, _),) = meter.failures.most_common(1)
+        raise MissingError(
+            f"{why} ({judge_name} has judged nothing); run again when it answers"
+        ) from None
     return Ran(planned, generated, judged, left_out, board, sum(lost))
 
 

@@ -150,3 +150,10 @@ def test_a_team_has_names(server: TeamServer) -> None:
     with label_page(workspace, SAMPLE, None, ["ann"], "127.0.0.1", 0, plan=True) as one:
         assert not isinstance(one, TeamServer)
         assert "rater=ann" in one.starts[0]
+
+
+def test_one_person_has_one_name(server: TeamServer) -> None:
+    """Two addresses of one person would look like two people."""
+    workspace = Workspace(server.workspace.root)
+    with pytest.raises(ConfigError, match="2 names of 1 people, since capitals do not count"):
+        label_page(workspace, SAMPLE, None, ["ann", "Ann"], "0.0.0.0", 0, plan=True)

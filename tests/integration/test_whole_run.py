@@ -302,6 +302,19 @@ def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, ca
     assert said.err.splitlines()[-1].startswith("botchat: HTTP 503: ")
 
 
+def test_a_judge_that_is_out_from_the_start_is_told_in_its_own_words(
+    place, server, capsys, monkeypatch
+):
+    """It said that there are no judgments, and to make some."""
+    monkeypatch.setattr(Retry, "wait_s", lambda *_: None)
+    server.play(by_model({"judge": lambda _: server_error(503)}, judge_or_speak))
+    few = ["--limit", "1", "--model", "one", "--protocol", "unieval"]
+    run(place, *few, "--quiet", code=1)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("botchat: HTTP 503: ")
+    assert last.endswith("(judge has judged nothing); run again when it answers")
+
+
 # ------------------------------------------------------------------------------------- init
 
 

@@ -345,3 +345,22 @@ def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
     assert "no model was tested, so --gate passes and says nothing" in capsys.readouterr().out
     assert main(["compare", "sample/last-week", "sample", "--gate", *place]) == 4
     assert main(["compare", "sample/this-week", "sample", "--gate", *place]) == 0
+
+
+def test_accusations_without_a_place_count_half_way(tmp_path):
+    """They were no result, so that of a fall that they tell nothing was paired."""
+    workspace = Workspace(tmp_path)
+    botchat.generate(workspace, "sample", ["bot:parrot"], limit=4)
+    botchat.judge(workspace, "unieval", "sample", "rules")
+    (path,) = workspace.judgment_files("sample")["rules"].values()
+    said = [json.loads(line) for line in path.read_text().splitlines()]
+    places = ["Yes", "No", "16", "3"]
+    for one, verdict in zip(
+        (x for x in said if x["contestants"] != ["human"]), places, strict=True
+    ):
+        one["verdict"] = verdict
+    path.write_text("".join(json.dumps(one) + "\n" for one in said))
+    botchat.leaderboard(workspace, "sample", png=False)
+    values = json.loads((workspace.out("sample") / "by-seed.json").read_text())["values"]
+    found = [one for one in values["survived_n16"]["bot:parrot"] if one is not None]
+    assert found == [(2 + 15) / 2, 16, 15, 2]
