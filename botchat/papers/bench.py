@@ -149,6 +149,10 @@ class _Bench:
     @classmethod
     def of(cls, request: Benching, workspace: Workspace) -> _Bench:
         """Refuse what does not go together before the data is read."""
+        if request.benchmark == "botchat":
+            raise ConfigError("bench botchat draws published numbers and asks nobody: no --plan")
+        if request.size or request.bare:
+            raise ConfigError("--size and --bare are of bench botchat's figures; leave them out")
         experiment = _experiment(request)
         if experiment is None:
             return cls(request, workspace, made_of(request.benchmark, request.data), None)

@@ -54,6 +54,10 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
         MissingError: no file has its columns; says which.
         DataError: a number that is none.
     """
+    asking = ("judge", "judge_model", "table", "runs", "grid", "control", "limit", "stands_for")
+    if unused := [name for name in asking if getattr(request, name)]:
+        flag = "--as" if unused[0] == "stands_for" else f"--{unused[0].replace('_', '-')}"
+        raise ConfigError(f"{flag}: bench botchat draws published numbers; leave it out")
     number = request.figure or ""
     if number not in FIGURES:
         more = "; the numbers of 7 were not published" if number == "7" else ""
@@ -72,7 +76,8 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
         said = f"BotChat (Duan et al. 2023), Figure {number}"
         shown = chart(name, title, caption, count, said, [signature], *drawing)
         made += [written(shown, look, folder / f"{name}.{form}") for form in FORMATS]
-    return Told({"paths": list(dict.fromkeys(file for one in made for file in one.whole.values()))})
+    paths = list(dict.fromkeys(file for one in made for file in one.whole.values()))
+    return Told({"paths": paths}, [str(path) for path in paths])
 
 
 def _files(data: Path) -> list[Path]:

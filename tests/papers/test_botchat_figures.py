@@ -82,3 +82,14 @@ def test_what_cannot_be_drawn_is_told_in_a_line(tmp_path, capsys) -> None:
     assert "gteval.csv:2: 'many' is no number from 0 on" in capsys.readouterr().err
     assert main(["rank", str(PUBLISHED / "gteval.csv"), "--dir", str(tmp_path)]) == 1
     assert "bench botchat --figure 6" in capsys.readouterr().err
+
+
+def test_a_flag_that_would_change_nothing_is_refused(tmp_path, capsys) -> None:
+    """Those of judges here, and those of these figures elsewhere."""
+    draw(tmp_path, "4", "--judge", "rules", code=1)
+    assert "--judge: bench botchat draws published numbers" in capsys.readouterr().err
+    draw(tmp_path, "4", "--plan", code=1)
+    assert "asks nobody: no --plan" in capsys.readouterr().err
+    assert main(["bench", "faireval", "--data", str(tmp_path), "--bare"]) == 1
+    assert "--size and --bare are of bench botchat's figures" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
