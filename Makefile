@@ -1,6 +1,7 @@
 # make demo   environment, install, the whole benchmark offline -> demo/leaderboards/sample/index.html
 # make test   environment, install, every check
-# make check  the checks alone: format, lint, types, import contracts, tests
+# make check  the checks alone: `make lint`, which takes seconds, and the tests
+# make lint   format, lint, types for three platforms, import contracts: also before a commit (pre-commit)
 # make explore   the properties (hypothesis), and faults drawn at random, N of each: N=5000 FROM=1
 # make docs   the site, from README, docs/ and docstrings -> build/site/index.html
 # make dist   sdist and wheel -> dist/
@@ -9,7 +10,8 @@
 # make lock   the pinned requirements, where pyproject.toml asks for others; all anew: UPGRADE=--upgrade
 
 VENV := .venv
-PY := $(VENV)/bin/python
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PY := $(BIN)/python
 PYTHON ?= python3
 # uv is used where it is; what needs it gets it into an environment of its own.
 UV := $(shell command -v uv 2>/dev/null)
@@ -21,21 +23,23 @@ LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
 # What the site is made of, beside docstrings.
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs seeds/README.md botchat/prompts
 
-.PHONY: demo test check explore docs dist test-dist test-lowest lock clean
+.PHONY: demo test check lint explore docs dist test-dist test-lowest lock clean
 
 demo: $(VENV)/.installed
-	$(VENV)/bin/botchat demo --dir demo
+	$(BIN)/botchat demo --dir demo
 
 test: $(VENV)/.installed check
 
-check:
-	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy --platform win32
-	$(VENV)/bin/mypy --platform darwin
-	$(VENV)/bin/lint-imports
+check: lint
 	$(PY) -m pytest
+
+lint:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy --platform win32
+	$(BIN)/mypy --platform darwin
+	$(BIN)/lint-imports
 
 # How many of each are tried, and where the draws begin: what a failure names is tried again so.
 N ?= 500
@@ -69,7 +73,7 @@ docs: build/docs/.installed
 
 dist: $(VENV)/.installed
 	rm -rf dist
-	$(VENV)/bin/hatchling build
+	$(BIN)/hatchling build
 
 test-dist: dist
 	.ci/dist dist
