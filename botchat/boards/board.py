@@ -358,6 +358,7 @@ def _main(
     quoted = [part for part in parts if part.quoted]
     ranking = [part.quote(column) for part in quoted for column in part.ranking
                if part is first or not isinstance(part, Arena)]  # fmt: skip
+    ranked = first or next((part for part in quoted if part.ranking), None)
     shown = [*(part.table for part in quoted), length_table, flagged]
     mean = next(column for column in length_table.columns if column.key.startswith("mean_"))
     return table(
@@ -365,7 +366,7 @@ def _main(
         "Leaderboard",
         [
             rank_by(ranking[0].key if ranking else ""),
-            *(first.places if first else ()),
+            *(ranked.places if ranked else ()),
             protocols.MODEL,
             *rated,
             *(column for part in quoted for column in part.quoted_with_ends()),

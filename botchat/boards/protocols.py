@@ -16,9 +16,21 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from botchat.boards.results import Sides, Tallies, comparisons_of
 from botchat.boards.survival import Curve, curves, survival
-from botchat.boards.tables import Column, Getter, Kind, Role, Table, table, with_interval
+from botchat.boards.tables import (
+    Column,
+    Getter,
+    Kind,
+    Role,
+    Table,
+    rank_by,
+    table,
+    with_ends,
+    with_interval,
+)
 from botchat.interfaces import Row
 from botchat.measures.annotations import BLIND_PAGE
 from botchat.measures.intervals import entries, mean, of_share
@@ -26,6 +38,7 @@ from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS
+from botchat.ratings.places import of_intervals
 from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
 from botchat.verdicts import Verdicts
 
@@ -90,6 +103,24 @@ class Part:
     def ranking(self) -> list[Column]:
         """Those of `quoted` that contestants may be ranked by."""
         return self.quoted
+
+    @property
+    def places(self) -> list[Column]:
+        """The places that the intervals of `ranking` leave open, for the main table."""
+        column = self.ranking[0]
+        ends = [end.key for end in self.table.ends(column.key) or ()]
+        if not ends:
+            return []
+        known = self.table.frame[["model", column.key, *ends]].dropna()
+        known = known[known["model"] != HUMAN]
+        told = known.iloc[:, 1:].to_numpy(dtype=float).T
+        # An interval of a share is about as wide everywhere on this scale, and at its ends.
+        found = of_intervals(*(2 * np.arcsin(np.sqrt(told)) if column.kind == "rate" else told))
+        _, *rank = with_ends(rank_by(column.key), detail=True)
+        return [
+            replace(end, getter=dict(zip(known["model"], at.tolist(), strict=True)).get)
+            for end, at in zip(rank, found, strict=True)
+        ]
 
     def quote(self, column: Column) -> Column:
         """A column for the main table, by contestant; named by protocol, unless it leads, and N."""

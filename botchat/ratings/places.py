@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from botchat.measures.statistics import LEVEL, Z
 from botchat.verdicts import Flags, Floats, Indices
 
 EQUAL = 1e-6
@@ -37,6 +38,19 @@ def of_ratings(
     better = clearly_better(rating, covariance, freedom, confidence)
     first, last = 1 + better.sum(axis=0), len(rating) - better.sum(axis=1)
     return np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp)
+
+
+def of_intervals(value: Floats, low: Floats, high: Floats) -> tuple[Indices, Indices]:
+    """The same of numbers that each have an interval of their own at 95 %, shape (m,) each.
+
+    Clearly better is a difference above the root of both reaches' squares (MOVER; Zou & Donner
+    2008), widened to hold for all pairs at once. Numbers are taken as independent: those of the
+    same ChatSEEDs rise and fall together, which leaves more places open than need be.
+    """
+    wider = quantile(np.eye(len(value)).tobytes(), len(value), None, LEVEL) / Z
+    reach = wider * np.hypot((value - low)[:, None], (high - value)[None, :]) + EQUAL
+    better = value[:, None] - value[None, :] > reach
+    return 1 + better.sum(axis=0), len(value) - better.sum(axis=1)
 
 
 def clearly_better(

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import studentized_range, t
 
 from botchat.boards import people_line
+from botchat.measures.intervals import of_shares
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit, score_rate
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.fragility import Fragility, fragility
-from botchat.ratings.places import of_ratings, quantile
+from botchat.ratings.places import of_intervals, of_ratings, quantile
 from botchat.records import HUMAN
 from tests.judges import World, always
 
@@ -295,3 +296,30 @@ def test_ties_alone_are_not_certain() -> None:
     assert found.rating == pytest.approx(1000)
     assert found.high - found.low > 20
     assert (found.n, found.seeds, found.comparisons) == (16, 20, 120)
+
+
+# Where no Arena says them: from the interval of each rate.
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.5])
+@pytest.mark.parametrize("n", [20, 200])
+def test_equal_shares_are_told_apart_once_in_twenty(share: float, n: int) -> None:
+    """On a board of 14 that all pass as often; of one that passes far more the place is 1."""
+    rng, wrong = np.random.default_rng(0), 0
+    for _ in range(400):
+        found = rng.binomial(n, share, 14) / n
+        told = (found, *of_shares(found, np.full(14, 1 / n)))
+        first, _ = of_intervals(*(2 * np.arcsin(np.sqrt(one)) for one in told))
+        wrong += bool((first > 1).any())
+    assert wrong / 400 < 0.075  # .05 and three standard errors more
+
+
+def test_a_board_without_an_arena_leaves_places_open() -> None:
+    """Who pass alike share places; people have none."""
+    world = World.of(25)
+    frame = world.board(world.ideal(), [UNIEVAL]).frame.set_index("model")
+    assert frame.loc["model-11", ["rank", "rank_low"]].tolist() == [1, 1]
+    assert frame["rank_high"].dropna().between(frame["rank"].dropna(), 14).all()
+    never = frame.loc[frame["success_n16"] == 0, ["rank_low", "rank_high"]].drop_duplicates()
+    assert len(never) == 1
+    assert frame.loc[HUMAN, ["rank", "rank_low", "rank_high"]].isna().all()
