@@ -19,12 +19,14 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from botchat.errors import BotChatError
+from botchat.measures.intervals import share
 from botchat.pipeline.run import progress
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.run.work import UNREADABLE
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import SOMEWHERE, Dialogue, Judgment, Utterance
-from botchat.report.live import News, State, StepRow
+from botchat.report.live import News, Standings, State, StepRow
 from botchat.workspace.accounts import ModelStats, bills, stats
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -38,6 +40,9 @@ _NEWEST = 4
 
 _NEWS = 9
 """Verdicts that are shown, and failures."""
+
+_ENOUGH = 20
+"""Verdicts on a contestant that is shown among the standings so far."""
 
 _FILES = 6
 """Stage files looked at for the newest: those that were written last."""
@@ -128,6 +133,9 @@ class Live:
                     [*dialogues, *verdicts],
                     key=lambda step: (step.name != "Dialogues", step.name, step.by),
                 ),
+                standings=next(
+                    filter(None, (self._standings(path, catalogue) for path in ruled)), None
+                ),
                 calls=self._accounts(ledger, now),
                 said=_newest(said, Dialogue, 1)[:_NEWEST],
                 verdicts=_latest(read),
@@ -179,6 +187,31 @@ class Live:
             "failed" if failed else "done",
             at_most=True,
         )
+
+    def _standings(self, path: Path, catalogue: Catalogue) -> Standings | None:
+        """What a judge has said, of those judged often enough; ``None``: of nobody."""
+        first = self._of(path, "name", lambda: _first(path, Judgment))
+        protocol = catalogue.find(first.protocol) if first else None
+        if first is None or protocol is None:
+            return None
+
+        def count() -> dict[str, list[tuple[float, str]]]:
+            decoder, given = msgspec.json.Decoder(Judgment), dict[str, list[tuple[float, str]]]()
+            for line in path.read_bytes().splitlines():
+                with suppress(msgspec.MsgspecError, BotChatError):
+                    one = decoder.decode(line)
+                    for name, value in protocol.values(one):
+                        given.setdefault(name, []).append((value, one.seed_id))
+            return given
+
+        rows = []
+        for name, told in self._of(path, "given", count).items():
+            if len(told) >= _ENOUGH:
+                found = share([value for value, _ in told], [seed for _, seed in told], "share")
+                ends = found["share"], found["share_low"], found["share_high"]
+                rows.append((name, len(told), *ends))
+        about = f"{_title(catalogue, first.protocol)}, by {first.judge}"
+        return Standings(about, sorted(rows, key=lambda row: (-row[2], row[0]))) if rows else None
 
     def _account(
         self, path: Path, ledger: Ledger, busy: bool

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from botchat.records import Dialogue
 from botchat.report import policy, template, text
 from botchat.workspace.accounts import ModelStats
-from botchat.workspace.progress import QUIET_S, Progress, duration, money
+from botchat.workspace.progress import QUIET_S, Progress, duration, money, total
 
 RUNNING_S = 1
 """Between two looks at a run that goes on."""
@@ -65,6 +65,16 @@ class StepRow:
 
 
 @dataclass(frozen=True)
+class Standings:
+    """What one judge has said so far of whom, in one protocol."""
+
+    about: str
+    """Protocol and judge."""
+    rows: Sequence[tuple[str, int, float, float, float]]
+    """Contestant, its verdicts, and its share of them with the ends of its interval, 0 to 1."""
+
+
+@dataclass(frozen=True)
 class News:
     """A verdict, or something that failed."""
 
@@ -98,6 +108,8 @@ class State:
     run_steps: Sequence[StepRow]
     steps: Sequence[StepRow]
     """All that is there of the set."""
+    standings: Standings | None
+    """``None``: nobody has been judged often enough."""
     calls: Sequence[ModelStats]
     said: Sequence[Dialogue]
     """Newest first; likewise the two others."""
@@ -121,6 +133,7 @@ def render(state: State) -> str:
         state=state,
         run=state.run,
         states=STATES,
+        whole=whole,
         money=money,
         sum_of=_sum_of,
         duration=duration,
@@ -131,6 +144,33 @@ def render(state: State) -> str:
         longest=_LONGEST,
         style=text("live.css"),
         script=_SCRIPT,
+    )
+
+
+def whole(steps: Sequence[StepRow]) -> list[StepRow]:
+    """A row a step: models that speak in one, judges of one protocol together."""
+    by_name: dict[str, list[StepRow]] = {}
+    for step in steps:
+        by_name.setdefault(step.name, []).append(step)
+    return [_together(parts) if len(parts) > 1 else parts[0] for parts in by_name.values()]
+
+
+def _together(parts: Sequence[StepRow]) -> StepRow:
+    states = [one.state for one in parts]
+    known = [one.calls for one in parts if one.calls is not None]
+    costs = [one.cost_usd for one in parts if one.cost_usd is not None]
+    return StepRow(
+        parts[0].name,
+        f"{len(parts)} {'models' if parts[0].name == 'Dialogues' else 'judges'}",
+        sum(one.done for one in parts),
+        total(one.total for one in parts),
+        parts[0].unit,
+        sum(known) if known else None,
+        sum(costs) if costs else None,
+        sum(one.unpriced for one in parts),
+        "; ".join(f"{one.by}: {one.failed}" for one in parts if one.failed),
+        next((state for state in ("failed", "running", "waiting") if state in states), "done"),
+        any(one.at_most for one in parts),
     )
 
 

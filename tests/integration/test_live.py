@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import shutil
 import signal
 import threading
 import time
@@ -23,7 +25,7 @@ from botchat.pipeline.live import Live, _run, _step
 from botchat.pipeline.run import progress
 from botchat.pipeline.run.work import Step
 from botchat.protocols.catalogue import Catalogue
-from botchat.report.live import render
+from botchat.report.live import StepRow, render, whole
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -175,6 +177,43 @@ def test_calls_left_are_those_of_items_not_begun_and_of_those_under_way(
         assert plan.calls + plan.replayed == counted
     assert plan.left == 0
     assert plan.cost_usd == 0.5 * plan.calls
+
+
+def test_a_row_a_step_and_one_that_failed_is_not_done() -> None:
+    """Models are folded with their sums; what failed or waits in one is said of all."""
+    of = {"total": 10, "unit": "calls", "cost_usd": 0.5, "unpriced": 1}
+    one = StepRow("Dialogues", "a", 10, calls=10, failed="", **of)
+    other = replace(one, by="b", done=4, calls=4, failed="6 transport", state="failed")
+    judge = replace(one, name="UniEval", by="j", done=0, calls=0, state="waiting")
+    both, last = whole([one, other, judge])
+    assert last is judge
+    assert (both.by, both.done, both.total, both.calls) == ("2 models", 14, 20, 14)
+    assert (both.cost_usd, both.unpriced, both.failed) == (1.0, 2, "b: 6 transport")
+    assert (both.state, both.share) == ("failed", 0.7)
+    assert [two.state for two in whole([one, replace(one, by="b", state="waiting")])] == ["waiting"]
+    assert whole([one, replace(one, total=None)])[0].total is None
+
+
+def test_standings_so_far_are_those_of_the_board(demo_folder: Path, tmp_path: Path) -> None:
+    """From 20 verdicts on, each with the interval that it has on the leaderboard."""
+    shutil.copytree(demo_folder, tmp_path / "demo")
+    (told,) = (tmp_path / "demo/judgments/sample/unieval").glob("rules*.jsonl")
+    os.utime(told, (2e9, 2e9))
+    live = Live(Workspace(tmp_path / "demo"), "sample")
+    found = live.state().standings
+    assert found is not None
+    assert found.about == "UniEval, by rules"
+    board = json.loads((tmp_path / "demo/leaderboards/sample/leaderboard.json").read_text())
+    keys = ("success_n16", "success_n16_low", "success_n16_high")
+    rows = {row["model"]: [row[key] for key in keys] for row in board["rows"]}
+    assert {name for name, *_ in found.rows} == rows.keys()
+    for name, n, *said in found.rows:
+        assert (n, said) == (40, pytest.approx(rows[name], abs=1e-4))
+    assert "bot:verbose" in render(live.state())
+    told.write_bytes(b"".join(told.read_bytes().splitlines(keepends=True)[:19]))
+    os.utime(told, (2e9, 2e9))
+    again = live.state().standings
+    assert again is None or again.about != found.about
 
 
 def test_calls_of_a_panel_are_known_when_its_first_case_is_done() -> None:
