@@ -19,6 +19,7 @@ import numpy as np
 from coverage_adaptive import FAMILIES as ADAPTIVE
 from coverage_boards import FAMILIES as BOARDS
 from coverage_changes import FAMILIES as CHANGES
+from coverage_crowds import FAMILIES as CROWDS
 from coverage_judges import FAMILIES as JUDGES
 from coverage_people import FAMILIES as PEOPLE
 from scipy import stats
@@ -242,7 +243,7 @@ def sign_flips() -> Iterator[Measured]:
 AGREEMENT = [shares, edges, paired, kappas, briers, correlations, sign_flips]
 
 FAMILIES: list[Callable[[], Iterator[Measured]]] = [
-    *AGREEMENT, *BOARDS, *PEOPLE, *JUDGES, *ADAPTIVE, *CHANGES,
+    *AGREEMENT, *BOARDS, *CROWDS, *PEOPLE, *JUDGES, *ADAPTIVE, *CHANGES,
 ]  # fmt: skip
 
 

@@ -174,22 +174,23 @@ def of_votes(
     elo: EloSettings,
     *,
     per_pair: int | None = None,
-    unit: str = "ChatSEEDs",
+    units: tuple[str, ...] = ("ChatSEEDs",),
     unreadable: Mapping[tuple[str, str], int] | None = None,
     differences: Floats | None = None,
 ) -> Arena:
     """The Arena's tables from comparisons without judgments: votes, or a table of rates.
 
     ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
-    no plan that says so. ``unit``: what clusters are called. ``unreadable``: of a pair in the order
-    of its names, votes without a result. ``differences``: as of `Strengths.of`.
+    no plan that says so. ``units``: what clusters, and those that cross them, are called.
+    ``unreadable``: of a pair in the order of its names, votes without a result. ``differences``: as
+    of `Strengths.of`.
     """
     found = Tallies.of(comparisons, comparisons.models, per_pair or 0)
     for (a, b), n in (unreadable or {}).items():
         if a in found.place and b in found.place:
             pair = found.place[a], found.place[b]
             found.missing[pair] = found.missing[pair[::-1]] = n
-    design = Design(found.made, per_pair, unit=unit)
+    design = Design(found.made, per_pair, units=units)
     rated = bootstrap_elo(comparisons, _as_designed(elo, design))
     return _arena(
         VOTES,
@@ -270,6 +271,7 @@ def _arena(
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
     elos, fitted = _elos(rated, strengths), strengths.rows()
+    allow = from_seeds(comparisons, " and ".join(strengths.design.units))
     title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
     uneven = strengths.design.uneven
     sides = Sides.of(comparisons)
@@ -298,9 +300,8 @@ def _arena(
         ],
         [signature],
         f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
-        f"95 % intervals that {from_seeds(comparisons, strengths.design.unit)}. Elo as in the "
-        f"paper{fewer and f', {fewer}'}; ± runs is the spread "
-        f"between runs of shuffles. {strengths.note()} {BOUNDS}",
+        f"95 % intervals that {allow}. Elo as in the paper{fewer and f', {fewer}'}; ± runs is the "
+        f"spread between runs of shuffles. {strengths.note()} {BOUNDS}",
         ["bt"],
     )
     order = standing.frame["model"].tolist()

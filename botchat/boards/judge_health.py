@@ -160,14 +160,14 @@ def _single(judged: Evidence) -> Row:
     }
 
 
-def of_pairs(verdicts: Verdicts) -> Row:
-    """A judge's facts that verdicts on pairs alone tell."""
+def of_pairs(verdicts: Verdicts, ways: Sequence[Indices] = ()) -> Row:
+    """A judge's facts that verdicts on pairs alone tell; ``ways``: what each seed shares."""
     made = verdicts.both_orders()
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
         "decided": int(np.isin(verdicts.result, (WIN, LOSS)).sum()),
-        **figures(facts(made.said, made.seed)),
+        **figures(facts(made.said, *([way[made.seed] for way in ways] or [made.seed]))),
     }
 
 

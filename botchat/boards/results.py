@@ -30,6 +30,7 @@ class Sides:
     other: Indices
     result: Floats
     seed: Indices | None
+    crossed: Indices | None = None
 
     @classmethod
     def of(cls, made: Comparisons) -> Sides:
@@ -40,6 +41,7 @@ class Sides:
             np.concatenate([made.second, made.first]),
             np.concatenate([made.result, 1 - made.result]),
             None if made.cluster is None else np.tile(made.cluster, 2),
+            None if made.crossed is None else np.tile(made.crossed, 2),
         )
 
     def by_model(self, *, alike: bool = False) -> dict[str, Row]:
@@ -56,7 +58,9 @@ class Sides:
             hit = np.isin(self.result, counted).astype(np.float64)
             if alike:
                 centres = (np.bincount(pair, hit, m * m) / np.maximum(games, 1))[pair]
-            found[name] = intervals.by_seed(self.side, self.seed, hit, m, weight, centres)
+            found[name] = intervals.by_seed(
+                self.side, self.seed, hit, m, weight, centres, self.crossed
+            )
         return {
             model: {
                 key: value
@@ -72,7 +76,11 @@ class Sides:
         pairs, pair = distinct(self.side * m + self.other)
         found = {
             name: intervals.by_seed(
-                pair, self.seed, np.isin(self.result, counted).astype(np.float64), len(pairs)
+                pair,
+                self.seed,
+                np.isin(self.result, counted).astype(np.float64),
+                len(pairs),
+                crossed=self.crossed,
             )
             for name, counted in _RESULTS.items()
         }

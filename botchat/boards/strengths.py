@@ -41,8 +41,14 @@ class Design:
     """Comparisons that each pair should have; ``None``: votes as they came, which have no plan."""
     chosen: int = 0
     """How many of ``made`` the adaptive Arena chose."""
-    unit: str = "ChatSEEDs"
-    """What comparisons share, and errors are clustered by."""
+    units: tuple[str, ...] = ("ChatSEEDs",)
+    """What comparisons share, and errors are clustered by: one, or two that cross, the fewer first.
+    """
+
+    @property
+    def unit(self) -> str:
+        """The first of these."""
+        return self.units[0]
 
     @property
     def full(self) -> bool:
@@ -120,15 +126,7 @@ class Strengths:
         if differences is not None:
             known = np.asarray(np.isfinite(differences).all(axis=1))
             if known.any():
-                cluster = comparisons.cluster
-                measured = Comparisons(
-                    comparisons.models,
-                    comparisons.first[known],
-                    comparisons.second[known],
-                    comparisons.result[known],
-                    None if cluster is None else cluster[known],
-                )
-                style = fit_style(measured, differences[known], features)
+                style = fit_style(comparisons.only(known), differences[known], features)
         fragile = fragility(comparisons, ties.half)
         return cls(design, ties, pair_fit(comparisons, ties.half), style, fragile)
 
@@ -137,6 +135,7 @@ class Strengths:
         """The data and the settings, as in ``data:full|bt:ties0.5,95%,by-seed``."""
         fitted = self.ties.half
         errors = "by-seed" if fitted.n_clusters else "independent"
+        errors = "two-way" if fitted.n_crossed else errors
         level = f"{100 * fitted.settings.confidence:g}%"
         return f"{self.design.signature}|bt:ties0.5,{level},{errors}"
 
@@ -192,6 +191,13 @@ class Strengths:
             found["bt_style_low"], found["bt_style_high"] = equal.low, equal.high
         return found.to_dict("index")
 
+    @property
+    def _clusters(self) -> str:
+        """How many there are of what comparisons share."""
+        fitted = self.ties.half
+        counted = zip((fitted.n_clusters, fitted.n_crossed), self.design.units, strict=False)
+        return " and ".join(f"{n:,} {unit}" for n, unit in counted if n)
+
     def note(self) -> str:
         """How to read the columns."""
         fitted = self.ties.half
@@ -200,10 +206,12 @@ class Strengths:
             intervals = f"Bradley–Terry: {fitted.warning}."
         else:
             how = (
-                f"allow for the {fitted.n_clusters:,} {self.design.unit} that the comparisons share"
+                f"allow for the {self._clusters} that the comparisons share"
                 if fitted.n_clusters
                 else "take the comparisons as independent"
             )
+            if fitted.n_crossed and self.few:
+                how += f" (fewer than {LEAST} {self.design.unit}: read them with care)"
             intervals = (
                 f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that "
                 f"the comparisons leave open, of all models at once ({level}): behind all that are "

@@ -20,11 +20,11 @@ from botchat.boards.tables import DIGITS, Column, Table, rank_by, table, with_in
 from botchat.boards.writers import inert
 from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, style, survey
-from botchat.measures.intervals import share
+from botchat.measures.intervals import Items, figures
 from botchat.measures.lengths import Lengths
 from botchat.measures.votes import MOST_STYLED, Votes
 from botchat.protocols.catalogue import VOTES
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import MOST_CELLS, Comparisons, put_together
 from botchat.ratings.elo import EloSettings
 from botchat.records import VERSION
 from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
@@ -42,14 +42,14 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
         MissingError: there is no readable vote.
     """
     elo = elo or EloSettings.of_board()
-    comparisons, unit, differences = compared(votes)
+    comparisons, shared, differences = compared(votes)
     comparisons.need_some()
     signature = f"botchat:{VERSION}|votes|set:{name}|data:{digest(votes)}"
     part = arena.of_votes(
         comparisons,
         signature,
         elo,
-        unit=unit or "votes",
+        units=shared or ("votes",),
         unreadable=_unreadable(votes),
         differences=differences,
     )
@@ -70,13 +70,14 @@ def of_rates(
     return _board(part, name, "rates", part.table.signature)
 
 
-def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
+def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]:
     """Readable votes by weight, what their clusters are called, and differences of style.
 
     Contestants are sorted by name. The differences: first less second, shape (n, k), nan where
     not measured; ``None`` without texts.
     """
-    cluster, unit = votes.clusters()
+    # Fewer than there are contestants cannot tell them apart.
+    shared = votes.clusters(len(votes.contestants))
     place = np.argsort(np.argsort(np.array(votes.contestants, dtype=object), kind="stable"))
     repeated = np.repeat(np.flatnonzero(votes.readable), votes.weight[votes.readable])
     first, second = votes.first[repeated], votes.second[repeated]
@@ -84,15 +85,21 @@ def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
     kept = np.zeros(len(place), np.intp)
     kept[place[seen > 0]] = 1
     number = (np.cumsum(kept) - 1)[place]
+    most = max(2, MOST_CELLS // len(votes.contestants))
+    ways = [put_together(labels, most) for labels, _ in shared]
     made = Comparisons(
         tuple(sorted(name for name, n in zip(votes.contestants, seen, strict=True) if n)),
         number[first],
         number[second],
         votes.result[repeated],
-        None if cluster is None else cluster[repeated],
+        *(way[repeated] for way in ways),
     )
     styled = _styles(votes)
-    return made, unit, None if styled is None else styled[repeated]
+    named = tuple(
+        name if way is labels else f"groups of {name}"
+        for way, (labels, name) in zip(ways, shared, strict=True)
+    )
+    return made, named, None if styled is None else styled[repeated]
 
 
 def _styles(votes: Votes) -> Floats | None:
@@ -201,7 +208,8 @@ def judge_table(votes: Votes, signature: str) -> Table:
         ],
         rows,
         [signature],
-        "In percent, with 95 % intervals that allow for what was asked more than once. Same in "
+        "In percent, with 95 % intervals that allow for what was asked more than once, and of all "
+        f"together for the {votes.who}. Same in "
         "both orders: pairs with one result whichever is named first; same winner: of those "
         "decided in both. First named wins: of the decided votes on what was asked in both "
         "orders; 50 is no preference."
@@ -210,14 +218,18 @@ def judge_table(votes: Votes, signature: str) -> Table:
 
 
 def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
-    made = verdicts(votes.only(of), "")
+    votes = votes.only(of)
+    made = verdicts(votes, "")
     readable = made.readable
+    ways = [labels for labels, _ in votes.clusters(1)] or [made.seed]
+    first = np.unique(made.seed, return_index=True)[1]
+    items = Items(int(ways[0].max(initial=-1)) + 1, *ways)
     return {
         "judge": name,
-        **of_pairs(made),
-        **share((made.result == TIE)[readable], made.seed[readable], "ties"),
-        **share(~readable, made.seed, "unreadable_rate"),
-    }
+        **of_pairs(made, [way[first] for way in ways]),
+        **figures({"ties": items.share(made.result == TIE, readable),
+                   "unreadable_rate": items.share(~readable, np.ones(len(votes), np.bool_))}),
+    }  # fmt: skip
 
 
 def _main(part: Arena) -> Table:

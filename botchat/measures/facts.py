@@ -8,8 +8,10 @@ from botchat.measures.intervals import Items, Statistic
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Indices
 
 
-def facts(said: Codes, item: Indices) -> dict[str, Statistic]:
+def facts(said: Codes, item: Indices, crossed: Indices | None = None) -> dict[str, Statistic]:
     """Of verdicts on comparisons in both orders, (c, 2); ``item``: of each comparison, (c,).
+
+    ``crossed``: who judged it, where there are several.
 
     - ``unreadable_rate``: of all verdicts. ``ties``: of the readable ones.
     - ``consistency``: of the comparisons readable in both orders, those with the same result.
@@ -19,7 +21,9 @@ def facts(said: Codes, item: Indices) -> dict[str, Statistic]:
       from what a contestant is.
     """
     n = int(item.max(initial=-1)) + 1
-    once, twice = Items(n, item), Items(n, np.repeat(item[:, None], 2, axis=1))
+    orders = [None if of is None else np.repeat(of[:, None], 2, axis=1) for of in (item, crossed)]
+    assert orders[0] is not None
+    once, twice = Items(n, item, crossed), Items(n, orders[0], orders[1])
     readable = said < UNREADABLE
     decided: Flags = readable & (said != TIED)
     both, decided_both = (np.asarray(one.all(1)) for one in (readable, decided))

@@ -12,6 +12,10 @@ has, and its interval is Wilson's (1927) of so many (Korn & Graubard 1998; Dean 
 - where few cases hit or few do not, the end is moved out to Poisson's, since Wilson's covers less
   (Brown, Cai & DasGupta 2001, §4.1.1).
 
+Votes of a crowd share what was asked and who answered. Their variance is that between the way with
+fewer clusters, and what the other adds: V_one + max(0, V_other - V_both), at least that of either
+alone (Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2024), with the fewer's t.
+
 Of other figures (a kappa, a correlation) the variance is seen from what the figure is without each
 item (the jackknife; Efron 1982), and the interval is the same between the figure's two ends. A
 difference is moved to the middle by two more cases that say +1 and -1 (Bonett & Price 2012). Rank
@@ -26,7 +30,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -73,12 +77,14 @@ def by_seed(
     n_rows: int,
     weight: Floats | None = None,
     centre: Floats | None = None,
+    crossed: Indices | None = None,
 ) -> Shares:
     """Mean of the values (0 to 1) of each row, with intervals clustered by seed.
 
     All arguments have shape (cases,). ``seed``: numbers from 0; ``None``: not known, every case is
     independent. ``weight``: of each case, default 1. ``centre``: what a case is compared with,
-    default the mean of its row; in a mean over opponents the mean against this one.
+    default the mean of its row; in a mean over opponents the mean against this one. ``crossed``:
+    who said it, where errors are shared by these too.
     """
     weight = np.ones(len(row)) if weight is None else weight
     total = np.bincount(row, weight, n_rows)
@@ -87,10 +93,28 @@ def by_seed(
         own = np.bincount(row, weight * (value - mean[row]) ** 2, n_rows) / total
         squares = np.bincount(row, weight**2, n_rows) / total**2
     if seed is None:
-        return _of_clusters(
-            mean, own, squares, squares, own * squares, np.bincount(row, None, n_rows)
-        )
-    n_seeds = int(seed.max(initial=0)) + 1
+        only = squares, own * squares, np.bincount(row, None, n_rows)
+        return _of_clusters(mean, own, squares, [only])
+    apart: Floats = weight * (value - (mean[row] if centre is None else centre))
+    ways = [seed] if crossed is None else [seed, crossed, pairs_of(seed, crossed)]
+    whole = np.asarray(total, dtype=np.float64)
+    found = [_between(row, way, weight, apart, whole) for way in ways]
+    return _of_clusters(mean, own, squares, found)
+
+
+def pairs_of(one: Indices, other: Indices) -> Indices:
+    """A number for every two labels that come together, shape (n,)."""
+    both = one * (int(other.max(initial=0)) + 1) + other
+    return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+
+
+_Way: TypeAlias = tuple[Floats, Floats, Indices]
+"""Of clusters of one kind, shape (rows,): 1 / the clusters of one weight that would say as much,
+the variance of the mean as seen between them, and how many there are."""
+
+
+def _between(row: Indices, seed: Indices, weight: Floats, apart: Floats, total: Floats) -> _Way:
+    n_rows, n_seeds = len(total), int(seed.max(initial=0)) + 1
     cell = row * n_seeds + seed
     if n_rows * n_seeds > 4 * len(row) + 1_000_000:  # too sparse to count every cell
         cells, cell = np.unique(cell, return_inverse=True)
@@ -98,30 +122,34 @@ def by_seed(
         cells = np.arange(n_rows * n_seeds)
     some = np.bincount(cell, minlength=len(cells)) > 0
     of_row = cells[some] // n_seeds
-    apart = weight * (value - (mean[row] if centre is None else centre))
     of_seed = np.bincount(cell, weight, len(cells))[some]
     moved = np.bincount(cell, apart, len(cells))[some]
     with np.errstate(divide="ignore", invalid="ignore"):
         seeds = np.bincount(of_row, of_seed**2, n_rows) / total**2
         variance = np.bincount(of_row, moved**2, n_rows) / total**2
-    return _of_clusters(mean, own, squares, seeds, variance, np.bincount(of_row, minlength=n_rows))
+    return seeds, variance, np.bincount(of_row, minlength=n_rows)
 
 
-def _of_clusters(
-    mean: Floats, own: Floats, squares: Floats, seeds: Floats, variance: Floats, n: Indices
-) -> Shares:
-    """Shares of ``n`` seeds each; all arguments have shape (rows,).
+def _of_clusters(mean: Floats, own: Floats, squares: Floats, ways: Sequence[_Way]) -> Shares:
+    """Shares clustered one way, or by two and by both; all arguments have shape (rows,).
 
-    ``own``: variance of a case. ``squares``, ``seeds``: 1 / the cases, and 1 / the seeds, of one
-    weight that would say as much. ``variance``: of the mean, as seen between seeds.
+    ``own``: variance of a case. ``squares``: 1 / the cases of one weight that would say as much.
     """
+    n = np.minimum.reduce([n for *_, n in ways])
     t = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n.tolist()])
     with np.errstate(divide="ignore", invalid="ignore"):
-        alike = (variance / own - squares) / (seeds - squares)
-        seen = np.minimum(mean, 1 - mean) / seeds
-        alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
-        alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
-        each = own / (mean * (1 - mean)) * (squares + alike * (seeds - squares))
+        parts = []
+        for seeds, variance, _ in ways:
+            alike = (variance / own - squares) / (seeds - squares)
+            seen = np.minimum(mean, 1 - mean) / seeds
+            alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
+            alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
+            parts.append(own / (mean * (1 - mean)) * (squares + alike * (seeds - squares)))
+        each, seeds = parts[0], ways[0][0]
+        if len(parts) > 1:
+            one, other, both = parts
+            each = np.maximum(one + other - both, np.maximum(one, other))
+            seeds = ways[0][0] + ways[1][0] - ways[2][0]
         worth = 1 / each
         each = each * t**2 / Z**2 * n / (n - 1)
     each = np.fmin(each, seeds)
@@ -290,9 +318,12 @@ def left_out(by_item: Floats) -> Floats:
 class Items:
     """Figures of verdicts, each of which belongs to one of n items."""
 
-    def __init__(self, n: int, item: Indices) -> None:
-        """``item``: of each verdict, any shape; rows below are flags of that shape."""
-        self.n, self.item = n, item
+    def __init__(self, n: int, item: Indices, crossed: Indices | None = None) -> None:
+        """``item``: of each verdict, any shape; rows below are flags of that shape.
+
+        ``crossed``: who gave it, where shares are of other people too.
+        """
+        self.n, self.item, self.crossed = n, item, crossed
 
     def sums(self, values: Floats, rows: Flags) -> Floats:
         """Sums of ``values`` (chosen rows, k), of all items and without each, (n + 1, k)."""
@@ -306,7 +337,8 @@ class Items:
         # As `sums` does, in a fraction of the time.
         by_item = [np.bincount(item, of, self.n).astype(np.float64) for of in (values, once)]
         total, n = left_out(np.stack(by_item, -1)).T
-        found = by_seed(np.zeros(len(item), np.intp), item, values, 1)
+        crossed = None if self.crossed is None else self.crossed[rows]
+        found = by_seed(np.zeros(len(item), np.intp), item, values, 1, crossed=crossed)
         low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
         return Statistic(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))
 

@@ -17,8 +17,9 @@ from botchat.verdicts import Floats, Indices
 Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 """What a model said in each vote, a text for each utterance; ``None``: not known."""
 
-_MOST_CELLS = 2**21
-"""Clusters times models: above this, clusters are put together at random (16 MB)."""
+FEWEST = 5
+"""Of items, or judges, that errors are clustered by where the other is there too: of fewer it is
+these judges that are spoken of, and not others like them."""
 MOST_STYLED = 20_000
 """Votes whose texts are measured, evenly spread over the file."""
 
@@ -80,32 +81,21 @@ class Votes:
         found = np.where(self.item < 0, np.arange(len(self)), known)
         return np.unique(found, return_inverse=True)[1]
 
-    def clusters(self) -> tuple[Indices | None, str]:
-        """What is shared by votes, for errors, and its plural; ``None``: votes are independent.
+    def clusters(self, least: int) -> list[tuple[Indices, str]]:
+        """What votes share, for errors, and its plural; nothing: votes are independent.
 
-        Items; judges where there are no items, where every vote has its own, or where they are not
-        more than the contestants, whom so few cannot tell apart, and judges are. Where there are
-        very many, they are put together at random, which leaves errors unbiased.
+        Items and judges, the fewer first, where there are at least `FEWEST` of both, more than
+        ``least`` of either, and not every vote has its own. Else items; judges where there are no
+        items, where every vote has its own, or where only judges are more than ``least``.
         """
-        m = len(self.contestants)
-        whole = bool((self.item >= 0).all())
-        items, judges = (
-            int(np.count_nonzero(np.bincount(column))) if len(column) else 0
-            for column in (self.item if whole else self.item[:0], self.judge)
-        )
-        by_item = 1 < items < len(self)
-        by_judge = 1 < judges < len(self)
-        if by_judge and judges > m and not (by_item and items > m):
-            chosen, name = self.judge, self.who
-        elif by_item:
-            chosen, name = self.item, self.asked
-        else:
-            return None, ""
-        most, n = max(2, _MOST_CELLS // m), int(chosen.max()) + 1
-        if n > most:
-            groups = np.random.default_rng(0).integers(most, size=n)
-            return groups[chosen], f"groups of {name}"
-        return chosen, name
+        ways = [(self.item, self.asked)] if bool((self.item >= 0).all()) else []
+        ways = [one for one in (*ways, (self.judge, self.who)) if len(one[0])]
+        number = {name: int(np.count_nonzero(np.bincount(labels))) for labels, name in ways}
+        ways = [one for one in ways if 1 < number[one[1]] < len(self)]
+        large = [one for one in ways if number[one[1]] > least]
+        if len(ways) > 1 and large and min(number[name] for _, name in ways) >= FEWEST:
+            return sorted(ways, key=lambda one: number[one[1]])
+        return large[:1] or [one for one in ways if one[1] == self.asked]
 
     def annotations(self, *, once: bool = False) -> tuple[list[Annotation], int]:
         """One for each vote, and how many votes were given again: of these the last counts.

@@ -71,6 +71,8 @@ class BradleyTerryResult:
     n_comparisons: int
     n_clusters: int | None
     warning: str
+    n_crossed: int | None = None
+    """Clusters that cross these, of whom there are not fewer."""
 
     @property
     def logits(self) -> Floats:
@@ -141,14 +143,13 @@ def fit(
         difference = theta[0, comparisons.first] - theta[0, comparisons.second]
         residual = comparisons.result - score_rate(difference)
         residual = residual * weights(comparisons, settings.tie_weight)
-        by_seed = scores_by_cluster(comparisons, residual)
-        if len(by_seed) > 1:
-            n_clusters = len(by_seed)
-            middle = by_seed.T @ by_seed * (n_clusters / (n_clusters - 1))
+        middle, n = clustered(comparisons, residual)
+        if middle is not None:
+            n_clusters = n
         else:
             squares = pair_sums(comparisons, residual**2)
             middle = laplacian(squares + squares.T)
-            if len(by_seed) == 1:
+            if n == 1:
                 warning = "all comparisons are on one seed: intervals take them as independent"
         middle = middle + laplacian(_unseen(comparisons, settings, theta[0], n_clusters))
         covariance = bread @ middle @ bread
@@ -160,6 +161,9 @@ def fit(
         n_comparisons=len(comparisons),
         n_clusters=n_clusters,
         warning=warning,
+        n_crossed=None
+        if n_clusters is None or comparisons.crossed is None
+        else len(distinct(comparisons.crossed)[0]),
     )
 
 
@@ -189,16 +193,16 @@ def _unseen(
 ) -> Floats:
     """What the variance of each pair's score lacks to be that of `UNSEEN` units, shape (m, m).
 
-    A unit is a seed with all its verdicts on the pair alike, or one comparison where seeds are not
-    known. Verdicts that are all ties, or one win for each order, do not vary, which does not make
-    them certain: so many seeds with another result may still go unseen (Wilson's z² cases).
+    A unit is a seed with all its verdicts on the pair alike, one person's on it where people cross
+    seeds, or one comparison where these are not known. Verdicts that are all ties, or one win for
+    each order, do not vary, which does not make them certain: so many seeds with another result may
+    still go unseen (Wilson's z² cases).
     """
     m = len(comparisons.models)
     low, high, scored = comparisons.oriented()
     weight = weights(comparisons, settings.tie_weight)
     expected = score_rate(theta[low] - theta[high])
-    unit = np.arange(len(low)) if n_clusters is None else comparisons.cluster
-    assert unit is not None
+    unit = np.arange(len(low)) if n_clusters is None else comparisons.ways[-1]
     cells, cell = distinct((unit * m + low) * m + high)
     pair = cells % (m * m)
     apart, shown = sums(cell, weight * (scored - expected)), sums(cell, weight)
@@ -210,17 +214,44 @@ def _unseen(
     return np.asarray(lacking + lacking.T)
 
 
-def scores_by_cluster(
+def clustered(
     comparisons: Comparisons, residual: Floats, style: Floats | None = None
+) -> tuple[Floats | None, int]:
+    """Variance of the slope of the log-likelihood as clusters show it, and how many there are.
+
+    Shape (m + k, m + k), ``None`` of fewer than two clusters. Where another way crosses them, it
+    adds what of V_other - V_both is positive (see `botchat.measures.intervals`). Arguments as of
+    `scores_by_cluster`.
+    """
+    found, n = [], 0
+    for way in comparisons.ways:
+        by = scores_by_cluster(comparisons, residual, style, way)
+        n = n or len(by)
+        found.append(by.T @ by * (len(by) / max(len(by) - 1, 1)))
+    if n < 2:
+        return None, n
+    if len(found) == 1:
+        return found[0], n
+    values, vectors = np.linalg.eigh(found[1] - found[2])
+    return np.asarray(found[0] + vectors * np.maximum(values, 0) @ vectors.T), n
+
+
+def scores_by_cluster(
+    comparisons: Comparisons,
+    residual: Floats,
+    style: Floats | None = None,
+    way: Indices | None = None,
 ) -> Floats:
     """What each known seed contributes to the slope of the log-likelihood, shape (seeds, m + k).
 
     ``residual``: (result less expectation) times weight. ``style``: regressors, shape (n, k).
+    ``way``: other clusters than these, shape (n,).
     """
     m, features = len(comparisons.models), [] if style is None else list(style.T)
-    if comparisons.cluster is None:
+    way = comparisons.cluster if way is None else way
+    if way is None:
         return np.empty((0, m + len(features)))
-    labels, cluster = distinct(comparisons.cluster)
+    labels, cluster = distinct(way)
     n = len(labels)
     gained = sums(cluster * m + comparisons.first, residual, n * m)
     lost = sums(cluster * m + comparisons.second, residual, n * m)
@@ -438,15 +469,18 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
         own = sums(pair, residual**2)
         shared = own * differences(bread)[low, high]
     else:
-        seed = distinct(comparisons.cluster)[1]
-        cells, cell = distinct(seed * len(pairs) + pair)
-        in_cell, of_pair = sums(cell, residual), cells % len(pairs)
         signed = np.where(comparisons.first < comparisons.second, residual, -residual)
-        moves = scores_by_cluster(comparisons, signed) @ bread
-        moved = moves[cells // len(pairs), low[of_pair]] - moves[cells // len(pairs), high[of_pair]]
-        correction = result.n_clusters / (result.n_clusters - 1)
-        own = sums(of_pair, in_cell**2) * correction
-        shared = sums(of_pair, in_cell * moved) * correction
+        own, shared = np.zeros((2, len(pairs)))
+        for way, sign in zip(comparisons.ways, (1, 1, -1), strict=False):
+            seed = distinct(way)[1]
+            cells, cell = distinct(seed * len(pairs) + pair)
+            in_cell, of_pair = sums(cell, residual), cells % len(pairs)
+            moves = scores_by_cluster(comparisons, signed, None, way) @ bread
+            of_seed = cells // len(pairs)
+            moved = moves[of_seed, low[of_pair]] - moves[of_seed, high[of_pair]]
+            correction = sign * len(moves) / (len(moves) - 1)
+            own += sums(of_pair, in_cell**2) * correction
+            shared += sums(of_pair, in_cell * moved) * correction
     spread = differences(result.covariance / result.settings.elo**2)[low, high]
     variance = own - 2 * information * shared + information**2 * spread
     free = variance > 1e-9 * own

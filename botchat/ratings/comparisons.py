@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.errors import DataError, MissingError
-from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices
+from botchat.measures.intervals import pairs_of
+from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,9 @@ class Comparisons:
     """Comparisons of models, in columns of shape (n,).
 
     ``first``, ``second``: indices into the m ``models``. ``result``: 1, ½ or 0 for ``first``.
-    ``cluster``: number of the ChatSEED, None if not known. Raises ``ValueError`` for anything else.
+    ``cluster``: number of the ChatSEED, None if not known. ``crossed``: of who was asked, where
+    errors are shared both ways; not more clusters than these. Raises ``ValueError`` for anything
+    else.
     """
 
     models: tuple[str, ...]
@@ -26,16 +29,17 @@ class Comparisons:
     second: Indices
     result: Floats
     cluster: Indices | None = None
+    crossed: Indices | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and ranges; other sequences of numbers (a pandas Series) become arrays."""
         for name, kind in (("first", np.intp), ("second", np.intp), ("result", np.float64)):
             object.__setattr__(self, name, _column(name, getattr(self, name), kind))
-        if self.cluster is not None:
-            object.__setattr__(self, "cluster", _column("cluster", self.cluster, np.intp))
+        shared = [name for name in ("cluster", "crossed") if getattr(self, name) is not None]
+        for name in shared:
+            object.__setattr__(self, name, _column(name, getattr(self, name), np.intp))
         n, m = len(self.first), len(self.models)
-        columns = [self.first, self.second, self.result]
-        columns += [] if self.cluster is None else [self.cluster]
+        columns = [self.first, self.second, self.result, *(getattr(self, name) for name in shared)]
         if any(column.shape != (n,) for column in columns):
             raise ValueError(f"comparisons need columns of one length, got {columns!r:.200}")
         sides = np.stack([self.first, self.second])
@@ -45,7 +49,7 @@ class Comparisons:
             raise ValueError("a comparison has the same model on both sides")
         if not bool(np.isin(self.result, (WIN, TIE, LOSS)).all()):
             raise ValueError("a result is not 1, 0.5 or 0")
-        if self.cluster is not None and bool((self.cluster < 0).any()):
+        if any(bool((getattr(self, name) < 0).any()) for name in shared):
             raise ValueError("a cluster number is negative")
 
     def __len__(self) -> int:
@@ -80,6 +84,20 @@ class Comparisons:
             else np.array([clusters.setdefault(seed, len(clusters)) for seed in seeds], np.intp),
         )
 
+    @property
+    def ways(self) -> list[Indices]:
+        """What errors are shared by: nothing; clusters; or clusters, those crossed, and both."""
+        if self.cluster is None or self.crossed is None:
+            return [] if self.cluster is None else [self.cluster]
+        both, most = pairs_of(self.cluster, self.crossed), max(2, MOST_CELLS // len(self.models))
+        return [self.cluster, self.crossed, put_together(both, most)]
+
+    def only(self, kept: Flags) -> Comparisons:
+        """Some of them."""
+        ways = (None if way is None else way[kept] for way in (self.cluster, self.crossed))
+        sides = self.first[kept], self.second[kept]
+        return Comparisons(self.models, *sides, self.result[kept], *ways)
+
     def oriented(self) -> tuple[Indices, Indices, Floats]:
         """Each comparison as (lower index, higher index, result for the lower), shape (n,)."""
         kept = self.first < self.second
@@ -95,6 +113,16 @@ class Comparisons:
             raise MissingError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
+
+
+MOST_CELLS = 2**21
+"""Clusters times models: above this, clusters are put together at random (16 MB)."""
+
+
+def put_together(labels: Indices, most: int) -> Indices:
+    """Labels as they are, or ``most`` groups of them at random, which leaves errors unbiased."""
+    n = int(labels.max(initial=-1)) + 1
+    return labels if n <= most else np.random.default_rng(0).integers(most, size=n)[labels]
 
 
 def distinct(labels: Indices) -> tuple[Indices, Indices]:

@@ -76,13 +76,7 @@ def fragility(
         gone = np.zeros(len(labels), dtype=bool)
         gone[order[:k]] = True
         kept = ~gone[seed]
-        left = Comparisons(
-            comparisons.models,
-            comparisons.first[kept],
-            comparisons.second[kept],
-            comparisons.result[kept],
-            comparisons.cluster[kept] if comparisons.cluster is not None else None,
-        )
+        left = comparisons.only(kept)
         games, score = (table[None] for table in tables(left, fitted.settings.tie_weight))
         if not has_maximum(score)[0]:
             return False

@@ -18,10 +18,10 @@ from botchat.ratings.bradley_terry import (
     STEP_TOLERANCE,
     BradleyTerryResult,
     BradleyTerrySettings,
+    clustered,
     laplacian,
     pair_sums,
     score_rate,
-    scores_by_cluster,
     sums,
     tables,
     weights,
@@ -202,11 +202,10 @@ def _covariance(design: _Styled, parameters: Floats, ties: Floats) -> tuple[Floa
         return bread, None
     result = design.comparisons.result
     residual = design.weight * (result - score_rate(design.logits(parameters)))
-    by_seed = scores_by_cluster(design.comparisons, residual, design.style)
-    n = len(by_seed)
-    if n < 2:
+    middle, n = clustered(design.comparisons, residual, design.style)
+    if middle is None:
         return bread @ design.information(residual**2) @ bread, None
-    return bread @ by_seed.T @ by_seed @ bread * (n / (n - 1)), n
+    return bread @ middle @ bread, n
 
 
 def _maximum(design: _Styled, *, bounded: bool) -> tuple[Floats, Floats, str]:
