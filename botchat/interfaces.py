@@ -14,7 +14,15 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import N_SEED, UNANSWERED, Outcome, Remark, Verdict
+from botchat.records import (
+    N_SEED,
+    UNANSWERED,
+    Dialogue,
+    Outcome,
+    Remark,
+    Verdict,
+    not_in_turn,
+)
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; ``None`` or absent: missing.
@@ -214,6 +222,20 @@ class Shown:
     utterances: tuple[str, ...]
     n_seed: int = N_SEED
     """Its first utterances that are not the contestant's."""
+    spoken_by: tuple[int, ...] = ()
+    """The number of each utterance's speaker, 0 who speaks first; empty: two take turns."""
+
+    @classmethod
+    def of(cls, dialogue: Dialogue, end: int | None = None) -> Shown:
+        """A dialogue, cut to its first ``end`` utterances."""
+        by = not_in_turn(dialogue.spoken_by[:end])
+        return cls(dialogue.contestant, dialogue.utterances[:end], spoken_by=by)
+
+    @property
+    def digested(self) -> tuple[str, ...]:
+        """What a digest is of: the utterances and, where two do not take turns, who says them."""
+        by = self.spoken_by
+        return (*self.utterances, "\0" + ",".join(map(str, by))) if by else self.utterances
 
 
 @dataclass(frozen=True)
@@ -264,11 +286,11 @@ class Case:
     @property
     def digest(self) -> str:
         """16 hex digits of what is judged; the wording is in the signature instead."""
-        return case_digest(self.protocol, *(shown.utterances for shown in self.dialogues))
+        return case_digest(self.protocol, *(shown.digested for shown in self.dialogues))
 
 
 def case_digest(protocol: str, *dialogues: tuple[str, ...]) -> str:
-    """Digest of a case that shows these utterances, in this order."""
+    """Digest of a case that shows these, in this order; of each what is `Shown.digested`."""
     joined = b"\0".join([protocol.encode(), *map(dialogue_digest, dialogues)])
     return hashlib.sha256(joined).digest()[:8].hex()
 

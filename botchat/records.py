@@ -27,6 +27,14 @@ VERSION = "0.1.0"
 HUMAN = "human"
 """Name of the contestant whose dialogues are the seed set's own."""
 
+MACHINE = "model"
+"""Who a speaker is that is a machine, where no name is known."""
+
+LETTERS = "ABCDEFGH"
+"""What speakers are called wherever a dialogue is shown, in the order in which they first speak."""
+
+MOST_SPEAKERS = len(LETTERS)
+
 N_SEED = 2
 """Utterances of a human dialogue that make a ChatSEED (BotChat §3.1)."""
 
@@ -58,6 +66,8 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
     id: str
     utterances: tuple[str, ...]
+    speakers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """As of `Dialogue`."""
 
     def __post_init__(self) -> None:
         """Refuse what no stage could use."""
@@ -70,6 +80,7 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         for n, text in enumerate(self.utterances, 1):
             if not text.strip():
                 raise ValueError(f"seed {self.id}: utterance {n} is empty")
+        _check_speakers(self.speakers, self.utterances)
 
 
 class Utterance(msgspec.Struct, frozen=True, gc=False):
@@ -99,6 +110,39 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     """Second speaker in cross-play; utterances then alternate model, partner, model, ..."""
     detail: str = ""
     """Why a stopped dialogue stopped, in one line."""
+    speakers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Who says each utterance, by name, of two to eight; not written where two take turns."""
+    who: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+    """Speaker -> `HUMAN`, `MACHINE` or a machine's name, in the order in which they first speak; of
+    all of them, or of those of whom it is known. Not written where nothing is."""
+
+    def __post_init__(self) -> None:
+        """Refuse speakers who do not fit the utterances."""
+        _check_speakers(self.speakers, self.utterances)
+
+    @property
+    def spoken_by(self) -> tuple[int, ...]:
+        """The number of each utterance's speaker, as of `numbered`; empty: two take turns."""
+        return () if isinstance(self.speakers, msgspec.UnsetType) else numbered(self.speakers)
+
+    @property
+    def speaker_names(self) -> tuple[str, ...]:
+        """Who speaks, in the order in which they first do; without names ``A`` and ``B``."""
+        if not isinstance(self.speakers, msgspec.UnsetType):
+            return tuple(dict.fromkeys(self.speakers))
+        known = () if isinstance(self.who, msgspec.UnsetType) else tuple(self.who)
+        return known if len(known) == 2 else tuple(LETTERS[:2])
+
+    @property
+    def known_speakers(self) -> dict[int, str]:
+        """Number of a speaker -> `HUMAN` or the machine's name, of those of whom it is known."""
+        if isinstance(self.who, msgspec.UnsetType):
+            return {}
+        alone = {*self.who.values()} <= {HUMAN, MACHINE}
+        names = self.who | {
+            name: self.contestant for name in self.who if alone and self.who[name] == MACHINE
+        }
+        return {i: names[name] for i, name in enumerate(self.speaker_names) if name in names}
 
     @property
     def contestant(self) -> str:
@@ -288,7 +332,32 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def human_dialogue(seed: Seed) -> Dialogue:
     """A seed's human dialogue, as the contestant ``human``: none of its utterances is generated."""
-    return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), status="complete", signature="")
+    return Dialogue(
+        seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "", speakers=seed.speakers
+    )
+
+
+def numbered(speakers: Iterable[str]) -> tuple[int, ...]:
+    """A number for the speaker of each utterance, 0 who speaks first; empty: two take turns."""
+    known: dict[str, int] = {}
+    return not_in_turn(tuple([known.setdefault(name, len(known)) for name in speakers]))
+
+
+def not_in_turn(spoken_by: tuple[int, ...]) -> tuple[int, ...]:
+    """The same, empty where two take turns."""
+    return spoken_by if any(who != at % 2 for at, who in enumerate(spoken_by)) else ()
+
+
+def _check_speakers(
+    speakers: tuple[str, ...] | msgspec.UnsetType, utterances: tuple[str, ...]
+) -> None:
+    if isinstance(speakers, msgspec.UnsetType):
+        return
+    if len(speakers) != len(utterances) or len({*speakers}) > MOST_SPEAKERS or "" in speakers:
+        raise ValueError(
+            f"{len(speakers)} speakers of {len(utterances)} utterances: name one for each, of at "
+            f"most {MOST_SPEAKERS}"
+        )
 
 
 def eligible(seeds: Iterable[Seed]) -> list[Seed]:

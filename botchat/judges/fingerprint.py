@@ -77,12 +77,15 @@ class FingerprintJudge:
         told = " and ".join(f"{one:.0f}" for one in far)
         return Answer(verdict, f"distance from people {told}, of 1 in 20 people > {self.limit:.0f}")
 
-    def _numbers(self, utterances: tuple[str, ...], n_seed: int) -> tuple[float, ...]:
-        return form(utterances[: self._end], self.language, n_seed=n_seed).numbers
+    def _numbers(
+        self, utterances: tuple[str, ...], n_seed: int, spoken_by: tuple[int, ...] = ()
+    ) -> tuple[float, ...]:
+        said, who = utterances[: self._end], spoken_by[: self._end] or None
+        return form(said, self.language, n_seed=n_seed, speakers=who).numbers
 
     def _measured(self, shown: Shown) -> float:
         """Distance of a chat; 0 of one that says nothing behind the ChatSEED."""
         if len(shown.utterances) <= shown.n_seed:
             return 0.0
-        numbers = self._numbers(shown.utterances, shown.n_seed)
+        numbers = self._numbers(shown.utterances, shown.n_seed, shown.spoken_by)
         return float(self._distance.scores(np.array([numbers]))[0])

@@ -15,7 +15,7 @@ from statistics import NormalDist
 import numpy as np
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Case, Row, case_digest
+from botchat.interfaces import Case, Row, Shown, case_digest
 from botchat.measures.statistics import Z
 from botchat.pipeline.run.ask import Filing, StageResult
 from botchat.pipeline.run.session import catalogue_of
@@ -197,7 +197,7 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
         if (shown := field.shown(one, two, seed)) is None:
             continue
         a, b, n = shown
-        digest = case_digest(filing.protocol, a.utterances[:n], b.utterances[:n])
+        digest = case_digest(filing.protocol, *(Shown.of(one, n).digested for one in (a, b)))
         if filing.holds(judgment, digest):
             rows.append((one, two, seed, said))
     *places, results = np.array(rows, dtype=np.float64).reshape(-1, 4).T

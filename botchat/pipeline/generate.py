@@ -14,6 +14,7 @@ from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
+from botchat.pipeline.run.contestants import refuse_bursts
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan, Results
 from botchat.pipeline.run.session import Session, in_session
@@ -143,7 +144,7 @@ def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]
     if turns > MOST_TURNS:
         raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
     seeds = workspace.seeds(request.seed_set)
-    first_seeds(seeds, request.limit)
+    refuse_bursts([*first_seeds(seeds, request.limit)], N_SEED, "a model goes on from it as one")
     if not all(seed.utterances for seed in seeds):
         raise ConfigError(
             f"{request.seed_set} has texts or answers, not ChatSEEDs: there is nothing to go on "

@@ -18,6 +18,7 @@ from botchat.languages import Language, every_prompt
 from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
+from botchat.pipeline.run.contestants import refuse_bursts
 from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import probe as faults
@@ -100,6 +101,7 @@ def _planted(request: Probing, workspace: Workspace) -> tuple[Asked, list[Seed],
             f"no dialogue of the set {request.seed_set!r} has more than {N_SEED} utterances, so "
             "there is no place for a fault; import a set of longer dialogues"
         )
+    refuse_bursts(seeds, None, "a fault is planted in the words of one")
     language = workspace.language(request.seed_set)
     strangers = faults.strangers_of(whole, language)
     planted = list(faults.probes(seeds, strangers, request.rng_seed, language))

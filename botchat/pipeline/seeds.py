@@ -12,13 +12,26 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.languages import EN
 from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import text_length
 from botchat.pipeline.run.results import Told
-from botchat.records import HUMAN, MIN_HUMAN, N_SEED, VERSION, Dialogue, Seed, Utterance
+from botchat.protocols.wording import letters
+from botchat.records import (
+    HUMAN,
+    MIN_HUMAN,
+    N_SEED,
+    VERSION,
+    Dialogue,
+    Seed,
+    Utterance,
+    human_dialogue,
+    numbered,
+)
 from botchat.seeds import hub
 from botchat.seeds.dialogues import FORMATS, Collection, ToldDialogue, read_dialogues
 from botchat.seeds.mutual import from_mutual, is_mutual_item
@@ -45,6 +58,7 @@ log = logging.getLogger("botchat")
 
 NO_SEED = "that begin with no ChatSEED of the set (--new-seeds makes seeds of them)"
 SECOND = "that begin with the ChatSEED of an earlier one"
+ONE_SPEAKER = "in which one speaker alone speaks"
 TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
 
 
@@ -105,9 +119,10 @@ def shown(workspace: Workspace, name: str, seed_id: str | None = None) -> Told:
         raise MissingError(
             f"no dialogue {seed_id!r} in the set {name}; see: botchat seeds show {name}"
         )
+    spoken_as = letters(len(found.utterances), human_dialogue(found).spoken_by)
     rows = [
-        {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
-        for n, text in enumerate(found.utterances, 1)
+        {"n": n, "speaker": who, "part": "seed" if n <= N_SEED else "human", "said": text}
+        for n, (who, text) in enumerate(zip(spoken_as, found.utterances, strict=True), 1)
     ]
     return Told({"set": name, "id": found.id, "rows": rows})
 
@@ -230,7 +245,7 @@ def import_dialogues(
     workspace: Workspace,
     sources: Sequence[Path],
     seed_set: str,
-    model: str,
+    model: str | None = None,
     *,
     given_as: str | None = None,
     new_seeds: bool = False,
@@ -240,99 +255,130 @@ def import_dialogues(
 
     Each gets the seed whose first two utterances are its own, white space aside. With
     ``new_seeds``, or for a set that does not exist yet, the others become seeds, of these two
-    utterances alone.
+    utterances alone. Without ``model`` each is filed under the machines that it says take part,
+    ``a + b`` of two, and what people alone say becomes a seed, whole. A chat that says who speaks
+    has a seed of its own, under its id.
     ``given_as``: the format, where it is not to be told from the files. What a judge is shown, and
     every table, is as of generated dialogues; signatures say ``imported:DIGEST``.
 
     Raises before anything is written:
-        ConfigError: a name that cannot be used, a model that has dialogues already (``replace``).
+        ConfigError: a name that cannot be used, or is needed and not given; a model that has
+            dialogues already (``replace``).
         DataError: see `botchat.seeds.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
-    _check_given(model, given_as)
+    if given_as is not None and given_as not in FORMATS:
+        raise ConfigError(f"--as {given_as}: no such format; formats: {', '.join(FORMATS)}")
     workspace.seeds_path(seed_set)
     sources = [Path(source) for source in ([sources] if isinstance(sources, Path) else sources)]
     data = {str(source): store.content(source, MAX_TABLE_BYTES) for source in sources}
     found = read_dialogues(data, given_as)
+    _check_names([_contestant(one, model) for one in found.told], given=model is not None)
     there = seed_set in workspace.seed_sets()
     if new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
     with workspace.locked():
-        path = workspace.dialogues_path(seed_set, model)
-        if path.exists() and not replace:
-            raise ConfigError(
-                f"--model {model}: it has dialogues on the set {seed_set} already; --replace puts "
-                "these in their place"
-            )
         known = workspace.seeds(seed_set) if there else []
-        matched, made = _matched(found, known, new_seeds or not there)
+        matched, made = _matched(found, known, new_seeds or not there, model)
         if not matched:
             why = "; ".join(f"{n} {why}" for why, n in found.left_out.items())
             raise MissingError(
                 f"{', '.join(data)}: taken for {FORMATS[found.format]}, {found.read} read, and "
                 f"none can be imported to {seed_set}: {why}"
             )
-        told = [(seed.id, one.utterances, one.outcome) for seed, one in matched]
+        told = [
+            (seed.id, one.utterances, one.outcome, *([one.speakers] * bool(numbered(one.speakers))))
+            for seed, one in matched
+        ]
         signature = (
             f"botchat:{VERSION}|imported:{settings_digest(found.format, told)}|set:{seed_set}"
         )
         count = text_length().tokens
-        dialogues = [_dialogue(seed, one, model, signature, count) for seed, one in matched]
+        dialogues: dict[str, list[Dialogue]] = {}
+        for seed, one in matched:
+            name = _contestant(one, model)
+            dialogues.setdefault(name, []).append(_dialogue(seed, one, name, signature, count))
+        names = ", ".join(dialogues)
+        dialogues.pop(HUMAN, None)  # they are the seeds
+        paths = {name: workspace.dialogues_path(seed_set, name) for name in dialogues}
+        if not replace and (taken := next((n for n, p in paths.items() if p.exists()), None)):
+            raise ConfigError(
+                f"--model {taken}: it has dialogues on the set {seed_set} already; --replace puts "
+                "these in their place"
+            )
         if made:
             workspace.write_seeds(seed_set, [*known, *made])
-        store.finish(path, dialogues, dialogue_order)
+        for name, path in paths.items():
+            store.finish(path, dialogues[name], dialogue_order)
     return Imported(
         seed_set,
-        model,
+        names,
         found.format,
         found.read,
-        len(dialogues),
-        sum(not one.complete for one in dialogues),
+        len(matched),
+        sum(not one.complete for made in dialogues.values() for one in made),
         dict(found.left_out),
         found.system_messages,
         len(made),
         signature,
-        path,
+        next(iter(paths.values())) if len(paths) == 1 else workspace.seeds_path(seed_set),
     )
 
 
-def _check_given(model: str, given: str | None) -> None:
-    if not model.strip() or model == HUMAN or len(model) > _LONGEST_NAME or not model.isprintable():
-        raise ConfigError(
-            f"--model {model[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
-            f"characters, and not {HUMAN}, which is the set's own dialogues (botchat seeds import)"
-        )
-    if given is not None and given not in FORMATS:
-        raise ConfigError(f"--as {given}: no such format; formats: {', '.join(FORMATS)}")
+def _contestant(one: ToldDialogue, model: str | None) -> str:
+    """Whose dialogue it is: the model's that was named, or the machines' that take part."""
+    if model is not None:
+        return model
+    if not one.who or {*one.speakers} != {*one.who}:
+        raise ConfigError(f"{one.place} does not name the machine that takes part: give --model")
+    return " + ".join(one.machines) or HUMAN
+
+
+def _check_names(names: Sequence[str], *, given: bool) -> None:
+    for name in dict.fromkeys(names):
+        odd = len(name) > _LONGEST_NAME or not name.isprintable() or not name.strip()
+        if odd or (given and name == HUMAN):
+            raise ConfigError(
+                f"--model {name[:_LONGEST_NAME]!r}: give a printable name of at most "
+                f"{_LONGEST_NAME} characters, and not {HUMAN}, which is the set's own dialogues "
+                "(botchat seeds import)"
+            )
 
 
 def _matched(
-    found: Collection, known: Sequence[Seed], making: bool
+    found: Collection, known: Sequence[Seed], making: bool, model: str | None
 ) -> tuple[list[tuple[Seed, ToldDialogue]], list[Seed]]:
     """Each dialogue that is stored with its seed, and the seeds that are new; counts the others."""
     by_start: dict[tuple[str, ...], list[Seed]] = {}
     for seed in known:
         by_start.setdefault(_start(seed.utterances), []).append(seed)
-    ids, taken = {seed.id for seed in known}, set()
+    ids, taken = {seed.id for seed in known}, set[tuple[str, str]]()
     matched: list[tuple[Seed, ToldDialogue]] = []
     made: list[Seed] = []
     for one in found.told:
+        name = _contestant(one, model)
         # One that stopped at once says something of the model; one that ended says nothing.
         if len(one.utterances) < N_SEED + (one.outcome in ("ok", "truncated")):
             found.left_out[TOO_SHORT] += 1
             continue
+        if len({*one.speakers}) == 1:
+            found.left_out[ONE_SPEAKER] += 1
+            continue
         start = _start(one.utterances)
-        if start not in by_start and making:
-            seed = _new_seed(one, ids)
+        there = by_start.setdefault(start, [])
+        if making and not (one.id in {s.id for s in there} if found.format == "plain" else there):
+            seed = _new_seed(one, ids, whole=name == HUMAN)
             ids.add(seed.id)
             made.append(seed)
-            by_start[start] = [seed]
-        same = sorted(by_start.get(start, ()), key=lambda seed: seed.id != one.id)
-        free = next((seed for seed in same if seed.id not in taken), None)
+            there.append(seed)
+        same = sorted(there, key=lambda seed: seed.id != one.id)
+        if name == HUMAN:  # what people say is the seed's own
+            same = [seed for seed in same if seed.utterances == one.utterances]
+        free = next((seed for seed in same if (name, seed.id) not in taken), None)
         if free is None:
-            found.left_out[SECOND if same else NO_SEED] += 1
+            found.left_out[SECOND if there else NO_SEED] += 1
             continue
-        taken.add(free.id)
+        taken.add((name, free.id))
         matched.append((free, one))
     return matched, made
 
@@ -342,13 +388,19 @@ def _start(utterances: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
 
 
-def _new_seed(one: ToldDialogue, ids: set[str]) -> Seed:
+def _new_seed(one: ToldDialogue, ids: set[str], *, whole: bool) -> Seed:
     digest = sha256("\0".join(_start(one.utterances)).encode("utf-8", "replace")).hexdigest()[:8]
     free = (id_ for id_ in (one.id, f"{one.id or 'seed'}-{digest}") if id_ and id_ not in ids)
     id_ = next(free, None)
     if id_ is None:
         raise DataError(f"{one.place}: the id {one.id!r} is taken twice in the set; change it")
-    return Seed(id_, one.utterances[:N_SEED])
+    end = None if whole else N_SEED
+    return Seed(id_, one.utterances[:end], _told_speakers(one.speakers[:end]))
+
+
+def _told_speakers(speakers: tuple[str, ...]) -> tuple[str, ...] | UnsetType:
+    """Who says each utterance, where two do not take turns."""
+    return speakers if numbered(speakers) else UNSET
 
 
 def _dialogue(
@@ -373,4 +425,6 @@ def _dialogue(
         status="complete" if usable else f"stopped:{one.outcome}",
         signature=signature,
         detail="" if usable else f"imported: its utterance {len(one.utterances) + 1} is no reply",
+        speakers=_told_speakers(one.speakers),
+        who=dict(one.who) or UNSET,
     )

@@ -203,8 +203,9 @@ class Protocol:
                 for dialogue in by_seed.values():
                     if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
                         yield partial(
-                            self.one, dialogue.seed_id, dialogue.contestant, dialogue.utterances
-                        )
+                            self.one, dialogue.seed_id, dialogue.contestant, dialogue.utterances,
+                            dialogue.spoken_by,
+                        )  # fmt: skip
             return
         pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
@@ -217,18 +218,23 @@ class Protocol:
                     yield partial(self.pair, seed.id, first, second, shown)
                     yield partial(self.pair, seed.id, second, first, shown)
 
-    def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
+    def one(
+        self,
+        seed_id: str,
+        contestant: str,
+        utterances: Sequence[str],
+        spoken_by: tuple[int, ...] = (),
+    ) -> Case:
         """The question about one dialogue."""
-        shown = Shown(contestant, tuple(utterances))
-        words = partial(self._worded, conversation=shown.utterances)
-        return self.asked(seed_id, (shown,), words)
+        shown = Shown(contestant, tuple(utterances), spoken_by=spoken_by)
+        return self.asked(seed_id, (shown,), partial(self._worded, conversation=shown))
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
-        one, two = first.utterances[:n], second.utterances[:n]
+        one, two = Shown.of(first, n), Shown.of(second, n)
         return self.asked(
             seed_id,
-            (Shown(first.contestant, one), Shown(second.contestant, two)),
+            (one, two),
             partial(self._worded, conversation_1=one, conversation_2=two),
             partial(self.pair, seed_id, second, first, n),
         )
@@ -241,7 +247,7 @@ class Protocol:
             if found is None:
                 return ()
             end = found[2]
-        return tuple(Shown(one.contestant, one.utterances[:end]) for one in dialogues)
+        return tuple(Shown.of(one, end) for one in dialogues)
 
     def asked(
         self,
@@ -283,15 +289,15 @@ class Protocol:
         names = (f"{name} {i}" for i in (1, 2) for name in self.scale.names)
         return replace(self.scale, names=tuple(names))
 
-    def _framed(self, utterances: Sequence[str]) -> str:
+    def _framed(self, shown: Shown) -> str:
         if self.kind == "report":
-            return reports.numbered(utterances)
-        said = self.wording.conversation(utterances)
+            return reports.numbered(shown.utterances, shown.spoken_by)
+        said = self.wording.conversation(shown.utterances, shown.spoken_by)
         return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
 
-    def _worded(self, **dialogues: Sequence[str]) -> str:
+    def _worded(self, **dialogues: Shown) -> str:
         """The prompt, with the utterances of these dialogues."""
-        conversations = {name: self._framed(said) for name, said in dialogues.items()}
+        conversations = {name: self._framed(shown) for name, shown in dialogues.items()}
         if self.template:
             return prompts.fill_text(self.template, self.name, **conversations)
         first, *examples = self.prompts

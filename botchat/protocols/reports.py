@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from botchat.protocols.verdicts import json_fields
-from botchat.protocols.wording import END, neutral, object_schema
+from botchat.protocols.wording import END, letters, neutral, object_schema
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -228,10 +228,13 @@ _QUOTATION_MARKS = str.maketrans(
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 
 
-def numbered(utterances: Sequence[str]) -> str:
+def numbered(utterances: Sequence[str], spoken_by: Sequence[int] = ()) -> str:
     """Utterances as a judge is shown them, with the numbers that it names errors by."""
     return "\n".join(
-        f"[{n}] {'BA'[n % 2]}: {_shown(text)} {END}" for n, text in enumerate(utterances, 1)
+        f"[{n}] {speaker}: {_shown(text)} {END}"
+        for n, (speaker, text) in enumerate(
+            zip(letters(len(utterances), spoken_by), utterances, strict=True), 1
+        )
     )
 
 

@@ -14,11 +14,14 @@ from typing import Any
 
 from botchat.languages import PLAIN, Language
 from botchat.protocols.own_words import any_of
+from botchat.records import LETTERS
 
 END = "<chat_end>"
 
 _END_LIKE = re.compile(r"<\s*(/?)\s*chat[_\s-]*end\s*>", re.IGNORECASE)
 _SPEAKER_LIKE = re.compile(r"^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]", re.MULTILINE)
+_OTHER_SPEAKER_LIKE = re.compile(_SPEAKER_LIKE.pattern.replace("AB", "C-H"), re.MULTILINE)
+"""Of frames with more than two speakers."""
 _VERDICT_LIKE = re.compile(
     r"\b(choice|index|reason)([\"'*_ \t]*)[:\uff1a]|^([ \t>*_#]*)(conversation)([ \t]*)([12])\b",
     re.IGNORECASE | re.MULTILINE,
@@ -45,6 +48,11 @@ def _defused(match: re.Match[str]) -> str:
     return f"{match[3]}({match[4]} {match[6]})"
 
 
+def letters(n: int, spoken_by: Sequence[int] = ()) -> list[str]:
+    """What the speaker of each of n utterances is called; ``spoken_by``: empty, two take turns."""
+    return [LETTERS[who] for who in spoken_by or (at % 2 for at in range(n))]
+
+
 @dataclass(frozen=True, eq=False)
 class Wording:
     """The frame around what a judge is shown, in one language."""
@@ -53,10 +61,17 @@ class Wording:
     frame_like: re.Pattern[str] | None = None
     """What a dialogue may not hold; of English `neutral` knows it."""
 
-    def conversation(self, utterances: Sequence[str]) -> str:
-        """Utterances as ``A: … <chat_end>`` and ``B: … <chat_end>`` lines (BotChat Appendix B)."""
+    def conversation(self, utterances: Sequence[str], spoken_by: Sequence[int] = ()) -> str:
+        """Utterances as ``A: … <chat_end>`` and ``B: … <chat_end>`` lines (BotChat Appendix B).
+
+        ``spoken_by``: as of `botchat.interfaces.Shown`; a third speaker is ``C``.
+        """
+        said = [self.neutral(text) for text in utterances]
+        if spoken_by:
+            said = [_OTHER_SPEAKER_LIKE.sub(r"\1\2\3 -", text) for text in said]
         return "\n".join(
-            f"{'AB'[i % 2]}: {self.neutral(text)} {self.end}" for i, text in enumerate(utterances)
+            f"{speaker}: {text} {self.end}"
+            for speaker, text in zip(letters(len(utterances), spoken_by), said, strict=True)
         )
 
     def neutral(self, utterance: str) -> str:

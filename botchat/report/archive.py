@@ -22,8 +22,10 @@ from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
+from botchat.protocols.wording import letters
 from botchat.records import (
     HUMAN,
+    LETTERS,
     N_SEED,
     SOMEWHERE,
     Dialogue,
@@ -335,6 +337,10 @@ def _dialogue(
     }
     if generated and dialogue.n_seed != N_SEED:
         told["begun"] = dialogue.n_seed
+    if dialogue.spoken_by:
+        told["speakers"] = "".join(letters(0, dialogue.spoken_by))
+    if who := dialogue.known_speakers:
+        told["who"] = {LETTERS[i]: who[i] for i in who}
     facts = list(enumerate(dialogue.facts, N_SEED + 1))
     if dropped := {index: fact.dropped for index, fact in facts if fact.dropped}:
         told["dropped"] = dropped

@@ -116,7 +116,9 @@ botchat.dialogues = (() => {
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
     const accused = at === options.accused;
-    const isPeoples = i < (dialogue.begun ?? 2) || options.human;
+    const letter = dialogue.speakers?.[i] ?? "AB"[i % 2];
+    const who = dialogue.who?.[letter];
+    const isPeoples = who ? who === "human" : i < (dialogue.begun ?? 2) || options.human;
     const marks = [];
     for (const [place, criterion, value] of dialogue.flags) {
       if (place !== at) continue;
@@ -136,7 +138,7 @@ botchat.dialogues = (() => {
     }
     return el(
       "li",
-      { class: ["AB"[i % 2], isPeoples ? "seed" : "", accused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
+      { class: [letter === "B" ? "B" : "A", isPeoples ? "seed" : "", accused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
       el(
         "div",
         { class: "bubble" },
@@ -144,7 +146,7 @@ botchat.dialogues = (() => {
         text(dialogue.said[i], options.term),
         (options.errors && options.errors[at]) || null,
       ),
-      el("span", { class: "no" }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), String(at)),
+      el("span", { class: "no", title: who }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), dialogue.speakers ? `${letter} ${at}` : String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Flags" }, marks) : null,
     );
   };

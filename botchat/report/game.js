@@ -45,9 +45,9 @@
 
   const caseAt = async (at) => {
     const chunk = await load(`game-${chosen.list}-${Math.floor(at / about.per_chunk)}`);
-    const [p, seed, key, said] = chunk[at % about.per_chunk];
+    const [p, seed, key, said, by] = chunk[at % about.per_chunk];
     const protocol = about.protocols[p];
-    return { at, protocol, seed, key, said, id: labels.id(protocol.name, seed, key) };
+    return { at, protocol, seed, key, said, by, id: labels.id(protocol.name, seed, key) };
   };
 
   // ----------------------------------------------------------------------------------- the play
@@ -217,12 +217,14 @@
     return [...fields.map((one) => one.node), button("Save", "", done, "solid")];
   };
 
-  const utterance = (asked, text, at) => {
-    const body = [el("span", { class: "number" }, at + 1), el("span", { class: "said", dir: "auto" }, text)];
+  // `who`: the letters of the speakers, where two do not take turns.
+  const utterance = (asked, text, at, who) => {
+    const letter = who?.[at] ?? "AB"[at % 2];
+    const body = [el("span", { class: "number" }, who?.length ? `${letter} ${at + 1}` : at + 1), el("span", { class: "said", dir: "auto" }, text)];
     const isPeoples = chosen.isCut && at < 2;
     return el(
       "li",
-      { class: "AB"[at % 2] },
+      { class: letter === "B" ? "B" : "A" },
       asked.kind === "place" && !isPeoples
         ? el("button", { type: "button", class: "bubble", onclick: () => answer(String(at + 1)) }, body)
         : el("div", { class: isPeoples ? "bubble people" : "bubble" }, body),
@@ -245,7 +247,7 @@
 
   const show = (one, place) => {
     const asked = one.protocol;
-    const chat = (said) => el("ol", { class: "chat" }, said.map((text, at) => utterance(asked, text, at)));
+    const chat = (said, i) => el("ol", { class: "chat" }, said.map((text, at) => utterance(asked, text, at, one.by?.[i])));
     const answers = {
       place: () => [choice(isAi(asked) ? "People, all of it" : "Nowhere", isAi(asked) ? "h" : "n", "No")],
       choice: () => asked.answers.map(([verdict, label]) => choice(isAi(asked) ? NAMED[verdict] : label, KEYS[verdict], verdict)),
@@ -258,8 +260,8 @@
       el("h1", { class: "question", tabindex: "-1" }, question(asked)),
       ...(asked.prompt ? [el("details", null, el("summary", null, "What the judges were asked"), el("pre", { tabindex: "0" }, asked.prompt))] : []),
       one.said.length === 1
-        ? el("div", null, chosen.isCut ? el("p", { class: "began" }, "Two people begin:") : null, chat(one.said[0]))
-        : el("div", { class: "columns" }, one.said.map((said, i) => el("section", { "aria-label": `Conversation ${i + 1}` }, el("h2", null, `Conversation ${i + 1}`), chat(said)))),
+        ? el("div", null, chosen.isCut ? el("p", { class: "began" }, "Two people begin:") : null, chat(one.said[0], 0))
+        : el("div", { class: "columns" }, one.said.map((said, i) => el("section", { "aria-label": `Conversation ${i + 1}` }, el("h2", null, `Conversation ${i + 1}`), chat(said, i)))),
       el(
         "footer",
         { class: "act" },

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
+from botchat.protocols.wording import letters
 from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogue, Dialogues, Seed, Verdict, eligible
 from botchat.report import inert, policy, template, text
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
@@ -55,15 +56,27 @@ class Dealt:
     protocol: Protocol
     seed_id: str
     contestants: tuple[str, ...]
-    said: tuple[tuple[str, ...], ...]
+    shown: tuple[Shown, ...]
     """What is shown of each dialogue."""
     exact: bool = True
     """Whether judges are shown the same; else it is cut, and an answer is no label."""
 
     @property
+    def said(self) -> tuple[tuple[str, ...], ...]:
+        """The utterances of each dialogue."""
+        return tuple(one.utterances for one in self.shown)
+
+    @property
     def key(self) -> str:
         """The digest of what is shown."""
-        return case_digest(self.protocol.name, *self.said)
+        return case_digest(self.protocol.name, *(one.digested for one in self.shown))
+
+    @property
+    def blind(self) -> list[Any]:
+        """What the page knows of it; who speaks is told where two do not take turns."""
+        told = [self.seed_id, self.key, self.said]
+        by = [letters(0, one.spoken_by) for one in self.shown]
+        return [*told, by] if any(by) else told
 
     def as_seen(self, verdict: Verdict | None) -> Verdict | None:
         """What a verdict on the whole says of what is shown here."""
@@ -166,8 +179,8 @@ def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
                 )
                 had[dialogue.contestant] += 1
             whole = len(dialogue.utterances) == end
-            said = (dialogue.utterances[:end],)
-            dealt.append(Dealt(protocol, seed.id, (dialogue.contestant,), said, whole))
+            cut = (Shown.of(dialogue, end),)
+            dealt.append(Dealt(protocol, seed.id, (dialogue.contestant,), cut, whole))
     return dealt
 
 
@@ -224,8 +237,7 @@ def _dealt(
     """The case as judges see it; ``None``: a dialogue is not there, or too short to compare."""
     there = [dialogues.get(name, {}).get(seed_id) for name in names]
     shown = protocol.shown(*(one for one in there if one)) if all(there) else ()
-    said = tuple(one.utterances for one in shown)
-    return Dealt(protocol, seed_id, names, said) if said else None
+    return Dealt(protocol, seed_id, names, shown) if shown else None
 
 
 def _files(lists: Sequence[_List], judged: ByJudge) -> Iterator[tuple[str, str]]:
@@ -246,9 +258,7 @@ def _files(lists: Sequence[_List], judged: ByJudge) -> Iterator[tuple[str, str]]
     for i, one in enumerate(lists):
         for k, first in enumerate(range(0, len(one.cases), CHUNK)):
             cases = one.cases[first : first + CHUNK]
-            blind = [
-                [places[case.protocol.name], case.seed_id, case.key, case.said] for case in cases
-            ]
+            blind = [[places[case.protocol.name], *case.blind] for case in cases]
             answers = [
                 [case.contestants, case.exact, [_verdict(by, case) for by in said.values()]]
                 for case in cases

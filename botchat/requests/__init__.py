@@ -485,12 +485,16 @@ class ImportingDialogues(Request["Imported"]):
     seed_set: Annotated[
         str, Arg("the seed set that they begin with; made where there is none", "SET", "--set")
     ]
-    model: Annotated[str, Arg("the contestant they become, any name", "MODEL")]
+    model: Annotated[
+        str | None, Arg("the contestant they become, any name (the machines in who)", "MODEL")
+    ] = None
     _: KW_ONLY
     given_as: Annotated[
         str | None,
         Arg(
-            "openai, sharegpt, utterances, sdialog, mt-bench, inspect (found out)", "FORMAT", "--as"
+            "openai, sharegpt, utterances, sdialog, plain, mt-bench, inspect (found out)",
+            "FORMAT",
+            "--as",
         ),
     ] = None
     new_seeds: Annotated[bool, Arg("make seeds of what begins with none of the set")] = False

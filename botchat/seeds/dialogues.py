@@ -1,13 +1,14 @@
-"""Dialogues that were made elsewhere: six formats, told apart by the fields of their records.
+"""Dialogues that were made elsewhere: seven formats, told apart by the fields of their records.
 
 OpenAI's chat messages (``messages`` of role and content; LMSYS' ``conversation`` too), ShareGPT's
 (``conversations`` of from and value), ours (``utterances``), SDialog's (``turns`` of speaker and
-text), MT-Bench's model answers (``question_id``, ``choices[0].turns``) beside its questions
+text), the plain form (the same, or pairs of them, and ``who``: speaker -> human or a machine),
+MT-Bench's model answers (``question_id``, ``choices[0].turns``) beside its questions
 (``question_id``, ``turns``), Inspect's logs (a zip of JSON samples, or one JSON). A file is JSON
 lines, a JSON array, or one JSON object.
 
-Speakers become alternating utterances: texts in a row of one speaker are joined, system messages
-and a model's thoughts are passed over, tools and a third speaker are an error.
+Utterances stay as they were sent, several in a row of one speaker too; two to eight may speak.
+System messages and a model's thoughts are passed over, tools are an error.
 
 A new format is a line of `FORMATS`, and in `_HOLDS` the fields that it is known by.
 """
@@ -19,13 +20,13 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from botchat.errors import DataError
-from botchat.records import Outcome
+from botchat.records import HUMAN, MACHINE, MOST_SPEAKERS, Outcome
 from botchat.seeds.spreadsheets import MAX_ID
 from botchat.workspace.rows import (
     json_rows,
@@ -42,6 +43,7 @@ FORMATS: Mapping[str, str] = {
     "sharegpt": "ShareGPT conversations",
     "utterances": "lists of utterances",
     "sdialog": "SDialog dialogues",
+    "plain": "chats that say who speaks",
     "mt-bench": "MT-Bench answers",
     "inspect": "an Inspect log",
 }
@@ -55,6 +57,7 @@ _HOLDS: Mapping[str, tuple[str, ...]] = {
     "sharegpt": ("conversations",),
     "utterances": ("utterances",),
     "sdialog": ("turns",),
+    "plain": ("turns",),
     "mt-bench": ("choices", "turns"),
     "inspect": ("messages",),
 }
@@ -65,6 +68,11 @@ _TEXTS = ("content", "value", "text", "utterance")
 _IDS = ("id", "seed_id", "conversation_id", "dialogue_id", "question_id")
 _TOOLS = re.compile(r"(?i)tool|function|observation")
 _UNSPOKEN = ("system", "developer")
+_ROLES = {
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bot", "model", "ai"), MACHINE),
+    "human": HUMAN,
+}
+"""Who speaks under the name of a role; a ``user`` may be either."""
 _THOUGHTS = ("reasoning", "thinking")
 _FAILED = "$ERROR$"
 """What FastChat writes for an answer that it did not get."""
@@ -86,6 +94,15 @@ class ToldDialogue(NamedTuple):
     """Up to the first empty one."""
     outcome: Outcome
     """``ok`` if it came to its end, ``truncated`` if its last utterance was cut; else why not."""
+    speakers: tuple[str, ...] = ()
+    """As of `botchat.records.Dialogue`; empty: nobody is named."""
+    who: Mapping[str, str] = {}
+    """As of `botchat.records.Dialogue`."""
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The names of the machines among them, sorted."""
+        return tuple(sorted({*self.who.values()} - {HUMAN}))
 
 
 @dataclass
@@ -107,7 +124,7 @@ def read_dialogues(files: Mapping[str, bytes], given: str | None = None) -> Coll
     """The dialogues of some files: name -> content; ``given``: the format, where it is known.
 
     Raises `DataError`, with file and line or record: it is none of the formats, or not the first
-    record's; it cannot be read; it has tools or a third speaker.
+    record's; it cannot be read; it has tools, or more than eight speakers.
     """
     records = [one for name, data in files.items() for one in _records(data, name)]
     if not records:
@@ -143,6 +160,8 @@ def _format_of(record: Mapping[str, object], place: str) -> str:
         return "mt-bench"
     if {"messages", "epoch"} <= there:
         return "inspect"
+    if {"turns", "who"} <= there:
+        return "plain"
     for name in ("openai", "sharegpt", "utterances", "sdialog"):
         if there & set(_HOLDS[name]):
             return name
@@ -219,25 +238,41 @@ def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> To
         speaker, text = said
         if isinstance(attached, Mapping) and text.startswith("attachment://"):
             text = str(attached.get(text.removeprefix("attachment://"), text))
-        if spoken and speaker is not None and spoken[-1][0] == speaker:
-            spoken[-1] = speaker, f"{spoken[-1][1]} {text}".strip()
-        else:
-            spoken.append((speaker, text))
-    speakers = sorted({speaker for speaker, _ in spoken if speaker is not None})
-    if len(speakers) > 2:
+        spoken.append((speaker, text))
+    named = [speaker for speaker, _ in spoken if speaker is not None]
+    if (n := len({*named})) > MOST_SPEAKERS:
+        who = quoted(", ".join(dict.fromkeys(named)))
+        raise DataError(f"{place}: {n} speakers ({who}); leave talks of at most {MOST_SPEAKERS}")
+    if len(named) not in (0, len(spoken)):
         raise DataError(
-            f"{place}: {len(speakers)} speakers ({quoted(', '.join(speakers))}); leave only talks "
-            "of two"
+            f"{place}: {len(named)} of {len(spoken)} messages name their speaker; name it in each"
         )
     output = record.get("output")
     reason = output.get("stop_reason") if isinstance(output, Mapping) else None
-    return _told(place, record, [text for _, text in spoken], _ENDINGS.get(str(reason), "ok"))
+    made = _told(place, record, [text for _, text in spoken], _ENDINGS.get(str(reason), "ok"))
+    speakers = tuple(named[: len(made.utterances)])
+    return made._replace(speakers=speakers, who=_who(place, record.get("who"), speakers))
+
+
+def _who(place: str, told: object, speakers: Sequence[str]) -> dict[str, str]:
+    """Who those are that speak, by what the record says or by the names of roles."""
+    order = dict.fromkeys(speakers)
+    if told is None:
+        return {name: _ROLES[name.lower()] for name in order if name.lower() in _ROLES}
+    fits = isinstance(told, Mapping) and all(isinstance(one, str) for one in told.values())
+    if not isinstance(told, Mapping) or not fits:
+        raise DataError(f"{place}: who: {quoted(told)} does not say {HUMAN} or {MACHINE} of names")
+    if missing := next((name for name in order if not str(told.get(name, "")).strip()), None):
+        raise DataError(f"{place}: who: it does not say who {quoted(missing)} is")
+    return {name: str(told[name]).strip() for name in order}
 
 
 def _message(message: object, place: str) -> tuple[str | None, str] | None:
     """(speaker, text) of a message; ``None``: it is no utterance."""
     if isinstance(message, str):
         return None, message
+    if isinstance(message, list) and len(message) == 2:
+        message = dict(zip(("speaker", "text"), message, strict=True))
     if not isinstance(message, Mapping):
         raise DataError(f"{place}: {quoted(message)} is neither text nor a record; make it one")
     speaker = next((message[name] for name in _SPEAKERS if message.get(name) is not None), None)

@@ -110,7 +110,8 @@ class TalkRoom:
         """
         self.seed_set = seed_set
         self.limits = Limits(MOST_USD) if limits in (None, Limits()) else limits
-        self.seeds = workspace.seeds(seed_set)
+        # Two talk in turn here.
+        self.seeds = [seed for seed in workspace.seeds(seed_set) if not seed.speakers]
         self._workspace = workspace
         self._models = _offers(workspace, models)
         self.offers = [offer for _, offer in self._models.values()]

@@ -46,11 +46,15 @@ def utterances(talk, n):
 
 
 def sdialog(talk, n):
-    """A file of SDialog's; a speaker goes on."""
+    """A file of SDialog's."""
     turns = [{"speaker": who, "text": text} for who, text in two(talk, "Ann", "Bob")]
-    begin, _, end = turns[4]["text"].partition(" ")
-    turns[4:5] = [{"speaker": "Ann", "text": begin}, {"speaker": "Ann", "text": end}]
     return {"version": "0.4", "id": f"d{n}", "personas": {}, "turns": turns, "events": []}
+
+
+def plain(talk, n):
+    """A chat that says who speaks, in pairs."""
+    turns = [list(said) for said in two(talk, "0", "1")]
+    return {"id": f"p{n}", "turns": turns, "who": {"0": "human", "1": "M"}}
 
 
 def answers(talk, n):
@@ -89,7 +93,10 @@ def write(folder: Path, name: str) -> list[Path]:
             for n, talk in enumerate(TALKS):
                 archive.writestr(f"samples/{n}_epoch_1.json", json.dumps(sample(talk, n)))
         return [path]
-    make = {"openai": openai, "sharegpt": sharegpt, "utterances": utterances, "sdialog": sdialog}
+    make = {
+        "openai": openai, "sharegpt": sharegpt, "utterances": utterances, "sdialog": sdialog,
+        "plain": plain,
+    }  # fmt: skip
     records = [make[name](talk, n) for n, talk in enumerate(TALKS)]
     if name == "sharegpt":
         path.write_text(json.dumps(records))
@@ -111,7 +118,7 @@ def said(capsys, *command) -> dict:
 
 
 @pytest.mark.parametrize(
-    "name", ["openai", "sharegpt", "utterances", "sdialog", "mt-bench", "inspect"]
+    "name", ["openai", "sharegpt", "utterances", "sdialog", "plain", "mt-bench", "inspect"]
 )
 def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
     """Told from the records, with the same utterances, and a seed of the first two."""
@@ -202,7 +209,8 @@ TOOL = {
     "messages": [*CHAT["messages"][:3], {"role": "assistant", "content": "", "tool_calls": [1]}]
 }
 IMAGE = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
-THREE = {"utterances": [{"speaker": name, "text": name} for name in "abc"]}
+NINE = {"utterances": [{"speaker": name, "text": name} for name in "abcdefghi"]}
+WHO = {"turns": [[name, "hello"] for name in "abc"], "who": {"a": "human", "b": "m"}}
 
 
 @pytest.mark.parametrize(
@@ -217,7 +225,11 @@ THREE = {"utterances": [{"speaker": name, "text": name} for name in "abc"]}
         (lines([CHAT]) + "{", ":2: '{' is not JSON"),
         (lines([CHAT, TOOL]), ":2: message 4 calls a tool; judges read talk only"),
         (lines([IMAGE]), ":1: message 1: a part of type 'image_url' is no text"),
-        (lines([THREE]), ":1: 3 speakers ('a, b, c'); leave only talks of two"),
+        (lines([NINE]), ":1: 9 speakers ('a, b, c, d, e, f, g, h, i'); leave talks of at most 8"),
+        (lines([{"utterances": ["a", {"speaker": "b", "text": "c"}]}]), "1 of 2 messages name"),
+        (lines([WHO]), ":1: who: it does not say who 'c' is"),
+        (lines([WHO | {"who": "human"}]), ":1: who: 'human' does not say human or model of names"),
+        (lines([{"turns": [["a", "x"]] * 3, "who": {"a": "m"}}]), "1 in which one speaker alone"),
         (lines([{"messages": "no"}]), ":1: messages or conversation is no list of messages"),
         (lines([{"messages": [{"role": "user"}]}]), ":1: message 1 has no text (fields: role)"),
         (lines([{"messages": [{"role": "user", "content": 7}]}]), ":1: message 1: 7 is not text"),

@@ -12,7 +12,16 @@ from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.single import asked_once
 from botchat.models.self_chat import without_thoughts
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, N_SEED, Dialogue, Dialogues, Seed, human_dialogue, natural_key
+from botchat.records import (
+    HUMAN,
+    N_SEED,
+    Dialogue,
+    Dialogues,
+    Seed,
+    human_dialogue,
+    natural_key,
+    not_in_turn,
+)
 from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -97,6 +106,16 @@ def refuse_edited(workspace: Workspace, contestants: Dialogues) -> None:
 def of_people(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     """The human dialogues of a set by seed id."""
     return {seed.id: human_dialogue(seed) for seed in seeds}
+
+
+def refuse_bursts(seeds: Sequence[Seed], end: int | None, why: str) -> None:
+    """`ConfigError` where two do not take turns in the first ``end`` utterances of a seed."""
+    odd = (one.id for one in seeds if not_in_turn(human_dialogue(one).spoken_by[:end]))
+    if (seed_id := next(odd, None)) is not None:
+        raise ConfigError(
+            f"dialogue {seed_id!r}: it takes two speakers in turn, since {why}, and here they are "
+            "more, or go on; leave such dialogues out of the set"
+        )
 
 
 def full_name(name: str, workspace: Workspace) -> str:
