@@ -337,15 +337,12 @@ def write_page(
         meter.begin("pack transcripts", 0)
         measured = found.survey.measured if found.survey else None
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, measured)
-        workspace.write_out(folder, chunks.files)
-        known = {folder / name for name in chunks.files}
-        for parent in {path.parent for path in known}:
-            for path in {*parent.glob("*.js")} - known:  # of an earlier, larger page
-                path.unlink(missing_ok=True)
+    written = pages.files(views, chunks, compared, talks, url, label.GAME if chunks else "")
+    workspace.write_out(folder, written)
+    for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:
+        path.unlink(missing_ok=True)  # of an earlier, larger page
+    if chunks:
         label.write_game(workspace, found, folder)
-    picture = f"{url.rstrip('/')}/{pages.PICTURE}" if url else pages.PICTURE
-    text = pages.render(views, chunks, compared, talks, picture, label.GAME if chunks else "")
-    workspace.write_out(folder, {pages.PICTURE: pages.preview(views[0]), "index.html": text})
     return folder / "index.html"
 
 

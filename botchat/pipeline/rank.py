@@ -81,13 +81,12 @@ def rank(
     from botchat import report as pages
 
     view = pages.View(board, charts, known=pages.Facts.of(board))
-    page, picture = pages.render([view], picture=pages.PICTURE), pages.preview(view)
     whole = board_files.as_json(board)
     texts = board_files.files(board, formats=formats, whole=whole)
     texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
-    workspace.write_out(folder, {**texts, "index.html": page, pages.PICTURE: picture})
+    workspace.write_out(folder, {**texts, **pages.files([view])})
     for chart in charts:
         write_chart(folder, chart)
     said = [line for _, line in read]

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -116,14 +116,18 @@ def render(
     talks: Sequence[Prompt] = (),
     picture: str = "",
     game: str = "",
+    others: dict[int, dict[str, str]] | None = None,
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
     ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
     ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
     ``talks``: roles and prompts of judges that are panels. ``picture``: address of the picture for
-    previews of links. ``game``: address of the page to label on.
+    previews of links. ``game``: address of the page to label on. ``others``: takes the parts of the
+    judges after the first, which are else on the page: place of the judge -> view -> its HTML.
     """
+    from botchat.report.archive import FOLDER
+
     script = "\n".join(text(name) for name in SCRIPTS)
     boards = [view.board for view in views]
     about: dict[str, Any] = {
@@ -132,6 +136,7 @@ def render(
         "judges": [board.judge for board in boards],
         "first": str(boards[0].main.frame["model"].iloc[0]) if len(boards[0].main.frame) else "",
         "folder": "",
+        "chunks": FOLDER,
         "invented": boards[0].invented,
         "protocols": {},
         "picture": PICTURE if picture else "",
@@ -143,9 +148,19 @@ def render(
         for i, view in enumerate(views)
     ]
     about["orders"] = [[line.name for line in one.table.lines] for one in screens]
+
+    def apart(judge: int, where: str, caller: Callable[[], Markup]) -> str:
+        """A part of the page of one judge, where it stands."""
+        if others is None or not judge:
+            return caller()
+        if where != "read" or archive is None:  # beside an archive nobody sees its samples
+            others.setdefault(judge, {})[where] = str(caller())
+        return ""
+
     return template("page.html").render(
         shown=_shown,
         inline=inline,
+        apart=apart,
         elided=elided,
         is_floor_bot=is_floor_bot,
         longest=LONGEST,
@@ -169,6 +184,30 @@ def render(
         policy=policy(script, "img-src data:", chunks=True),
         version=VERSION,
     )
+
+
+def files(
+    views: Sequence[View],
+    archive: Archive | None = None,
+    compared: Sequence[Beside] = (),
+    talks: Sequence[Prompt] = (),
+    url: str = "",
+    game: str = "",
+) -> dict[str, str | bytes]:
+    """The page and all that it loads: path -> content; arguments as of `render`.
+
+    ``url``: where the folder will be served, for previews of links. The parts of the judges after
+    the first are chunks, too.
+    """
+    from botchat.report.archive import FOLDER, script
+
+    others: dict[int, dict[str, str]] = {}
+    picture = f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE
+    page = render(views, archive, compared, talks, picture, game, others)
+    named = {f"judge-{judge}": told for judge, told in others.items()}
+    chunks = {f"{FOLDER}/{name}.js": script(name, told) for name, told in named.items()}
+    said = archive.files if archive else {}
+    return {**said, **chunks, PICTURE: preview(views[0]), "index.html": page}
 
 
 def preview(view: View) -> bytes:
@@ -345,7 +384,7 @@ def inline(chart: Chart, number: int | str = 0) -> Markup:
             f'<svg role="img" aria-label="{escape(chart.title)}" class="at-{kind}" '
             f'style="width: {width * 96:.6g}px"'
         )
-        shown.append(opening + body[body.index(" viewBox=") :])
+        shown.append(opening + re.sub(r"\n\s*", " ", body[body.index(" viewBox=") :]))
     return Markup("\n".join(shown))  # matplotlib's own XML: names in it are escaped
 
 

@@ -1,7 +1,7 @@
 // The first screen's table: sorts, filters and shows columns by the address. Files of any table and
 // figure. Marks of one model light up together.
 (() => {
-  const { about, address, chosen, el, save } = botchat;
+  const { about, address, chosen, dress, el, save } = botchat;
 
   const number = (text) => {
     const value = parseFloat(text.replaceAll(",", ""));
@@ -103,20 +103,21 @@
     image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   };
 
-  for (const table of document.querySelectorAll("table.plain")) {
-    const { heads, sort, clickable } = sorter(table);
-    clickable((column, ascending) => sort(column, ascending));
-    if (heads.length) table.closest(".scroll").before(el("p", { class: "tools" }, csvButton(table)));
-  }
-  for (const figure of document.querySelectorAll("figure[data-file]")) {
-    const svg = figure.querySelector("svg");
-    const name = figure.dataset.file;
-    const asSvg = el("button", { type: "button", class: "quiet" }, "svg");
-    const asPng = el("button", { type: "button", class: "quiet" }, "png");
-    asSvg.addEventListener("click", () => save(`${name}.svg`, picture(svg)[0], "image/svg+xml"));
-    asPng.addEventListener("click", () => png(picture(svg), `${name}.png`));
-    figure.append(el("p", { class: "tools" }, asSvg, asPng));
-  }
+  dress((root) => {
+    for (const table of root.querySelectorAll("table.plain")) {
+      const { heads, sort, clickable } = sorter(table);
+      clickable((column, ascending) => sort(column, ascending));
+      if (heads.length) table.closest(".scroll").before(el("p", { class: "tools" }, csvButton(table)));
+    }
+    for (const figure of root.querySelectorAll("figure[data-file]")) {
+      const svg = figure.querySelector("svg");
+      const name = figure.dataset.file;
+      const button = (end, onclick) => el("button", { type: "button", class: "quiet", onclick }, end);
+      figure.append(el("p", { class: "tools" },
+        button("svg", () => save(`${name}.svg`, picture(svg)[0], "image/svg+xml")),
+        button("png", () => png(picture(svg), `${name}.png`))));
+    }
+  });
 
   const copied = async (button) => {
     const text = location.href;
@@ -136,8 +137,8 @@
   };
   botchat.copied = copied;
 
-  for (const part of document.querySelectorAll("#board > [data-judge]")) {
-    const table = part.querySelector("table.board");
+  const begin = (table) => {
+    const part = table.closest("[data-judge]");
     const { heads, sort, clickable } = sorter(table);
     const keys = heads.map((head) => head.dataset.key);
     const usual = heads.filter((head) => !head.classList.contains("off")).map((head) => head.dataset.key);
@@ -251,5 +252,6 @@
     address.changed(settle);
     chosen.changed(settle);
     settle();
-  }
+  };
+  dress((root) => root.querySelectorAll("#board table.board").forEach(begin));
 })();

@@ -1,6 +1,6 @@
 "use strict";
 // What models, seeds and people wrote reaches the page only as text nodes and escaped attributes:
-// nothing here parses markup. Links are built by `link`, so they always begin with "#".
+// nothing here parses markup but `fill`, which takes what the page's own template escaped. Links are built by `link`, so they always begin with "#".
 
 const botchat = (() => {
   const about = JSON.parse(document.getElementById("about").textContent);
@@ -40,10 +40,10 @@ const botchat = (() => {
     if (!chunks.has(name)) {
       const packed = new Promise((resolve, reject) => {
         waiting.set(name, resolve);
-        const script = el("script", { src: `${about.folder}/${name}.js` });
+        const script = el("script", { src: `${about.chunks}/${name}.js` });
         script.addEventListener("error", () => {
           chunks.delete(name);
-          reject(new Error(`${about.folder}/${name}.js is not beside this page`));
+          reject(new Error(`${about.chunks}/${name}.js is not beside this page`));
         });
         document.head.append(script);
       });
@@ -87,6 +87,23 @@ const botchat = (() => {
   addEventListener("hashchange", tell);
   addEventListener("popstate", tell);
 
+  // What is done to the page is done to the parts of the other judges, too, when they are here.
+  const dressers = [];
+  const dress = (one) => {
+    dressers.push(one);
+    one(document.body);
+  };
+  const fill = async (which) => {
+    const empty = (part) => !part.firstElementChild;
+    if (![...document.querySelectorAll(`[data-view] > [data-judge="${which}"]`)].some(empty)) return;
+    for (const [view, markup] of Object.entries(await load(`judge-${which}`))) {
+      const part = document.querySelector(`#${view} > [data-judge="${which}"]`);
+      if (!empty(part)) continue;
+      part.innerHTML = markup;
+      dressers.forEach((one) => one(part));
+    }
+  };
+
   // The judge whose numbers are shown, by its place; listeners are told when it changes.
   const listeners = [];
   let judge = 0;
@@ -97,6 +114,7 @@ const botchat = (() => {
     if (judge === Math.max(found, 0)) return;
     judge = Math.max(found, 0);
     listeners.forEach((one) => one());
+    fill(judge).catch((error) => misfit(`This judge cannot be shown: ${error.message}.`));
   };
   address.changed(settle);
   const chosen = {
@@ -146,5 +164,5 @@ const botchat = (() => {
     if (!isUrl) setTimeout(() => URL.revokeObjectURL(url), 10000);
   };
 
-  return { about, el, named, link, hash, take, load, seed, misfit, address, chosen, percent, outcome, numbers, result, save };
+  return { about, el, named, link, hash, take, load, seed, dress, misfit, address, chosen, percent, outcome, numbers, result, save };
 })();

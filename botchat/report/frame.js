@@ -1,6 +1,6 @@
 // One view at a time, named by the address; the judge of all views; light and dark.
 (() => {
-  const { about, address, chosen, el, link, named } = botchat;
+  const { about, address, chosen, dress, el, link } = botchat;
   const views = [...document.querySelectorAll("[data-view]")];
   const names = views.map((view) => view.dataset.view);
 
@@ -38,9 +38,10 @@
     for (const part of parts) part.hidden = Number(part.dataset.judge) !== chosen.judge;
     for (const one of switches) one.value = String(chosen.judge);
   };
-  if (about.judges.length > 1) {
-    for (const place of document.querySelectorAll(".switch")) {
-      const options = about.judges.map((name, i) => el("option", { value: i }, name));
+  dress((root) => {
+    if (about.judges.length < 2) return;
+    for (const place of root.querySelectorAll(".switch")) {
+      const options = about.judges.map((name, i) => el("option", { value: i, selected: i === chosen.judge }, name));
       const one = el("select", { "aria-label": "Judge" }, options);
       one.addEventListener("change", () => {
         chosen.judge = Number(one.value);
@@ -48,7 +49,7 @@
       switches.push(one);
       place.replaceChildren("judge ", one);
     }
-  }
+  });
 
   // The reader's choice is kept where the browser keeps things for a page from disk.
   const root = document.documentElement;

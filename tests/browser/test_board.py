@@ -15,8 +15,9 @@ import pytest
 
 from botchat.boards.board import build as build_board
 from botchat.records import natural_key
-from botchat.report import Facts, View, preview, render
+from botchat.report import Facts, View, files, render
 from botchat.report.archive import build
+from botchat.workspace.files import write_all
 from tests.boards import QUICK, made
 from tests.browser.conftest import SHOWN_AT, Browser, serious_faults
 
@@ -70,14 +71,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
         View(one, known=Facts.of(one, [two], costs=costs)) for one, two in (boards, boards[::-1])
     ]
     judged = {"rules": first.judgments, "judge: B": renamed}
-    archive = build(first.seeds, first.dialogues, judged)
-    for name, text in archive.files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    (folder / "og.png").write_bytes(preview(views[0]))
-    page = folder / "index.html"
-    page.write_text(render(views, archive, picture="og.png"))
-    return page
+    write_all(folder, files(views, build(first.seeds, first.dialogues, judged)))
+    return folder / "index.html"
 
 
 def sized(browser: Browser, page: Path, width: int, height: int, **more: Any) -> None:
@@ -182,7 +177,10 @@ def test_filter_columns_axis_and_judge_are_in_the_address(browser: Browser, larg
         assert part in fragment
     browser.open(large, fragment)
     second = TABLE.replace("'0'", "'1'")
-    assert set(browser.run(SHOWN, second)) == set(shown)
+    browser.until(lambda: set(browser.run(SHOWN, second)) == set(shown))
+    assert [one for one in browser.requests() if "judge-" in one] == [
+        (large.parent / "chunks" / "judge-1.js").as_uri()
+    ]
     assert browser.run("return document.querySelector(arguments[0]).offsetWidth > 0", second)
     hidden = "#board > [data-judge='1'] .plot:not([hidden])"
     assert (

@@ -49,7 +49,7 @@ def themed(svg: str) -> str:
 @cache
 def _variables() -> dict[str, str]:
     """Each shade of a file -> the same of a page."""
-    ink, paper, of_people = "var(--ink, #1a1917)", "var(--paper, #fff)", "var(--people, #a83c0e)"
+    ink, paper, of_people = "var(--ink)", "var(--paper)", "var(--people)"
     with styled():
         shades = {tint(n / 100): f"color-mix(in srgb, {ink} {n}%, {paper})" for n in range(1, 100)}
         return {**shades, tint(0): paper, tint(1): ink, people(): of_people}
