@@ -104,7 +104,8 @@ def spot_the_bot(place: Path) -> None:
         said("  people alone", _auc(_alone(numbers, human, fold), ~human, human, fold))
         shuffled = [_shuffled(numbers, human, fold, seed) for seed in range(10)]
         print(f"  labels shuffled, mean of 10 {np.mean(shuffled):.3f}")
-        _as_people(some, own, who, end)
+        alone = _alone(numbers, human, fold)
+        _as_people(some, np.column_stack([_ranks(own), _ranks(alone), ~human]), who, end)
 
 
 def _auc(scores: Floats, machine: Flags, human: Flags, fold: Any) -> Any:
@@ -127,14 +128,26 @@ def _shuffled(numbers: Floats, human: Flags, fold: Any, seed: int) -> float:
     return float(_auc(scores, ~drawn, drawn, fold).values[0])
 
 
-def _as_people(talks: Sequence[Talk], scores: Floats, who: Sequence[set[str]], end: int) -> None:
+def _ranks(scores: Floats) -> Floats:
+    return scores.argsort().argsort() / (len(scores) - 1)
+
+
+def _as_people(talks: Sequence[Talk], judged: Floats, who: Sequence[set[str]], end: int) -> None:
     """Width with the fingerprint as judge over the width of people's labels alone, and coverage.
 
     Of each system by itself, which it grades no better than chance; and of all talks together.
+    ``judged``: fitted on others, on people alone, and the truth, which is as good as can be;
+    (talks, 3).
     """
     accused = np.array([_accused(talk, end) for talk in talks])
-    ranks = scores.argsort().argsort() / (len(scores) - 1)
-    known = ~np.isnan(accused)
+    ranks, known = judged[:, 0], ~np.isnan(accused)
+    fit = np.column_stack([judged[known, :2], np.ones(known.sum())])
+    left = accused[known] - fit @ np.linalg.lstsq(fit, accused[known], rcond=None)[0]
+    found = _width(accused[known], judged[known, 2])[:, 0].mean()
+    print(
+        f"  R2 of both with people's labels {1 - left.var() / accused[known].var():.2f};", end=" "
+    )
+    print(f"width if the truth judged {found:.2f}")
     systems = [np.array([bot in one for one in who]) & known for bot in sorted(set().union(*who))]
     for name, some in ("by system", systems), ("all together", [known]):
         tried = [_width(accused[there], ranks[there]) for there in some if there.sum() > LABELS]

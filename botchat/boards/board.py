@@ -15,14 +15,14 @@ from typing import TypeVar
 
 import pandas as pd
 
-from botchat.boards import arena, flags, protocols, references
+from botchat.boards import arena, fingerprint, flags, protocols, references
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.names import elided
 from botchat.boards.protocols import Evidence, Part, Reported
-from botchat.boards.tables import Column, Table, rank_by, table
+from botchat.boards.tables import Column, Table, explained, rank_by, table, with_interval
 from botchat.interfaces import Row, settings_digest
 from botchat.measures.annotations import is_person
 from botchat.measures.flags import Survey, survey
@@ -61,6 +61,8 @@ class Board:
     """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
     flags: Table
     """Why each contestant's dialogues fail, without a judge."""
+    told: Sequence[Table] = ()
+    """How well models are told from people by form, without a judge; none where they are not."""
     flags_judge: Table | None = None
     """The flags beside the first protocol that asks for a place."""
     lengths: Table
@@ -142,6 +144,7 @@ class Board:
             *self.as_people,
             *(shown for part in self.parts for shown in part.tables),
             self.flags,
+            *self.told,
             self.flags_judge,
             *(part.style for part in self.arenas),
             *(part.misfit for part in self.arenas),
@@ -212,6 +215,10 @@ def build(
     named = f"set:{seed_set}{spoken}|thresholds:{digest}{made_elsewhere}"
     flags_signature = f"botchat:{VERSION}|flags|{named}"
     flagged = flags.flags(found, len(seeds), flags_signature)
+    told: Sequence[Table] = ()
+    if found.lineup:
+        signed = f"botchat:{VERSION}|fingerprint|set:{seed_set}{spoken}{made_elsewhere}"
+        told = fingerprint.tables(found.lineup, signed)
     said = {} if is_person(judge, HUMAN) else judged
     labels = {name: by for name, by in (labels or {}).items() if name in said}
     # What nobody labelled only takes a sentence on the first.
@@ -220,10 +227,11 @@ def build(
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=_main(seeds, contestants, parts, flagged, length_table),
+        main=_main(seeds, contestants, parts, [flagged, *told[:1]], length_table),
         as_people=references.as_people(of_people, judge),
         parts=parts,
         flags=flagged,
+        told=told,
         flags_judge=_flags_judge(found, judged.values(), flags_signature),
         lengths=length_table,
         judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
@@ -241,6 +249,7 @@ def build(
             ),
             *_unknown({*judgments} - {*known}, judge),
             *flags.notes(found, len(seeds)),
+            *(fingerprint.notes(found.lineup) if found.lineup else ()),
             *coverage_notes(covered, catalogue),
             *references.notes(of_people, seed_set, judge),
         ),
@@ -339,10 +348,14 @@ def _main(
     seeds: Sequence[Seed],
     contestants: Dialogues,
     parts: Sequence[Part],
-    flagged: Table,
+    seen: Sequence[Table],
     length_table: Table,
 ) -> Table:
-    """One row a contestant: the numbers that each protocol is quoted by, and their coverage."""
+    """One row a contestant: the numbers that each protocol is quoted by, and their coverage.
+
+    ``seen``: without a judge: flags, and how well they are told from people where they are.
+    """
+    flagged, *told = seen
 
     def taken(shown: Table, column: Column, heading: str) -> Column:
         return replace(column, heading=heading, detail=False, getter=shown.values(column.key).get)
@@ -359,7 +372,7 @@ def _main(
     ranking = [part.quote(column) for part in quoted for column in part.ranking
                if part is first or not isinstance(part, Arena)]  # fmt: skip
     ranked = first or next((part for part in quoted if part.ranking), None)
-    shown = [*(part.table for part in quoted), length_table, flagged]
+    shown = [*(part.table for part in quoted), length_table, *seen]
     mean = next(column for column in length_table.columns if column.key.startswith("mean_"))
     return table(
         "leaderboard",
@@ -374,6 +387,11 @@ def _main(
             taken(flagged, flagged.column("flagged"), "Flagged"),
             *(taken_end(flagged, end) for end in flagged.ends("flagged") or ()),
             replace(taken(flagged, flagged.column("why"), "By"), priority=2),
+            *(
+                replace(column, priority=1, getter=one.values(column.key).get)
+                for one in told
+                for column in with_interval(fingerprint.TOLD)
+            ),
             Column("complete", "Complete dialogues", "count", getter=complete, priority=2),
             Column("dialogues", "Dialogues", "count", True, getter=lambda _: len(seeds)),
             *(replace(part.coverage, priority=2) for part in quoted),
@@ -382,8 +400,9 @@ def _main(
         [signature for part in shown for signature in part.signatures],
         (f"Ranked by {ranking[0].heading}. " if ranking else "")
         + "Ranks are the places that are left open, of all at once; in brackets 95 % intervals. "
-        "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. Coverage: "
-        "readable verdicts in percent of those that a protocol has.",
+        "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. "
+        + (f"{explained([fingerprint.TOLD])} " if told else "")
+        + "Coverage: readable verdicts in percent of those that a protocol has.",
         [column.key for column in ranking],
     )
 

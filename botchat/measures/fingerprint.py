@@ -15,8 +15,9 @@ It detects and does not grade: it ranks machines otherwise than people do. What 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -33,7 +34,9 @@ FOLDS = 5
 RIDGE = 100.0
 """Weight of the squared coefficients, of standardised numbers; as if each number had been seen to
 tell nothing. Chosen by the order of size only, with bots left out, on three sets of 2020."""
-GIVEAWAYS = 5
+GIVEAWAYS, NOT_TOLD = 5, 0.5
+CHATS, MOST = 3_500, 100
+"""Chats up to which all are read, of more those on some seeds; and models up to which any are."""
 
 _MACHINES = 2
 """Chats of machines that are fitted for each of people: more change little and take long."""
@@ -98,10 +101,14 @@ class Distance:
     spread: Floats
     inverse: Floats
 
+    def parts(self, numbers: Floats) -> Floats:
+        """What each number adds to the distance, shape (chats, numbers)."""
+        z = _clipped((numbers - self.middle) / self.spread)
+        return np.asarray((z @ self.inverse) * z, np.float64)
+
     def scores(self, numbers: Floats) -> Floats:
         """Squared Mahalanobis distances of clipped standardised numbers, shape (chats,)."""
-        z = _clipped((numbers - self.middle) / self.spread)
-        return np.asarray(((z @ self.inverse) * z).sum(1), np.float64)
+        return np.asarray(self.parts(numbers).sum(1), np.float64)
 
 
 def distance(people: Floats) -> Distance:
@@ -151,7 +158,7 @@ class Fingerprint:
     alone: Statistic
     """The same, fitted on people alone."""
     giveaways: tuple[Giveaway, ...] = ()
-    """What moves the score of its chats most from people's."""
+    """What moves the score that is read of its chats most from people's; none: it is not told."""
     chats: int = 0
 
     @property
@@ -178,6 +185,39 @@ class Lineup:
     """Why there are none, in a sentence."""
 
 
+def telling(
+    seeds: Sequence[Seed], dialogues: Dialogues, language: Language = ENGLISH
+) -> Callable[[], Lineup]:
+    """What tells every model of a set from its people when it is called, in any process.
+
+    Nothing is read where there are too few people or too many contestants; of a large set the
+    chats on some of its seeds, spread evenly, are.
+    """
+    people = _going_on(seeds)
+    refused = too_few(len(people))
+    models = [name for name in dialogues if name != HUMAN]
+    if not refused and len(models) > MOST:
+        refused = f"it is measured of {MOST} models at most, and here are {len(models):,}"
+    if refused:
+        return partial(Lineup, {}, None, len(people), refused)
+    n = min(len(people), max(PEOPLE, CHATS // (len(models) + 1)))
+    some = [people[i * len(people) // n] for i in range(n)]
+    there = {
+        name: {one.id: dialogues[name][one.id] for one in some if one.id in dialogues[name]}
+        for name in models
+    }
+    return partial(_told, some, there, language)
+
+
+def _told(seeds: Sequence[Seed], dialogues: Dialogues, language: Language) -> Lineup:
+    return lineup(forms(seeds, dialogues, language))
+
+
+def _going_on(seeds: Iterable[Seed]) -> list[Seed]:
+    """Those whose person's chat goes on behind the ChatSEED."""
+    return [seed for seed in eligible(seeds) if len(seed.utterances) > N_SEED]
+
+
 def forms(
     seeds: Sequence[Seed], dialogues: Dialogues, language: Language = ENGLISH
 ) -> dict[str, dict[str, Form]]:
@@ -185,7 +225,7 @@ def forms(
 
     Chats of one seed are of equal length, the person's; of models, those that have it.
     """
-    people = {seed.id: seed for seed in eligible(seeds) if len(seed.utterances) > N_SEED}
+    people = {seed.id: seed for seed in _going_on(seeds)}
     found = {HUMAN: {i: _of(seed.utterances, language) for i, seed in people.items()}}
     for name, by_seed in dialogues.items():
         if name != HUMAN:
@@ -222,17 +262,21 @@ def lineup(found: Mapping[str, Mapping[str, Form]]) -> Lineup:
         said = f"one half of the set's people is told from the other (AUC {halves.values[0]:.2f})"
         return Lineup({}, halves, len(own), said)
     enough = {name: of for name, of in numbers.items() if _there(of).sum() >= LEAST}
-    named = columns(words, starts)
+    named, form_only = columns(words, starts), own[:, : len(NAMES)]
     models = {}
     for name, of in enough.items():
         others = [x for other, x in enough.items() if other != name]
-        parts = _parts(of, own, others, fold)
-        models[name] = Fingerprint(
-            None if parts is None else auc(parts[0].sum(1), parts[1].sum(1), fold),
-            _alone(of, own, fold),
-            () if parts is None else _giveaways(*parts, of, own, [*people], named),
-            int(_there(of).sum()),
-        )
+        both = [
+            _parts(of[:, : len(NAMES)], form_only, fold, lambda some: distance(form_only[some]))
+        ]
+        if others:
+            both.append(_parts(of, own, fold, partial(_tell_others, own, others)))
+        alone, *told = (auc(model.sum(1), usual_.sum(1), fold) for model, usual_ in both)
+        one = Fingerprint(told[0] if told else None, alone, (), int(_there(of).sum()))
+        if one.read.interval[0] > NOT_TOLD:
+            because = _giveaways(*both[one.read is not alone], of, own, [*people], named)
+            one = replace(one, giveaways=because)
+        models[name] = one
     return Lineup(models, halves, len(own))
 
 
@@ -279,35 +323,27 @@ def _halves(people: Floats, fold: Indices) -> Statistic:
 
 
 def _parts(
-    model: Floats, people: Floats, others: Sequence[Floats], fold: Indices
-) -> tuple[Floats, Floats] | None:
+    model: Floats, people: Floats, fold: Indices, fit: Callable[[Flags], Telling | Distance]
+) -> tuple[Floats, Floats]:
     """What each number adds to the scores of the model's chats, and of people's.
 
-    Shape (seeds, numbers) each; ``None`` where there is no other model to learn from.
+    Shape (seeds, numbers) each. ``fit``: to the seeds that it is given, of all but one fold.
     """
-    if not others:
-        return None
     found = np.empty_like(model), np.empty_like(people)
     for k in range(FOLDS):
-        machines = np.concatenate([other[(fold != k) & _there(other)] for other in others])
-        few = min(len(machines), _MACHINES * int((fold != k).sum()))
-        machines = machines[np.arange(few) * len(machines) // max(few, 1)]
-        numbers = np.concatenate([people[fold != k], machines])
-        telling = tell(numbers, np.arange(len(numbers)) >= len(numbers) - few)
+        fitted = fit(fold != k)
         for part, of in zip(found, (model, people), strict=True):
-            part[fold == k] = telling.parts(of[fold == k])
+            part[fold == k] = fitted.parts(of[fold == k])
     return found
 
 
-def _alone(model: Floats, people: Floats, fold: Indices) -> Statistic:
-    """The model told from people by the distance from other people."""
-    model, people = model[:, : len(NAMES)], people[:, : len(NAMES)]
-    scores = np.empty(len(model)), np.empty(len(people))
-    for k in range(FOLDS):
-        fitted = distance(people[fold != k])
-        for found, of in zip(scores, (model, people), strict=True):
-            found[fold == k] = fitted.scores(of[fold == k])
-    return auc(*scores, fold)
+def _tell_others(people: Floats, others: Sequence[Floats], some: Flags) -> Telling:
+    """Fitted to people and to other models on some seeds."""
+    machines = np.concatenate([other[some & _there(other)] for other in others])
+    few = min(len(machines), _MACHINES * int(some.sum()))
+    machines = machines[np.arange(few) * len(machines) // max(few, 1)]
+    numbers = np.concatenate([people[some], machines])
+    return tell(numbers, np.arange(len(numbers)) >= len(numbers) - few)
 
 
 def _giveaways(

@@ -21,6 +21,7 @@ import numpy as np
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import ReadText, known_words
+from botchat.measures.fingerprint import Lineup, telling
 from botchat.measures.statistics import share
 from botchat.records import N_SEED, Dialogues, Seed
 from botchat.verdicts import Floats, Indices
@@ -424,6 +425,8 @@ class Survey:
     n_seeds: int
     measured: Mapping[str, Measured]
     """Contestant -> its dialogues, ``human`` among them."""
+    lineup: Lineup | None = None
+    """How well each is told from people by form; ``None``: not asked."""
 
 
 def survey(
@@ -440,7 +443,7 @@ def survey(
         )
         for name, by_seed in dialogues.items()
     }
-    return Survey(thresholds, len(seeds), measured)
+    return Survey(thresholds, len(seeds), measured, telling(seeds, dialogues, language)())
 
 
 def measure_all(

@@ -309,46 +309,36 @@ def _earlier(lines: Sequence[_ReadLine], who: Sequence[int]) -> list[tuple[float
     """What each utterance shares with earlier ones, each 0 to 1.
 
     Content said before by anybody (then 1 - it is new), by the speaker, in the last utterance of
-    another; 4-grams said before; the greatest Jaccard index is last, word for word before it.
+    another; 4-grams said before; word for word said before; the greatest Jaccard index with an
+    earlier utterance, few words measured as if they were 4.
     """
     found: list[tuple[float, ...]] = []
-    said: set[str] = set()
+    where: dict[str, list[int]] = {}
     runs: set[tuple[str, ...]] = set()
     keys: set[tuple[str, ...]] = set()
-    by: dict[int, set[str]] = {}
-    heard: dict[int, frozenset[str]] = {}
-    bags: list[frozenset[str]] = []
-    for line, speaker in zip(lines, who, strict=True):
-        content, own = line.content, by.setdefault(speaker, set())
-        last = next((heard[one] for one in reversed(heard) if one != speaker), frozenset())
+    for at, (line, speaker) in enumerate(zip(lines, who, strict=True)):
+        content = line.content
+        again = [where[word] for word in content if word in where]
+        common = Counter(chain.from_iterable(again))
+        own = len([places for places in again if any(who[k] == speaker for k in places)])
+        last = next((k for k in reversed(range(at)) if who[k] != speaker), -1)
+        sizes = [(n, len(content) + len(lines[k].content) - n) for k, n in common.items()]
         grams = [*zip(line.key, line.key[1:], line.key[2:], line.key[3:], strict=False)]
         found.append(
             (
-                _ratio(len(content & said), len(content)),
-                _ratio(len(content & own), len(content)),
-                _ratio(len(content & last), len(content)),
+                _ratio(len(again), len(content)),
+                _ratio(own, len(content)),
+                _ratio(common[last], len(content)),
                 _ratio(len(runs.intersection(grams)), len(grams)),
                 float(line.key in keys),
-                _most_alike(content, bags),
+                max([n / max(union, _FEWEST) for n, union in sizes], default=0.0),
             )
         )
-        said |= content
-        own |= content
+        for word in content:
+            where.setdefault(word, []).append(at)
         runs.update(grams)
         keys.add(line.key)
-        bags.append(content)
-        heard.pop(speaker, None)  # who spoke last stands last
-        heard[speaker] = content
     return found
-
-
-def _most_alike(content: frozenset[str], bags: Iterable[frozenset[str]]) -> float:
-    """Greatest Jaccard index with an earlier utterance; few words are measured as if 4."""
-    best = 0.0
-    for bag in bags:
-        if common := len(content & bag):
-            best = max(best, common / max(len(content) + len(bag) - common, _FEWEST))
-    return best
 
 
 def _spread(values: Sequence[float]) -> tuple[float, float]:

@@ -31,6 +31,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogue, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import panels, rating, screen
+from botchat.report.main_table import address
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
@@ -179,6 +180,7 @@ def render(
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
         prompts=[*_prompts(boards), *talks],
         about=about,
+        opens=opens,
         about_json=inert(about),
         script=script,
         policy=policy(script, "img-src data:", chunks=True),
@@ -339,10 +341,15 @@ class _TableCell:
     """CSS class."""
     below: str = ""
     """A word on the number, in small type: its interval, or what it is made of."""
+    href: str = ""
+    """Where the dialogue that it names is read."""
 
 
-def _shown(table: Table) -> list[list[_TableCell]]:
-    """Rows as people read them; reasons stand below the numbers that they explain."""
+def _shown(table: Table, judge: str = "", view: str = "") -> list[list[_TableCell]]:
+    """Rows as people read them; reasons stand below the numbers that they explain.
+
+    ``judge``, ``view``: of links, as of `botchat.report.main_table.main_table`.
+    """
     cells = table.cells
     rows: list[list[_TableCell]] = [[] for _ in cells]
     for place, column in enumerate(table.headline):
@@ -354,7 +361,10 @@ def _shown(table: Table) -> list[list[_TableCell]]:
         for i, (row, text, name) in enumerate(zip(rows, short, full, strict=True)):
             low = column.role == "coverage" and table.frame[column.key].iloc[i] < LOW_COVERAGE
             kind = "low" if low else column.kind
-            row.append(_TableCell(text, "" if text == name else name, kind, below[i]))
+            href = ""
+            if view and column.key == "seed_id":
+                href = address(judge, view, a=table.frame["model"].iloc[i], seed=name)
+            row.append(_TableCell(text, "" if text == name else name, kind, below[i], href))
     return rows
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.board import Board
+from botchat.boards.fingerprint import TOLD
 from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
 from botchat.boards.protocols import BesideHuman, Part, Place
 from botchat.boards.tables import Column, Table
@@ -182,9 +183,9 @@ def _chosen(known: Sequence[Column], parts: Mapping[str, Part]) -> dict[str, int
     for column in known:  # where there are few protocols there is room for more of each
         if column.key in parts and column.role == "value" and len(found) < SHOWN - 3:
             found.setdefault(column.key, 2)
-    flagged = [column.key for column in known if column.key == "flagged"]
-    kept = list(found)[: SHOWN - 3 - len(flagged)]
-    return {key: found[key] for key in kept} | dict.fromkeys(flagged, 2)
+    unjudged = [column.key for column in known if column.key in ("flagged", TOLD.key)]
+    kept = list(found)[: SHOWN - 3 - len(unjudged)]
+    return {key: found[key] for key in kept} | dict.fromkeys(unjudged, 2)
 
 
 def _scale(

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from botchat.boards.board import Board, build
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, Shown
 from botchat.judges.fingerprint import FingerprintJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.measures.fingerprint import (
+    CHATS,
+    MOST,
     PEOPLE,
     Fingerprint,
     auc,
@@ -22,10 +25,12 @@ from botchat.measures.fingerprint import (
     forms,
     lineup,
     tell,
+    telling,
 )
 from botchat.measures.form import NAMES, form, matrix, usual
 from botchat.measures.intervals import Statistic
-from botchat.records import HUMAN, Dialogue, Seed
+from botchat.records import HUMAN, Dialogue, Judgment, Seed
+from botchat.report import _shown
 
 WORDS = ["river", "lamp", "garden", "train", "letter", "window", "music", "paper", "bread"]
 SMALL = ["i", "you", "the", "and", "but", "so", "well", "it", "was", "to", "really", "had"]
@@ -241,3 +246,70 @@ def test_what_the_judge_does_not_answer_has_no_verdict() -> None:
     shown = (Shown("m", ("a", "b", "c", "d")),)
     case = Case("x", "s", shown, "…", {"1", "2"}, lambda _: (None, ""), kind="score")
     assert asyncio.run(judge.answer(case)).verdict is None
+
+
+def board_of(seeds: list[Seed], made: dict[str, dict[str, Dialogue]]) -> Board:
+    """A board that one UniEval verdict a chat is enough for."""
+    signed = "botchat:0|unieval|set:x|judge:j|prompt:p|orders:1"
+    said = [
+        Judgment("unieval", seed_id, (name,), "j", "No", "", 6, "", signed)
+        for name, by_seed in made.items()
+        for seed_id in by_seed
+    ]
+    return build(seeds, made, {"unieval": said}, seed_set="x", judge="j")
+
+
+def test_the_board_has_a_column_a_table_and_examples_that_open_on_the_page() -> None:
+    """The number that is read, both that it is of, and the set's people as the line."""
+    rng = random.Random(6)
+    seeds = people(PEOPLE, rng)
+    made = {"loop": chats(seeds, "thank you so much, goodbye!", rng=rng),
+            "person": chats(seeds, rng=rng)}  # fmt: skip
+    board = board_of(seeds, made)
+    told, because = board.told
+    column = board.main.column("told_by_form")
+    assert board.main.ends(column.key)
+    assert board.main.values(column.key)["loop"] == told.values(column.key)["loop"] > 0.95
+    rows = {row["model"]: row for row in told.records}
+    assert [*rows] == ["loop", "person", HUMAN]
+    assert rows["loop"]["read"] == "people alone"  # it is unlike the only other model
+    assert rows["loop"]["others"] < rows["loop"]["alone"] == rows["loop"]["told_by_form"]
+    assert rows[HUMAN]["told_by_form_low"] < 0.5 < rows[HUMAN]["told_by_form_high"]
+    assert "detects and does not grade" in told.note
+    assert "bot:retrieval" in told.note
+    assert "|people:100|models:2" in told.signature
+    assert {row["model"] for row in because.records} == {"loop"}  # nothing gives who is not told
+    assert len(because.records) == 5
+    first = because.records[0]
+    page = _shown(because, "j", "unieval")
+    assert page[0][-1].href == f"#view=unieval&a=loop&seed={first['seed_id']}&judge=j"
+    assert not _shown(because)[0][-1].href
+
+
+@pytest.mark.parametrize(
+    ("n", "others", "why"),
+    [(PEOPLE - 1, 1, "99 chats of people"), (PEOPLE, MOST + 1, "101"), (0, 1, "")],
+)
+def test_what_is_refused_is_not_read_and_said(
+    n: int, others: int, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small set costs nothing; where nobody is human nothing is missing."""
+    rng = random.Random(7)
+    seeds = people(n, rng) if n else [Seed("s0", ("hello there", "how are you"))]
+    made = {f"m{at}": chats(seeds[:1], rng=rng) for at in range(others)}
+    monkeypatch.setattr("botchat.measures.fingerprint.form", None)
+    board = board_of(seeds, made)
+    assert not board.told
+    assert "told_by_form" not in board.main.frame
+    said = [note for note in board.notes if "told from people by form" in note]
+    assert [why in note for note in said] == ([True] if why else [])
+
+
+def test_of_a_large_set_some_seeds_are_read_spread_evenly() -> None:
+    """The same of all."""
+    rng = random.Random(8)
+    seeds = people(2 * PEOPLE, rng)
+    made = {f"m{at}": chats(seeds, rng=rng) for at in range(CHATS // PEOPLE)}
+    found = telling(seeds, made)()
+    assert found.people == PEOPLE
+    assert {one.chats for one in found.models.values()} <= {PEOPLE}

@@ -17,6 +17,7 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest, dialogue_digest, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
+from botchat.measures.fingerprint import telling
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, floors, measure_all
 from botchat.pipeline.run.contestants import own_models
 from botchat.pipeline.run.session import catalogue_of
@@ -245,16 +246,18 @@ def read(
             if for_boards and catalogue.language.has_rules
             else (floors(ENGLISH), 0, {})
         )
+        told = [telling(used, dialogues, catalogue.language)] if measuring else []
         n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
         done: Iterator[Any] = working.begin(
-            [*checks, *measuring.values()],
+            [*checks, *measuring.values(), *told],
             n_verdicts * _SECONDS_A_VERDICT + n_measured * _SECONDS_A_DIALOGUE,
         )
         columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
         for (judge, protocol), verdicts in known.items():
             columns[judge][protocol] = verdicts.only(next(done))
             stale[judge] += len(verdicts) - len(columns[judge][protocol])
-        survey = Survey(thresholds, n_seeds, dict(zip(measuring, done, strict=True)))
+        measured = {name: next(done) for name in measuring}
+        survey = Survey(thresholds, n_seeds, measured, next(done, None))
         small = not working.started
     if not judges:
         # The page opens with the judge who has judged most.
