@@ -342,7 +342,7 @@ def write_page(
     for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:
         path.unlink(missing_ok=True)  # of an earlier, larger page
     if chunks:
-        label.write_game(workspace, found, folder)
+        label.write_game(workspace, found, folder, url)
     return folder / "index.html"
 
 
