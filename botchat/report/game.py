@@ -133,7 +133,7 @@ def build(
         "set": seed_set,
         "people": "for the demo, not by people," if invented else "by people",
         "version": VERSION,
-        "folder": FOLDER,
+        "chunks": FOLDER,
         "protocols": [about_protocol(protocol) for protocol in protocols.values()],
         "lists": [[one.kind, one.protocol, len(one.cases)] for one in lists],
         "per_chunk": CHUNK,
