@@ -2,8 +2,7 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/fingerprint.py PLACE [GENERATIONS SEEDS]
 
-PLACE has a folder a source with ``*.jsonl.gz`` in a plain form: ``source``, ``id``, ``turns`` as
-[[speaker, text], …], ``who`` {speaker: "human" or the machine}, ``labels``. Of a machine nothing is
+PLACE: of `botchat.papers.turing_files`. Of a machine nothing is
 fitted on that it is tried on: Spot The Bot's bots are left out one by one, and where one of two
 speakers is to be named, whole sources are. GENERATIONS and SEEDS: a folder and a file of a
 workspace, whose models are told from its people as a board does it. Prints numbers only.
@@ -11,7 +10,6 @@ workspace, whose models are told from its people as a board does it. Prints numb
 
 from __future__ import annotations
 
-import gzip
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,57 +20,18 @@ import msgspec
 import numpy as np
 
 from botchat.measures import references
-from botchat.measures.fingerprint import (
-    FOLDS,
-    RIDGE,
-    auc,
-    distance,
-    forms,
-    lineup,
-    tell,
-)
-from botchat.measures.form import NAMES, Form, form, matrix, usual
+from botchat.measures.fingerprint import FOLDS, auc, forms, lineup
 from botchat.measures.intervals import of_share
+from botchat.papers.turing import accusations
+from botchat.papers.turing_files import Chat, read
+from botchat.papers.turing_form import ALONE, OTHERS, fingerprints, mean_words, which_of_two
 from botchat.records import HUMAN, Dialogue, Seed
-from botchat.verdicts import Flags, Floats
+from botchat.verdicts import Floats
 
 DOMAINS = {"spotbot-convai2": 10, "spotbot-dailydialog": 10, "spotbot-empathetic": 4}
 """Domain of Spot The Bot -> utterances after which people judged."""
-PAIRS = ("dstc9", "convai2017", "convai2018", "ji2022", "fed", "abc-eval")
+PAIRS = ("dstc9", "convai2017", "convai2018", "ji2022", "fed", "abceval")
 LABELS, DRAWS = 30, 300
-
-Talk = Mapping[str, Any]
-
-
-def read(place: Path, source: str) -> list[Talk]:
-    """The dialogues of a source."""
-    found: list[Talk] = []
-    for path in sorted((place / source).glob("*.jsonl.gz")):
-        with gzip.open(path, "rb") as lines:
-            found += [msgspec.json.decode(line) for line in lines]
-    return found
-
-
-def form_of(talk: Talk, end: int | None = None, of: set[int] | None = None) -> Form:
-    """Of a talk cut to ``end`` utterances, or of one of its speakers."""
-    turns = talk["turns"][:end]
-    return form([text for _, text in turns], speakers=[who for who, _ in turns], of=of)
-
-
-def bots(talk: Talk) -> set[str]:
-    """Machines that take part."""
-    return {*talk["who"].values()} - {HUMAN}
-
-
-def left_out(numbers: Floats, who: Sequence[set[str]], human: Flags, bot: str) -> Any:
-    """Scores of a bot's talks and of people's, fitted without the bot and without their fold."""
-    has, fold = np.array([bot in one for one in who]), np.arange(len(who)) % FOLDS
-    scores = np.full(len(who), np.nan)
-    for k in range(FOLDS):
-        fitted = (fold != k) & ~has
-        telling = tell(numbers[fitted], ~human[fitted])
-        scores[fold == k] = telling.scores(numbers[fold == k])
-    return scores, has, fold
 
 
 def said(name: str, figure: Any) -> None:
@@ -81,74 +40,37 @@ def said(name: str, figure: Any) -> None:
     print(f"{name:44} {figure.values[0]:.3f} [{low:.3f}-{high:.3f}]")
 
 
-def spot_the_bot(place: Path) -> None:
+def spot_the_bot(talks: Mapping[str, Sequence[Chat]]) -> None:
     """Bots left out, people alone, labels shuffled, and as people judge, by domain."""
-    talks = read(place, "spot-the-bot")
     for domain, end in DOMAINS.items():
-        some = [talk for talk in talks if talk["source"] == domain]
-        read_, who = [form_of(talk, end) for talk in some], [bots(talk) for talk in some]
-        human = np.array([not one for one in who])
-        numbers = matrix(read_, *usual([f for f, h in zip(read_, human, strict=True) if h]))
-        by_bot = {bot: left_out(numbers, who, human, bot) for bot in sorted(set().union(*who))}
-        single = {bot: _auc(s, has, human, fold) for bot, (s, has, fold) in by_bot.items()}
-        print(f"{domain}: {human.sum()} of people, {(~human).sum()} of bots;", end=" ")
-        print(", ".join(f"{bot} {one.values[0]:.2f}" for bot, one in single.items()))
-        print(f"  mean over bots {np.mean([one.values[0] for one in single.values()]):.3f}")
-        mean = np.mean([s for s, _, _ in by_bot.values()], axis=0)
-        own = np.array(
-            [np.mean([by_bot[b][0][at] for b in one]) if one else mean[at]
-             for at, one in enumerate(who)]
-        )  # fmt: skip
-        fold = np.arange(len(who)) % FOLDS
-        said("  bots left out, a talk once", _auc(own, ~human, human, fold))
-        said("  people alone", _auc(_alone(numbers, human, fold), ~human, human, fold))
-        shuffled = [_shuffled(numbers, human, fold, seed) for seed in range(10)]
+        some = [one.cut(end) for one in talks[domain]]
+        machine = np.array([bool(one.machines) for one in some])
+        print(f"{domain}: {(~machine).sum()} of people, {machine.sum()} of bots")
+        scores, fold = fingerprints(some), np.arange(len(some)) % FOLDS
+        for name in (OTHERS, ALONE):
+            said(f"  {name}", _auc(scores[name], machine, fold))
+        shuffled = []
+        for seed in range(10):
+            drawn = ~np.random.default_rng(seed).permutation(~machine)
+            found = _auc(fingerprints(some, seed)[OTHERS], drawn, fold)
+            shuffled.append(found.values[0])
         print(f"  labels shuffled, mean of 10 {np.mean(shuffled):.3f}")
-        alone = _alone(numbers, human, fold)
-        _as_people(some, np.column_stack([_ranks(own), _ranks(alone), ~human]), who, end)
+        _as_people(some, scores[OTHERS])
 
 
-def _auc(scores: Floats, machine: Flags, human: Flags, fold: Any) -> Any:
-    return auc(np.where(machine, scores, np.nan), np.where(human, scores, np.nan), fold)
+def _auc(scores: Floats, machine: Any, fold: Any) -> Any:
+    return auc(np.where(machine, scores, np.nan), np.where(machine, np.nan, scores), fold)
 
 
-def _alone(numbers: Floats, human: Flags, fold: Any) -> Floats:
-    scores, form_only = np.zeros(len(numbers)), numbers[:, : len(NAMES)]
-    for k in range(FOLDS):
-        fitted = distance(form_only[human & (fold != k)])
-        scores[fold == k] = fitted.scores(form_only[fold == k])
-    return scores
-
-
-def _shuffled(numbers: Floats, human: Flags, fold: Any, seed: int) -> float:
-    drawn = np.random.default_rng(seed).permutation(human)
-    scores = np.zeros(len(numbers))
-    for k in range(FOLDS):
-        scores[fold == k] = tell(numbers[fold != k], ~drawn[fold != k]).scores(numbers[fold == k])
-    return float(_auc(scores, ~drawn, drawn, fold).values[0])
-
-
-def _ranks(scores: Floats) -> Floats:
-    return scores.argsort().argsort() / (len(scores) - 1)
-
-
-def _as_people(talks: Sequence[Talk], judged: Floats, who: Sequence[set[str]], end: int) -> None:
+def _as_people(talks: Sequence[Chat], scores: Floats) -> None:
     """Width with the fingerprint as judge over the width of people's labels alone, and coverage.
 
     Of each system by itself, which it grades no better than chance; and of all talks together.
-    ``judged``: fitted on others, on people alone, and the truth, which is as good as can be;
-    (talks, 3).
     """
-    accused = np.array([_accused(talk, end) for talk in talks])
-    ranks, known = judged[:, 0], ~np.isnan(accused)
-    fit = np.column_stack([judged[known, :2], np.ones(known.sum())])
-    left = accused[known] - fit @ np.linalg.lstsq(fit, accused[known], rcond=None)[0]
-    found = _width(accused[known], judged[known, 2])[:, 0].mean()
-    print(
-        f"  R2 of both with people's labels {1 - left.var() / accused[known].var():.2f};", end=" "
-    )
-    print(f"width if the truth judged {found:.2f}")
-    systems = [np.array([bot in one for one in who]) & known for bot in sorted(set().union(*who))]
+    accused = np.array([np.mean(of) if (of := accusations(one)) else np.nan for one in talks])
+    ranks = scores.argsort().argsort() / (len(scores) - 1)
+    known, names = ~np.isnan(accused), sorted({name for one in talks for name in one.machines})
+    systems = [np.array([bot in one.machines for one in talks]) & known for bot in names]
     for name, some in ("by system", systems), ("all together", [known]):
         tried = [_width(accused[there], ranks[there]) for there in some if there.sum() > LABELS]
         width, covers = np.mean(np.concatenate(tried), axis=0) if tried else (np.nan, np.nan)
@@ -169,36 +91,19 @@ def _width(truth: Floats, judged: Floats) -> Floats:
     return np.array(found, np.float64)
 
 
-def _accused(talk: Talk, end: int) -> float:
-    """Share of raters who call a speaker a machine; nan without a rater."""
-    votes = [v["human"] for v in talk["labels"].get("verdicts", ()) if v["after"] == end]
-    return float(np.mean([False in one for one in votes])) if votes else float("nan")
-
-
-def which_of_two(place: Path) -> None:
+def two(talks: Mapping[str, Sequence[Chat]]) -> None:
     """Name the machine of two speakers; sources left out, and length alone beside it."""
-    talks = {s: [t for t in read(place, s) if len(bots(t)) == 1] for s in PAIRS}
-    by = {s: [_sides(talk) for talk in of] for s, of in talks.items()}
-    words = usual([one for sides in by.values() for pair in sides for one in pair])
-    apart = {
-        s: matrix([m for m, _ in pairs], *words) - matrix([h for _, h in pairs], *words)
-        for s, pairs in by.items()
-    }
-    for source, numbers in apart.items():
-        others = np.concatenate([of for s, of in apart.items() if s != source])
-        both = np.concatenate([others, -others])
-        telling = tell(both, np.arange(len(both)) < len(others), RIDGE)
-        hit = telling.scores(numbers) > 0
-        low, high = of_share(hit.sum(), len(hit))
-        length = np.mean(numbers[:, 0] > 0)
-        print(f"{source:12} {hit.mean():.3f} [{low:.3f}-{high:.3f}], longer one {length:.3f}")
+    some = {name: [one for one in talks[name] if len(one.machines) == 1] for name in PAIRS}
+    for source, scores in which_of_two(some).items():
+        low, high = of_share((scores > 0).sum(), len(scores))
+        longer = [_words(one, False) > _words(one, True) for one in some[source]]
+        mean = (scores > 0).mean()
+        print(f"{source:12} {mean:.3f} [{low:.3f}-{high:.3f}], longer one {np.mean(longer):.3f}")
 
 
-def _sides(talk: Talk) -> tuple[Form, Form]:
-    """The machine's form, and the person's."""
-    machine = next(int(key) for key, who in talk["who"].items() if who != HUMAN)
-    person = next(int(key) for key, who in talk["who"].items() if who == HUMAN)
-    return form_of(talk, None, {machine}), form_of(talk, None, {person})
+def _words(talk: Chat, human: bool) -> float:
+    said = zip(talk.speakers, talk.utterances, strict=True)
+    return mean_words([text for by, text in said if (talk.who[by] == HUMAN) == human])
 
 
 def workspace(folder: Path, seeds_file: Path) -> None:
@@ -225,8 +130,9 @@ def workspace(folder: Path, seeds_file: Path) -> None:
 def main(places: Iterable[str]) -> None:
     """Print all of it."""
     place, *rest = map(Path, places)
-    spot_the_bot(place)
-    which_of_two(place)
+    talks = read(place)
+    spot_the_bot(talks)
+    two(talks)
     if rest:
         workspace(*rest)
 

@@ -45,6 +45,8 @@ from botchat.papers.experiments import SINGLE, Experiment, Way
 from botchat.papers.mateval import MATEval
 from botchat.papers.metrics import PEOPLE
 from botchat.papers.requests import Benching
+from botchat.papers.turing import Turing
+from botchat.papers.turing_files import read as read_talks
 from botchat.pipeline.agree import Compared, publish, signature, with_controls
 from botchat.pipeline.run import ask as stage
 from botchat.pipeline.run import plan
@@ -62,6 +64,7 @@ BENCHMARKS: Mapping[str, type[Benchmark]] = {
     "faireval": FairEval,
     "mateval": MATEval,
     "topicalchat": TopicalChat,
+    "turing": Turing,
 }
 """Name -> the data set made of upstream's files."""
 
@@ -218,7 +221,7 @@ class _Bench:
         out = self.request.out or self.workspace.out(self.name)
         if (of := self.experiment) is not None:
             return self._beside_paper(of, self.request.out or out / of.name)
-        if not any(self.judged.values()):
+        if not any(self.judged.values()) and not self.made.needs_nobody:
             return None
         formats = self.request.table_formats
         return self.made.compared(Answered(self.workspace, self.judged, formats, out))
@@ -414,12 +417,12 @@ def first_of(
         raise ConfigError(f"--limit {limit}: at least one item is needed")
     if limit is None and items is None:
         return cases
-    known = dict.fromkeys(make().seed_id for one in cases for make in one.make)
-    among = {*[id_ for id_ in known if items is None or id_ in items][:limit]}
-    return [
-        Cases(protocol, [make for make in makes if make().seed_id in among])
-        for protocol, makes in cases
-    ]
+    found = []
+    for protocol, makes in cases:
+        known = dict.fromkeys(make().seed_id for make in makes)
+        among = {*[id_ for id_ in known if items is None or id_ in items][:limit]}
+        found.append(Cases(protocol, [make for make in makes if make().seed_id in among]))
+    return found
 
 
 def made_of(benchmark: str, data: Path) -> Benchmark:
@@ -429,6 +432,8 @@ def made_of(benchmark: str, data: Path) -> Benchmark:
             f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, BENCHMARKS)}; "
             f"benchmarks: {', '.join(BENCHMARKS)}"
         )
+    if benchmark == "turing":
+        return Turing(read_talks(data))
     read = BENCHMARKS[benchmark]
     return read(_one_set(data, _files(data), read))
 

@@ -25,8 +25,8 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     benchmark: Annotated[
         str,
         Word(
-            "faireval, mateval, topicalchat; --table, --figure: chateval, mateval; botchat's "
-            "--figure needs no judge"
+            "faireval, mateval, topicalchat, turing (needs no judge); --table, --figure: "
+            "chateval, mateval; botchat's --figure needs no judge"
         ),
     ]
     data: Annotated[Path, Arg("folder with upstream's files", "DIR")]

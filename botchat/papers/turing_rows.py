@@ -1,0 +1,220 @@
+"""What answers in the exam are worth: arrays of chats in, rows and tables out.
+
+Every interval is by chat (`botchat.measures.intervals`); where a figure jumps (a place on a curve,
+a rank among a few systems) it is the percentiles of a bootstrap over chats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from botchat.boards.tables import Column, Table, explained, table, with_interval
+from botchat.interfaces import Row
+from botchat.measures.intervals import Statistic, figures, left_out, share
+from botchat.measures.statistics import (
+    cohen_kappa,
+    kendall,
+    kind_weights,
+    least_kappa,
+    ratio,
+    spearman,
+)
+from botchat.verdicts import Flags, Floats, Indices
+
+ACCUSED = 0.05
+"""Of people, where machines are counted that are caught."""
+_DRAWS = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Chats:
+    """Whole chats of several sources; shape (chats,) each."""
+
+    source: Indices
+    machine: Flags
+    majority: Floats
+    """Of people: 1 accuses, 0 does not; nan of a tie, or where nobody was asked."""
+
+    def row(self, score: Floats, accuses: Floats) -> Row:
+        """Figures of all that is known of; see `COLUMNS`.
+
+        ``score``: the higher the more of a machine; ``accuses``: 1 or 0; nan: not known.
+        """
+        wins, pairs, drawn = np.zeros(len(score)), np.zeros(len(score)), []
+        for one in np.unique(self.source):
+            of = (self.source == one) & ~np.isnan(score)
+            m, p = np.flatnonzero(of & self.machine), np.flatnonzero(of & ~self.machine)
+            if not len(m) or not len(p):
+                continue
+            won = (np.sign(score[m][:, None] - score[p]) + 1) / 2
+            for at, axis in ((m, 1), (p, 0)):
+                wins[at], pairs[at] = won.sum(axis), won.shape[axis]
+            drawn.append(caught(score[m], score[p]))
+        known, both = ~np.isnan(accuses), self.majority >= 0
+        total = np.array([wins[self.machine].sum(), pairs[self.machine].sum()])
+        without = np.stack([total[0] - wins, total[1] - pairs])
+        found = {
+            "auc": Statistic(ratio(*np.column_stack([total, without])), int((pairs > 0).sum()))
+        }
+        if drawn:
+            found["caught"] = Statistic(np.mean(drawn, 0), kind="drawn")
+        if (asked := known & both).any():
+            found["kappa"] = kappa(accuses[asked], self.majority[asked])
+        right = (accuses == self.machine)[known]
+        return {
+            "machines": int((self.machine & ~np.isnan(score)).sum()),
+            "people": int((~self.machine & ~np.isnan(score)).sum()),
+            **figures(found),
+            **share(right, None, "truth"),
+            **share(accuses[known & self.machine], None, "machines_accused"),
+            **share(accuses[known & ~self.machine], None, "people_accused"),
+        }
+
+
+def caught(machine: Floats, people: Floats) -> Floats:
+    """Share of machines above what 5 % of people reach, then in each resample of both; (n + 1,).
+
+    Between two scores, and within ties, as if those there were drawn by lot.
+    """
+    scores = np.unique(np.concatenate([machine, people]))[::-1]
+    shares = []
+    for seed, of in enumerate((people, machine)):
+        order = np.argsort(-of)
+        weights = kind_weights(np.ones(len(of), np.intp), _DRAWS, seed)[:, order]
+        sums = np.column_stack([np.zeros(len(weights)), weights.cumsum(1)]) / len(of)
+        reached = np.searchsorted(-of[order], -scores, side="right")
+        shares.append(np.column_stack([np.zeros(len(weights)), sums[:, reached]]))
+    return np.array([np.interp(ACCUSED, x, y) for x, y in zip(*shares, strict=True)])
+
+
+def kappa(one: Floats, other: Floats, item: Indices | None = None) -> Statistic:
+    """Cohen's kappa of marks of 0 and 1, shape (verdicts,); ``item``: the chat of each."""
+    item = np.arange(len(one)) if item is None else item
+    table = np.zeros((int(item.max()) + 1, 2, 2))
+    np.add.at(table, (item, one.astype(np.intp), other.astype(np.intp)), 1)
+    counted = left_out(table)
+    return Statistic(cohen_kappa(counted), len(table), least_kappa(counted[0]))
+
+
+def of_raters(accuses: Floats, others: Floats, machine: Flags, item: Indices) -> Row:
+    """One rater against the rest: all have shape (verdicts,).
+
+    ``others``: the majority of the talk's other raters, nan of a tie; ``item``: the talk.
+    """
+    each = np.zeros((int(item.max()) + 1, 2, 2))
+    np.add.at(each, (item, machine.astype(np.intp), accuses.astype(np.intp)), 1)
+    sums = left_out(each)
+    people, caught = (ratio(sums[:, k, 1], sums[:, k].sum(-1)) for k in (0, 1))
+    above = caught + (1 - caught) * ratio(ACCUSED - people, 1 - people)
+    at = np.where(people > ACCUSED, caught * ratio(ACCUSED, people), above)
+    figure = {"auc": (1 + caught - people) / 2, "caught": at}
+    found = {name: Statistic(values, len(each)) for name, values in figure.items()}
+    if (tell := ~np.isnan(others)).any():
+        again = np.unique(item[tell], return_inverse=True)[1]
+        found["kappa"] = kappa(accuses[tell], others[tell], again)
+    return {
+        "machines": len(np.unique(item[machine])),
+        "people": len(np.unique(item[~machine])),
+        **figures(found),
+        **share(accuses == machine, item, "truth"),
+        **share(accuses[machine], item[machine], "machines_accused"),
+        **share(accuses[~machine], item[~machine], "people_accused"),
+    }
+
+
+def by_system(value: Floats, rating: Floats, member: Floats) -> Row:
+    """Rank correlations of systems' means with people's.
+
+    ``value``, ``rating``: of each chat, nan where unknown; ``member``: (chats, systems), 1 where
+    a system takes part in a chat.
+    """
+    known = ~np.isnan(value + rating)
+    of = member[known] * 1.0
+    weights = kind_weights(np.ones(len(of), np.intp), _DRAWS, 0).astype(np.float64)
+    mean = [ratio((weights * x[known]) @ of, weights @ of) for x in (value, rating)]
+    # A system that no draw has is at the end of both orders by chance alone: leave that draw out.
+    whole = ~np.isnan(mean[0] + mean[1]).any(1)
+    found = {
+        name: Statistic(measure(mean[0][whole], mean[1][whole]), kind="drawn")
+        for name, measure in (("spearman", spearman), ("kendall", kendall))
+    }
+    return {"systems": of.shape[1], "chats": int(known.sum()), **figures(found)}
+
+
+def _ends(key: str, heading: str, meaning: str = "", kind: str = "rate") -> tuple[Column, ...]:
+    return with_interval(Column(key, heading, kind, meaning=meaning))  # type: ignore[arg-type]
+
+
+_WHO = (Column("source", "Source", "name"), Column("who", "Who", "name"))
+_COST = (
+    Column("calls_right", "Calls", "number", meaning="of one right answer"),
+    Column("usd_right", "USD / 1000 right", "decimal", priority=1),
+)
+_CUT = (Column("era", "Era", "name", priority=2), Column("cut", "Cut", "name", priority=3))
+
+COLUMNS = {
+    "whole": (
+        *_WHO,
+        *_ends(
+            "auc", "AUC", "a machine's chat is taken for more of one than a person's", "decimal"
+        ),
+        *_ends("caught", "Caught at 5 %", "machines, where 5 % of people are accused"),
+        *_ends("kappa", "Kappa", "with the majority of people", "decimal"),
+        *_ends("truth", "Right"),
+        *_ends("machines_accused", "Machines accused"),
+        *_ends("people_accused", "People accused"),
+        *_COST,
+        Column("machines", "Machines", "count", priority=2),
+        Column("people", "People", "count", priority=2),
+        *_CUT,
+    ),
+    "prefixes": (
+        *_WHO,
+        Column("after", "After", "count", meaning="so many utterances"),
+        *_ends("machines_accused", "Machines accused"),
+        *_ends("people_accused", "People accused"),
+    ),
+    "speakers": (
+        *_WHO,
+        *_ends("right", "Right", "the machine alone is named"),
+        Column("chance", "Chance", "rate"),
+        Column("none", "Names none", "rate"),
+        *_COST,
+        Column("chats", "Chats", "count", priority=2),
+        *_CUT,
+    ),
+    "pairs": (
+        *_WHO,
+        *_ends("right", "Right", "points, a tie is half of one"),
+        Column("none", "Ties", "rate"),
+        *_COST,
+        Column("chats", "Pairs", "count", priority=2),
+        *_CUT,
+    ),
+    "systems": (
+        *_WHO,
+        Column("quality", "People rated", "name"),
+        *_ends("spearman", "Spearman", "", "decimal"),
+        *_ends("kendall", "Kendall", "", "decimal"),
+        Column("systems", "Systems", "count"),
+        Column("chats", "Chats", "count", priority=2),
+        *_CUT,
+    ),
+}
+TITLES = {
+    "whole": "The exam: is a machine in this chat?",
+    "prefixes": "The exam, from which utterance on: accused by then",
+    "speakers": "The exam: which speaker is the machine?",
+    "pairs": "The exam: which of two chats has a machine in it?",
+    "systems": "The exam: the order of the systems, beside people's ratings",
+}
+
+
+def table_of(task: str, rows: Sequence[Row], signed: str, note: str = "") -> Table:
+    """The table of a task."""
+    columns = COLUMNS[task]
+    said = f"{explained(columns)} In brackets the 95 % interval, by chat. {note}".strip()
+    return table(f"exam-{task}", TITLES[task], columns, rows, [signed], said).filled()

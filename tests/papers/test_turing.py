@@ -1,0 +1,312 @@
+"""The exam who is human: talks of six layouts, people's rows, traps, a judge over real HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zipfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.metrics import cohen_kappa_score, roc_auc_score, roc_curve
+
+from botchat.cli.main import main
+from botchat.errors import DataError, MissingError
+from botchat.papers import turing, turing_form, turing_rows
+from botchat.papers.turing_files import read
+from tests.openai_server import Server, text
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+TURING = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "turing"
+
+
+@pytest.fixture(scope="module")
+def talks():
+    """The shared half of every source."""
+    if not TURING.exists():
+        pytest.skip(f"no folder {TURING}: people's labels are not part of this repository")
+    return read(TURING)
+
+
+# ------------------------------------------------------------------------------------- files
+
+SAID = ["hi there .", "hello , i 'm well < /s >", "nice day ?", "it is !"]
+OID = {"_id": {"$oid": "c1"}, "domain_name": "personachat"}
+RATED = {"is_human": None, "decision_turn": 4, "fluencyValue": True}
+LAYOUTS = {
+    "plain.jsonl": [
+        {"id": "p", "turns": [{"speaker": "x", "text": "one"}, {"speaker": "y", "text": "two"},
+                              {"speaker": "y", "text": "three"}, {"speaker": "y", "text": ""}],
+         "who": {"y": "human", "x": "bot 1"},
+         "labels": {"verdicts": [{"rater": "r", "after": 2, "human": [True, False]}]}}
+    ],
+    "sampled-dialogues-full-convai2.json": [
+        {**OID, "is_human0": True, "is_human1": False, "system_type0": "human",
+         "system_type1": "bot_b", "convo": [{"id": "x", "text": said} for said in SAID]}
+    ],
+    "annotated-dialogues-full-convai2.json": [
+        {"_id": {"$oid": "a1"}, "convo_id": "c1", "user_name": "W1",
+         "entity0_annotation": RATED, "entity1_annotation": {**RATED, "is_human": False}}
+    ],
+    "pass_free(run1).json": [
+        {"AssignmentId": "A", "data": [
+            {"model": "C_p", "dialogue": [{"round": 1, "user": "so ?", "bot": "so what ."}],
+             "raw scores": {"fun": 3}, "z scores": {"fun": 0.5, "robotic": -1.5}}]}
+    ],
+    "train_final.json": [
+        {"dialogId": -7, "users": [{"id": "Bob", "userType": "Bot"},
+                                   {"id": "Alice", "userType": "Human"}],
+         "thread": [{"userId": "Alice", "text": "caf\udcc3\udca9"},
+                    {"userId": "Alice", "text": "still me"}, {"userId": "Bob", "text": "ok"}]}
+    ],
+    "fed_data.json": [
+        {"context": "User: a\nSystem: b", "system": "Meena", "response": "System: c",
+         "annotations": {"Overall": [1]}},
+        {"context": "User: a\nSystem: b", "system": "Human",
+         "annotations": {"Overall": [1, 4], "Error recovery": ["N/A", 2]}},
+    ],
+    "chatbot3.json": [
+        {"context": "User: hey\nSystem: hey , you\n", "human (overall)": 4},
+        {"context": "User: hey\nSystem: hey , you\n", "human (overall)": 1},
+    ],
+}  # fmt: skip
+"""A file of each authors' layout, of our own sentences."""
+LINES = ("plain", "sampled", "annotated")
+
+
+def lay(folder: Path, name: str) -> bytes:
+    """The file as upstream has it: JSON lines, or an array."""
+    rows = [json.dumps(row) for row in LAYOUTS[name]]
+    data = "\n".join(rows) if name.startswith(LINES) else f"[{', '.join(rows)}]"
+    folder.mkdir(exist_ok=True, parents=True)
+    (folder / name).write_text(data)
+    return data.encode()
+
+
+def test_authors_layouts(tmp_path):
+    """Every layout, in one folder, gives talks with truth, labels and bursts."""
+    for name in LAYOUTS:
+        lay(tmp_path, name)
+    found = read(tmp_path)
+    one = {source: of[0] for source, of in found.items()}
+    assert {source: len(of) for source, of in found.items()} == dict.fromkeys(
+        ("convai2017", "dstc9", "fed", "ji2022", "plain", "spotbot-convai2"), 1
+    )
+    assert one["plain"].who == ("bot 1", "human")
+    assert one["plain"].speakers == (0, 1, 1)
+    # The labels stand in the order of `who`: the machine is y's partner.
+    assert one["plain"].opinions[0].human == (False, True)
+    bot = one["spotbot-convai2"]
+    assert bot.utterances == ("hi there.", "hello, i'm well", "nice day?", "it is!")
+    assert bot.who == ("human", "bot_b")
+    assert bot.opinions == (("W1", 4, (None, False)),)
+    assert one["ji2022"].id == "pass_free(run1)-0-0"
+    assert one["ji2022"].rating == -0.5
+    assert one["convai2017"].utterances[0] == "café"
+    assert one["convai2017"].speakers == (0, 0, 1)
+    assert one["fed"].machines == ()
+    assert one["fed"].rating == 2.5
+    assert one["fed"].id == "1"
+    # Said by two raters, it is one talk.
+    assert (one["dstc9"].machines, one["dstc9"].rating) == (("chatbot3",), 2.5)
+
+
+def test_packed_files_are_the_same(tmp_path):
+    """A gzip file and a zip archive read as what is in them."""
+    for name in LAYOUTS:
+        lay(tmp_path / "plain", name)
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    with zipfile.ZipFile(packed / "MongoDump.zip", "w") as archive:
+        for name in LAYOUTS:
+            if name != "plain.jsonl":
+                archive.write(tmp_path / "plain" / name, name)
+    (packed / "plain.jsonl.gz").write_bytes(gzip.compress(lay(tmp_path / "plain", "plain.jsonl")))
+    assert read(packed) == read(tmp_path / "plain")
+
+
+def test_faults_are_one_line(tmp_path):
+    """What is no talk is told with its place; a folder without any is, too."""
+    with pytest.raises(MissingError, match=r"no talks in .*Spot The Bot"):
+        read(tmp_path)
+    (tmp_path / "own.jsonl").write_text('{"id": "1", "turns": [["a", "x"]], "who": {}}\n')
+    with pytest.raises(DataError, match=r"own.jsonl:1: .* is no talk .*'a'"):
+        read(tmp_path)
+
+
+# ----------------------------------------------------------------------------------- figures
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_figures_are_sklearns(seed):
+    """AUC, kappa and the place on the curve of graded scores with ties."""
+    rng = np.random.default_rng(seed)
+    machine = np.arange(60) % 3 > 0
+    score = np.round(rng.normal(size=60) + machine, 1)
+    most = (rng.random(60) < 0.5).astype(float)
+    accuses = (score > 0.5).astype(float)
+    row = turing_rows.Chats(np.zeros(60, int), machine, most).row(score, accuses)
+    assert row["auc"] == pytest.approx(roc_auc_score(machine, score))
+    assert row["kappa"] == pytest.approx(cohen_kappa_score(accuses, most))
+    x, y, _ = roc_curve(machine, score, drop_intermediate=False)
+    assert row["caught"] == pytest.approx(np.interp(0.05, x, y))
+    assert row["auc_low"] < row["auc"] < row["auc_high"]
+    # Of two sources pairs are of one source each.
+    two = turing_rows.Chats(np.arange(60) % 2, machine, most).row(score, accuses)
+    halves = [np.arange(60) % 2 == k for k in (0, 1)]
+    n = [machine[of].sum() * (~machine[of]).sum() for of in halves]
+    each = [roc_auc_score(machine[of], score[of]) for of in halves]
+    assert two["auc"] == pytest.approx(np.average(each, weights=n))
+
+
+def test_system_order_is_scipys():
+    """Rank correlations of systems' means; intervals hold them."""
+    rng = np.random.default_rng(1)
+    member = np.eye(6, dtype=bool)[np.arange(300) % 6]
+    level = np.arange(300) % 6
+    value, rating = (level + rng.normal(0, 3, 300) for _ in range(2))
+    row = turing_rows.by_system(value, rating, member)
+    means = [[x[member[:, k]].mean() for k in range(6)] for x in (value, rating)]
+    assert row["spearman"] == pytest.approx(stats.spearmanr(*means)[0])
+    assert row["kendall"] == pytest.approx(stats.kendalltau(*means)[0])
+    assert row["spearman_low"] <= row["spearman"] <= row["spearman_high"]
+
+
+# -------------------------------------------------------------------------- people, shared half
+
+DOMAINS = {  # majority right, talks; one rater accuses machines' talks, and people's (TURING.md)
+    "spotbot-convai2": (0.906, 309, 0.852, 0.299),
+    "spotbot-dailydialog": (0.977, 133, 0.924, 0.130),
+    "spotbot-empathetic": (0.789, 209, 0.669, 0.149),
+}
+
+
+def test_people_are_rows(talks):
+    """TURING's numbers to .001, from all 4,860 verdicts."""
+    assert sum(len(one.opinions) for of in talks.values() for one in of) == 4_860
+    spot = {name: talks[name] for name in DOMAINS}
+    bench = turing.Turing(spot)
+    for name, (right, n, machines, people) in DOMAINS.items():
+        most, rater = turing.people_rows(bench.parts[name].whole)
+        assert (most["machines"] + most["people"]) == n
+        found = (most["truth"], rater["machines_accused"], rater["people_accused"])
+        assert found == pytest.approx((right, machines, people), abs=1e-3)
+        assert most["truth_low"] < right < most["truth_high"]
+
+
+def test_fingerprint_and_traps(talks):
+    """Bots and sources left out, people alone, shuffled labels, and repetition by system."""
+    bench = turing.Turing({name: of for name, of in talks.items() if "arena" not in name})
+    rows = {(r["source"], r["who"]): r for r in bench._rows_whole(bench._forms, {})}
+    for name, alone in zip(DOMAINS, (0.79, 0.68, 0.75), strict=True):
+        assert rows[name, turing_form.OTHERS]["auc"] >= 0.87
+        assert rows[name, turing_form.ALONE]["auc"] >= alone
+        assert rows[name, "number of turns alone"]["auc"] == pytest.approx(0.5, abs=0.003)
+    # PersonaChat's people write no contractions: that alone is most of it.
+    assert rows["spotbot-convai2", "contractions alone"]["auc"] == pytest.approx(0.84, abs=0.01)
+    near = [one.cut(10) for one in bench.parts["spotbot-convai2"].near]
+    machine = np.array([bool(one.machines) for one in near])
+    auc = [roc_auc_score(np.random.default_rng(k).permutation(~machine),
+                         -turing_form.fingerprints(near, k)[turing_form.OTHERS])
+           for k in range(8)]  # fmt: skip
+    assert np.mean(auc) == pytest.approx(0.5, abs=0.03)
+    systems = {(r["source"], r["who"]): r for r in bench._rows_systems({})}
+    assert systems["ji2022", "flags of repetition"]["spearman"] >= 0.94
+
+
+# --------------------------------------------------------------------------- a judge, over HTTP
+
+
+@pytest.fixture
+def exam(tmp_path) -> Path:
+    """Two sources of our own: machines that say "beep", people who do not; raters in one."""
+    folder = tmp_path / "exam"
+    folder.mkdir()
+    for source in ("one", "two"):
+        lines = []
+        for n in range(8):
+            machine = n % 2 == 0
+            turns = [
+                [k % 2, f"chat {source} {n} says {'beep' if machine and k % 2 else 'well'} {k}"]
+                for k in range(4)
+            ]
+            who = {"0": "human" if not machine else "m", "1": "m" if machine else "human"}
+            said = [not machine, not machine] if n < 6 else [machine, machine]
+            votes = [{"rater": f"r{k}", "after": 4, "human": said} for k in range(3)]
+            labels = {"verdicts": votes if source == "one" else []}
+            lines.append({"id": f"{n}", "turns": turns, "who": who, "labels": labels})
+        (folder / f"{source}.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+    return folder
+
+
+def answer(call):
+    """Hears "beep", which one chat in four has not where it should: a judge of a kind."""
+    prompt = call.messages[-1]["content"].rpartition("\n\nConversation")[2]
+    both = re.split(r"\nConversation 2:", call.messages[-1]["content"])
+    if len(both) > 1:
+        first = "beep" in both[0].rpartition("Conversation 1:")[2]
+        return text(f"Choice: Conversation {1 if first else 2}; Reason: it beeps")
+    if "beep" in prompt and "chat two 0" not in prompt:
+        return text("Choice: Yes\nIndex: 2\nReason: it beeps")
+    return text("Choice: No\nIndex: None\nReason: fine")
+
+
+def said(capsys, *command) -> dict:
+    """What a command prints with --json."""
+    capsys.readouterr()
+    assert main([*map(str, command), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_judge_beside_people(tmp_path, exam, capsys, monkeypatch):
+    """A judge is asked once, paid, and stands beside people, rules and traps."""
+    monkeypatch.chdir(tmp_path)
+    with Server(answer) as server:
+        judge = f"{server.url}#m"
+        command = ("bench", "turing", "--data", exam, "--judge", judge)
+        assert main([*map(str, command), "--plan"]) == 0
+        assert not server.calls
+        found = said(capsys, *command)
+        asked = len(server.calls)
+        assert asked == 16 + 16  # whole chats, and pairs in both orders
+        again = said(capsys, *command)
+        assert len(server.calls) == asked
+    assert again["whole"] == found["whole"]
+    rows = {(row["source"], row["who"]): row for row in found["whole"]}
+    name = next(who for _, who in rows if who.endswith("#m"))
+    mine = rows["all", name]
+    assert (mine["truth"], mine["auc"], mine["caught"]) == (
+        15 / 16,
+        0.875 + 0.0625,
+        7 / 8 + 0.05 / 8,
+    )
+    assert mine["kappa"] == cohen_kappa_score([1, 0] * 4, [1, 0, 1, 0, 1, 0, 0, 1])
+    assert mine["calls_right"] == pytest.approx(16 / 15)
+    assert rows["one", "people (majority)"]["truth"] == 0.75
+    assert {row["cut"] for row in found["whole"] if row["source"] == "one"} == {"first 4"}
+    pairs = {(row["source"], row["who"]): row["right"] for row in found["pairs"]}
+    assert pairs["two", name] == 1
+    assert any(line.startswith("rules does not beat") for line in found["answer"])
+    page = (tmp_path / "leaderboards/bench-turing/exam.html").read_text()
+    assert page.count("<svg") == 1
+    assert "people (one rater)" in page
+
+
+def test_the_first_of_every_source(tmp_path, exam, capsys, monkeypatch):
+    """--limit takes sources and kinds in turn; without a judge people and traps are shown."""
+    monkeypatch.chdir(tmp_path)
+    with Server(answer) as server:
+        found = said(
+            capsys, "bench", "turing", "--data", exam, "--judge", f"{server.url}#m", "--limit", 4
+        )
+    mine = [row for row in found["whole"] if row["who"].endswith("#m") and row["source"] != "all"]
+    assert [(row["machines"], row["people"]) for row in mine] == [(1, 1), (1, 1)]
+    alone = said(capsys, "bench", "turing", "--data", exam, "--out", tmp_path / "x")
+    shown = [row["who"] for row in alone["whole"] if row["source"] == "one"]
+    assert shown[:2] == ["people (majority)", "people (one rater)"]
+    assert not any(a == b for a, b in pairwise(shown))
