@@ -81,7 +81,8 @@ def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_p
     names = {path.relative_to(tmp_path).as_posix() for path in before}
     cases = {f"chunks/{kind}-{i}-0.js" for kind in ("game", "answers") for i in range(2)}
     seeds = {f"chunks/seeds-{i}.js" for i in range(3)}
-    assert names == {"index.html", "og.png", "game.html", "chunks/index.js"} | seeds | cases
+    pages = {"index.html", "og.png", "game.html", "game.png", "chunks/index.js"}
+    assert names == pages | seeds | cases
 
 
 def test_of_many_contestants_the_page_has_samples_and_says_so(
@@ -325,7 +326,7 @@ def test_without_png_a_board_has_svg_alone(workspace: Workspace, tmp_path: Path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert main([*command, "--no-png"]) == 0
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert {name for name in before if name.endswith(".png")} - {"og.png"}
+    assert {name for name in before if name.endswith(".png")} - {"og.png", "game.png"}
     assert after == {name: before[name] for name in before if name in after}
-    assert {name for name in after if name.endswith(".png")} == {"og.png"}
+    assert {name for name in after if name.endswith(".png")} == {"og.png", "game.png"}
     assert {name for name in before if not name.endswith(".png")} <= after.keys()
