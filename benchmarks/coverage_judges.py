@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from coverage_boards import Line, of
@@ -71,6 +72,20 @@ CASCADES = (
     Answers("equally sure, .03 disagree", (1.0,), (0.03,)),
     Answers("equally sure, .03 disagree", (1.0,), (0.03,), slice_seeds=60),
     Answers("sureness says nothing, .105 disagree", _LEVELS, (0.105,) * 21),
+    *(
+        Answers(
+            f"sureness says nothing, {one:.2f} disagree",
+            _LEVELS,
+            (one,) * 21,
+            slice_seeds=300,
+            seeds=547,
+        )
+        for one in (0.03, 0.06, 0.09)
+    ),
+    Answers("sureness tells, .20 to 0 disagree", _LEVELS, _TELLS, slice_seeds=300, seeds=547),
+    Answers(
+        "votes of 3: .30, .10, .02 disagree", _VOTES, (0.3, 0.1, 0.02), slice_seeds=300, seeds=547
+    ),
     Answers("the surest disagree most, .20 to .05", _LEVELS, tuple(np.linspace(0.05, 0.2, 21))),
     Answers("votes of 3: .30, .10, .02 disagree", _VOTES, (0.3, 0.1, 0.02)),
     Answers("votes of 3: .30, .10, .02 disagree", _VOTES, (0.3, 0.1, 0.02), slice_seeds=200),
@@ -117,6 +132,44 @@ def _calibrated(rng: np.random.Generator, world: Answers) -> tuple[float | None,
         of_it = [disagrees for one, disagrees in seen if one >= threshold]
         looks += [threshold] if of_it and np.mean(of_it) <= guarantee.alpha else []
     return loosest(tried, seen, guarantee)[0], min(looks, default=None)
+
+
+BY_CONTESTANT = (
+    # How often verdicts of each contestant disagree; contestants shown in a case, ChatSEEDs drawn.
+    ("all .03", (0.03,) * 14, 1, 300),
+    ("one .54, others .01", (0.54, *(0.01,) * 13), 1, 300),
+    ("one .54, others .01", (0.54, *(0.01,) * 13), 2, 300),
+    ("two .25, others .02", (0.25, 0.25, *(0.02,) * 12), 1, 150),
+    ("0 to .20, mean .10", tuple(np.linspace(0, 0.2, 14)), 1, 300),
+    ("all .105", (0.105,) * 14, 2, 300),
+)
+
+
+def refusals() -> Iterator[Line]:
+    """Contestants apart: the promise behind refusals, and whether the worst one is refused."""
+    for number, (world, apart, shown, n) in enumerate(BY_CONTESTANT):
+        rng = np.random.default_rng([33, number])
+        m, kept, refused, share = len(apart), [], [], []
+        # Of two contestants the worse one decides how often a case disagrees.
+        sides = np.array(list(combinations(range(m), shown)))
+        chance = np.array(apart)[sides].max(axis=1)
+        for _ in range(RUNS):
+            drawn = rng.integers(len(sides), size=n)
+            disagrees = rng.random(n) < chance[drawn]
+            seen = [(1.0, bool(hit), tuple(map(str, sides[i])))
+                    for i, hit in zip(drawn.tolist(), disagrees.tolist(), strict=True)]  # fmt: skip
+            guarantee = Guarantee(GUARANTEE.alpha, GUARANTEE.delta, n)
+            found = loosest([1.0], [one[:2] for one in seen], guarantee)[0]
+            rows = cascade.by_contestant(seen, found, guarantee.alpha)
+            gone = [int(row["contestant"]) for row in rows if row["refused"]]
+            left = ~np.isin(sides, gone).any(axis=1) & (found is not None)
+            kept.append(not left.any() or chance[left].mean() <= guarantee.alpha)
+            refused.append(found is None or 0 in gone)
+            share.append(left.mean())
+        said = f"{m} contestants, {shown} a case, {world}"
+        yield of("cascade keeps alpha = .1", said, n, np.array(kept), math.nan)
+        yield of("  first contestant refused", said, n, np.array(refused), math.nan, math.nan)
+        yield of("  share of verdicts accepted", said, n, np.array(share), math.nan, math.nan)
 
 
 # A bridge between judges -------------------------------------------------------------------------
@@ -289,4 +342,4 @@ def best_judges() -> Iterator[Line]:
             yield of("  bounds on what is lost, all", world.world, n, bound, most)
 
 
-FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, bridges, best_judges]
+FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, refusals, bridges, best_judges]

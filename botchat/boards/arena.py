@@ -21,7 +21,7 @@ from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
-from botchat.verdicts import Floats, Verdicts
+from botchat.verdicts import Flags, Floats, Verdicts
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ class Arena(Part):
     def rated(self) -> list[Column]:
         """The same with its interval, for the main table."""
         return [self.table.column(key) for key in ("bt", "bt_low", "bt_high")]
+
+    def better(self, names: Sequence[str]) -> Flags:
+        """As `Part.better`, by the ratings."""
+        fitted = self.strengths.ties.half
+        at = [fitted.models.index(name) for name in names]
+        return np.asarray(fitted.clearly_better[np.ix_(at, at)])
 
     @property
     def places(self) -> list[Column]:

@@ -1,16 +1,19 @@
-"""The first sentence of a board: who is best, as far as the comparisons say.
+"""What a board says first: a sentence in chats of 100, what was done, and how sure it is.
 
 The sentence is about the number that the board ranks by. A model is called best only where its
-interval of ranks, which holds for all at once, is one place wide among models; people and floor
-bots are no models. Fewer than 20 ChatSEEDs make no claim, nor does a judge not to be trusted.
+interval of ranks, which holds for all at once, is one place wide among models; people and scripts
+(floor bots) are no models. Fewer than 20 conversations make no claim, and a judge not to be trusted
+makes no ranking.
 
 ``headline.of(board, others, verdict)`` gives a `Headline`; ``others``: the boards of other judges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +24,19 @@ from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
 from botchat.boards.second_opinion import is_copy
 from botchat.boards.tables import Column
-from botchat.interfaces import Row
+from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST
-from botchat.ratings.bradley_terry import BradleyTerryResult
+from botchat.protocols.catalogue import VOTES
 from botchat.ratings.places import EQUAL
 from botchat.records import HUMAN
+from botchat.verdicts import Flags
 
 _NAMED = 3
 """Most contestants that a sentence names."""
+
+_NO_RANKING = "No ranking: this judge"
+
+_COUNTED = "No One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split()  # noqa: SIM905
 
 
 @dataclass(frozen=True)
@@ -37,8 +45,10 @@ class Headline:
 
     pieces: Sequence[tuple[str, bool]]
     """The sentence in pieces, each with whether it is the name of a contestant."""
-    scope: str
-    """What it is from, a line."""
+    done: Sequence[tuple[str, bool]]
+    """What was done, in pieces, each with whether it is what a reader looks for."""
+    sure: str
+    """How sure that is; empty where it says that itself."""
     title: str
     """The result in a few words, for the title of a page."""
     best: str | None = None
@@ -51,29 +61,55 @@ class Headline:
         """The whole sentence."""
         return "".join(text for text, _ in self.pieces)
 
+    @property
+    def scope(self) -> str:
+        """The same of what was done."""
+        return "".join(text for text, _ in self.done)
+
+
+@dataclass(frozen=True)
+class _Lead:
+    words: Sequence[str]
+    title: str
+    best: str | None = None
+    sure: Sequence[str] = ()
+
 
 def of(board: Board, others: Sequence[Board] = (), verdict: JudgeVerdict | None = None) -> Headline:
     """The headline of a board; ``verdict``: on its judge, where one was asked for."""
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     models = [name for name in contestants if not is_floor_bot(name)]
-    part = _ranking(board)
-    arena = board.leading or (part if isinstance(part, Arena) else None)
+    part = board.leading or _ranking(board)
+    arena = part if isinstance(part, Arena) else None
     if not board.parts:
-        said = _Lead(["Nothing was judged yet"], "nothing judged yet")
+        said = _Lead(["Nothing was judged yet."], "nothing judged yet")
+    elif verdict is not None and verdict.word == "do not trust":
+        said = _refused(verdict, part)
     elif len(contestants) == 1:
         said = _one(board, contestants[0])
-    elif arena is not None and len(arena.strengths.ties.half.models) > 1:
-        said = _by_rating(board, arena, models, others)
+    elif part is None:
+        said = _Lead(["Nobody was compared with anybody: there is no order."], "no order")
     else:
-        said = _by_number(part, contestants)
-    if unfinished(board):
-        said = _after("So far ", said, contestants, f"so far, {said.title}", said.best)
-    if verdict is not None and verdict.word == "do not trust":
-        said = _after("Do not trust: ", said, contestants, "a judge not to be trusted")
-    pieces = tuple((text, text in contestants) for text in (*said.words, ".") if text)
-    scope = _scope(board, len(models), len(contestants) - len(models))
+        said = _ranked(board, part, models, others)
+    if unfinished(board) and not said.title.startswith(_NO_RANKING):
+        first, *rest = said.words
+        first = first if first in contestants else f"{first[:1].lower()}{first[1:]}"
+        said = replace(said, words=["So far ", first, *rest], title=f"so far, {said.title}")
+    pieces = tuple((text, text in contestants) for text in said.words if text)
+    done = _done(board, part, len(models), len(contestants) - len(models))
+    title = f"{board.seed_set}: {said.title}"
     n = None if arena is None else arena.protocol.n
-    return Headline(pieces, scope, f"{board.seed_set}: {said.title}", said.best, n)
+    return Headline(pieces, done, " ".join(said.sure), title, said.best, n)
+
+
+def _refused(verdict: JudgeVerdict, part: Part | None) -> _Lead:
+    """Of a judge that is not to be trusted: what it does, and no order."""
+    fault = verdict.fault
+    if isinstance(part, Arena) and part.separates:
+        fitted = part.strengths.ties.half
+        if any(is_floor_bot(fitted.models[i]) for i in np.flatnonzero(fitted.places[0] == 1)):
+            fault = "puts scripts that understand nothing first"
+    return _Lead([f"{_NO_RANKING} {fault}."], f"{_NO_RANKING} {fault}")
 
 
 def _ranking(board: Board) -> Part | None:
@@ -82,23 +118,6 @@ def _ranking(board: Board) -> Part | None:
     return next(
         (one for one in board.parts for column in one.ranking if one.quote(column).key == key), None
     )
-
-
-def _after(
-    before: str, said: _Lead, contestants: Sequence[str], title: str, best: str | None = None
-) -> _Lead:
-    """What is said, after some words."""
-    first, *rest = (word for word in said.words if word)
-    if first not in contestants and not first.startswith("N ="):
-        first = f"{first[:1].lower()}{first[1:]}"
-    return _Lead([before, first, *rest], title, best)
-
-
-@dataclass(frozen=True)
-class _Lead:
-    words: Sequence[str]
-    title: str
-    best: str | None = None
 
 
 def unfinished(board: Board) -> bool:
@@ -115,174 +134,202 @@ def unfinished(board: Board) -> bool:
     return bool((frame["not_judged"][frame["protocol"] == part.protocol.name] > 0).any())
 
 
-def _by_rating(board: Board, arena: Arena, models: Sequence[str], others: Sequence[Board]) -> _Lead:
-    fitted, n = arena.strengths.ties.half, arena.protocol.n
-    at, unit = f" at N = {n}" if n else "", arena.strengths.design.unit
-    apart = f"N = {n} does" if n else "the votes do"
-    largest = next(one for one in board.arenas if one.protocol.base == arena.protocol.base)
-    if arena.few:
-        few = f"Fewer than {LEAST} {unit} were compared{at}: too few to say who is best"
+def _ranked(board: Board, part: Part, models: Sequence[str], others: Sequence[Board]) -> _Lead:
+    """Who is first by what the board is ranked by, and who is level with it."""
+    arena = part if isinstance(part, Arena) else None
+    column = part.ranking[0]
+    if arena is not None and arena.few:
+        few = f"Fewer than {LEAST} {_unit(arena)} were compared: too few to say who is best."
         return _Lead([few], "too few to say who is best")
-    if not arena.separates:
-        tied = (fitted.rating.max() - fitted.rating.min()) < 2 * EQUAL
-        why = "every comparison came out even" if tied else f"{apart} not separate them"
-        return _Lead([f"Nobody leads: {why}"], "nobody leads")
-    before = "" if largest is arena else f"N = {largest.protocol.n} does not separate them; "
-    order = [fitted.models[i] for i in np.argsort(-fitted.rating, kind="stable")]
+    rows = [row for row in part.table.records if row["model"] != HUMAN and _known(part, row)]
+    order = [row["model"] for row in rows]
+    if not order:
+        few = f"Fewer than {LEAST} chats of each were judged: too few to say who is best."
+        return _Lead([few], "too few to say who is best")
+    values = [row[column.key] for row in rows]
+    if arena is not None and not arena.separates and max(values) - min(values) < 2 * EQUAL:
+        return _Lead(["Nobody leads: every comparison came out even."], "nobody leads")
+    better, n = part.better(order), column.n if arena is None else part.protocol.n
     rated = [name for name in order if name in models]
-    level = [name for name in order if is_floor_bot(name) and name in _ahead(fitted, order)]
-    ahead = _ahead(fitted, rated)
+    ahead = _ahead(better, order, rated)
+    level = [name for name in _ahead(better, order, order) if is_floor_bot(name)]
+    sure = []
+    if (most := max((one.protocol.n or 0 for one in board.arenas), default=0)) > (n or most):
+        sure.append(f"At {most} lines nobody is told apart: this is of the first {n}.")
     if not rated:
         alone = len(level) == 1
-        verb = "is ahead of the other floor bots" if alone else "are floor bots, none clearly ahead"
-        title = f"{_short(level[0])} leads the floor bots" if alone else "floor bots, none ahead"
-        return _Lead([before, *_listed(level), f" {verb}{at}; no model takes part"], title)
-    beaten = _beaten(fitted, level, rated)
-    floor = _floor(level, beaten)
+        verb = " is ahead of the other scripts" if alone else " are scripts, none clearly ahead"
+        title = f"{_short(level[0])} leads the scripts" if alone else "scripts, none ahead"
+        return _Lead([*_listed(level), f"{verb}; no model takes part."], title, None, sure)
+    over = [order.index(name) for name in rated]
+    floor = _floor(level, any(better[order.index(name), over].all() for name in level))
     if missing := len(models) - len(rated):
-        floor.append(f"; {missing} more {'was' if missing == 1 else 'were'} not compared")
-    if len(rated) == 1:
-        return _Lead([before, rated[0], " is the only model", *floor], "one model and floor bots")
+        sure.append(f"{missing} more {'was' if missing == 1 else 'were'} judged too little.")
+    rates = _passes(board, n)
+    first = next(row for row in rows if row["model"] == ahead[0])
+    if len(rated) == 1 or (len(ahead) == 1 and missing and arena is None):
+        told = rates.get(ahead[0], " is the only model")
+        return _Lead([ahead[0], f"{told}.", *floor], "one model judged enough", None, sure)
     if len(ahead) == 1:
-        whom = "the other model" if len(rated) == 2 else f"all {len(rated) - 1} other models"
-        verb = f" is clearly better than {whom}{at}"
-        agree = _agree(ahead[0], [other for other in others if not is_copy(board, other)])
-        title = "a floor bot leads" if beaten else f"{_short(ahead[0])} leads"
-        return _Lead([before, ahead[0], verb, agree, *floor], title, ahead[0])
+        best = ahead[0]
+        told = rates.get(best) or _by(part, column, first)
+        title = "a script leads" if floor and "ahead" in floor[-1] else f"{_short(best)}{told}"
+        others = [one for one in others if not is_copy(board, one)]
+        sure = [f"{best} is first with 95 % confidence over all places at once{_ties(board)}.",
+                *sure, *_agree(best, others), *_whole(arena)]  # fmt: skip
+        return _Lead([best, f"{told}. No other model is level with it.", *floor], title, best, sure)
+    share = f"{_count(len(ahead))} of {len(rated)} models share first place"
     if len(ahead) == len(rated):
-        whom = "the two models" if len(rated) == 2 else f"the {len(rated)} models"
-        words = f"{apart[:1].upper()}{apart[1:]} not separate {whom}: each may be the best"
-        return _Lead([words, *floor], "no model leads")
-    each = f" cannot be separated{at}: each of the {len(ahead)} may be the best model"
-    title = f"{len(ahead)} of {len(rated)} models may be best"
-    return _Lead([before, *_listed(ahead), each, *floor], title)
+        all_of = "Both models" if len(rated) == 2 else f"All {len(rated)} models"
+        share = f"{all_of} share first place"
+    words = [f"{share}; ", ahead[0], f" has the highest {_measure(part, column)}."]
+    if passing := next((told for name, told in rates.items() if name in ahead), ""):
+        words = [f"{share}. At best they{passing.replace('passes', 'pass')}."]
+    sure = [*_left_open(part, ahead, rated, better, order), *sure, *_whole(arena)]
+    return _Lead([*words, *floor], f"{share[:1].lower()}{share[1:]}", None, sure)
 
 
-def _ahead(fitted: BradleyTerryResult, names: Sequence[str]) -> list[str]:
-    """Those of some contestants that none of them is clearly better than, in their order."""
-    place = {name: i for i, name in enumerate(fitted.models)}
-    among = [place[name] for name in names]
-    better = fitted.clearly_better[np.ix_(among, among)]
-    return [name for i, name in enumerate(names) if not better[:, i].any()]
+def _known(part: Part, row: Mapping[str, Any]) -> bool:
+    """Whether a row has a number that is from enough dialogues."""
+    column = part.ranking[0]
+    if row[column.key] is None or isinstance(part, Arena):
+        return row[column.key] is not None
+    of = column.key if column.n else ""
+    return int(row[part.table.column(role="readable", of=of).key]) >= LEAST
 
 
-def _beaten(fitted: BradleyTerryResult, level: Sequence[str], models: Sequence[str]) -> bool:
-    """Whether one of some bots is clearly better than every model."""
-    place = {name: i for i, name in enumerate(fitted.models)}
-    among = [place[name] for name in models]
-    return any(fitted.clearly_better[place[name], among].all() for name in level)
+def _unit(arena: Arena) -> str:
+    unit = arena.strengths.design.unit
+    return "conversations" if unit == "ChatSEEDs" else unit
+
+
+def chance(rating: float) -> float:
+    """How often a rating is preferred to an average one (1000 points), 0 to 1."""
+    return float(1 / (1 + 10 ** ((1000 - rating) / 400)))
+
+
+def _measure(part: Part, column: Column) -> str:
+    return "rating" if isinstance(part, Arena) else part.quote(column).heading
+
+
+def _by(part: Part, column: Column, row: Mapping[str, Any]) -> str:
+    """What the first is first by, where it is not how often it passes."""
+    if isinstance(part, Arena):
+        verb = "preferred to" if part.protocol == VOTES else "called more human than"
+        return f" is {verb} an average model {100 * chance(row[column.key]):.0f} times in 100"
+    told = [row[f"{column.key}{end}"] for end in ("", "_low", "_high")]
+    form = "{:.0%} ({:.0%}–{:.0%})" if column.kind == "rate" else "{:.2f} ({:.2f}–{:.2f})"
+    return f" has the highest {_measure(part, column)}: {form.format(*told).replace('%', ' %')}"
+
+
+def _ahead(better: Flags, order: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Those of some contestants that none of them is clearly better than, in their order.
+
+    ``better``: of all in ``order``.
+    """
+    among = [order.index(name) for name in names]
+    inside = better[np.ix_(among, among)]
+    return [name for i, name in enumerate(names) if not inside[:, i].any()]
 
 
 def _floor(level: Sequence[str], beaten: bool) -> list[str]:
-    """That floor bots are in the first group, though no models; ``beaten``: above all models."""
+    """That scripts are in the first group, though no models; ``beaten``: above all models."""
     if not level:
         return []
-    what = ("floor bot ", " is") if len(level) == 1 else ("floor bots ", " are")
-    where = "clearly better than every model" if beaten else "not clearly behind anybody"
-    return [f"; {what[0]}", *_listed(level), f"{what[1]} {where}"]
+    what = ("The script ", " is") if len(level) == 1 else ("The scripts ", " are")
+    where = "clearly ahead of every model." if beaten else "level with the best."
+    return [f" {what[0]}", *_listed(level), f"{what[1]} {where}"]
 
 
-def _agree(best: str, others: Sequence[Board]) -> str:
+def _ties(board: Board) -> str:
+    """``; 2–3 and 4–5 are ties``: the places that some have open and nobody else has."""
+    tied = []
+    for text, n in Counter(board.main.written("rank")).items():
+        low, dash, high = text.partition("–")
+        if low and dash and n == int(high) - int(low) + 1:
+            tied.append(text)
+    *most, last = tied[:_NAMED] or [""]
+    listed = f"{', '.join(most)} and {last}" if most else last
+    return f"; {listed} {'are ties' if most else 'is a tie'}" if last else ""
+
+
+def _left_open(
+    part: Part, ahead: Sequence[str], rated: Sequence[str], better: Flags, order: Sequence[str]
+) -> list[str]:
+    """What is left open where several share first place."""
+    if part.protocol == VOTES and isinstance(part, Arena):
+        a_model = round(2 * part.strengths.ties.half.n_comparisons / len(order))
+        first, last = part.strengths.ties.half.places
+        half = int(np.median(last - first + 1))
+        return [f"{a_model:,} votes a model, and half of the models have {half} places open."]
+    any_of = f"Any of {len(ahead)} models may be first"
+    rest = [name for name in rated if name not in ahead]
+    if not rest:
+        return [f"{any_of}."]
+    of = int(better[[order.index(name) for name in ahead], order.index(rest[0])].sum())
+    whom = "all" if of == len(ahead) else _count(of).lower()
+    return [f"{any_of}; the next, {_short(rest[0])}, is clearly behind {whom} of them."]
+
+
+def _whole(arena: Arena | None) -> list[str]:
+    """What the comparisons do not say."""
+    if arena is None or arena.strengths.design.expected is None:
+        return []
+    design = arena.strengths.design
+    if arena.protocol == VOTES and arena.strengths.ties.half.n_clusters is None:
+        return ["Rates do not say which chat they are of: real intervals are wider."]
+    n, whole = arena.comparisons.n, (design.expected or 0) * len(design.made)
+    return [f"{n:,} of {whole:,} comparisons are judged."] if n < whole else []
+
+
+def _agree(best: str, others: Sequence[Board]) -> list[str]:
     """How many other judges put the same first."""
     firsts = [first for other in others if (first := _first(other)) is not None]
     same = sum(first == best for first in firsts)
     if len(firsts) == 1:
-        return f"; the other judge {'also puts it' if same else 'puts another'} first"
-    return f"; {same} of {len(firsts)} other judges also put it first" if firsts else ""
+        return [f"The other judge {'also puts it' if same else 'puts another'} first."]
+    return [f"{same} of {len(firsts)} other judges also put it first."] if firsts else []
 
 
 def _first(board: Board) -> str | None:
     """The model that a judge puts first, by what the board is ranked by."""
-    names = [name for name in board.main.frame["model"] if name != HUMAN]
     arena = board.leading
-    if arena is not None:
-        names = [name for name in arena.table.frame["model"] if name != HUMAN]
+    table = board.main if arena is None else arena.table
+    names = [name for name in table.frame["model"] if name != HUMAN]
     return next((name for name in names if not is_floor_bot(name)), None)
 
 
 def _one(board: Board, name: str) -> _Lead:
     """One contestant has no rank, but it survives."""
-    what = "One floor bot" if is_floor_bot(name) else "One model"
-    title = f"one {'floor bot' if is_floor_bot(name) else 'model'}, nothing to rank"
-    row = next(
-        (row for part in _places(board) for row in part.table.records if row["model"] == name), None
+    what = "One script" if is_floor_bot(name) else "One model"
+    told = _passes(board).get(name, " was judged too little to say more")
+    return _Lead(
+        [f"{what}, nothing to rank: ", name, f"{told}."], f"{what.lower()}, nothing to rank"
     )
-    part = next(iter(_places(board)), None)
-    if row is None or part is None:
-        return _Lead([f"{what}, nothing to rank: ", name], title)
-    n, column = next(iter(part.table.by_n().items()))
-    read = row[part.table.column(role="readable", of=column.key).key]
-    if read < LEAST or row[column.key] is None:
-        return _Lead([f"{what}, nothing to rank: ", name, f", {read} dialogues judged"], title)
-    return _Lead([f"{what}, nothing to rank: ", name, f" passes {_share(row, column.key)} for {n} "
-                  "utterances"], title)  # fmt: skip
 
 
-def _low(row: Row, column: Column) -> float:
-    return float(row[f"{column.key}_low"])
+def _passes(board: Board, n: int | None = None) -> dict[str, str]:
+    """Contestant -> `` passes for human in 62 of 100 chats of 16 lines``, the highest rate first.
 
-
-def _high(row: Row, column: Column) -> float:
-    return float(row[f"{column.key}_high"])
-
-
-def _by_number(part: Part | None, contestants: Sequence[str]) -> _Lead:
-    """Who is first by a rate or a mean, named only where its interval is above all others'."""
-    if part is None:
-        return _Lead(["Nobody was compared with anybody: there is no order"], "no order")
-    column = part.ranking[0]
-    passes = isinstance(part, Place) and part.protocol.about_ai
-    what = "passes most often" if passes else f"is first by {part.quote(column).heading}"
-    readable = part.table.column(role="readable", of=column.key if passes else "").key
-    rows = [row for row in part.table.records if row["model"] in contestants]
-    rows = [row for row in rows if row[column.key] is not None and row[readable] >= LEAST]
-    models = [row for row in rows if not is_floor_bot(row["model"])]
-    # People read who is best among models; bots are said beside them.
-    order = sorted(models or rows, key=lambda row: -row[column.key])
-    if not order:
-        return _Lead([f"Fewer than {LEAST} dialogues of each were judged: too few to say who "
-                      f"{what}"], "too few to say who is best")  # fmt: skip
-    first, *rest = order
-    name = first["model"]
-    bots = [row for row in rows if row not in models and models]
-    level = [row["model"] for row in bots if _high(row, column) >= _low(first, column)]
-    floor = _floor(level, any(_low(row, column) > _high(first, column) for row in bots))
-    near = [row["model"] for row in order if _high(row, column) >= _low(first, column)]
-    if len(near) > 1:
-        by = f"how often they pass {column.n} utterances" if passes else part.quote(column).heading
-        title = f"{len(near)} of {len(order)} may be best"
-        return _Lead([*_listed(near), f" cannot be separated by {by}", *floor], title)
-    said = (
-        f"{_share(first, column.key)} for {column.n} utterances" if passes else _told(column, first)
-    )
-    every = {one for one in contestants if not is_floor_bot(one) or not models}
-    if not rest or len(order) < len(every):
-        words = [name, f" {'passes' if passes else 'has'} {said}", *floor]
-        return _Lead(words, "one model judged often enough")
-    best = None if is_floor_bot(name) else name
-    return _Lead([name, f" {what}: {said}", *floor], f"{_short(name)} {what}", best)
-
-
-def _told(column: Column, row: Row) -> str:
-    """``4.20 (3.91–4.45)``; a share in percent."""
-    found = row[column.key], _low(row, column), _high(row, column)
-    if column.kind == "rate":
-        return "{:.0%} ({:.0%}–{:.0%})".format(*found).replace("%", " %")
-    return "{:.2f} ({:.2f}–{:.2f})".format(*found)
-
-
-def _places(board: Board) -> list[Place]:
-    return [part for part in board.of(Place) if part.protocol.about_ai]
+    ``n``: lines, default the most that there are. Without those of too few dialogues.
+    """
+    part = next((part for part in board.of(Place) if part.protocol.about_ai), None)
+    by_n = {} if part is None else part.table.by_n()
+    n = n or next(iter(by_n), None)
+    if part is None or n not in by_n:
+        return {}
+    key, read = by_n[n].key, part.table.column(role="readable", of=by_n[n].key).key
+    known = [row for row in part.table.records if row[key] is not None and row[read] >= LEAST]
+    return {row["model"]: f" passes for human in {100 * row[key]:.0f} of 100 chats of {n} lines"
+            for row in sorted(known, key=lambda row: -row[key])}  # fmt: skip
 
 
 def _short(name: str) -> str:
     return elided(name, LABEL_COLUMNS)
 
 
-def _share(row: Row, key: str) -> str:
-    """``62 % of its dialogues (51–72 %)``."""
-    value, low, high = (100 * row[f"{key}{end}"] for end in ("", "_low", "_high"))
-    return f"{value:.0f} % of its dialogues ({low:.0f}–{high:.0f} %)"
+def _count(n: int) -> str:
+    return _COUNTED[n] if n < len(_COUNTED) else f"{n:,}"
 
 
 def _listed(names: Sequence[str]) -> list[str]:
@@ -296,22 +343,31 @@ def _listed(names: Sequence[str]) -> list[str]:
     return [*found, f" and {more} more"] if more else found
 
 
-def _scope(board: Board, models: int, bots: int) -> str:
-    """What the sentence is from: the judge, contestants, ChatSEEDs, comparisons."""
-    parts = [f"by {board.judge} on {board.seed_set}"]
+def _done(board: Board, part: Part | None, models: int, bots: int) -> list[tuple[str, bool]]:
+    """What was done, in two sentences."""
     counted = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in
-               ((models, "model"), (bots, "floor bot")) if n]  # fmt: skip
-    parts.append(" and ".join(counted))
-    arena = board.leading
-    if arena is not None:
-        made = arena.strengths
-        seeds = made.ties.half.n_clusters
-        parts.append(f"{seeds:,} {made.design.unit}" if seeds else "")
-        n, of_all = arena.comparisons.n, (made.design.expected or 0) * len(made.design.made)
-        whole = f"{n:,} of {of_all:,} comparisons" if n < of_all else f"{n:,} comparisons"
-        parts.append(f"{whole} at N = {arena.protocol.n}" if arena.protocol.n else whole)
-    elif part := next(iter(_places(board)), None):
-        column = next(iter(part.table.by_n().values()))
-        read = part.table.column(role="readable", of=column.key).key
-        parts.append(f"{sum(row[read] for row in part.table.records):,} dialogues judged")
-    return "; ".join(filter(None, parts))
+               ((models, "chat model"), (bots, "script")) if n]  # fmt: skip
+    who, judge = " and ".join(counted), board.judge
+    if isinstance(part, Arena) and part.protocol == VOTES:
+        made, unit = part.strengths.ties.half, part.strengths.design.unit
+        on = f", on {made.n_clusters:,} {unit}" if made.n_clusters else ""
+        said = f" said {made.n_comparisons:,} times which of two is better{on}. Each of "
+        each = round(2 * made.n_comparisons / max(1, len(made.models)))
+        said += f"{models + bots:,} models was compared about {each:,} times."
+        return [(f"{judge[:1].upper()}{judge[1:]}", True), (said, False)]
+    chats = f"{int(board.main.frame['dialogues'].max()):,} "
+    chats += f"{'invented' if board.invented else 'real'} conversations"
+    began = f" got the first two lines of {chats} and went on alone, speaking both parts. "
+    if not board.human_lengths or any(one.imported for one in board.evidence.values()):
+        began = f" were judged on {chats}. "
+    asked = [one.protocol for one in board.evidence.values()]
+    about = [one for one in asked if one.about_ai or one.leads] or asked
+    one = min(about, key=lambda one: (one.kind != "place", one.shows != "pair"), default=None)
+    how = "" if one is None else " was asked: " + one.question
+    if one is not None and one.about_ai and one.kind == "place":
+        how = " read each one: people, or a machine, and from which line on?"
+    elif one is not None and one.about_ai and one.kind == "choice":
+        beside = "each beside the real one" if one.shows == "human" else "two at a time"
+        how = f" saw {beside}: which is the machine?"
+    person = "A person" if is_person(judge, HUMAN) else "A judge"
+    return [(who, True), (began, False), (f"{person}, {judge},", True), (how, False)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from botchat.boards import which_judge
+from botchat.boards import debates, which_judge
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
 from botchat.boards.which_judge import control_of
@@ -36,6 +36,8 @@ class Findings(Agreement):
     signature: str
     notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
+    debates: Sequence[Row] = ()
+    """Of `botchat.boards.debates.rows`."""
 
     @property
     def controls(self) -> list[Row]:
@@ -53,8 +55,8 @@ class Findings(Agreement):
 
     @property
     def talk(self) -> list[str]:
-        """What the talk of each panel adds, and at what price, a line each."""
-        return list(which_judge.talk_adds(self.pairs, self.rows))
+        """What the talk of each panel adds, at what price, and how, a line each."""
+        return [*which_judge.talk_adds(self.pairs, self.rows), *debates.told(self.debates)]
 
 
 def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], float]:
@@ -133,6 +135,7 @@ def tables(found: Findings) -> list[Table]:
             made,
             _HOW_CHANGED,
         ),
+        debates.debates(found.debates, found.signature),
         table("annotators", "People against the majority of the others", columns, people, made),
         table("groups", "Agreement within groups", _GROUPS, found.groups, made, _HOW_GROUPED),
         table("pairs", "Judges against each other", _PAIRS, found.pairs, made, _HOW_PAIRED),
@@ -160,6 +163,7 @@ def as_json(found: Findings) -> dict[str, Any]:
         "rankings",
         "calibration",
         "controls",
+        "debates",
         "talk",
         "notes",
     )

@@ -5,7 +5,8 @@ can be checked against what is true. Floor bots (`bot:…`) are the machines tha
 catch, however good the models are. Every check has a number with its 95 % interval and fails only
 where the whole interval is on the bad side of a line, and passes only where the whole interval is
 on the good side (`RULES`); between them it warns. Any check that fails makes *do not trust*, any
-that warns *with care*, and some things that were never tested are no more than *with care*.
+that warns *with care*, and some things that were never tested are no more than *with care*. A judge
+that was asked nothing with a known answer is *not tested*, unless something else warns.
 
 ``judge_verdict.of(board, others, people)`` gives a `JudgeVerdict`: ``.word``, ``.reasons`` and
 ``.checks``. ``others``: the boards of other judges of the same set. ``people``: what
@@ -38,7 +39,7 @@ from botchat.measures.statistics import Z
 from botchat.records import HUMAN
 from botchat.verdicts import Flags, Verdicts
 
-Word = Literal["trust", "with care", "do not trust"]
+Word = Literal["trust", "with care", "not tested", "do not trust"]
 State = Literal["fails", "warns", "passes", "unknown"]
 
 
@@ -47,78 +48,59 @@ class Rule:
     """What one check of a judge asks for."""
 
     name: str
-    """For a heading."""
+    """What a good judge does, for a heading."""
     fails: float | None
     """The whole interval on the bad side of it: the check fails; ``None``: it only warns."""
     passes: float
     """The whole interval on the good side of it: the check passes."""
     low_is_good: bool
     reason: str
-    """What is wrong, with ``{number}`` and ``{interval}``."""
+    """What it does, with ``{number}`` and ``{interval}``."""
+    fault: str = ""
+    """What a judge does that fails, after "this judge"."""
 
 
 RULES: Mapping[str, Rule] = {
-    "people_accused": Rule(
-        "People accused", 0.20, 0.25, True, "It accuses {number} people{interval}."
-    ),
-    "bots_caught": Rule(
-        "Floor bots caught", 0.50, 0.80, False, "It catches {number} of floor bots{interval}."
-    ),
-    "machines_caught": Rule(
-        "Machines caught", 0.10, 0.30, False, "It catches {number} of machines{interval}."
-    ),
-    "machine_picked": Rule(
-        "Machine picked of two",
-        0.60,
-        0.80,
-        False,
+    "people_accused": Rule("Leaves people alone", 0.20, 0.25, True,
+        "It leaves {number} people alone{interval}.", "takes people for machines"),
+    "bots_caught": Rule("Catches planted scripts", 0.50, 0.80, False,
+        "It catches {number} of scripts{interval}.",
+        "takes scripts that understand nothing for people"),
+    "machines_caught": Rule("Catches machines", 0.10, 0.30, False,
+        "It catches {number} of machines{interval}.", "takes machines for people"),
+    "machine_picked": Rule("Finds the machine beside a person", 0.60, 0.80, False,
         "Beside a person it picks the machine in {number} of decided cases{interval}.",
-    ),
-    "same_winner": Rule(
-        "Same winner in both orders",
-        0.55,
-        0.70,
-        False,
+        "cannot tell a machine from the person beside it"),
+    "same_winner": Rule("Says the same when swapped", 0.55, 0.70, False,
         "Of pairs that it decides in both orders, {number} have the same winner{interval}.",
-    ),
-    "first_preferred": Rule(
-        "First shown wins",
-        0.25,
-        0.15,
-        True,
+        "changes its mind when two chats are swapped"),
+    "first_preferred": Rule("Prefers no side", 0.25, 0.15, True,
         "The conversation shown first wins {number} of decided comparisons{interval}.",
-    ),
-    "ties": Rule("Ties", 0.80, 0.60, True, "It ties {number} of comparisons{interval}."),
-    "unreadable_rate": Rule(
-        "Unreadable", 0.25, 0.20, True, "It leaves {number} of verdicts unreadable{interval}."
-    ),
-    "best_floor_bot": Rule(
-        "Best floor bot",
-        0.40,
-        0.40,
-        True,
-        "The best floor bot is on {number}, with {score} of the points against models.",
-    ),
-    "own_model": Rule(
-        "Own model judged", None, 0, True, "It judges itself, which it may favour: {number}."
-    ),
-    "other_judges": Rule(
-        "Order agrees with other judges",
-        0.0,
-        0.3,
-        False,
+        "goes by which chat it is shown first"),
+    "ties": Rule("Decides between two", 0.80, 0.60, True,
+        "It decides {number} of comparisons{interval}.", "hardly ever decides between two"),
+    "unreadable_rate": Rule("Gives readable answers", 0.25, 0.20, True,
+        "Of its answers {number} can be read{interval}.", "gives answers that cannot be read"),
+    "best_floor_bot": Rule("Ranks scripts low", 0.40, 0.40, True,
+        "The best script is on {number}, with {score} of the points against models.",
+        "puts scripts that understand nothing level with models"),
+    "own_model": Rule("Judges no model of its own", None, 0, True,
+        "It judges itself, which it may favour: {number}."),
+    "other_judges": Rule("Another judge agrees", 0.0, 0.3, False,
         "Its order of the models and other judges' have a Kendall tau of {number}{interval}.",
-    ),
-    "people_agree": Rule(
-        "Agrees with people",
-        0.1,
-        0.2,
-        False,
+        "orders the models against other judges"),
+    "people_agree": Rule("People agree", 0.1, 0.2, False,
         "Its verdicts and people's have a kappa of {number}{interval}.",
-    ),
-}
+        "does not agree with people"),
+}  # fmt: skip
 """Key of a check -> its rule. ``first_preferred`` counts how far the share is from one half;
 ``best_floor_bot`` is the share of points that the best one takes from models."""
+
+TURNED = ("people_accused", "ties", "unreadable_rate")
+"""Shares of what a good judge does not do: people read the rest of them."""
+
+KNOWN = ("people_accused", "bots_caught", "machines_caught", "machine_picked", "best_floor_bot")
+"""Checks by what has a known answer: who is a person, and who understands nothing."""
 
 TOP = 0.30
 """Share of the places in which the best floor bot may not be."""
@@ -133,17 +115,29 @@ class Check:
     name: str
     state: State
     number: str
-    """As people read it: ``0 of 14``, ``55 %``, ``rank 1–3 of 14``; a dash where not known."""
+    """What it does well, as people read it: ``14 of 14``, ``45 %``, ``place 1–3 of 14``; a dash
+    where not known."""
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    """The number, and the ends of its 95 % interval; shares from 0 to 1."""
+    """The number under the key, and the ends of its 95 % interval; shares from 0 to 1."""
     reference: float | None = None
     """The line that it passes on the good side of, in the same unit."""
     reason: str = ""
     """What it found, a sentence; empty where it is not known."""
     protocol: str = ""
     """What it is quoted from; empty: from more than one, or from votes."""
+
+    @property
+    def well(self) -> tuple[float, float, float] | None:
+        """What ``number`` says and the ends of its interval; ``None`` where there is no bar."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return _well(self.key, self.value, self.low, self.high)
+
+
+def _well(key: str, value: float, low: float, high: float) -> tuple[float, float, float]:
+    return (1 - value, 1 - high, 1 - low) if key in TURNED else (value, low, high)
 
 
 @dataclass(frozen=True)
@@ -156,6 +150,12 @@ class JudgeVerdict:
     checks: Sequence[Check]
     short: Sequence[str] = ()
     """The reasons in a few words each."""
+
+    @property
+    def fault(self) -> str:
+        """What is worst in one that is not to be trusted, after "this judge"; else empty."""
+        failed = (RULES[check.key].fault for check in self.checks if check.state == "fails")
+        return next(failed, "")
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -199,6 +199,9 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
     )
     untested = _untested(board, own, second, peers, copies)
     word: Word = "do not trust" if fails else "with care" if warns or untested else "trust"
+    asked = any(check.key in (*KNOWN, "people_agree") for check in passes)
+    if word == "with care" and not asked and all(check.key == "own_model" for check in warns):
+        word = "not tested"
     shown = fails + warns if word != "trust" else passes
     of_checks = {check.reason: f"{check.name.lower()} {check.number}" for check in shown}
     reasons = of_checks | untested if word != "trust" else of_checks
@@ -216,15 +219,13 @@ def _untested(
     known = {check.key for check in own if check.state != "unknown"}
     people = _conversations_of_people(board)
     found = {}
-    if not known & {"people_accused", "bots_caught", "machines_caught", "machine_picked"}:
+    if not known & {*KNOWN[:-1]}:
         found["It was asked nothing that has a known answer."] = "tested on nothing known"
     elif people < LEAST:
         said = f"It was shown {people} human conversations; to say more takes {LEAST}."
         found[said] = f"{people} human conversations"
     if not any(map(is_floor_bot, board.main.frame["model"])):
-        found["No floor bot (bot:…) was judged: nothing shows that it would catch one."] = (
-            "no floor bot"
-        )
+        found["No script (bot:…) was judged: nothing shows that it would catch one."] = "no script"
     if board.judge in (RulesJudge.name, FingerprintJudge.name):
         found["It sees the form of a dialogue only, not what is said."] = "sees form only"
     if all(check.state == "unknown" for check in second):
@@ -274,7 +275,7 @@ def _own(board: Board) -> tuple[Check, ...]:
         default={},
     )
     n = place.get("people") or 0
-    people = f"{round((place.get('people_accused') or 0) * n)} of {n}"
+    people = f"{n - round((place.get('people_accused') or 0) * n)} of {n}"
     caught = "bots_caught" if place.get("bots_caught") is not None else "machines_caught"
     return (
         _quoted("people_accused", place, people),
@@ -307,7 +308,7 @@ def _machine_picked(judged: Evidence | None) -> Check:
     made = made.only(made.readable & (on_bots if on_bots.any() else True))
     decided = made.only(_decided(made))
     if len(made) and not len(decided):
-        found = _share(key, [0.0] * len(made), made.seed, "never, all ties")
+        found = _share(key, [0.0] * len(made), made.seed, "never")
         return replace(found, reason="Beside a person it never picks the machine: all are ties.")
     right = np.where(people[decided.first], decided.result == 1, decided.result == 0)
     found = _share(key, right, decided.seed)
@@ -328,6 +329,7 @@ def _first_preferred(row: Row) -> Check:
     state = _state(rule, 0.0 if low <= 0.5 <= high else near, far)
     number = f"{100 * value:.0f} %"
     reason = rule.reason.format(number=number, interval=_interval(low, high))
+    number = f"{100 * value:.0f} : {100 - round(100 * value)}"
     of = row.get("protocol", "")
     return Check(key, rule.name, state, number, value, low, high, 0.5, reason, of)
 
@@ -357,8 +359,8 @@ def _best_floor_bot(arena: Arena | None) -> Check:
     n = len(made.models)
     if state == "passes" and first[best] <= TOP * n:
         state = "warns"
-    places = f"{first[best]}–{last[best]}" if first[best] < last[best] else f"{first[best]}"
-    number = f"rank {places} of {n}"
+    places = f" {first[best]}" if first[best] == last[best] else f"s {first[best]}–{last[best]}"
+    number = f"place{places} of {n}"
     reason = rule.reason.format(number=number, score=f"{100 * value:.0f} %")
     return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
 
@@ -413,9 +415,10 @@ def _check(
     if value is None or low is None or high is None or math.isnan(value):
         return _unknown(key)
     rule, of_one = RULES[key], key not in ("other_judges", "people_agree")
-    number = number or (f"{100 * value:.0f} %" if of_one else f"{value:.2f}")
+    well, *ends = _well(key, value, low, high)
+    number = number or (f"{100 * well:.0f} %" if of_one else f"{value:.2f}")
     state = _state(rule, low, high)
-    reason = rule.reason.format(number=number, interval=_interval(low, high, percent=of_one))
+    reason = rule.reason.format(number=number, interval=_interval(*ends, percent=of_one))
     return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
 
 

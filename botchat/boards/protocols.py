@@ -38,9 +38,9 @@ from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS
-from botchat.ratings.places import of_intervals
+from botchat.ratings.places import apart
 from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
-from botchat.verdicts import Verdicts
+from botchat.verdicts import Flags, Verdicts
 
 MODEL = Column("model", "Model", "name", getter=str)
 
@@ -104,21 +104,24 @@ class Part:
         """Those of `quoted` that contestants may be ranked by."""
         return self.quoted
 
+    def better(self, names: Sequence[str]) -> Flags:
+        """Whether who is of the row is clearly better than who is of the column, by `ranking`."""
+        column = self.ranking[0]
+        keys = [column.key, *(end.key for end in self.table.ends(column.key) or ())]
+        told = self.table.frame.set_index("model").loc[[*names], keys].to_numpy(dtype=float).T
+        # An interval of a share is about as wide everywhere on this scale, and at its ends.
+        return apart(*(2 * np.arcsin(np.sqrt(told)) if column.kind == "rate" else told))
+
     @property
     def places(self) -> list[Column]:
-        """The places that the intervals of `ranking` leave open, for the main table."""
+        """The places that are left open, for the main table: ends of its rank."""
         column = self.ranking[0]
-        ends = [end.key for end in self.table.ends(column.key) or ()]
-        if not ends:
-            return []
-        known = self.table.frame[["model", column.key, *ends]].dropna()
-        known = known[known["model"] != HUMAN]
-        told = known.iloc[:, 1:].to_numpy(dtype=float).T
-        # An interval of a share is about as wide everywhere on this scale, and at its ends.
-        found = of_intervals(*(2 * np.arcsin(np.sqrt(told)) if column.kind == "rate" else told))
+        known = {k: v for k, v in self.table.values(column.key).items() if v == v and k != HUMAN}
+        better = self.better([*known])
+        found = 1 + better.sum(axis=0), len(known) - better.sum(axis=1)
         _, *rank = with_ends(rank_by(column.key), detail=True)
         return [
-            replace(end, getter=dict(zip(known["model"], at.tolist(), strict=True)).get)
+            replace(end, getter=dict(zip(known, at.tolist(), strict=True)).get)
             for end, at in zip(rank, found, strict=True)
         ]
 

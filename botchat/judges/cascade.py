@@ -15,7 +15,9 @@ Thresholds are tried from strict to loose, each by the exact binomial test that 
 disagree, and the first that is not passed ends it. Then the chance that any threshold is passed
 wrongly is at most ``delta`` (fixed-sequence testing: Bauer 1991; Angelopoulos et al. 2021, *Learn
 then Test*; Jung, Brahman & Choi 2024, *Trust or Escalate*). Which thresholds are tried is decided
-by verdicts of other ChatSEEDs, so that the slice has no say in it.
+by verdicts of other ChatSEEDs, so that the slice has no say in it. That holds of all verdicts
+together: a contestant of whom more than ``alpha`` of the accepted cases of the slice disagree is
+refused, and all of its cases go to the strong judge.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from statistics import fmean
 from typing import TypeAlias
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Answer, Case, ChatModel, Judge, settings_digest
+from botchat.interfaces import Answer, Case, ChatModel, Judge, Row, settings_digest
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import is_tie, mirrored, opening_votes
 from botchat.measures.intervals import share
@@ -40,12 +42,13 @@ CHEAP, STRONG, CASCADE = "Cheap judge", "Strong judge", "Cascade"
 """Speakers in a cascade's transcript. The text of `CASCADE` is one of the causes below."""
 
 ACCEPTED, CALIBRATION = "accepted", "calibration slice"
-DISAGREE, TIE, UNREADABLE, ONE_ORDER, UNSURE = (
+DISAGREE, TIE, UNREADABLE, ONE_ORDER, UNSURE, REFUSED = (
     "the orders disagree",
     "tie",
     "no readable verdict",
     "no second order",
     "not sure enough",
+    "a contestant on which the judges disagree",
 )
 DRAWN = "drawn to calibrate"
 """Begins the cause of a case of a guarantee's slice; any other cause it has comes after it."""
@@ -60,8 +63,9 @@ Work: TypeAlias = Callable[
 STEPS = 5
 """Thresholds that are tried, at most."""
 
-ENOUGH = 1.5
-"""The strictest one is to accept as many cases of the slice, times as many as can show it."""
+ENOUGH, LEAST_PART = 1.5, 0.5
+"""The strictest one is to accept as many cases of the slice, times as many as can show it, and so
+large a part of the verdicts: of few, a single one that disagrees ends it."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +96,15 @@ class Calibrated:
     """ChatSEEDs of the slice."""
     slice_digest: str
     """8 hex digits of the drawn cases."""
+    contestants: tuple[Row, ...] = field(default=(), compare=False)
+    """As of `by_contestant`."""
     whole: bool = True
     """Whether both judges have answered all of them; if not, nothing is decided as yet."""
+
+    @property
+    def refused(self) -> list[str]:
+        """Contestants whose cases all go to the strong judge."""
+        return [row["contestant"] for row in self.contestants if row["refused"]]
 
     def __str__(self) -> str:
         """In words."""
@@ -106,15 +117,20 @@ class Calibrated:
         seen = f"{self.disagreed} of {self.accepted} disagree in the slice of {self.seeds}"
         if self.threshold is None:
             return f"no threshold shows that {promise} ({seen}): everything went to it"
-        return f"{promise}, from a sureness of {self.threshold:.3f} on ({seen})"
+        told = "".join(
+            "; {contestant} is refused, its cases all go to it ({disagreed} of {accepted} disagree)"
+            .format(**row) for row in self.contestants if row["refused"]
+        )  # fmt: skip
+        return f"{promise}, from a sureness of {self.threshold:.3f} on ({seen}){told}"
 
     @property
     def signed(self) -> str:
         """The part of a signature."""
         threshold = "none" if self.threshold is None else f"{self.threshold!r}"
+        refused = f",refused={settings_digest(self.refused)}" if self.refused else ""
         return (
             f"alpha={self.alpha!r},delta={self.delta!r},threshold={threshold},"
-            f"slice={self.slice_digest}"
+            f"slice={self.slice_digest}{refused}"
         )
 
 
@@ -147,7 +163,7 @@ def strict_to_loose(outside: Sequence[float | None], guarantee: Guarantee) -> li
     if not sure:
         return [0.0]
     expected = guarantee.seeds * len(sure) / len(outside)
-    first = min(1.0, ENOUGH * fewest(guarantee.alpha, guarantee.delta) / expected)
+    first = min(1.0, max(LEAST_PART, ENOUGH * fewest(guarantee.alpha, guarantee.delta) / expected))
     shares = [first + (1 - first) * step / (STEPS - 1) for step in range(STEPS)]
     return list(dict.fromkeys(sure[math.ceil(share * len(sure)) - 1] for share in shares))
 
@@ -170,6 +186,30 @@ def loosest(
         if not passed:
             break
     return found or (None, 0, 0)
+
+
+Seen: TypeAlias = tuple[float, bool, tuple[str, ...]]
+"""Of a case of the slice: how sure the cheap judge is, whether the strong one disagrees, of whom it
+is."""
+
+
+def by_contestant(seen: Iterable[Seen], threshold: float | None, alpha: float) -> tuple[Row, ...]:
+    """Cases of the slice ``accepted`` at the threshold and ``disagreed``, a row a contestant.
+
+    ``refused``: more than ``alpha`` of them disagree.
+    """
+    counted: dict[str, Row] = {}
+    if threshold is None:
+        return ()
+    for sure, disagrees, names in seen:
+        for name in names:
+            row = counted.setdefault(name, {"contestant": name, "accepted": 0, "disagreed": 0})
+            row["accepted"] += sure >= threshold
+            row["disagreed"] += sure >= threshold and disagrees
+    return tuple(
+        {**row, "refused": row["disagreed"] > alpha * row["accepted"]}
+        for _, row in sorted(counted.items())
+    )
 
 
 def so_few(k: int, n: int, share: float) -> float:
@@ -237,7 +277,7 @@ class Cascade:
             elif seed not in inside:
                 asked.setdefault((seed, frozenset(contestants)), one)
         outside: list[float | None] = []
-        seen: dict[str, tuple[float, bool] | None] = {}
+        seen: dict[str, Seen | None] = {}
 
         async def ask(one: MakeCase) -> None:
             case = one()
@@ -251,13 +291,13 @@ class Cascade:
             else:
                 strong = await self.strong.answer(case)
                 if strong.verdict is not None or strong.outcome not in UNANSWERED:
-                    seen[case.digest] = sure, strong.verdict != answers[0].verdict
+                    disagrees = strong.verdict != answers[0].verdict
+                    seen[case.digest] = sure, disagrees, case.contestants
 
         await work(list(asked.values()), ask)
+        usable = [one for one in seen.values() if one is not None]
         found = loosest(
-            strict_to_loose(outside, self.guarantee),
-            [one for one in seen.values() if one is not None],
-            self.guarantee,
+            strict_to_loose(outside, self.guarantee), [one[:2] for one in usable], self.guarantee
         )
         whole = len(seen) == len(chosen)
         calibrated = Calibrated(
@@ -266,6 +306,7 @@ class Cascade:
             *(found if whole else (None, 0, 0)),
             seeds=len(chosen),
             slice_digest=settings_digest(sorted(chosen)),
+            contestants=by_contestant(usable, found[0], self.guarantee.alpha) if whole else (),
             whole=whole,
         )
         return replace(self, calibrated=calibrated, drawn=chosen)
@@ -291,7 +332,10 @@ class Cascade:
             return _joined(Answer(None, "not calibrated yet", outcome="transport"), answers)
         elif cause == ACCEPTED:
             least = found.threshold
-            cause = UNSURE if least is None or (sureness(answers) or 0.0) < least else ACCEPTED
+            if least is None or (sureness(answers) or 0.0) < least:
+                cause = UNSURE
+            elif not set(found.refused).isdisjoint(case.contestants):
+                cause = REFUSED
         if cause != ACCEPTED:
             return await self._escalated(case, cause, answers)
         accepted = _joined(answers[0], answers, Remark(CASCADE, ACCEPTED))

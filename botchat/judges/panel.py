@@ -17,7 +17,8 @@ import msgspec
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, Subject, settings_digest
 from botchat.judges import discussion, talk
-from botchat.judges.cascade import CASCADE, CHEAP, Cascade, Guarantee
+from botchat.judges.cascade import CASCADE, CHEAP, Cascade, Guarantee, MakeCase
+from botchat.judges.placebo import Placebo
 from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, has_vote, mirrored, opening_votes, openings
 from botchat.languages import ENGLISH, Language
@@ -62,6 +63,15 @@ class Panel:
     def parallel(self) -> int:
         """Cases worth having in flight."""
         return max(model.parallel for model in self.models)
+
+    def among(self, make: Sequence[MakeCase]) -> Panel:
+        """The panel where these are all cases, if it must know them: they are then signed."""
+        talking = self.talking
+        if not isinstance(talking, Placebo) or talking.settings.hears != "another-question":
+            return self
+        cases = [(one(), one) for one in make]
+        digest = settings_digest(self.digest, [case.digest for case, _ in cases])
+        return replace(self, talking=talking.among(cases), digest=digest)
 
     async def answer(self, case: Case) -> Answer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
@@ -294,6 +304,8 @@ def _talking(settings: TalkSettings, cast: Cast) -> Talking:
     match settings:
         case EnsembleSettings():
             return Ensemble(settings, cast)
+        case panels.DebateSettings() if settings.hears != "messages":
+            return Placebo(settings, cast)
         case panels.DebateSettings() | panels.SummarizedDebateSettings():
             return talk.Debate(settings, cast)
         case panels.SingleReportSettings():

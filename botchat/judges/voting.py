@@ -95,9 +95,14 @@ def opening_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
     )
 
 
+TOLD = " (as told)"
+"""Ends the name of a speaker whose message the others heard in another form than it was said."""
+
+
 def has_vote(remark: Remark) -> bool:
-    """Whether the speaker is a member, not one that serves the talk."""
-    return remark.speaker.removesuffix(SWAPPED) not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
+    """Whether it is a member's own remark: not of one that serves the talk, nor as it was told."""
+    speaker = remark.speaker.removesuffix(SWAPPED)
+    return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER) and not speaker.endswith(TOLD)
 
 
 def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:

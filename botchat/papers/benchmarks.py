@@ -21,6 +21,7 @@ from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.measures import lengths
 from botchat.measures.agreement import Agreement
+from botchat.measures.annotations import Opinions
 from botchat.measures.best import contest
 from botchat.measures.correlation import Correlated, Rating, compare_scores
 from botchat.measures.intervals import LEAST
@@ -29,6 +30,7 @@ from botchat.papers.chateval import ASPECTS
 from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
 from botchat.pipeline.agree import (
     Compared,
+    anatomy,
     compare_judges,
     expenses,
     in_families,
@@ -133,8 +135,9 @@ class FairEval(Benchmark):
         selves = {name: own_name(workspace, name) for name in judged}
         both = [*people, *calibrated(everything, ANSWERS)]
         found = compare_judges(both, PEOPLE, selves=selves)
+        shown = Opinions.of([*people, *preferences(everything, ANSWERS)], PEOPLE)
         in_order = compare_judges(
-            [*people, *preferences(everything, ANSWERS)],
+            shown,
             PEOPLE,
             lengths={
                 (pair.id, name): lengths.words(text)
@@ -158,6 +161,7 @@ class FairEval(Benchmark):
             truth="people's majority",
             signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE),
             notes=[*which_judge.other_cases(found)],
+            debates=anatomy(workspace, judged, ANSWERS, shown),
         )
         first = tables.chateval_1(findings.rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]

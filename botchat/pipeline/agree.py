@@ -14,7 +14,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from botchat.boards import judge_agreement, which_judge
+from botchat.boards import debates, judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table
@@ -213,7 +213,23 @@ def _findings(
             prefix,
         ),
         notes=list(_notes(stage, judged, compared, prefix)),
+        debates=anatomy(workspace, judged, protocol, grid) if protocol else (),
     )
+
+
+def anatomy(
+    workspace: Workspace,
+    judged: Mapping[str, Sequence[Judgment]],
+    protocol: Protocol,
+    grid: Opinions,
+) -> list[Row]:
+    """`botchat.boards.debates.rows` of every panel that talks; people are those of ``grid``."""
+    truth, found = debates.truth_of(grid), []
+    for name in filter(lambda name: talks(judged[name]), judged):
+        strategy: str = getattr(panel_of(workspace, name), "strategy", "")
+        at_once = strategy.startswith("simultaneous")
+        found += debates.rows(name, judged[name], protocol, truth, at_once=at_once)
+    return found
 
 
 def _stages(found: Read) -> dict[str, _Stage]:

@@ -64,9 +64,9 @@ def judge(
     if (settings := settings_of(request, workspace)) is not None:
         return _judge_adaptively(request, workspace, settings, spending, meter)
     made = asked(request, workspace).run(workspace, spending, meter)
-    return Results(
-        made, [[one.shown for one in made], *(line for one in made for line in one.lines)]
-    )
+    by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
+    lines = (line for one in made for line in one.lines)
+    return Results(made, [[one.shown for one in made], *filter(None, by_contestant), *lines])
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:

@@ -241,7 +241,7 @@ def _shown(row: _Label, protocol: Protocol, dialogues: Dialogues) -> Iterator[tu
             yield found
 
 
-def write_game(workspace: Workspace, found: Read, folder: Path) -> Path:
+def write_game(workspace: Workspace, found: Read, folder: Path, url: str = "") -> Path:
     """Write ``game.html`` and its chunks beside a set's page; what is not needed any more goes."""
     from botchat.report import game
     from botchat.report.archive import FOLDER
@@ -255,13 +255,14 @@ def write_game(workspace: Workspace, found: Read, folder: Path) -> Path:
         found.catalogue,
         drawn,
         invented=found.invented,
+        url=url,
     )
     workspace.write_out(folder, made.files)
     for prefix in game.PREFIXES:
         for path in (folder / FOLDER).glob(f"{prefix}*.js"):
             if f"{FOLDER}/{path.name}" not in made.files:
                 path.unlink(missing_ok=True)
-    workspace.write_out(folder, {GAME: made.page})
+    workspace.write_out(folder, {GAME: made.page, game.PICTURE: game.picture()})
     return folder / GAME
 
 

@@ -342,7 +342,7 @@ def write_page(
     for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:
         path.unlink(missing_ok=True)  # of an earlier, larger page
     if chunks:
-        label.write_game(workspace, found, folder)
+        label.write_game(workspace, found, folder, url)
     return folder / "index.html"
 
 
@@ -362,7 +362,7 @@ def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
         tables = [part for part in judge_agreement.tables(findings) if part.name != "rankings"]
         tables += [part for one in made for part in one.tables]
         drawn = figures.draw(findings)
-        said = [*findings.answer, *findings.notes, *notes]
+        said = [*findings.answer, *findings.talk, *findings.notes, *notes]
         shown.append(pages.Beside(findings.subject, said, tables, drawn))
     return shown
 

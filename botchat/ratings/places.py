@@ -40,8 +40,8 @@ def of_ratings(
     return np.asarray(first, dtype=np.intp), np.asarray(last, dtype=np.intp)
 
 
-def of_intervals(value: Floats, low: Floats, high: Floats) -> tuple[Indices, Indices]:
-    """The same of numbers that each have an interval of their own at 95 %, shape (m,) each.
+def apart(value: Floats, low: Floats, high: Floats) -> Flags:
+    """As `clearly_better`, of numbers that each have an interval of their own at 95 %.
 
     Clearly better is a difference above the root of both reaches' squares (MOVER; Zou & Donner
     2008), widened to hold for all pairs at once. Numbers are taken as independent: those of the
@@ -49,8 +49,7 @@ def of_intervals(value: Floats, low: Floats, high: Floats) -> tuple[Indices, Ind
     """
     wider = quantile(np.eye(len(value)).tobytes(), len(value), None, LEVEL) / Z
     reach = wider * np.hypot((value - low)[:, None], (high - value)[None, :]) + EQUAL
-    better = value[:, None] - value[None, :] > reach
-    return 1 + better.sum(axis=0), len(value) - better.sum(axis=1)
+    return np.asarray(value[:, None] - value[None, :] > reach)
 
 
 def clearly_better(

@@ -3,6 +3,7 @@
 botchat.ending = (() => {
   const { about, el, named, percent, numbers, result, labels } = botchat;
   const FEWEST = 5;
+  const LONG = 120;
   const BOARD = "index.html";
 
   // What is right where that is known: "No" or "machine", or which of two is the machine's.
@@ -112,6 +113,7 @@ botchat.ending = (() => {
     const text = [
       `Can you tell? ${k}/${n} · ${about.set}${chosen.deal ? `, deal ${chosen.deal}` : ""}`,
       ...rows.map(([name, marks]) => `${squares(marks)} ${name === null ? labels.who || "I" : name} ${count(marks)}/${asked(marks)}`),
+      ...(location.protocol === "file:" ? [] : [`${location.origin}${location.pathname}${chosen.deal ? `?deal=${chosen.deal}` : ""}`]),
     ].join("\n");
     const said = `95 % interval ${Math.round(100 * low)} to ${Math.round(100 * high)} %`;
     return {
@@ -171,8 +173,8 @@ botchat.ending = (() => {
   };
 
   // --------------------------------------------------------------------------------- what they were
-  const spoken = ({ protocol, label: { verdict } }) => {
-    if (protocol.kind === "place") return verdict === "No" ? (protocol.about_ai ? "people" : "nowhere") : verdict === "Yes" ? "somewhere" : `from ${verdict} on`;
+  const spoken = (protocol, verdict) => {
+    if (protocol.kind === "place") return verdict === "No" ? (protocol.about_ai ? "people" : "nowhere") : (protocol.about_ai ? "a machine" : "somewhere") + (verdict === "Yes" ? "" : `, from line ${verdict} on`);
     return protocol.kind === "choice" ? { 1: "the first", 2: "the second" }[verdict] || verdict : verdict;
   };
   const link = (one) => {
@@ -180,13 +182,33 @@ botchat.ending = (() => {
     return `${BOARD}#${new URLSearchParams({ view: one.protocol.name, a, ...(b ? { b } : {}), seed: one.label.seed_id })}`;
   };
   const whose = (one) => one.contestants.flatMap((name, i) => [i ? " and " : "", name === one.human ? "people" : named(name)]);
-  const revealed = (told) =>
+  // The line that somebody named, as it was said.
+  const line = (one, verdict) => {
+    const said = one.protocol.kind === "place" && one.said[0][Number(verdict) - 1];
+    return said ? el("q", { dir: "auto" }, said.length > LONG ? `${said.slice(0, LONG)} …` : said) : null;
+  };
+  const mark = (one, verdict) => {
+    const [shape, word] = truth(one) === null ? ["", ""] : MARKS.get(isRight(one, verdict));
+    return shape ? el("i", { role: "img", "aria-label": word }, `${shape} `) : null;
+  };
+  const says = (one, name, verdict) => el("li", null, mark(one, verdict), name, `: ${verdict === null ? "not asked" : spoken(one.protocol, verdict)} `, line(one, verdict));
+  const revealed = (told) => [
+    el("h2", null, "What they were"),
     el(
-      "details",
-      null,
-      el("summary", null, "What they were"),
-      el("ol", { class: "told" }, told.map((one) => el("li", null, el("b", null, whose(one)), ` · you said ${spoken(one)} · `, el("a", { href: link(one) }, "read")))),
-    );
+      "ol",
+      { class: "told" },
+      told.map((one) =>
+        el(
+          "li",
+          null,
+          el("b", null, whose(one)),
+          " · ",
+          el("a", { href: link(one) }, "read"),
+          el("ul", null, says(one, "you", one.label.verdict), one.judges.map((name, j) => (name === `human:${labels.who}` ? null : says(one, named(name), one.verdicts[j])))),
+        ),
+      ),
+    ),
+  ];
 
   const copied = (text) => {
     const shown = el("textarea", { readonly: true, rows: text.split("\n").length, "aria-label": "Result to paste" }, text);
@@ -233,10 +255,10 @@ botchat.ending = (() => {
       ...shown,
       el("p", { class: "row" }, copy, go, el("a", { class: "plain", href: BOARD }, "See the board")),
       ...(paste ? [paste] : []),
-      revealed(told),
-      el("p", { class: "row name" }, labels.who ? ["You are ", named(labels.who)] : [el("label", { for: "rater" }, "Your name"), name], exporters),
+      ...revealed(told),
+      ...(chosen.isCut ? [] : [el("p", { class: "row name" }, labels.who ? ["You are ", named(labels.who)] : [el("label", { for: "rater" }, "Your name"), name], exporters)]),
       labels.status,
-      el("p", { class: "note" }, "The file is that of the judge human:NAME: put it into ", el("code", null, `judgments/${about.set}/PROTOCOL/`), " of the workspace."),
+      chosen.isCut ? null : el("p", { class: "note" }, "The file is that of the judge human:NAME: put it into ", el("code", null, `judgments/${about.set}/PROTOCOL/`), " of the workspace."),
     ];
   };
 

@@ -57,6 +57,12 @@
   let history = [];
   const skipped = new Set();
 
+  // Of a deal a place is asked in two steps: people or a machine, then which line gave it away.
+  let asksWhere = false;
+  const where = () => {
+    asksWhere = true;
+    show(current, current.at - chosen.from);
+  };
   const answer = (verdict) => {
     if (!current) return;
     const { id, protocol, seed, key, said } = current;
@@ -68,6 +74,11 @@
   };
   // What could not be taken back where it was saved is still said.
   const undo = async () => {
+    if (asksWhere) {
+      asksWhere = false;
+      show(current, current.at - chosen.from);
+      return;
+    }
     const id = history.pop();
     if (!id) return;
     const label = labels.made[id];
@@ -92,6 +103,7 @@
   // Goes to the first case without an answer. What is pressed while one is loaded is about none.
   const next = async () => {
     current = null;
+    asksWhere = false;
     turn += 1;
     const asked = turn;
     try {
@@ -143,10 +155,9 @@
       const chunk = await load(`answers-${chosen.list}-${Math.floor(at / about.per_chunk)}`);
       const [contestants, exact, verdicts] = chunk.cases[at % about.per_chunk];
       const known = Object.assign(label, { contestants, exact });
-      told.push({ protocol: one.protocol, label: known, contestants, verdicts, judges: chunk.judges, human: chunk.human });
+      told.push({ protocol: one.protocol, said: one.said, label: known, contestants, verdicts, judges: chunk.judges, human: chunk.human });
     }
     labels.keep();
-    if (chosen.isCut) labels.send(told.map((one) => one.label).filter(labels.counts));
     stage.className = "mid";
     stage.replaceChildren(...botchat.ending(chosen, told, onwards()));
     stage.querySelector("h1").focus({ preventScroll: true });
@@ -171,7 +182,11 @@
   const NAMED = { 1: "The first", 2: "The second", both: "Both", neither: "Neither" };
 
   const isAi = (asked) => asked.about_ai && asked.kind !== "score";
-  const question = (asked) => (isAi(asked) ? HEADS[asked.shows] : asked.question);
+  const inSteps = (asked) => Boolean(chosen.isCut) && asked.kind === "place";
+  const question = (asked) => {
+    if (!isAi(asked)) return asked.question;
+    return inSteps(asked) ? (asksWhere ? "Which line gave it away?" : "Who goes on after the second line: people, or a machine?") : HEADS[asked.shows];
+  };
 
   const kbd = (key) => [" ", el("kbd", { "aria-hidden": "true" }, key)];
   const button = (label, key, onclick, classes, disabled) =>
@@ -225,7 +240,7 @@
     return el(
       "li",
       { class: letter === "B" ? "B" : "A" },
-      asked.kind === "place" && !isPeoples
+      asked.kind === "place" && !isPeoples && (asksWhere || !inSteps(asked))
         ? el("button", { type: "button", class: "bubble", onclick: () => answer(String(at + 1)) }, body)
         : el("div", { class: isPeoples ? "bubble people" : "bubble" }, body),
     );
@@ -249,11 +264,15 @@
     const asked = one.protocol;
     const chat = (said, i) => el("ol", { class: "chat" }, said.map((text, at) => utterance(asked, text, at, one.by?.[i])));
     const answers = {
-      place: () => [choice(isAi(asked) ? "People, all of it" : "Nowhere", isAi(asked) ? "h" : "n", "No")],
+      place: () => {
+        const nowhere = choice(isAi(asked) ? "People, all of it" : "Nowhere", isAi(asked) ? "h" : "n", "No");
+        if (!inSteps(asked)) return [nowhere];
+        return asksWhere ? [choice("No single line", "n", "Yes")] : [nowhere, button("A machine", "m", where, "solid")];
+      },
       choice: () => asked.answers.map(([verdict, label]) => choice(isAi(asked) ? NAMED[verdict] : label, KEYS[verdict], verdict)),
       score: () => scores(asked),
     }[asked.kind]();
-    const hint = `or choose ${isAi(asked) ? "the machine’s first utterance" : "the utterance"}`;
+    const hint = `or choose ${inSteps(asked) ? "the line" : isAi(asked) ? "the machine’s first utterance" : "the utterance"}`;
     stage.className = one.said.length > 1 ? "play two" : "play";
     stage.replaceChildren(
       bar(place),
@@ -266,8 +285,8 @@
         "footer",
         { class: "act" },
         el("div", { class: "answers" }, answers),
-        asked.kind === "place" ? el("span", { class: "hint" }, hint, kbd("j"), kbd("k"), kbd("Enter")) : null,
-        el("span", { class: "tools" }, chosen.open ? button("Skip", "s", skip, "plain") : null, button("Undo", "u", undo, "plain", !history.length)),
+        asked.kind === "place" && (asksWhere || !inSteps(asked)) ? el("span", { class: "hint" }, hint, kbd("j"), kbd("k"), kbd("Enter")) : null,
+        el("span", { class: "tools" }, chosen.open ? button("Skip", "s", skip, "plain") : null, button("Undo", "u", undo, "plain", !history.length && !asksWhere)),
         labels.status,
       ),
       leaving,
@@ -296,12 +315,12 @@
     if (step && kind === "place") {
       event.preventDefault();
       const all = [...stage.querySelectorAll("button.bubble")];
-      all[Math.min(Math.max(all.indexOf(document.activeElement) + step, 0), all.length - 1)].focus();
+      all[Math.min(Math.max(all.indexOf(document.activeElement) + step, 0), all.length - 1)]?.focus();
       return;
     }
     const pressed = event.key.toLowerCase();
     // "n", not any, is "h" too.
-    const key = pressed === "n" && kind === "place" && isAi(current.protocol) ? "h" : pressed;
+    const key = pressed === "n" && kind === "place" && isAi(current.protocol) && !asksWhere ? "h" : pressed;
     const found = [...stage.querySelectorAll("button[data-key]")].find((one) => one.dataset.key === key && !one.disabled);
     if (found) {
       event.preventDefault();
@@ -320,8 +339,8 @@
 
   const TOLD = {
     deal: [
-      `Ten conversations. Some were written ${about.people} from beginning to end. In the others a machine takes over after the second utterance and speaks both parts.`,
-      "Say which is which. The judges of this leaderboard were asked the same; you see their score beside yours at the end, and not before.",
+      `Ten conversations. Some were written ${about.people} from beginning to end. In the others a machine takes over after the second line and speaks both parts. All are cut short, by chance.`,
+      "Say which is which, and what gave it away. The judges of this leaderboard were asked the same; you see their score beside yours at the end, and not before.",
     ],
     pairs: ["The judges of this leaderboard were asked the same; what they said you see beside your answers at the end, and not before."],
     open: [

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import islice
 from typing import Any
 
@@ -23,6 +24,9 @@ from botchat.report import inert, policy, template, text
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
 
 SCRIPTS = ("core.js", "labels.js", "ending.js", "game.js")
+
+PICTURE = "game.png"
+"""For previews of links, the same for all sets; beside the page."""
 
 TEN = 10
 """Cases of a deal, half of them of people."""
@@ -105,11 +109,12 @@ def build(
     plan: Iterable[Mapping[str, Any]] = (),
     *,
     invented: bool = False,
+    url: str = "",
 ) -> Game:
     """The page of a set; the same arguments give the same bytes.
 
     ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants are passed
-    over. ``plan``: cases to label (`planned`).
+    over. ``plan``: cases to label (`planned`). ``url``: where the folder of the page will be.
     """
     known = catalogue or Catalogue()
     filed = known.among(name for by_protocol in judged.values() for name in by_protocol)
@@ -128,7 +133,7 @@ def build(
         "set": seed_set,
         "people": "for the demo, not by people," if invented else "by people",
         "version": VERSION,
-        "folder": FOLDER,
+        "chunks": FOLDER,
         "protocols": [about_protocol(protocol) for protocol in protocols.values()],
         "lists": [[one.kind, one.protocol, len(one.cases)] for one in lists],
         "per_chunk": CHUNK,
@@ -138,18 +143,24 @@ def build(
     page = template("game.html").render(
         style=text("game.css"),
         about_json=inert(about),
+        picture=f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE,
         script=code,
         policy=policy(code, "img-src data:", "connect-src 'self'", chunks=True),
     )
     return Game(page, dict(_files(lists, judged)))
 
 
+def picture() -> bytes:
+    """`PICTURE`, a PNG of 1200 by 630."""
+    return resources.files("botchat.report").joinpath(PICTURE).read_bytes()
+
+
 def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> list[Dealt]:
     """Deals of ten, one after the other: half of people, half of machines, each seed once in all.
 
-    A machine's dialogue is cut to the length of the human one of its seed, and a human one to that
-    of the longest machine's, so that length tells nothing. All machines take part equally often.
-    Of fewer seeds than ten one smaller deal; none of fewer than two.
+    Each is cut at a line that is drawn by its seed, whoever speaks, and before people say goodbye
+    (`_end`), so that neither its length nor its end tells. All machines take part equally often. Of
+    fewer seeds than ten one smaller deal; none of fewer than two.
     """
     people = dialogues.get(HUMAN, {})
     machines = {name: by for name, by in dialogues.items() if name != HUMAN}
@@ -160,7 +171,7 @@ def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
     usable = [
         seed
         for seed in _shuffled(long if len(long) >= TEN else eligible(seeds), "deal")
-        if seed.id in people and _long_enough(machines, seed.id, min(longest, len(seed.utterances)))
+        if seed.id in people and _long_enough(machines, seed.id, _end(seed, longest))
     ]
     size = TEN if len(usable) >= TEN else len(usable) // 2 * 2
     dealt: list[Dealt] = []
@@ -169,7 +180,7 @@ def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
         ten = usable[first : first + size]
         of_people = {seed.id for seed in _shuffled(ten, "who")[: size // 2]}
         for seed in ten:
-            end = min(longest, len(seed.utterances))
+            end = _end(seed, longest)
             if seed.id in of_people:
                 dialogue = people[seed.id]
             else:
@@ -182,6 +193,17 @@ def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
             cut = (Shown.of(dialogue, end),)
             dealt.append(Dealt(protocol, seed.id, (dialogue.contestant,), cut, whole))
     return dealt
+
+
+def _end(seed: Seed, longest: int) -> int:
+    """How many utterances are shown, by chance: four or more, without the last two of people's.
+
+    Fewer where people say fewer than six; never more than the longest machine's.
+    """
+    there = min(longest, len(seed.utterances))
+    most = min(there, max(3, there - 2))
+    least = min(4, most)
+    return least + int.from_bytes(_rank("end", seed.id)[:4]) % (most - least + 1)
 
 
 def _long_enough(machines: Dialogues, seed_id: str, end: int) -> list[Dialogue]:

@@ -198,6 +198,18 @@ class DebateSettings(_DebatingSettings, frozen=True, kw_only=True):
     """ChatEval Appendix C, Algorithms 1 and 2."""
 
     strategy: Literal["one-by-one", "simultaneous-talk"]
+    hears: Literal["messages", "another-question", "swapped-verdicts"] = "messages"
+    """What members hear of the others: their messages, or in a placebo (`botchat.judges.placebo`)
+    those on another question, or with the sides of their verdicts exchanged."""
+
+    def __post_init__(self) -> None:
+        """Refuse a placebo of another form."""
+        super().__post_init__()
+        form = self.strategy, self.rounds, len(self.members) > 1
+        if self.hears != "messages" and form != ("simultaneous-talk", 2, True):
+            raise ValueError(
+                f"hears: {self.hears} is for simultaneous-talk of 2 turns and 2 or more agents"
+            )
 
 
 class SummarizedDebateSettings(_DebatingSettings, frozen=True, kw_only=True):

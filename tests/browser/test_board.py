@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import dataclasses
 import json
 import random
+import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import pytest
 
 from botchat.boards.board import build as build_board
 from botchat.records import natural_key
-from botchat.report import Facts, View, files, render
+from botchat.report import Facts, View, figures, files, render
 from botchat.report.archive import build
 from botchat.workspace.files import write_all
 from tests.boards import QUICK, made
@@ -264,18 +267,54 @@ def test_the_picture_of_a_link_is_beside_the_page(large: Path) -> None:
     assert f'<meta property="og:title" content="{title}">' in head
 
 
-def test_paper_has_all_columns_and_no_controls(browser: Browser, large: Path) -> None:
-    """Printed, every column and figure is there, and nothing to press."""
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """14 contestants by five judges, with the figures of the first."""
+    folder = tmp_path_factory.mktemp("five")
+    records = made({f"model-{i}": 0.95 - i / 15 for i in range(14)}, 16)
+    first = records.board()
+    boards = [first, *(dataclasses.replace(first, judge=f"judge {i}") for i in range(4))]
+    views = [View(board, () if i else figures.draw(board)) for i, board in enumerate(boards)]
+    judged = {board.judge: records.judgments for board in boards}
+    write_all(folder, files(views, build(records.seeds, records.dialogues, judged)))
+    return folder / "index.html"
+
+
+def test_paper_has_every_mark_on_six_sheets(browser: Browser, five: Path) -> None:
+    """Printed without backgrounds, which is usual, nothing that they draw is missing."""
+
+    def printed(*, backgrounds: bool) -> tuple[int, int]:
+        told = {"printBackground": backgrounds, "preferCSSPageSize": True}
+        pdf = base64.b64decode(browser.command("Page.printToPDF", told)["data"])
+        packed = re.findall(rb"/FlateDecode.*?stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+        drawn = b"\n".join(zlib.decompressobj().decompress(one) for one in packed)
+        ink = re.findall(rb"(\S+ \S+ \S+) rg\b|(?<=\n)f\*?(?=\n)", drawn)
+        colour, filled = b"", 0
+        for one in ink:  # what is not printed is filled with white
+            colour, filled = one or colour, filled + (not one and colour != b"1 1 1")
+        return len(re.findall(rb"/Type /Page\n", pdf)), filled
+
+    assert five.stat().st_size < 3_000_000
+    sized(browser, five, 1440, 900)
+    sheets, filled = printed(backgrounds=False)
+    assert sheets <= 6
+    assert filled == printed(backgrounds=True)[1]
+    browser.run("document.documentElement.style.printColorAdjust = 'economy'")
+    marks = browser.run("return document.querySelectorAll('#board .bar > b').length")
+    assert 50 < marks <= filled - printed(backgrounds=False)[1]
+
+
+def test_paper_has_the_columns_of_the_screen_and_no_controls(browser: Browser, large: Path) -> None:
+    """Printed, every figure is there, and nothing to press."""
     sized(browser, large, 1440, 900)
+    heads = (
+        "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
+        ".filter((head) => head.getClientRects().length).map((head) => head.dataset.key)"
+    )
+    shown = browser.run(heads, TABLE)
     browser.command("Emulation.setEmulatedMedia", {"media": "print"})
     try:
-        heads = browser.run(
-            "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
-            ".map((head) => head.getClientRects().length)",
-            TABLE,
-        )
-        assert len(heads) > 12
-        assert all(heads)
+        assert browser.run(heads, TABLE) == shown
         pressable = "return [...document.querySelectorAll('nav, .tools, .quiet')]"
         assert not browser.run(f"{pressable}.some((one) => one.getClientRects().length)")
         assert browser.run("return document.getElementById('tables').getClientRects().length")

@@ -133,8 +133,8 @@ def test_the_score_is_right(browser: Browser, game: Path, demo_workspace: Worksp
     """Yours and the judge's on the same cut cases, its interval, what guessing does, and a text."""
     whose = dealt(game)
     assert whose.count(HUMAN) == 5
-    right = ["h" if name == HUMAN else "j\n" for name in whose]
-    wrong = ["j\n" if name == HUMAN else "h" for name in whose]
+    right = ["h" if name == HUMAN else "mj\n" for name in whose]
+    wrong = ["mj\n" if name == HUMAN else "h" for name in whose]
     start(browser, game)
     play(browser, [*right[:8], *wrong[8:]])
     browser.until(lambda: browser.text(END) == "You: 8 of 10")
@@ -158,12 +158,15 @@ def test_the_score_is_right(browser: Browser, game: Path, demo_workspace: Worksp
     pasted = browser.run("return document.querySelector('textarea').value").split("\n")
     assert pasted[0] == "Can you tell? 8/10 · sample, deal 1"
     assert "■■■■■■■■□□ I 8/10" in pasted
-    told = texts(browser, ".told li")
-    browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
-    told = texts(browser, ".told li")
+    told = texts(browser, ".told > li")
     assert [one.split(" · ")[0] for one in told] == [
         "people" if name == HUMAN else name for name in whose
     ]
+    # Open, case by case: what was said of it, and in which line, as the judges say it.
+    for name, mark, keys, lines in zip(whose, marks, [*right[:8], *wrong[8:]], told, strict=True):
+        mine = "people" if keys == "h" else "a machine, from line 3 on"
+        assert f"{'✓' if (keys == 'h') == (name == HUMAN) else '✕'} you: {mine}" in lines
+        assert f"{mark} rules: " in lines
     browser.driver.find_element("css selector", ".told a").click()
     browser.until(lambda: browser.run("return location.pathname").endswith("index.html"))
 
@@ -180,7 +183,8 @@ def test_a_deal_goes_on_where_it_was_left(browser: Browser, game: Path) -> None:
     browser.press("u")
     browser.until(lambda: browser.text(COUNTED) == "Case 1 of 10")
     assert browser.text(".chat") == first
-    browser.press("jjkj\n")
+    browser.press("mu")  # back to the first question
+    browser.press("mjjkj\n")
     browser.until(lambda: browser.text(COUNTED) == "Case 2 of 10")
     start(browser, game)
     assert browser.text(COUNTED) == "Case 2 of 10"
@@ -294,29 +298,6 @@ def test_a_file_that_is_no_labels_is_refused(browser: Browser, game: Path, tmp_p
         browser.driver.find_element("id", "import").send_keys(str(path))
         browser.until(lambda says=says: says in browser.text(".status"))
     assert browser.run("return Object.keys(localStorage)") == []
-
-
-def test_of_a_game_only_whole_conversations_are_labels(
-    browser: Browser, workspace: Workspace
-) -> None:
-    """Those of people: a machine's is cut, and judges see all of it. The name is given late."""
-    page = workspace.out("sample") / "game.html"
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    start(browser, page)
-    play(browser, ["h"] * 10)
-    click(browser, "Export")
-    assert browser.text(".status").startswith("Give your name first")
-    browser.driver.find_element("id", "rater").send_keys("Bob")
-    labels = exported(browser, "unieval.human-bob.jsonl")
-    assert [one.contestants for one in labels] == [(HUMAN,)] * 5
-    assert browser.text(".status").startswith("5 labels exported. 5 answers are about")
-    target = workspace.judgments_path("sample", "unieval", "human:bob")
-    with files.Appender[Judgment](target) as file:
-        for one in labels:
-            file.append(one)
-    found = read(workspace, "sample")
-    assert (len(found.judged["human:bob"]["unieval"]), found.stale["human:bob"]) == (5, 0)
 
 
 def test_labels_of_pairs_are_people_to_agree_with(browser: Browser, workspace: Workspace) -> None:
@@ -510,11 +491,11 @@ def test_it_fits_and_is_accessible(browser: Browser, game: Path, width: int, dar
     browser.open(game, width=width, dark=dark)
     check()
     start(browser, game, width=width, dark=dark)
-    browser.press("j")
+    browser.press("jmj")
     focused = "return getComputedStyle(document.activeElement).outlineStyle"
     assert browser.run(focused) == "solid"
     check()
-    play(browser, ["j\n"] * 10)
+    play(browser, ["mj\n"] * 10)
     browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
     check()
     start(browser, game, "?protocol=arena-n8", width=width, dark=dark)
@@ -564,7 +545,7 @@ def test_two_people_label_at_once(browser: Browser, workspace: Workspace) -> Non
 
 
 def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace: Workspace) -> None:
-    """Each at once; of a game what counts as a label, at its end; the name is folded."""
+    """Each at once; of a game, which shows less, none; the name is folded."""
     with Server(workspace, "sample") as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -606,7 +587,7 @@ def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace:
             browser.text("h1")
             browser.press("\n")
             play(browser, ["h"] * 10)
-            browser.until(lambda: len(files.read(target, Judgment)) == 7)
+            assert len(files.read(target, Judgment)) == 2
             found = read(workspace, "sample", ["human:dee"])
             assert found.stale["human:dee"] == 0
             assert browser.complaints() == []

@@ -355,7 +355,8 @@ def test_one_judge_with_its_controls(judged, capsys):
     found = agreed(capsys, judged, "gteval", "--judge", "pair")
     names = [r["judge"] for r in found["rows"]]
     assert names == ["pair", "pair (before talk)", "pair (control)", "pair (token control)"]
-    (line,) = found["talk"]
+    line, debate = found["talk"]
+    assert debate.startswith("In the debate of pair ")
     assert line.startswith("What the talk of pair adds in accuracy: +50.0 points (")
     assert " over the token-matched vote at 1.0 times the money." in line
 

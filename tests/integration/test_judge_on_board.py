@@ -140,14 +140,14 @@ def test_the_terminal_ends_with_the_verdict(
 ) -> None:
     """One line of at most 80 columns; ``--json`` and leaderboard.json have it whole."""
     last = ranked(workspace, capsys, "--judge", "never").splitlines()[-1]
-    assert last.startswith("judge never: do not trust – machine picked of two never, all ties")
+    assert last.startswith("judge never: do not trust – finds the machine beside a person never")
     assert len(last) <= 80
     printed = json.loads(ranked(workspace, capsys, "--judge", "never", "--json"))
     written = json.loads((workspace.out(SAMPLE) / "leaderboard.json").read_text("utf-8"))
     for found in (printed, written):
         assert found["judge"]["name"] == "never"
         assert found["judge"]["verdict"] == "do not trust"
-        assert found["judge"]["reasons"][1] == "It catches 0 % of floor bots (0–56 %)."
+        assert found["judge"]["reasons"][1] == "It catches 0 % of scripts (0–56 %)."
         assert {"key", "state", "number", "low", "high"} <= found["judge"]["checks"][0].keys()
     text = (workspace.out(SAMPLE) / "leaderboard.md").read_text("utf-8")
     assert "Judge never: do not trust. Beside a person it never picks" in text

@@ -17,10 +17,12 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Decoding
 from botchat.judges.cascade import (
     DRAWN,
+    REFUSED,
     UNSURE,
     Cascade,
     Escalations,
     Guarantee,
+    by_contestant,
     draw,
     escalations,
     loosest,
@@ -341,6 +343,30 @@ def test_where_no_threshold_passes_everything_is_escalated():
     assert str(judge.calibrated).endswith(
         "(4 of 4 disagree in the slice of 4): everything went to it"
     )
+
+
+def test_a_contestant_on_which_the_judges_disagree_is_refused():
+    """Though 3 of 40 in all are few enough; its other cases go to the strong judge."""
+    seen = [(1.0, i < 3, (("bad",) if i < 5 else ("good", "fine"))) for i in range(40)]
+    assert loosest([1.0], [one[:2] for one in seen], replace(ALPHA, delta=0.5))[0] == 1.0
+    rows = by_contestant([*seen, (0.5, True, ("good",))], 1.0, ALPHA.alpha)
+    assert [tuple(row.values()) for row in rows] == [
+        ("bad", 5, 3, True), ("fine", 35, 0, False), ("good", 35, 0, False),
+    ]  # fmt: skip
+    assert by_contestant(seen, None, ALPHA.alpha) == ()
+    make = cases(10)
+    judge, *_ = calibrated(make, steady, steady)
+    names = make[0]().contestants
+    told = tuple({**row, "refused": row["contestant"] == names[0]} for row in
+                 judge.calibrated.contestants)  # fmt: skip
+    assert [tuple(row.values()) for row in told] == [
+        (names[0], 4, 0, True),
+        (names[1], 4, 0, False),
+    ]
+    refusing = replace(judge, calibrated=replace(judge.calibrated, contestants=told))
+    assert Counter(causes(refusing, make)) == {DRAWN: 4, REFUSED: 6}
+    assert refusing.digest != judge.digest
+    assert f"; {names[0]} is refused, its cases all go to it" in str(refusing.calibrated)
 
 
 def test_a_case_of_the_slice_keeps_its_other_cause():

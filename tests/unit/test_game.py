@@ -46,7 +46,7 @@ def about(page: str) -> dict[str, Any]:
 
 
 def test_a_deal_is_half_of_people_and_has_each_seed_once() -> None:
-    """In all deals together too; a machine's dialogue is as long as people's of its seed."""
+    """In all deals together too; both are cut at one line, before people say goodbye."""
     dealt = deals(UNIEVAL, MANY.seeds, MANY.dialogues)
     long = [seed for seed in MANY.seeds if len(seed.utterances) >= 6]
     assert len(dealt) == len(long) // TEN * TEN > TEN
@@ -57,16 +57,22 @@ def test_a_deal_is_half_of_people_and_has_each_seed_once() -> None:
         assert sum(case.contestants == (HUMAN,) for case in ten) == TEN // 2
     for case in dealt:
         (name,) = case.contestants
-        assert len(case.said[0]) == lengths[case.seed_id]
+        assert 4 <= len(case.said[0]) <= lengths[case.seed_id] - 2
         assert case.said[0] == MANY.dialogues[name][case.seed_id].utterances[: len(case.said[0])]
-        assert case.exact is (name == HUMAN)
+        assert not case.exact
+    # Whoever speaks, the same line is drawn for a seed.
+    only = {name: by for name, by in MANY.dialogues.items() if name in (HUMAN, "m")}
+    ends = {case.seed_id: len(case.said[0]) for case in dealt}
+    again = deals(UNIEVAL, MANY.seeds, only)
+    assert {case.seed_id: len(case.said[0]) for case in again} == ends
+    assert len(set(ends.values())) > 1
     machines = Counter(case.contestants[0] for case in dealt if case.contestants != (HUMAN,))
     assert set(machines) == {"m", "o", "bot:eliza"}
     assert max(machines.values()) - min(machines.values()) <= 1
 
 
 def test_people_who_talk_longer_than_any_machine_are_cut() -> None:
-    """Else the longest conversations would all be people's; such an answer is no label."""
+    """And drawn alike; such an answer is no label."""
     seeds = [Seed(f"S-{i}", tuple(f"{i} {k}" for k in range(20))) for i in range(TEN)]
     dialogues = {
         HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
@@ -78,8 +84,7 @@ def test_people_who_talk_longer_than_any_machine_are_cut() -> None:
         },
     }
     dealt = deals(UNIEVAL, seeds, dialogues)
-    assert {len(case.said[0]) for case in dealt} == {16}
-    assert {case.contestants: case.exact for case in dealt} == {(HUMAN,): False, ("m",): True}
+    assert all(4 <= len(case.said[0]) <= 14 and not case.exact for case in dealt)
 
 
 @settings(max_examples=40, deadline=None)

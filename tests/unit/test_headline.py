@@ -23,7 +23,7 @@ QUALITY = {"bot:parrot": 0.0, "mill": 0.3, "brook": 0.6, "weir": 0.95}
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """Three models far apart and a floor bot."""
+    """Three models far apart and a script."""
     return World.of(24, QUALITY)
 
 
@@ -45,15 +45,25 @@ def test_a_best_one_is_named(world: World) -> None:
     board = world.board(world.ideal(), judge="one")
     found = headline.of(board)
     assert found.best == "weir"
-    assert found.sentence == "weir is clearly better than all 2 other models at N = 16."
-    assert found.title == "made-up: weir leads"
+    share = board.main.values("success_n16")["weir"]
+    told = f"weir passes for human in {100 * share:.0f} of 100 chats of 16 lines"
+    assert found.sentence == f"{told}. No other model is level with it."
+    assert found.title == f"made-up: {told}"
     assert ("weir", True) in found.pieces
+    assert found.scope == (
+        "3 chat models and 1 script got the first two lines of 24 real conversations and went on "
+        "alone, speaking both parts. A judge, one, read each one: people, or a machine, and from "
+        "which line on?"
+    )
+    assert found.sure.startswith("weir is first with 95 % confidence over all places at once")
     other = world.board(world.ideal(seed=9), judge="two")
-    assert headline.of(board, [other]).sentence.endswith("; the other judge also puts it first.")
+    assert headline.of(board, [other]).sure.endswith("The other judge also puts it first.")
     both = [other, world.board(prefers(["mill", "brook", "weir", "bot:parrot"]), judge="three")]
-    assert "; 1 of 2 other judges also put it first" in headline.of(board, both).sentence
+    assert "1 of 2 other judges also put it first." in headline.of(board, both).sure
     copy = world.board(world.ideal(), judge="copy")
-    assert "other judge" not in headline.of(board, [copy]).sentence
+    assert "other judge" not in headline.of(board, [copy]).sure
+    compared = world.board(world.ideal(), [ARENA.at(16)])
+    assert "weir is called more human than an average model " in headline.of(compared).sentence
 
 
 def test_nobody_is_named_among_ties(world: World) -> None:
@@ -67,7 +77,7 @@ def test_models_that_a_coin_orders_are_not_separated(world: World) -> None:
     """A coin tells nobody from the floor bot either."""
     found = headline.of(world.board(USELESS["coin"]))
     assert found.best is None
-    assert not any(f"{name} leads" in found.title for name in QUALITY)
+    assert not any(name in found.title for name in QUALITY)
 
 
 def test_a_smaller_n_leads_where_it_separates(world: World) -> None:
@@ -75,17 +85,17 @@ def test_a_smaller_n_leads_where_it_separates(world: World) -> None:
     order = ["weir", "brook", "mill", "bot:parrot"]
     board = world.board(prefers(order, [16]), [ARENA.at(8), ARENA.at(16)])
     found = headline.of(board)
-    assert found.sentence.startswith("N = 16 does not separate them; weir is clearly better")
+    assert found.sentence.startswith("weir is called more human than an average model ")
     assert (found.n, found.best) == (8, "weir")
-    assert "at N = 8" in found.scope
+    assert "At 16 lines nobody is told apart: this is of the first 8." in found.sure
 
 
 def test_a_floor_bot_that_comes_first_is_said_to_be_one(world: World) -> None:
     """It is no model, and the best model is named beside it."""
     found = headline.of(world.board(prefers(["bot:parrot", "weir", "brook", "mill"])))
     assert found.best == "weir"
-    assert found.sentence.endswith("; floor bot bot:parrot is clearly better than every model.")
-    assert found.title == "made-up: a floor bot leads"
+    assert found.sentence.endswith(" The script bot:parrot is clearly ahead of every model.")
+    assert found.title == "made-up: a script leads"
 
 
 def test_floor_bots_alone_are_no_models() -> None:
@@ -93,9 +103,7 @@ def test_floor_bots_alone_are_no_models() -> None:
     bots = World.of(24, {"bot:parrot": 0.0, "bot:eliza": 0.5})
     found = headline.of(bots.board(bots.ideal()))
     assert found.best is None
-    assert found.sentence.endswith(
-        "bot:eliza is ahead of the other floor bots at N = 16; no model takes part."
-    )
+    assert found.sentence.endswith("bot:eliza is ahead of the other scripts; no model takes part.")
 
 
 def test_fewer_than_20_seeds_claim_nothing() -> None:
@@ -108,7 +116,7 @@ def test_fewer_than_20_seeds_claim_nothing() -> None:
     assert (found.best, found.title) == (None, "made-up: too few to say who is best")
     passes = headline.of(small.board(small.ideal(), [UNIEVAL]))
     assert passes.best is None
-    assert passes.sentence.startswith("Fewer than 20 dialogues of each were judged")
+    assert passes.sentence.startswith("Fewer than 20 chats of each were judged")
 
 
 def test_one_model_has_nothing_to_be_ranked_by() -> None:
@@ -116,19 +124,24 @@ def test_one_model_has_nothing_to_be_ranked_by() -> None:
     one = World.of(24, {"mill": 0.3})
     found = headline.of(one.board(one.ideal(), [UNIEVAL, GTEVAL]))
     assert found.sentence == (
-        "One model, nothing to rank: mill passes 0 % of its dialogues (0–14 %) for 16 utterances."
+        "One model, nothing to rank: mill passes for human in 0 of 100 chats of 16 lines."
     )
     assert found.title == "made-up: one model, nothing to rank"
 
 
 def test_without_an_arena_passes_decide(world: World) -> None:
-    """Named only where its interval is above all others'."""
-    found = headline.of(world.board(world.ideal(), [UNIEVAL]))
+    """Named only where no other has the first place open."""
+    board = world.board(world.ideal(), [UNIEVAL])
+    found = headline.of(board)
     assert found.best == "weir"
-    assert found.sentence.startswith("weir passes most often: ")
+    assert found.sentence.startswith("weir passes for human in ")
+    assert board.main.values("rank_low")["brook"] > 1
     level = headline.of(world.board(always("No", "both"), [UNIEVAL]))
     assert level.best is None
-    assert "cannot be separated by how often they pass" in level.sentence
+    assert level.sentence.startswith(
+        "All 3 models share first place. At best they pass for human in 100 of 100 chats"
+    )
+    assert level.sentence.endswith(" The script bot:parrot is level with the best.")
 
 
 def test_what_is_not_finished_is_so_far(world: World) -> None:
@@ -140,8 +153,8 @@ def test_what_is_not_finished_is_so_far(world: World) -> None:
     board = world.board_of(said)
     assert headline.unfinished(board)
     found = headline.of(board)
-    assert found.sentence.startswith("So far weir is clearly better")
-    assert "of 288 comparisons" in found.scope
+    assert found.sentence.startswith("So far weir passes for human in ")
+    assert "of 288 comparisons are judged." in found.sure
     assert "so far, " in found.title
 
 
@@ -195,7 +208,7 @@ def test_sentence_order_and_verdict_never_contradict(qualities, judge, protocols
     sentence, rank = told["headline"], board.main.column(role="rank").of
     rows = [row for row in told["rows"] if row["model"] != HUMAN]
     trusted = told["judge"]["verdict"] != "do not trust"
-    assert sentence.startswith("Do not trust: ") != trusted
+    assert sentence.startswith("No ranking: this judge ") != trusted
     assert ("there is no order" in sentence) == (not rank)
     best = headline.of(board, verdict=judge_verdict.of(board)).best
     if best is not None:
@@ -204,4 +217,23 @@ def test_sentence_order_and_verdict_never_contradict(qualities, judge, protocols
         assert all(is_floor_bot(name) for name in above)
     first = rows[0]
     if is_floor_bot(first["model"]) and first.get("rank_high") == 1 and len(protocols) != 1:
-        assert f"floor bot {first['model']} is clearly better than every model" in sentence
+        said = f"The script {first['model']} is clearly ahead of every model"
+        assert said in sentence or not trusted
+
+
+@pytest.mark.parametrize(
+    ("judge", "fault"),
+    [
+        ("never accuses", "takes scripts that understand nothing for people"),
+        ("always accuses", "takes people for machines"),
+    ],
+)
+def test_a_failed_judge_takes_the_headline(world: World, judge: str, fault: str) -> None:
+    """And the title; nobody is called best by it."""
+    board = world.board(USELESS[judge])
+    found = headline.of(board, verdict=judge_verdict.of(board))
+    assert found.sentence == f"No ranking: this judge {fault}."
+    assert found.title == f"made-up: No ranking: this judge {fault}"
+    first = world.board(prefers(["bot:parrot", "weir", "brook", "mill"]))
+    said = headline.of(first, verdict=judge_verdict.of(first)).sentence
+    assert said == "No ranking: this judge puts scripts that understand nothing first."

@@ -153,7 +153,7 @@ def test_nothing_known_was_asked(world: World) -> None:
     """A criterion of one's own says nothing about who wrote what."""
     catalogue = Catalogue((UNIEVAL, ARENA, GTEVAL, OWN))
     found = judge_verdict.of(world.board(lambda *_: "4", [OWN], catalogue=catalogue))
-    assert found.word == "with care"
+    assert found.word == "not tested"
     assert {state for key, state in states(found).items() if key != "own_model"} == {"unknown"}
     assert "nothing that has a known answer" in found.reasons[0]
 
@@ -164,7 +164,7 @@ def test_without_a_floor_bot_no_judge_is_trusted(quality: dict[str, float]) -> N
     small = World.of(25, quality)
     found = judge_verdict.of(small.board(small.ideal()), [small.board(small.ideal(seed=9))])
     assert found.word == "with care"
-    assert any("No floor bot" in reason for reason in found.reasons)
+    assert any("No script" in reason for reason in found.reasons)
     assert {"machines_caught"} <= states(found).keys()
 
 
@@ -174,7 +174,7 @@ def test_two_seeds_are_too_few_for_trust() -> None:
     ideal, second = tiny.board(tiny.ideal()), tiny.board(tiny.ideal(seed=9), judge="second")
     assert judge_verdict.of(ideal, [second]).word == "with care"
     nothing = tiny.board_of({})
-    assert judge_verdict.of(nothing, [ideal]).word == "with care"
+    assert judge_verdict.of(nothing, [ideal]).word == "not tested"
 
 
 def test_no_judge_is_trusted_below_20_people() -> None:
@@ -199,6 +199,26 @@ def test_judges_who_contradict_each_other(ideal: Board, world: World) -> None:
     found = judge_verdict.of(ideal, [other])
     assert states(found)["other_judges"] == "fails"
     assert found.word == "do not trust"
+
+
+def test_every_line_of_the_card_says_what_a_good_judge_does(ideal: Board, world: World) -> None:
+    """More is better in each number that is drawn; a good judge's are higher than a useless one's.
+
+    ``first_preferred`` is good in the middle.
+    """
+    good, bad = ideal, world.board(USELESS["always accuses"])
+    drawn = [
+        {check.key: check.well for check in judge_verdict.of(board).checks if check.well}
+        for board in (good, bad)
+    ]
+    assert {"people_accused", "ties", "unreadable_rate", "bots_caught"} <= drawn[0].keys()
+    for key in (drawn[0].keys() & drawn[1].keys()) - {"first_preferred", "best_floor_bot"}:
+        value, low, high = drawn[0][key]
+        assert low <= value <= high
+        assert value >= drawn[1][key][0]
+    (alone,) = (c for c in judge_verdict.of(good).checks if c.key == "people_accused")
+    assert (alone.name, alone.number) == ("Leaves people alone", "25 of 25")
+    assert alone.value == 0
 
 
 @given(

@@ -82,7 +82,8 @@ def test_a_run_is_read_from_the_name_that_it_gives(judge, run):
     assert run_of(in_run(judge, run)) == (judge, run) or (run == 1 and run_of(judge)[1] > 1)
 
 
-MANY = [name for name, of in PRESETS.items() if name not in ("mateval-sa", "faireval-mec-bpc")]
+FIXED = ("mateval-sa", "faireval-mec-bpc", "placebo-another-question", "placebo-swapped-verdicts")
+MANY = [name for name in PRESETS if name not in FIXED]
 
 
 @given(st.sampled_from(MANY), st.integers(2, 5), st.integers(1, 9))

@@ -16,7 +16,7 @@ from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit, score_rate
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.fragility import Fragility, fragility
-from botchat.ratings.places import of_intervals, of_ratings, quantile
+from botchat.ratings.places import apart, of_ratings, quantile
 from botchat.records import HUMAN
 from tests.judges import World, always
 
@@ -309,8 +309,7 @@ def test_equal_shares_are_told_apart_once_in_twenty(share: float, n: int) -> Non
     for _ in range(400):
         found = rng.binomial(n, share, 14) / n
         told = (found, *of_shares(found, np.full(14, 1 / n)))
-        first, _ = of_intervals(*(2 * np.arcsin(np.sqrt(one)) for one in told))
-        wrong += bool((first > 1).any())
+        wrong += bool(apart(*(2 * np.arcsin(np.sqrt(one)) for one in told)).any())
     assert wrong / 400 < 0.075  # .05 and three standard errors more
 
 

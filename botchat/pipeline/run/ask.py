@@ -15,6 +15,7 @@ import msgspec
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, Judge, Row, Subject, adapted
 from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
+from botchat.judges.panel import Panel
 from botchat.judges.single import SingleJudge, Stability, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
@@ -418,7 +419,9 @@ class Filing(AbstractContextManager["Filing"]):
 async def calibrated(
     answering: Judge, make: Sequence[MakeCase], meter: Meter, stops: Stops
 ) -> Judge:
-    """The judge; a cascade with a guarantee has chosen its threshold for these cases."""
+    """The judge, ready for these cases: a cascade's guarantee is about all, so is a placebo."""
+    if isinstance(answering, Panel):
+        return answering.among(make)
     if not isinstance(answering, Cascade) or answering.guarantee is None:
         return answering
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from botchat.boards import debates
 from botchat.boards.judge_agreement import Findings, judges_table
 from botchat.boards.which_judge import agreement, control_of
 from botchat.interfaces import Row
@@ -22,15 +23,15 @@ _SQUARE = 2.6
 
 NAMES = (
     "cost-against-agreement", "judges-against-each-other", "judges-health", "judges-rankings",
-    "judges-calibration",
+    "judges-calibration", "debates-turns",
 )  # fmt: skip
 """Of the figures."""
 
 
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
-    drawn = [_cost(found), _matrix(found), _health(found), _rankings(found), _calibration(found)]
-    return [one for one in drawn if one is not None]
+    makers = (_cost, _matrix, _health, _rankings, _calibration, _debates)
+    return [one for one in (make(found) for make in makers) if one is not None]
 
 
 def _health(found: Findings) -> Chart | None:
@@ -176,6 +177,27 @@ def _rankings(found: Findings) -> Chart | None:
         f"up to {n:,} comparisons a contestant", found.subject, [found.signature],
         points.slopes, standing, "Numbers: score in percent, a tie is half a win.",
     )  # fmt: skip
+
+
+def _debates(found: Findings) -> Chart | None:
+    """How often members of panels are right before they talk and after it."""
+    known = [row for row in found.debates if row.get("first_right") is not None]
+    if len(known) > 2 * MOST_JUDGES:
+        known = [row for row in known if row["member"] == debates.EVERYBODY]
+    turns: dict[str, dict[str, Standing]] = {"First turn": {}, "Last turn": {}}
+    for row in known:
+        for turn, key in zip(turns.values(), ("first_right", "last_right"), strict=True):
+            value, low, high = (row[f"{key}{end}"] for end in ("", "_low", "_high"))
+            name = f"{row['judge']}, {row['member']}"
+            turn[name] = Standing(-value, -high, -low, f"{100 * value:.0f}")
+    return chart(
+        "debates-turns", "What a debate changes",
+        "How often each member of a panel is right before it has heard the others and at the end. "
+        "A line is dark where the 95 % intervals do not overlap, otherwise the change can be "
+        "chance.",
+        f"up to {max(row['n'] for row in known):,} votes", found.subject, [found.signature],
+        points.slopes, turns, "Numbers: right votes in percent.",
+    ) if known else None  # fmt: skip
 
 
 _COSTS = {
