@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,8 @@ from scale import LOGIT, World
 from simulate import Population, simulate, swaps
 
 from botchat import parallel
-from botchat.ratings.adaptive import AdaptiveSettings, Target
+from botchat.measures.statistics import Z
+from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.rate_table import comparisons_from_rates
 
 PUBLISHED = Path(__file__).parents[1] / "leaderboards" / "botchat-2023"
@@ -209,7 +210,62 @@ def adaptive(wanted: str = "", worlds: int = 40) -> Iterator[Kept]:
             yield runs("adaptive --add", kind, EXACT, max(14, worlds), added=14)
 
 
-FAMILIES: list[Callable[[], Iterator[Kept]]] = [adaptive]
+OTHERS: tuple[tuple[str, int, dict[str, float]], ...] = (
+    ("misfit .15", 14, {}),
+    ("misfit .30", 14, {"misfit": 0.3}),
+    ("seeds all alike", 14, {"dialogue": 0.0}),
+    ("40 seeds, strongly clustered", 14, {"n_seeds": 40, "dialogue": 1.6}),
+    ("5 models, 94 % ties", 5, {"strength": 0.2, "tie": 3.0}),
+)
+TRUE_SEEDS = 5000
+
+
+def elsewhere(m: int, parts: dict[str, float], number: int) -> tuple[float, ...]:
+    """A run to 20/0, held against this board and against one of 5,000 other seeds.
+
+    What it states of the others and whether it is right, whether the whole board itself is; the
+    share of ratings within their intervals: here, elsewhere, and elsewhere by those of here.
+    """
+    world = World.of(m, number, key=number + 1, **parts)
+    seeds = np.arange(world.quality.shape[1])
+    here = world.ratings()
+    others = World.of(m, number, key=number + 1, **(parts | {"n_seeds": TRUE_SEEDS})).ratings()
+    names = [f"m{i:02}" for i in range(m)]
+    design = AdaptiveDesign(names, lambda *_: seeds, AdaptiveSettings(EXACT))
+    while (asked := design.ask()) is not None:
+        design.tell(world.result(asked.first, asked.second, asked.seed))
+    state, other = design.state, design.elsewhere
+    kept, whole = (swaps(one[None], others, 20)[0] == 0 for one in (state.rating, here))
+    inside = (
+        (abs(state.rating - truth) <= Z * error).mean()
+        for truth, error in ((here, state.error), (others, other.error), (others, state.error))
+    )
+    return other.probability, kept, whole, *inside, state.made
+
+
+def other_seeds(wanted: str = "", worlds: int = 100) -> Iterator[Kept]:
+    """What is said of other seeds than those that were asked about."""
+    for name, m, parts in OTHERS:
+        if wanted not in name:
+            continue
+        with parallel.workers() as working:
+            tasks = [partial(elsewhere, m, parts, k) for k in range(worlds)]
+            found = np.array(list(working.begin(tasks, worlds)), dtype=float)
+        stated, kept, whole, here, there, mixed, calls = found.T
+        error = float(calls.std() / math.sqrt(worlds))
+
+        def line(method, share, stated, promised=True, name=name, calls=calls, error=error):
+            n = round(float(share.sum()))
+            return Kept(method, name, worlds, stated, n, calls.mean(), error, promised)
+
+        yield line("other seeds 20/0", kept, float(stated.mean()))
+        yield line("  by the whole board", whole, math.nan, promised=False)
+        yield line("ratings here", here, 0.95)
+        yield line("ratings elsewhere", there, 0.95)
+        yield line("  by the error here", mixed, math.nan, promised=False)
+
+
+FAMILIES: list[Callable[[], Iterator[Kept]]] = [adaptive, other_seeds]
 
 
 def main() -> int:
@@ -220,7 +276,8 @@ def main() -> int:
     asked = parser.parse_args()
     print(f"{'method':<24}{'world':<44}{'runs':>5}  stated  achieved  se   calls")
     broken = 0
-    for line in adaptive(asked.wanted, asked.worlds):
+    lines = chain(adaptive(asked.wanted, asked.worlds), other_seeds(asked.wanted))
+    for line in lines:
         print(line, flush=True)
         broken += not line.holds
     print(f"{broken} promises not kept")

@@ -27,6 +27,7 @@ from botchat.ratings.adaptive import (
     AdaptiveSettings,
     BoardSoFar,
     Chosen,
+    OnOtherSeeds,
     Target,
 )
 from botchat.ratings.comparisons import Comparisons
@@ -45,6 +46,9 @@ ADD_BUDGET = 400
 """Comparisons that place a model, where nothing else is asked for."""
 
 _TARGET = {"gap": float, "swaps": int, "confidence": float}
+
+_HERE, _ELSEWHERE = "± 95 %", "± other ChatSEEDs"
+"""Half the interval of a rating on this whole Arena, and on other ChatSEEDs."""
 
 _TOP = 5
 """Models that a line of progress names."""
@@ -92,7 +96,7 @@ class AdaptiveArena:
                     break
                 design.tell(results)
                 meter.notes[self.filing.protocol] = self._standing(design).progress
-        return self._standing(design)
+        return replace(self._standing(design), elsewhere=design.elsewhere)
 
     async def foresee(self, *, most: bool) -> None:
         """Let the judge answer what a run would ask, storing nothing.
@@ -224,6 +228,8 @@ class AdaptiveResult(StageResult):
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None
     """The model that was placed; pairs and comparisons are then those with it."""
+    elsewhere: OnOtherSeeds | None = None
+    """What the ratings are worth on other ChatSEEDs; ``None`` while the run goes on."""
 
     @property
     def saved(self) -> float:
@@ -232,8 +238,12 @@ class AdaptiveResult(StageResult):
 
     @property
     def rows(self) -> list[Row]:
-        """A model each, best first: ``place``, ``model``, ``rating``, ``error`` (standard)."""
+        """A model each, best first: ``place``, ``model``, ``rating``, ``error`` (standard).
+
+        ``error_other_seeds``: the same, for other ChatSEEDs.
+        """
         rating, error = self.state.rating, self.state.error
+        other = self.elsewhere.error if self.elsewhere else None
         order = np.argsort(-rating, kind="stable")
         return [
             {
@@ -241,6 +251,7 @@ class AdaptiveResult(StageResult):
                 "model": self.models[i],
                 "rating": round(float(rating[i]), 2),
                 "error": round(float(error[i]), 2),
+                **({} if other is None else {"error_other_seeds": round(float(other[i]), 2)}),
             }
             for place, i in enumerate(order.tolist(), 1)
         ]
@@ -253,7 +264,8 @@ class AdaptiveResult(StageResult):
                 "place": row["place"],
                 "model": row["model"],
                 "rating": f"{row['rating']:.0f}",
-                "± 95 %": f"{Z * row['error']:.0f}",
+                _HERE: f"{Z * row['error']:.0f}",
+                **({_ELSEWHERE: f"{Z * row['error_other_seeds']:.0f}"} if self.elsewhere else {}),
             }
             for row in self.rows
         ]
@@ -281,6 +293,10 @@ class AdaptiveResult(StageResult):
             "confidence": self.target.confidence,
             "swaps": state.swaps,
             "probability": round(state.probability, 4),
+            "swaps_other_seeds": self.elsewhere.swaps if self.elsewhere else None,
+            "probability_other_seeds": round(self.elsewhere.probability, 4)
+            if self.elsewhere
+            else None,
             "stopped": state.finished,
             "warning": state.warning,
             "ratings": self.rows,
@@ -305,13 +321,15 @@ class AdaptiveResult(StageResult):
             f"With {100 * target.confidence:g} % confidence, {wrong}{scope} more "
             f"than {target.gap:g} Elo apart on the whole Arena "
             f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
-            f"(at most {target.swaps}: {_percent(state.probability)})",
+            f"(at most {target.swaps}: {_percent(state.probability)}){self._elsewhere}",
         ]
         if (placed := self.placed) is not None:
             between = {"below": placed["above"], "above": placed["below"]}
             beside = [f"{where} {name}" for where, name in between.items() if name]
+            error = placed.get("error_other_seeds")
+            other = f"; ± {Z * error:.0f} on other ChatSEEDs" if error is not None else ""
             said.append(
-                f"{self.added}: {placed['rating']:.0f} ± {Z * placed['error']:.0f} (95 %), "
+                f"{self.added}: {placed['rating']:.0f} ± {Z * placed['error']:.0f} (95 %{other}), "
                 f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
             )
             if len(beside) == 1:
@@ -331,11 +349,22 @@ class AdaptiveResult(StageResult):
         return said
 
     @property
+    def _elsewhere(self) -> str:
+        """What the promise comes to on other ChatSEEDs."""
+        if self.elsewhere is None:
+            return ""
+        return (
+            f"; on other ChatSEEDs of the same kind at most {self.elsewhere.swaps} (at most "
+            f"{self.target.swaps}: {_percent(self.elsewhere.probability)}), which more comparisons "
+            "on these change little"
+        )
+
+    @property
     def progress(self) -> str:
         """How it stands, in one line."""
         state, target = self.state, self.target
         best = self.board[:_TOP]
-        top = ", ".join(f"{row['model']} {row['rating']} ± {row['± 95 %']}" for row in best)
+        top = ", ".join(f"{row['model']} {row['rating']} ± {row[_HERE]}" for row in best)
         more = ", …" if len(self.models) > _TOP else ""
         return (
             f"N = {self.turns}: {state.made:,} of {state.population:,} "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Literal
@@ -129,6 +129,18 @@ class BoardSoFar:
     warning: str
 
 
+@dataclass(frozen=True, eq=False)
+class OnOtherSeeds:
+    """What the estimate is worth as one of the ratings on other seeds of the same kind.
+
+    ``error``: standard errors in Elo, shape (m,); ``swaps`` and ``probability`` as of `BoardSoFar`.
+    """
+
+    error: Floats
+    swaps: int
+    probability: float
+
+
 class AdaptiveDesign:
     """Call `ask`, make the comparisons and call `tell`, until `ask` returns None."""
 
@@ -222,6 +234,17 @@ class AdaptiveDesign:
         """What is known from the results told."""
         return self._looked[0]
 
+    @property
+    def elsewhere(self) -> OnOtherSeeds:
+        """The same of other seeds than these: no comparison on these takes that doubt away."""
+        target = self._settings.target or Target()
+        board = full_board.estimate(self._told, self._population, self._latent)
+        more = full_board.by_other_seeds(board, self._told, self._population)
+        board = replace(board, covariance=board.covariance + more)
+        counts, _ = _wrong(board, self._low, self._high, target.gap / ELO, self._normals)
+        error = ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0))
+        return OnOtherSeeds(error, *_kept(counts, target))
+
     @cached_property
     def _looked(self) -> tuple[BoardSoFar, Floats]:
         """The state, and the gain of one more comparison of each pair; `tell` drops it."""
@@ -230,7 +253,7 @@ class AdaptiveDesign:
         low, high = self._low, self._high
         counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
         made = int(self._made.sum())
-        probability = max(0.0, 1 - float((counts > target.swaps).mean()) / _MARGIN)
+        swaps, probability = _kept(counts, target)
         if made >= self._first:
             self._latent = board.latent
             held = probability >= target.confidence - _SLACK
@@ -242,13 +265,12 @@ class AdaptiveDesign:
             finished = "target reached"
         elif self._settings.budget is not None and made >= self._settings.budget:
             finished = "budget used"
-        sure = 1 - _MARGIN * (1 - target.confidence)
         state = BoardSoFar(
             made,
             self._size,
             rating=1000 + ELO * board.strength,
             error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
-            swaps=int(np.quantile(counts, sure, method="inverted_cdf")),
+            swaps=swaps,
             probability=probability,
             finished=finished,
             warning=self._warning(board.strength),
@@ -377,6 +399,13 @@ def _wrong(
         counts += each[: len(wrong)] @ wrong
         rate[doubtful[some]] = wrong @ each[: len(normals)]
     return counts, rate / len(normals)
+
+
+def _kept(counts: Floats, target: Target) -> tuple[int, float]:
+    """Of wrong pairs in each draw: their number at the wanted confidence, and how sure it is."""
+    sure = 1 - _MARGIN * (1 - target.confidence)
+    missed = float((counts > target.swaps).mean()) / _MARGIN
+    return int(np.quantile(counts, sure, method="inverted_cdf")), max(0.0, 1 - missed)
 
 
 def _levelled(gain: Floats, made: Indices, size: float) -> Floats:

@@ -241,6 +241,36 @@ def _whole(
     )
 
 
+def by_other_seeds(board: FullBoard, comparisons: Comparisons, population: Floats) -> Floats:
+    """Covariance of the full board's own strengths about those on other seeds, shape (m, m).
+
+    How much of a model's dialogue on a seed all of its comparisons there share is seen from the
+    products of residuals of its different pairs; what a pair has of its own, from its variance and
+    the agreement of its two orders. Added to `FullBoard.covariance` it is the error of the estimate
+    on other seeds. Arguments as of `estimate`.
+    """
+    m, (low, high, won) = len(comparisons.models), comparisons.oriented()
+    threshold = board.latent.threshold
+    rates = _rates(*_apart(board.latent.strength, threshold, np.s_[:, None], np.s_[None]))
+    expected, slope, variance = rates
+    assert comparisons.cluster is not None
+    n = int(comparisons.cluster.max(initial=0)) + 1
+    pairs, pair = distinct((low * m + high) * n + comparisons.cluster)
+    residual, bend = sums(pair, won - expected[low, high]), sums(pair, slope[low, high])
+    of_low, of_high = (side * n + pairs % n for side in (pairs // n // m, pairs // n % m))
+    products = []
+    for one, sign in ((residual, -1.0), (bend, 1.0)):
+        of_model = sums(of_low, one, m * n) + sign * sums(of_high, one, m * n)
+        products.append(float(of_model @ of_model) - 2 * float(one @ one))
+    shared = max(products[0] / products[1], 0.0) if products[1] > 0 else 0.0
+    seeds = np.maximum(population.max(axis=1) / 2, 1)
+    flat, agreement = board.next.flat, board.agreement
+    own = np.maximum(variance * (1 + agreement) / 2 - 2 * slope**2 * shared,
+                     variance * (1 - agreement) / 2)  # fmt: skip
+    moved = flat @ laplacian(population * slope) * np.sqrt(shared / seeds)
+    return np.asarray(moved @ moved.T + flat @ laplacian(2 * population * own) @ flat.T)
+
+
 def _step(
     residual: Floats, total: Floats, slope: Floats, strength: Floats, spread: float, seen: SeenPairs
 ) -> tuple[Floats, Floats]:

@@ -126,6 +126,8 @@ def test_what_is_asked_is_sent_and_enough_for_the_ranking(finished, server, caps
     assert row["stopped"] == "target reached"
     assert row["probability"] >= row["confidence"] == 0.95
     assert row["swaps"] == 0
+    assert row["probability_other_seeds"] <= 1
+    assert all(one["error_other_seeds"] > one["error"] for one in row["ratings"])
     assert [(one["place"], one["model"]) for one in row["ratings"]] == list(enumerate(SKILLS, 1))
     assert sum(one["rating"] for one in row["ratings"]) == pytest.approx(4000, abs=0.1)
     assert row["placed"] is None
@@ -264,7 +266,10 @@ def test_a_model_is_placed_with_few_calls(server, tmp_path, capsys):
     assert all("eve" in contestants for _, contestants in after.keys() - before.keys())
     run(folder, *add)
     said = capsys.readouterr().out
-    assert re.search(r"eve: \d+ ± \d+ \(95 %\), place [23] of 5, below \w+ and above \w+", said)
+    assert re.search(
+        r"eve: \d+ ± \d+ \(95 %; ± \d+ on other ChatSEEDs\), place [23] of 5, below \w+ and above",
+        said,
+    )
     assert server.n_received - sent == 100
     board = read_set.read(Workspace(folder), "small").board(
         "umpire", EloSettings(shuffles=10, runs=1)

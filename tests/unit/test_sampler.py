@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
-from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
+from botchat.ratings.adaptive import ELO, AdaptiveDesign, AdaptiveSettings, Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.full_board import estimate
@@ -169,6 +169,26 @@ def test_errors_are_honest():
         state = play(result, replace(QUICK, target=None, budget=500, seed=run))[0].state
         z.append((state.rating - fit(everything(result)).rating) / state.error)
     assert 0.7 < np.mean(np.square(z)) < 1.35
+
+
+def test_other_seeds_move_the_whole_board_as_far_as_is_said():
+    """A dialogue that came out well wins all its pairs on that seed; from a part and from all."""
+    rng, m, n_seeds = np.random.default_rng(6), 5, 40
+    population, sides = 2.0 * n_seeds * (1 - np.eye(m)), np.nonzero(~np.eye(m, dtype=bool))
+    moved, said = [], []
+    for run in range(60):
+        quality = np.linspace(-0.8, 0.8, m)[:, None] + rng.normal(0, 1.2, (m, n_seeds))
+        result = np.full((m, m, n_seeds), np.nan)
+        apart = quality[sides[0]] - quality[sides[1]] + rng.logistic(size=(len(sides[0]), n_seeds))
+        result[sides] = np.where(np.abs(apart) < 0.5, 0.5, apart > 0)
+        whole = everything(result)
+        moved.append(fit(whole).rating)
+        design = play(result, replace(QUICK, target=None, budget=400, seed=run))[0]
+        more = full_board.by_other_seeds(estimate(whole, population), whole, population)
+        apart = design.elsewhere.error**2 - design.state.error**2
+        said.append([np.diag(more) * ELO**2, apart])
+    real = np.var(moved, axis=0, ddof=1).mean()
+    np.testing.assert_allclose(np.mean(said, axis=(0, 2)), real, rtol=0.2)
 
 
 def seen_apart(misfit, seed, m=12, n_seeds=200):
