@@ -125,6 +125,7 @@ def build(
         "scores": [{name: scores(by) for name, by in pairs.items()} for pairs in filed.pairs],
         "error_types": ERRORS,
         "flags": [marks[name] for name in contestants],
+        "lengths": [len(seed.utterances) for seed in ordered],
         "limits": list(limits._asdict().items()),
         "per_chunk": SEEDS,
     }

@@ -287,24 +287,32 @@ def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:
 
 
 def _evidence(check: Check, judge: str, board: Board) -> str:
-    """Where the cases behind a check are read."""
+    """Where the cases that a check counts are read; empty: they are nobody's."""
     key = check.key
-    place = next(iter(board.of(Place)), None)
-    contestants = [name for name in board.main.frame["model"] if name != HUMAN]
-    floor = [name for name in contestants if is_floor_bot(name)]
-    first = (floor or contestants or [HUMAN])[0]
-    if key == "people_accused" and place:
-        return address(judge, place.protocol.name, a=HUMAN, show="lose")
-    if key in ("bots_caught", "machines_caught") and place:
-        return address(judge, place.protocol.name, a=first, show="win")
-    if key == "machine_picked":
-        beside = [p for p in board.parts if p.protocol.shows == "human"]
-        name = beside[0].protocol.name if beside else ""
-        return address(judge, "pair", protocol=name, a=first, b=HUMAN) if beside else ""
-    pairs = board.arenas
-    if key in ("same_winner", "first_preferred", "ties", "best_floor_bot") and pairs:
-        return address(judge, "pair", protocol=check.protocol or pairs[0].protocol.name, a=first)
-    return "#judges" if key in ("other_judges", "people_agree") else "#tables"
+    if key in ("other_judges", "people_agree"):
+        return "#judges"
+    bots = [name for name in board.main.frame["model"] if is_floor_bot(name)]
+    of = {"people_accused": "", "bots_caught": "bots", "machines_caught": "machines"}
+    if key in of and check.protocol:
+        who = {"of": of[key], "show": "lose"} if of[key] else {"a": HUMAN, "show": "win"}
+        return address(judge, check.protocol, **who)
+    of_pairs = {"same_winner": "same", "first_preferred": "first", "ties": "decided"}
+    parts = [part.protocol for part in board.parts]
+    quoted = next((one for one in parts if one.name == check.protocol), None)
+    if key == "unreadable_rate" and quoted:
+        if quoted.shows == "one":
+            return address(judge, quoted.name, of="all", show="read")
+        return address(judge, "pair", protocol=quoted.name, of="all", show="readable")
+    if key in of_pairs and quoted:
+        return address(judge, "pair", protocol=quoted.name, of="all", show=of_pairs[key])
+    beside = next((one.name for one in parts if one.shows == "human"), "")
+    if key == "machine_picked" and beside:
+        said = "bots" if bots else "all"
+        return address(judge, "pair", protocol=beside, of=said, show="lose")
+    if key == "best_floor_bot" and bots and board.leading:
+        leading = board.leading.protocol.name
+        return address(judge, "pair", protocol=leading, a=bots[0], of="all")
+    return ""
 
 
 def _people_curve(board: Board, width: float = 100, height: float = 20) -> str:

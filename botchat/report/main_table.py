@@ -243,10 +243,9 @@ def _people(people: Interval, scale: tuple[float, float], board: Board, judge: s
     title = f"People: {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how models do "
     title += "beside people, at the length of people’s dialogues"
     beside = next(iter(board.of(BesideHuman)), None)
-    models = [name for name in board.main.frame["model"] if name != HUMAN]
     to = ""
-    if judge is not None and beside and models:
-        to = address(judge, "pair", protocol=beside.protocol.name, a=models[0], b=HUMAN)
+    if judge is not None and beside:
+        to = address(judge, "pair", protocol=beside.protocol.name, a=HUMAN, of="all")
     exact = (f"{end:.6g}" for end in people)
     return Cell(f"{value:.0f}", title, to, interval_bar(people, scale), "", *exact)
 
@@ -277,11 +276,15 @@ def _target(name: str, part: Part | None, column: Column, judge: str, view: str)
     """Where the cases behind a number are read."""
     if part is None:
         return address(judge, view, a=name, show="flagged" if column.key == "flagged" else "")
-    protocol = part.protocol
+    protocol, show = part.protocol, "read" if column.role == "coverage" else ""
     if protocol.shows == "one":
-        return address(judge, protocol.name, a=name)
-    other = HUMAN if protocol.shows == "human" and name != HUMAN else ""
-    return address(judge, "pair", protocol=protocol.name, a=name, b=other)
+        if not show and isinstance(part, Place):
+            show = f"win-{column.n or 'own'}"
+        return address(judge, protocol.name, a=name, show=show)
+    show = show.replace("read", "readable")
+    if protocol.shows == "human" and name != HUMAN:
+        return address(judge, "pair", protocol=protocol.name, a=name, b=HUMAN, show=show)
+    return address(judge, "pair", protocol=protocol.name, a=name, of="all", show=show)
 
 
 def _placed(

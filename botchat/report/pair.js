@@ -4,6 +4,7 @@
   const { address, chosen, el, link, load, misfit, named, outcome, seed } = botchat;
   const { begin, called, calledNode, compared, failed, inOrder, keys, stamp, talk, utterance } = botchat.dialogues;
   const FEWEST = 20; // seeds below which nobody is called ahead
+  const MOST = 400; // pairs that are listed at once
 
   const MIRRORED = { win: "lose", lose: "win" };
   const percent = (share) => Math.round(100 * share);
@@ -59,19 +60,30 @@
         const left = read(codes[0][at]);
         const second = read(codes[1][at]);
         const right = MIRRORED[second] || second;
-        const both = left && right && left !== "none" && right !== "none";
-        return { at, left, right, contradicts: Boolean(both && left !== right) };
+        return { at, left, right, contradicts: Boolean(left && right && left !== right) && left !== "none" && right !== "none" };
       }).filter(({ left, right }) => left || right);
     };
 
-    const shows = {
-      "": () => true,
-      split: ({ contradicts }) => contradicts,
-      win: ({ left, right }) => left === "win" || right === "win",
-      lose: ({ left, right }) => left === "lose" || right === "lose",
-      tie: ({ left, right }) => left === "tie" || right === "tie",
-      none: ({ left, right }) => left === "none" || right === "none",
+    // What a number counts of a seed: how many of how many verdicts, or of one seed in both orders.
+    const said = ({ left, right }) => [left, right].filter(Boolean);
+    const readable = (one) => said(one).filter((each) => each !== "none");
+    const decided = (one) => readable(one).filter((each) => each !== "tie");
+    const share = (of, among, is) => [of(among).filter(is).length, of(among).length];
+    const both = (of, one, hits) => (of(one).length === 2 ? hits : [0, 0]);
+    const counts = {
+      "": [(one) => share(readable, one, Boolean), "readable verdicts"],
+      win: [(one) => share(decided, one, (each) => each === "win"), "decided verdicts are for the left one"],
+      lose: [(one) => share(decided, one, (each) => each === "lose"), "decided verdicts are for the right one"],
+      tie: [(one) => share(readable, one, (each) => each === "tie"), "readable verdicts are ties"],
+      decided: [(one) => share(readable, one, (each) => each !== "tie"), "readable verdicts decide"],
+      readable: [(one) => share(said, one, (each) => each !== "none"), "verdicts can be read"],
+      none: [(one) => share(said, one, (each) => each === "none"), "verdicts cannot be read"],
+      same: [(one) => both(decided, one, [Number(one.left === one.right), 1]), "seeds decided in both orders have one winner"],
+      split: [(one) => both(readable, one, [Number(one.left !== one.right), 1]), "seeds read in both orders contradict themselves"],
+      first: [(one) => both(readable, one, [(one.left === "win") + (one.right === "lose"), decided(one).length]), "decided verdicts on seeds read in both orders are for the one shown first"],
     };
+    const shows = (name) => (one) => !name || counts[name][0](one)[0] > 0;
+    const summed = (cases, name) => cases.map(counts[name][0]).reduce(([a, b], [x, y]) => [a + x, b + y], [0, 0]);
 
     // The state that the address asks for, or why there is none.
     const resolve = () => {
@@ -97,6 +109,14 @@
         const near = models.filter((j) => j !== i).sort((x, y) => Math.abs(models.indexOf(x) - at) - Math.abs(models.indexOf(y) - at));
         return near.find((j) => there(i, j)) ?? near[0];
       };
+      const shown = asked.show || "";
+      if (!Object.hasOwn(counts, shown)) return { ...next, why: `Seeds cannot be narrowed to ${shown}.` };
+      if (asked.of) {
+        const mine = asked.a ? [byName.get(asked.a)] : models.filter((i) => asked.of !== "bots" || index.contestants[i].startsWith("bot:"));
+        const others = isBeside && mine[0] !== index.human ? [index.human] : models;
+        const pairs = mine.flatMap((i, n) => others.filter((j) => j !== i && there(i, j) && !mine.slice(0, n).includes(j)).map((j) => [i, j]));
+        return { ...next, protocol, shown, pairs, a: asked.a ? mine[0] : undefined, called: asked.of === "bots" ? "scripts" : "everybody" };
+      }
       const first = models.find((i) => order.some((j) => there(i, j))) ?? models[0];
       const a = asked.a ? byName.get(asked.a) : first;
       const b = asked.b ? byName.get(asked.b) : isBeside && a !== index.human ? index.human : isBeside ? first : nearest(a);
@@ -106,10 +126,8 @@
       if (isBeside !== (a === index.human || b === index.human)) {
         return { ...next, why: `${protocol} ${isBeside ? "compares a model with people" : "compares models"}; ${index.contestants[a]} and ${index.contestants[b]} are not in it.` };
       }
-      const shown = asked.show || "";
-      if (!Object.hasOwn(shows, shown)) return { ...next, why: `Seeds cannot be narrowed to ${shown}.` };
       const cases = casesOf(protocol, a, b);
-      const found = cases.filter(shows[shown]);
+      const found = cases.filter(shows(shown));
       Object.assign(next, { shown, cases, found });
       if (asked.seed && !bySeed.has(asked.seed)) return { ...next, why: `No seed ${asked.seed} is in this set.` };
       const start = found.find(({ contradicts }) => contradicts) || found[0];
@@ -204,6 +222,28 @@
           el("i", { style: `left:${from};width:${width}` }), el("s"), el("b", { style: `left:${at}` })),
         el("p", { class: "note" }, `${won} won, ${tied} tied, ${lost} lost of ${n} comparisons on ${seeds} ${seeds === 1 ? "seed" : "seeds"}; 95 % interval ${percent(low)} to ${percent(high)} %; `, claim),
       ];
+    };
+
+    // All pairs that a number is of, with what it counts of each.
+    const overview = () => {
+      const { pairs, protocol, shown, a } = state;
+      const each = pairs.map(([i, j]) => [i, j, summed(casesOf(protocol, i, j), shown), told(protocol, i, j)]);
+      const sum = (of) => each.reduce((all, one) => all + of(one), 0);
+      const n = (number) => number.toLocaleString("en");
+      const results = ({ won, tied, lost }) => `${n(won)} won, ${n(tied)} tied, ${n(lost)} lost`;
+      const whole = Object.fromEntries(["won", "tied", "lost"].map((key) => [key, sum(([, , , score]) => score[key])]));
+      const [hits, of] = [0, 1].map((k) => sum(([, , counted]) => counted[k]));
+      const side = (i, name) => el("span", { class: "side" }, i === undefined ? name : calledNode(index, i, 36));
+      const people = byProtocol.get(protocol).shows === "human" && a !== index.human;
+      return [
+        el("h3", { tabindex: "-1" }, side(a, state.called), el("span", { class: "score" }, shown ? `${percent(hits / (of || 1))} %` : "against"), side(people ? index.human : undefined, "everybody")),
+        el("p", { class: "note counted" }, shown ? `${n(hits)} of ${n(of)} ${counts[shown][1]}.` : a === undefined && !people ? `${n(of)} ${counts[""][1]}.` : `${results(whole)} of ${n(of)} ${counts[""][1]}.`),
+        el("table", { class: "judges" }, el("tbody", null, each.slice(0, MOST).map(([i, j, counted, score]) =>
+          el("tr", null,
+            el("th", { scope: "row" }, el("a", { href: to({ protocol, a: index.contestants[i], b: index.contestants[j], show: shown }) }, calledNode(index, i, 32), " – ", calledNode(index, j, 32))),
+            el("td", null, shown ? `${n(counted[0])} of ${n(counted[1])}` : results(score)))))),
+        each.length > MOST ? el("p", { class: "note" }, `The first ${MOST} of ${n(each.length)} pairs.`) : null,
+      ].filter(Boolean);
     };
 
     const brief = (result, a, b) => ({ win: `${called(index, a, 24)}`, lose: `${called(index, b, 24)}`, tie: "tie", none: "unreadable" })[result] || "not judged";
@@ -339,10 +379,10 @@
       const name = (i) => called(index, i);
       options(protocols, [...byProtocol.values()].map(({ name, title }) => [name, title]), protocol || "");
       const all = order.map((i) => [i, name(i)]);
-      options(one, all, a ?? "");
-      options(two, all.filter(([i]) => i !== a), b ?? "");
+      options(one, a === undefined ? [["", state.called || ""], ...all] : all, a ?? "");
+      options(two, [["", "everybody"], ...all.filter(([i]) => i !== a)], b ?? "");
       const chosenNames = [a, b].map((i) => (i === undefined ? "" : called(index, i, 24)));
-      options(show, [["", "All seeds"], ["split", "Contradictions"], ["win", `${chosenNames[0]} wins`], ["lose", `${chosenNames[1]} wins`], ["tie", "Ties"], ["none", "Unreadable"]], state.shown || "");
+      options(show, [["", "All seeds"], ["split", "Contradictions"], ["win", `${chosenNames[0]} wins`], ["lose", `${chosenNames[1]} wins`], ["tie", "Ties"], ["none", "Unreadable"], ["same", "One winner in both orders"], ["first", "The first shown wins"], ["decided", "Decided"], ["readable", "Readable"]], state.shown || "");
     };
 
     const go = () => {
@@ -355,11 +395,15 @@
         matrix();
       }
       mark();
+      if (state.pairs) {
+        duel.dataset.key = "";
+        return duel.replaceChildren(...overview());
+      }
       if (!state.cases) {
         misfit(state.why);
         duel.replaceChildren(el("p", { class: "note" }, "Choose two to compare."));
         duel.dataset.key = "";
-        return;
+        return undefined;
       }
       const { a, b, protocol, shown, at } = state;
       const now = [chosen.judge, protocol, a, b, shown].join();
@@ -379,10 +423,9 @@
     };
 
     const choose = (parts) => {
-      const a = Number(parts.a ?? state.a);
-      const b = Number(parts.b ?? state.b);
-      const names = { a: index.contestants[a], b: a === b ? "" : index.contestants[b] };
-      address.set({ view: "pair", protocol: parts.protocol || between(a, b), ...names, seed: "", show: "", ...parts.rest }, true);
+      const [a, b] = [parts.a ?? state.a ?? "", parts.b ?? state.b ?? ""].map((i) => (i === "" ? undefined : Number(i)));
+      const names = { a: index.contestants[a], b: a === b ? "" : index.contestants[b], of: b === undefined ? "all" : "" };
+      address.set({ view: "pair", protocol: b === undefined ? state.protocol : between(a, b), seed: "", show: "", ...names }, true);
     };
     one.addEventListener("change", () => choose({ a: one.value }));
     two.addEventListener("change", () => choose({ b: two.value }));
@@ -391,7 +434,7 @@
       const isBeside = byProtocol.get(protocols.value).shows === "human";
       const models = state.order.filter((i) => i !== index.human);
       const a = state.a === undefined || state.a === index.human ? models[0] : state.a;
-      address.set({ view: "pair", protocol: protocols.value, a: index.contestants[a], b: isBeside ? index.contestants[index.human] : state.b === index.human ? "" : index.contestants[state.b] || "", seed: "", show: "" }, true);
+      address.set({ view: "pair", protocol: protocols.value, a: index.contestants[a], b: isBeside ? index.contestants[index.human] : state.b === index.human ? "" : index.contestants[state.b] || "", of: "", seed: "", show: "" }, true);
     });
 
     const help = keys(view, [

@@ -11,7 +11,7 @@
   // A verdict as `_code` of botchat.report.archive has it: its kind, in words, numbers to sort by.
   const told = (protocol, code) => {
     if (code === null || code === undefined || code === -2) return { kind: "none", said: "not judged", full: "Not judged" };
-    if (code === -1 || code.length === 0) return { kind: "none", said: "unreadable", full: "No readable verdict" };
+    if (code === -1 || code.length === 0) return { kind: "none", unread: true, said: "unreadable", full: "No readable verdict" };
     if (protocol.kind === "score") return { kind: "score", said: scored(protocol, code), full: scored(protocol, code), numbers: code };
     if (protocol.kind === "report") {
       return { kind: code[0] ? "lose" : "win", said: code[0] ? points(-code[0]) : "no errors", full: `${protocol.name} ${code[0]}`, numbers: code };
@@ -74,16 +74,20 @@
       return row ? row[at] : null;
     };
 
-    const item = ({ protocol, a }, at) => {
+    // Whose dialogues are listed: one contestant's, or those of a group that a number is of.
+    const groups = { all: ["everybody", () => true], bots: ["all scripts", (name) => name.startsWith("bot:")], machines: ["all machines", (name, i) => i !== index.human] };
+    const group = (of) => [...index.contestants.keys()].filter((i) => groups[of][1](index.contestants[i], i));
+
+    const item = ({ protocol }, a, at) => {
       const marks = index.flags[a][at];
       if (marks < 0) return null;
       const lost = (name, judge) => -((codeOf(judge, name, a, at) || [])[0] || 0);
       const all = protocol.kind === "report" ? [] : reports.flatMap((name) => index.judges.map((_, judge) => lost(name, judge)));
-      return { at, ...told(protocol, codeOf(chosen.judge, protocol.name, a, at)), marks, errors: Math.max(0, ...all) };
+      return { a, at, ...told(protocol, codeOf(chosen.judge, protocol.name, a, at)), marks, errors: Math.max(0, ...all) };
     };
 
     // Where the searched words stand: in the id or the opening (0), or in an utterance; -1: nowhere.
-    const hit = ({ a, term }, at) => {
+    const hit = ({ term }, { a, at }) => {
       if (!term) return 0;
       if (`${index.seeds[at][0]} ${index.seeds[at][1]}`.toLowerCase().includes(term)) return 0;
       const dialogue = texts.has(at) && texts.get(at).dialogues[a];
@@ -92,14 +96,19 @@
 
     const listed = (asked) => {
       const [way, number] = asked.show.split("-");
+      // Whom a success rate at N counts: accused of nothing before, and long enough at people's own length.
+      const until = (at) => (number === "own" ? index.lengths[at] : Number(number));
+      const counts = (one) => one.kind !== "none" && (number !== "own" || until(one.at) >= 4);
       const passes = (one) => {
+        if (way === "win" && number) return counts(one) && one.place >= 0 && (!one.place || one.place > until(one.at));
         if (number) return Boolean(one.numbers);
-        return { "": true, flagged: one.marks, diagnosed: one.errors }[asked.show] ?? one.kind === asked.show;
+        return { "": true, flagged: one.marks, diagnosed: one.errors, unread: one.unread, read: one.kind !== "none" }[asked.show] ?? one.kind === asked.show;
       };
-      const all = index.seeds.map((_, at) => item(asked, at)).filter((one) => one && passes(one));
-      const here = all.map((one) => ({ ...one, hit: hit(asked, one.at) })).filter((one) => one.hit >= 0);
+      const whole = asked.group.flatMap((a) => index.seeds.map((_, at) => item(asked, a, at))).filter(Boolean);
+      asked.whole = ["win", "lose"].includes(way) ? whole.filter(counts).length : whole.length;
+      const here = whole.filter(passes).map((one) => ({ ...one, hit: hit(asked, one) })).filter((one) => one.hit >= 0);
       const sign = way === "up" ? 1 : -1;
-      return number ? here.sort((x, y) => sign * (x.numbers[number] - y.numbers[number])) : here;
+      return number && way !== "win" ? here.sort((x, y) => sign * (x.numbers[number] - y.numbers[number])) : here;
     };
 
     // The state that the address asks for, or why there is none.
@@ -107,17 +116,19 @@
       const asked = botchat.hash();
       const protocol = byProtocol.get(asked.view) || byProtocol.get(about.view);
       const order = inOrder(index);
-      const a = asked.a ? byName.get(asked.a) : byName.get(about.first) ?? order[0];
+      const of = Object.hasOwn(groups, asked.of || "") ? asked.of : "";
+      let a = asked.a ? byName.get(asked.a) : of ? group(of)[0] : byName.get(about.first) ?? order[0];
       const show = asked.show || "";
-      const next = { protocol, a, show: "", order, q: asked.q || "", term: (asked.q || "").toLowerCase(), at: -1 };
+      const next = { protocol, a, of, group: of ? group(of) : [a], show: "", order, q: asked.q || "", term: (asked.q || "").toLowerCase(), at: -1 };
       if (a === undefined) return { ...next, why: `No contestant ${asked.a} is on this page.` };
-      const known = filters(protocol).some(([value]) => value === show);
+      const known = /^(read|unread|win-(own|\d+))$/.test(show) || filters(protocol).some(([value]) => value === show);
       if (!known) next.why = `Dialogues cannot be narrowed to ${show}; all are listed.`;
       else next.show = show;
       next.found = listed(next);
-      if (!asked.seed) next.at = (next.found.find(({ kind }) => kind === "lose") || next.found[0] || { at: -1 }).at;
-      if (next.show && !asked.seed) next.at = (next.found[0] || { at: -1 }).at;
-      if (asked.seed) {
+      if (!asked.seed) {
+        const one = (!next.show && next.found.find(({ kind }) => kind === "lose")) || next.found[0] || { a, at: -1 };
+        Object.assign(next, { a: (a = one.a), at: one.at });
+      } else {
         next.at = bySeed.get(asked.seed) ?? -1;
         if (next.at < 0) next.why = `No seed ${asked.seed} is in this set.`;
         else if (index.flags[a][next.at] < 0) Object.assign(next, { at: -1, why: `There is no dialogue of ${asked.a || index.contestants[a]} on ${asked.seed}.` });
@@ -127,21 +138,22 @@
       return next;
     };
 
-    const to = (at, others = {}) =>
-      link({ view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[at][0], ...chosen.part, show: state.show, q: state.q, ...others });
+    const to = ({ a, at }, others = {}) =>
+      link({ view: state.protocol.name, a: index.contestants[a], seed: index.seeds[at][0], ...chosen.part, of: state.of, show: state.show, q: state.q, ...others });
+    const isRead = ({ a, at }) => a === state.a && at === state.at;
 
     // An opening, or the words around a hit further on.
     const excerpt = (one) => {
       const { term } = state;
       const opening = index.seeds[one.at][1];
       if (!one.hit && (!term || opening.toLowerCase().includes(term) || !texts.has(one.at))) return marked(opening, term);
-      const said = texts.get(one.at).dialogues[state.a].said[one.hit];
+      const said = texts.get(one.at).dialogues[one.a].said[one.hit];
       const from = Math.max(0, said.toLowerCase().indexOf(term) - 24);
       return [el("b", null, `${one.hit + 1} `), from ? "…" : "", ...marked(said.slice(from, from + 120), term)];
     };
 
     const rows = () => {
-      count.textContent = `${found.length.toLocaleString("en")} of ${index.seeds.length.toLocaleString("en")}`;
+      count.textContent = `${found.length.toLocaleString("en")} of ${(state.whole || 0).toLocaleString("en")}`;
       list.replaceChildren(
         ...found.slice(0, limit).map((one) =>
           el(
@@ -149,8 +161,8 @@
             null,
             el(
               "a",
-              { href: to(one.at), "data-at": one.at },
-              el("span", { class: "id" }, el("bdi", null, marked(index.seeds[one.at][0], state.term))),
+              { href: to(one), "data-a": one.a, "data-at": one.at },
+              el("span", { class: "id" }, el("bdi", null, marked(index.seeds[one.at][0], state.term)), state.of ? [" ", named(called(index, one.a, 24))] : null),
               one.marks ? el("span", { class: "marks", title: "flags" }, `⚑ ${one.marks}`) : null,
               one.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, points(one.errors)) : null,
               el("span", { class: `badge ${one.kind}` }, one.said),
@@ -164,13 +176,13 @@
 
     // What is read stands in the list where the list can be seen.
     const reveal = () => {
-      const place = found.findIndex(({ at }) => at === state.at);
+      const place = found.findIndex(isRead);
       if (place >= limit) {
         limit = place + PAGE;
         rows();
       }
       for (const old of list.querySelectorAll("[aria-current]")) old.removeAttribute("aria-current");
-      const current = list.querySelector(`[data-at="${state.at}"]`);
+      const current = list.querySelector(`[data-a="${state.a}"][data-at="${state.at}"]`);
       if (!current) return;
       current.setAttribute("aria-current", "true");
       const above = current.offsetTop - listing.scrollTop;
@@ -195,10 +207,10 @@
     };
 
     const go = (by, wanted = () => true) => {
-      const here = found.findIndex(({ at }) => at === state.at);
+      const here = found.findIndex(isRead);
       const rest = by > 0 ? found.slice(here + 1) : found.slice(0, Math.max(here, 0)).reverse();
       const next = rest.find(wanted);
-      if (next) address.set({ seed: index.seeds[next.at][0], at: "" }, true);
+      if (next) address.set({ a: index.contestants[next.a], seed: index.seeds[next.at][0], at: "" }, true);
     };
     const move = (by) => {
       const last = reading.querySelectorAll(".chat:not(.people) > [data-at]").length;
@@ -239,7 +251,7 @@
         el("div", { class: "line" },
           el("h3", { tabindex: "-1" }, name, " · ", named(index.seeds[at][0])),
           el("span", { class: "acts" }, button("‹", "Previous dialogue", () => go(-1)), button("›", "Next dialogue", () => go(1)), open, copy, help)),
-        el("p", { class: "verdict" }, stamp(one.kind, one.full, accused ? { href: to(at, { at: accused }), title: "To this utterance" } : {}),
+        el("p", { class: "verdict" }, stamp(one.kind, one.full, accused ? { href: to(state, { at: accused }), title: "To this utterance" } : {}),
           " by ", named(index.judges[chosen.judge]), alsoReported.flat(2)),
         why,
         rail,
@@ -346,9 +358,12 @@
 
     const controls = () => {
       views.value = state.protocol.name;
-      who.replaceChildren(...state.order.map((i) => option(index.contestants[i], called(index, i))));
-      who.value = index.contestants[state.a] ?? "";
-      filter.replaceChildren(...filters(state.protocol).map(([value, label]) => option(value, label)));
+      const many = Object.entries(groups).filter(([of]) => group(of).length > 1);
+      who.replaceChildren(...state.order.map((i) => option(index.contestants[i], called(index, i))), ...many.map(([of, [label]]) => option(`of=${of}`, label)));
+      who.value = state.of ? `of=${state.of}` : index.contestants[state.a] ?? "";
+      const listed = filters(state.protocol);
+      if (state.show && !listed.some(([value]) => value === state.show)) listed.push([state.show, { read: "Readable", unread: "Unreadable" }[state.show] || `Human up to ${state.show === "win-own" ? "people’s length" : state.show.slice(4)}`]);
+      filter.replaceChildren(...listed.map(([value, label]) => option(value, label)));
       filter.value = state.show;
       if (search.value !== state.q) search.value = state.q;
     };
@@ -368,7 +383,7 @@
           return;
         }
       }
-      const listing = [chosen.judge, state.protocol.name, state.a, state.show, state.q, texts.size].join("|");
+      const listing = [chosen.judge, state.protocol.name, state.of || state.a, state.show, state.q, texts.size].join("|");
       const isNew = listing !== drawn.list;
       if (isNew) {
         limit = PAGE;
@@ -388,10 +403,11 @@
         // What is read stays where it is in the new list and was judged.
         const next = { ...state, [key]: control.value };
         if (key === "view") Object.assign(next, { protocol: byProtocol.get(control.value), show: "" });
-        if (key === "a") next.a = byName.get(control.value);
-        const keeps = listed(next).some(({ at, kind }) => at === state.at && (key !== "view" || kind !== "none"));
+        if (key === "a") next.of = control.value.startsWith("of=") ? control.value.slice(3) : "";
+        if (key === "a") next.a = next.of ? undefined : byName.get(control.value);
+        const keeps = key !== "a" && listed(next).some((one) => isRead(one) && (key !== "view" || one.kind !== "none"));
         address.set({
-          view: next.protocol.name, a: index.contestants[next.a], show: next.show, at: "", ...(keeps && key !== "a" ? {} : { seed: "" }),
+          view: next.protocol.name, a: index.contestants[next.a], of: next.of, show: next.show, at: "", ...(keeps ? {} : { seed: "" }),
         });
       });
     }
