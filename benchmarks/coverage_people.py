@@ -18,7 +18,7 @@ import numpy as np
 from coverage_boards import Line, main, of
 
 from botchat.measures.intervals import of_share
-from botchat.measures.references import Corrected, mean
+from botchat.measures.references import Corrected, Given, mean
 
 RUNS = 800
 
@@ -191,7 +191,44 @@ def scores() -> Iterator[Line]:
         yield line("  the judge", world, "547", judges, truth, math.nan)
 
 
-FAMILIES: list[Callable[[], Iterator[Line]]] = [success, edges, wins, strata, scores]
+def annotators() -> Iterator[Line]:
+    """Other people: some are lenient, some strict (sd .8 logits); 60 dialogues that all label.
+
+    Or each dialogue has one of them. The truth is of all people; the judge is one of them.
+    """
+    nodes, parts = np.polynomial.hermite_e.hermegauss(61)
+    for everybody, people, labels in (
+        *product((True,), (1, 2, 3, 5, 10), (60,)), *product((False,), (3, 10), (60, 150))
+    ):  # fmt: skip
+        rng = np.random.default_rng([6, people, labels, everybody])
+        passes = 1 / (1 + np.exp(0.5 - nodes * math.hypot(0.8, 1.0)))
+        truth = float(passes @ parts / parts.sum())
+        these: Ends = []
+        others: Ends = []
+        for _ in range(RUNS):
+            hard = rng.normal(size=547) - 0.5
+            judged = (rng.random(547) < 1 / (1 + np.exp(-hard))).astype(float)
+            drawn = rng.choice(547, labels, replace=False)
+            if everybody:
+                case, person = (part.ravel() for part in np.meshgrid(drawn, np.arange(people)))
+            else:
+                case, person = drawn, rng.integers(people, size=labels)
+            lenient = 0.8 * rng.normal(size=people)
+            said = rng.random(len(case)) < 1 / (1 + np.exp(-hard[case] - lenient[person]))
+            given = Given(case, person, said.astype(float))
+            reference = np.full(547, np.nan)
+            reference[drawn] = (np.bincount(case, said) / np.maximum(np.bincount(case), 1))[drawn]
+            found = mean(judged, reference, given=given)
+            these.append(ends(found))
+            others.append(found.others)
+        how = "all label" if everybody else "one of them labels"
+        world = f"{people} annotators, {how} each of {labels}"
+        if people >= 3:
+            yield line("PPI++, over people", world, "547", others, truth, 0.95)
+        yield line("  these people", world, "547", these, truth, math.nan)
+
+
+FAMILIES: list[Callable[[], Iterator[Line]]] = [success, edges, wins, strata, scores, annotators]
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:], FAMILIES))

@@ -25,12 +25,13 @@ from botchat.boards.tables import Column, Kind, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.measures import intervals
 from botchat.measures.intervals import LEAST
-from botchat.measures.references import Corrected, Side
+from botchat.measures.references import PEOPLE, Corrected, Given, Side
+from botchat.measures.statistics import ratio
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import passed
 from botchat.protocols.scores import Scale
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
-from botchat.verdicts import Floats, Indices
+from botchat.verdicts import Flags, Floats, Indices
 
 Labels: TypeAlias = Mapping[str, Sequence[Judgment]]
 """Protocol -> what people said, one judgment for each person and case."""
@@ -72,6 +73,8 @@ class JudgedCases:
     """Who the reference is, by name."""
     scale: Scale | None = None
     """Of scores; results are then between its ends."""
+    given: Given | None = None
+    """What each of them said, for ``one``."""
 
     @property
     def labels(self) -> int:
@@ -91,7 +94,19 @@ class JudgedCases:
             np.where(mine, values[rows], 1 - values[rows])
             for values in (self.judged, self.reference)
         )
-        return Side(judged, reference, self.seed[rows], self.weight[rows], self.chance[rows])
+        return Side(
+            judged, reference, self.seed[rows], self.weight[rows], self.chance[rows],
+            self._given_of(rows, mine),
+        )  # fmt: skip
+
+    def _given_of(self, rows: Indices, mine: Flags) -> Given | None:
+        if self.given is None:
+            return None
+        place, flipped = np.full(len(self.seed), -1), np.zeros(len(self.seed), np.bool_)
+        place[rows], flipped[rows] = np.arange(len(rows)), ~mine
+        there, case = place[self.given.case] >= 0, self.given.case
+        value = np.where(flipped[case], 1 - self.given.value, self.given.value)
+        return Given(place[case][there], self.given.person[there], value[there])
 
     @property
     def scale_ends(self) -> tuple[float, float]:
@@ -189,19 +204,20 @@ def one_by_one(
     names = tuple(dict.fromkeys(name for one in judged for name in one.contestants))
     number = {name: i for i, name in enumerate(names)}
 
-    def valued(said: Iterable[Judgment]) -> Iterator[tuple[_Case, float]]:
+    def valued(said: Iterable[Judgment]) -> Iterator[tuple[_Case, float, str]]:
         for one in said:
             at, shown = place.get(one.seed_id, -1), [number.get(n, -1) for n in one.contestants]
             if min(at, *shown) >= 0 and (found := value(one)) is not None:
-                yield (at, shown[0], shown[1] if len(shown) > 1 else -1), found
+                yield (at, shown[0], shown[1] if len(shown) > 1 else -1), found, one.judge
 
-    rows = dict(valued(judged))
+    rows = {case: found for case, found, _ in valued(judged)}
     keys = np.array(list(rows), dtype=np.intp).reshape(-1, 3).T
     seed, one, other = keys
     results, weight = np.array(list(rows.values()), dtype=np.float64), np.ones(len(rows))
+    given = _given(keys, valued(reference))
     return JudgedCases(
         protocol, what, _rated(protocol, names), signature, names, tuple(place), seed, one, other,
-        results, _means(keys, valued(reference)), weight, weight, _persons(reference), scale,
+        results, _means(given, len(seed)), weight, weight, _persons(reference), scale, given,
     )  # fmt: skip
 
 
@@ -227,20 +243,21 @@ def _paired(judged: Evidence, people: Sequence[Judgment], seeds: Sequence[Seed])
         weight = weight / games[pair]
     number = {name: i for i, name in enumerate(made.models)}
 
-    def valued() -> Iterator[tuple[_Case, float]]:
+    def valued() -> Iterator[tuple[_Case, float, str]]:
         for label in people:
             a, b = (number.get(name, -1) for name in label.contestants)
             at, by = place.get(label.seed_id, -1), result(protocol, label)
             if min(a, b, at) >= 0 and by is not None:
-                yield (at, min(a, b), max(a, b)), by if a < b else 1 - by
+                yield (at, min(a, b), max(a, b)), by if a < b else 1 - by, label.judge
 
-    means = _means(np.stack([seed, one, other]), valued())
+    given = _given(np.stack([seed, one, other]), valued())
+    means = _means(given, len(seed))
     # By pair they are drawn alike, and so not alike among cases.
     chance = drawn_by_pair(one, other, means) if uneven else np.ones(len(pair))
     return JudgedCases(
         protocol, f"{protocol.label}: win + ½ tie", _rated(protocol, made.models),
         judged.signature, made.models, said.seed_ids, seed, one, other, by_judge, means, weight,
-        chance if chance.all() else np.ones(len(pair)), _persons(people),
+        chance if chance.all() else np.ones(len(pair)), _persons(people), None, given,
     )  # fmt: skip
 
 
@@ -261,14 +278,19 @@ _Case: TypeAlias = tuple[int, int, int]
 """Seed and contestants, by number."""
 
 
-def _means(keys: Indices, valued: Iterable[tuple[_Case, float]]) -> Floats:
-    """The mean value of each case, shape (cases,), nan of those without; ``keys``: (3, cases)."""
-    given: dict[_Case, list[float]] = {}
-    for key, by in valued:
-        given.setdefault(key, []).append(by)
-    found = [given.get(key) for key in zip(*keys.tolist(), strict=True)] if given else []
-    means = [sum(said) / len(said) if said else math.nan for said in found]
-    return np.array(means) if given else np.full(keys.shape[1], math.nan)
+def _given(keys: Indices, valued: Iterable[tuple[_Case, float, str]]) -> Given:
+    """What each person said of the cases ``keys``, shape (3, cases)."""
+    said = list(valued)
+    place = {key: i for i, key in enumerate(zip(*keys.tolist(), strict=True))} if said else {}
+    people = {name: i for i, name in enumerate(dict.fromkeys(who for *_, who in said))}
+    rows = [(place[key], people[who], by) for key, by, who in said if key in place]
+    case, person, value = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    return Given(case.astype(np.intp), person.astype(np.intp), value)
+
+
+def _means(given: Given, n: int) -> Floats:
+    """The mean value of each of ``n`` cases, nan of those without."""
+    return ratio(np.bincount(given.case, given.value, n), np.bincount(given.case, minlength=n))
 
 
 def _rated(protocol: Protocol, names: Sequence[str]) -> tuple[str, ...]:
@@ -321,6 +343,7 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
                     "model": model,
                     **told("judge", float(own.value[0]), *ends),
                     **told("people", by.value, by.low, by.high),
+                    **told("others", by.value + 0 * by.others[0], *by.others),
                     "labels": by.labels,
                     "cases": len(side.judged),
                     "power": by.power if by.labels else None,
@@ -328,7 +351,9 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
             )
         rows += sorted(of_one, key=_by_people)
     persons = sorted({person for one in labelled for person in one.persons})
-    counted = ", ".join(persons) if len(persons) < 4 else f"{len(persons)} people"
+    most = max((one.given.people for one in labelled if one.given), default=0)
+    counted = f"{len(persons)} {'person' if len(persons) == 1 else 'people'}"
+    counted += f": {', '.join(persons)}" if len(persons) < 4 else ""
     scored = labelled[0].scale is not None
     kind: Kind = "decimal" if scored else "rate"
     return table(
@@ -339,6 +364,11 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
             MODEL,
             *with_interval(Column("judge", "Judge", kind)),
             *with_interval(Column("people", "As people judge", kind)),
+            *(
+                with_interval(Column("others", "As other people judge", kind))
+                if most >= PEOPLE
+                else ()
+            ),
             Column("labels", "Labels", "count"),
             Column("cases", "Cases", "count"),
             Column("power", "Power of the judge", "decimal", detail=True),
@@ -348,7 +378,12 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
         f"Judge: {judge}, {'means of scores' if scored else 'in percent'}. As people judge: what "
         f"the people who labelled ({counted}) would say of other dialogues of the same kind, from "
         "their labels of a part of the cases and the judge's verdicts on all (PPI++), with 95 % "
-        "intervals. That holds where the labelled cases were drawn at random."
+        "intervals. That holds where the labelled cases were drawn at random, and of these people: "
+        + (
+            "other people like them may lie anywhere in the second interval."
+            if most >= PEOPLE
+            else f"what others would say takes labels of {PEOPLE} or more."
+        )
         + ("" if scored else _RATES),
     )
 

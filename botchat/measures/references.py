@@ -61,6 +61,26 @@ class Corrected:
     """Seeds of the slice."""
     moved: Floats = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
     """How far each group of ``seed`` moves it, in their order, shape (groups,)."""
+    others: tuple[float, float] = (math.nan, math.nan)
+    """The ends of its interval as other people judge; nan of fewer than `PEOPLE`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What each person said of the cases of a slice: its case, who, 0 to 1; shape (labels,)."""
+
+    case: Indices
+    person: Indices
+    value: Floats
+
+    @property
+    def people(self) -> int:
+        """How many."""
+        return len(np.unique(self.person))
+
+
+PEOPLE = 3
+"""From so many on it can be told what other people like them would say."""
 
 
 def mean(
@@ -70,6 +90,7 @@ def mean(
     weight: Floats | None = None,
     chance: Floats | None = None,
     power: float | None = None,
+    given: Given | None = None,
 ) -> Corrected:
     """The mean of what the reference would say of cases of the same kind.
 
@@ -77,7 +98,9 @@ def mean(
     same of the reference, nan outside the slice; a mean of several people is one value. ``seed``:
     numbers of groups of cases that are alike; ``None``: cases are independent. ``weight``: of each
     case in the mean, default 1. ``chance``: with which it was drawn into the slice, in any unit,
-    default all alike. ``power``: default the one that makes the interval narrowest.
+    default all alike. ``power``: default the one that makes the interval narrowest. ``given``: what
+    each of several people said; the variance between them, beyond that of their labels, is added
+    to that between seeds (two ways, as in `intervals`) for the interval of other people.
 
     All numbers are nan where nothing is in the slice.
     """
@@ -106,17 +129,32 @@ def mean(
     unseen = UNSEEN * ((high - power * low - off) ** 2 + (low - power * high - off) ** 2) / n**2
     few = n / (n - 1) if n > 1 else math.inf
     many = len(moved) / (len(moved) - 1) if len(moved) > 1 else math.inf
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = many * (moved @ moved + 2 * moved @ differs) + few * (differs @ differs + unseen)
-        t = student_t(LEVEL, n - 1) if n > 1 else math.inf
-        each = t**2 / Z**2 * np.float64(variance) / (value * (1 - value))
+    with np.errstate(invalid="ignore"):
+        of_both = many * (moved @ moved + 2 * moved @ differs) + few * (differs @ differs + unseen)
+        variance, most = float(of_both), float(share @ share)
     # Of values in between, a case has less variance than one of yes or no.
     single = float(of_slice @ (said - of_slice @ said) ** 2) / max(value * (1 - value), _NOTHING)
     least = of_all @ of_all * (min(single, 1.0) if single > _NOTHING else 1.0)
-    each = np.clip(np.nan_to_num(each, nan=math.inf), least, share @ share)
-    lower, upper = of_shares(np.array([value]), np.array([each]))
-    moves = np.asarray(moved + differs, dtype=np.float64)
-    return Corrected(value, float(lower[0]), float(upper[0]), power, labels, n, moves)
+
+    def ends(variance: float, n: int, most: float) -> tuple[float, float]:
+        t = student_t(LEVEL, n - 1) if n > 1 else math.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = t**2 / Z**2 * np.float64(variance) / (value * (1 - value))
+        each = np.clip(np.nan_to_num(each, nan=math.inf), least, most)
+        lower, upper = of_shares(np.array([value]), np.array([each]))
+        return float(lower[0]), float(upper[0])
+
+    moves, others = np.asarray(moved + differs, dtype=np.float64), (math.nan, math.nan)
+    if given is not None and (people := given.people) >= PEOPLE:
+        part = of_slice[given.case] / np.bincount(given.case)[given.case]
+        each = part * (given.value - power * judged[given.case] - off)
+        by_person = np.bincount(given.person, each)
+        more = people / (people - 1) * float(by_person @ by_person) - float(each @ each)
+        parts = np.bincount(given.person, part)
+        widest = most + float(parts @ parts) - float(part @ part)
+        others = ends(variance + max(more, 0.0), min(n, people), widest)
+    low, high = ends(variance, n, most)
+    return Corrected(value, low, high, power, labels, n, moves, others)
 
 
 def _ends(values: Floats) -> tuple[float, float]:
@@ -149,6 +187,7 @@ class Side:
     seed: Indices
     weight: Floats
     chance: Floats
+    given: Given | None = None
 
     @property
     def known(self) -> Indices:
@@ -163,7 +202,8 @@ class Side:
     @property
     def by_reference(self) -> Corrected:
         """The mean as the reference judges."""
-        return mean(self.judged, self.reference, self.seed, self.weight, self.chance)
+        of = self.judged, self.reference, self.seed, self.weight, self.chance
+        return mean(*of, given=self.given)
 
     @property
     def slice_alone(self) -> Shares:

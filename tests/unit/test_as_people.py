@@ -89,6 +89,30 @@ def test_success_is_what_the_measure_makes_of_the_labels(some: Made) -> None:
     assert row["judge"] == pytest.approx(main["a"], abs=1e-4)
 
 
+def test_three_people_have_an_interval_of_others_like_them(pairs: Made) -> None:
+    """It is wider, on both sides of a pair; of fewer there is none, and a line says so."""
+    said = pairs.judgments["arena-n8"]
+    rng = random.Random(3)
+
+    def labels(people: int) -> dict[str, list[Judgment]]:
+        strict = [rng.choice("12") for _ in range(people)]
+        return {"arena-n8": [
+            one for person in range(people) for one in by(f"p{person}", *(
+                msgspec.structs.replace(case, verdict=strict[person]) if i % 3 else case
+                for i, case in enumerate(said[:60])))
+        ]}  # fmt: skip
+
+    two, three = board(pairs, labels(2)), board(pairs, labels(3))
+    (table,) = three.as_people
+    row, other = (rows(three, row["number"])[name] for row in table.records[:1] for name in "ab")
+    assert row["others"] == row["people"]
+    assert row["others_low"] < row["people_low"] < row["people_high"] < row["others_high"]
+    assert other["others_low"] == pytest.approx(1 - row["others_high"], abs=2e-4)
+    assert "(3 people: human:p0, human:p1, human:p2)" in table.note
+    assert "others" not in two.as_people[0].frame
+    assert "what others would say takes labels of 3 or more" in two.as_people[0].note
+
+
 def test_dialogues_that_stop_before_n_are_no_cases_at_n(some: Made) -> None:
     """Neither those accused before, which alone would be there, nor the others."""
     short = {

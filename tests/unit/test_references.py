@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.measures.intervals import of_share, of_shares
-from botchat.measures.references import Corrected, Reach, mean
+from botchat.measures.references import UNSEEN, Corrected, Given, Reach, mean
+from botchat.measures.statistics import Z, student_t
 from botchat.verdicts import Floats
 
 _JUDGED = "0001110100110000100101011010000100110111"
@@ -171,3 +172,29 @@ def test_intervals_hold_their_value_and_have_width(given_: tuple[Floats, Floats,
         *(pytest.approx(x) for x in (1 - found.value, 1 - found.high, 1 - found.low, found.power)),
         found.labels,
     )
+
+
+def test_other_people_are_a_second_way_as_of_statsmodels() -> None:
+    """`cov_cluster` of a constant by case, by person and by label (statsmodels 0.15.0, plain)."""
+    by_case, by_person, by_label = 0.000794375, 0.01138, 0.001078875
+    rng = np.random.default_rng(8)
+    case, person = (part.ravel() for part in np.meshgrid(np.arange(40), np.arange(5)))
+    luck, often = rng.random(200), 0.3 + 0.4 * rng.random(40)[case]
+    value = (luck < np.clip(often + 0.35 * rng.normal(size=5)[person], 0, 1)).astype(float)
+    reference = np.bincount(case, value) / 5
+    told = Given(case, person, value)
+    found = mean(np.zeros(40), reference, power=0.0, given=told)
+    alone = mean(np.zeros(40), reference, power=0.0)
+    assert (found.value, found.low, found.high) == (0.685, alone.low, alone.high)
+    unseen = UNSEEN * (0.685**2 + 0.315**2) / 40**2
+    wanted = 40 / 39 * (by_case + unseen) + 5 / 4 * by_person - by_label
+    each = wanted * (student_t(0.95, 4) / Z) ** 2 / (0.685 * 0.315)
+    assert found.others == pytest.approx([float(end[0]) for end in of_shares(
+        np.array([0.685]), np.array([each])
+    )])  # fmt: skip
+    # Labels in another order of cases, and as seen from the other side.
+    other = mean(np.ones(40), 1 - reference, power=0.0, given=Given(case, person, 1 - value))
+    assert other.others == pytest.approx([1 - end for end in found.others[::-1]])
+    two = person < 2
+    few = Given(case[two], person[two], value[two])
+    assert np.isnan(mean(np.zeros(40), reference, given=few).others).all()
