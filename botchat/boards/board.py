@@ -214,7 +214,7 @@ def build(
     spoken = catalogue.language.signed
     named = f"set:{seed_set}{spoken}|thresholds:{digest}{made_elsewhere}"
     flags_signature = f"botchat:{VERSION}|flags|{named}"
-    flagged = flags.flags(found, len(seeds), flags_signature)
+    flagged = flags.flags(found, len(seeds), flags_signature, catalogue.language)
     told: Sequence[Table] = ()
     if found.lineup:
         signed = f"botchat:{VERSION}|fingerprint|set:{seed_set}{spoken}{made_elsewhere}"
@@ -248,7 +248,7 @@ def build(
                 for name, digest in elsewhere.items()
             ),
             *_unknown({*judgments} - {*known}, judge),
-            *flags.notes(found, len(seeds)),
+            *flags.notes(found, len(seeds), flagged),
             *(fingerprint.notes(found.lineup) if found.lineup else ()),
             *coverage_notes(covered, catalogue),
             *references.notes(of_people, seed_set, judge),

@@ -14,11 +14,14 @@ import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
+from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
 from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
-from botchat.measures.intervals import LEAST, entries, mean, share
-from botchat.records import Verdict
+from botchat.measures.intervals import LEAST, entries, mean, of_share, share
+from botchat.measures.memory import memory
+from botchat.measures.statistics import LEVEL
+from botchat.records import HUMAN, Verdict
 from botchat.verdicts import Indices
 
 NAMES: Mapping[str, str] = {
@@ -36,19 +39,21 @@ NAMES: Mapping[str, str] = {
 
 USUAL = 0.01
 """Share of the human dialogues that a criterion flags; only more than this is named as a reason."""
+_NAMED = 5
+"""Most seeds that a sentence names."""
 _TOLD = 2
 """Most reasons that are named for a contestant."""
 
 
 @lru_cache(maxsize=1)  # the same for all judges of a set
-def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
+def flags(survey: Survey, n_seeds: int, signature: str, language: Language = ENGLISH) -> Table:
     """Shares of flagged dialogues by criterion, and what explains them; the fewest flags first.
 
     ``n_seeds``: size of the set, of which the survey may have measured a part.
     """
-    rows = [_row(*one) for one in survey.measured.items()]
+    rows = [_row(*one) | _memory(*one, survey, language) for one in survey.measured.items()]
     rows.sort(key=lambda row: (row["flagged"] is None, row["flagged"] or 0, row["model"]))
-    part = "".join(f" {note}" for note in notes(survey, n_seeds))
+    part = "".join(f" {note}" for note in _in_part(survey, n_seeds))
     return table(
         "flags",
         "Flags: why dialogues fail",
@@ -56,14 +61,50 @@ def flags(survey: Survey, n_seeds: int, signature: str) -> Table:
         rows,
         [signature],
         "Without a judge: dialogues with an utterance that does what at most 1 % of the set's "
-        f"people do, in percent, and by what. {explained([_LOOP_FROM])} "
+        f"people do, in percent, and by what. {explained([_LOOP_FROM, *_MEMORY])} "
         "Repeated: word 4-grams said before; growth: length of the second half over the first; the "
         f"other measures are means over dialogues.{part}",
     )
 
 
-def notes(survey: Survey, n_seeds: int) -> Iterator[str]:
-    """A sentence where only a part of the set was measured."""
+def notes(survey: Survey, n_seeds: int, flagged: Table) -> Iterator[str]:
+    """A sentence where only a part of the set was measured, and one on what models remember."""
+    yield from _in_part(survey, n_seeds)
+    n = max(flagged.frame["memory_seeds"].dropna(), default=0)
+    if n >= LEAST:
+        none = "No model goes on with people's own words more often than by chance"
+        none += f" ({n:,} ChatSEEDs with a next human utterance that could be known again)."
+        yield from [*remembered(flagged)] or [none]
+
+
+def remembered(flagged: Table) -> Iterator[str]:
+    """A sentence on each model that looks to know the set."""
+    for row in flagged.records:
+        if (row["memory_p"] or 1) <= 1 - LEVEL:
+            seeds = row["remembered"].split(", ")
+            more = f" and {len(seeds) - _NAMED} more" if len(seeds) > _NAMED else ""
+            yield (
+                f"{row['model']} looks to remember {100 * row['memory']:.1f} % of this set (p = "
+                f"{row['memory_p']:.2g}): it goes on with people's own words on "
+                f"{', '.join(seeds[:_NAMED])}{more}."
+            )
+
+
+def _memory(name: str, found: Measured, survey: Survey, language: Language) -> Row:
+    """A contestant in `_MEMORY`, beside people; empty where there are none."""
+    people = survey.measured.get(HUMAN)
+    known = memory(found.openings, people.openings, language) if people else None
+    if known is None or name == HUMAN:
+        return {}
+    return {
+        **entries("memory", known.share, *of_share(known.share * known.n, known.n)),
+        "memory_p": known.p,
+        "memory_seeds": known.n,
+        "remembered": ", ".join(known.seeds) or None,
+    }
+
+
+def _in_part(survey: Survey, n_seeds: int) -> Iterator[str]:
     if survey.n_seeds < n_seeds:
         yield (
             f"Flags and style are measured on {survey.n_seeds:,} of {n_seeds:,} seeds, "
@@ -212,6 +253,16 @@ def _with_intervals(*columns: Column) -> tuple[Column, ...]:
     )
 
 
+_MEMORY = (
+    Column(
+        "memory", "Remembered", "rate",
+        meaning="seeds whose next human utterance it says again, most of it word by word",
+    ),
+    Column("memory_p", "p of memory", "exact"),
+    Column("memory_seeds", "Seeds for memory", "count", detail=True),
+    Column("remembered", "Remembered seeds", "name", detail=True),
+)  # fmt: skip
+
 _COLUMNS = _with_intervals(
     _MODEL,
     Column("flagged", "Flagged", "rate"),
@@ -233,6 +284,7 @@ _COLUMNS = _with_intervals(
     Column("length_growth", "Growth", "decimal"),
     Column("mean_words", "Mean words", "number", detail=True),
     Column("measured", "Dialogues", "count"),
+    *_MEMORY,
     *(Column(f"first_{c}", f"First: {s}", "number", detail=True) for c, s in NAMES.items()),
 )
 

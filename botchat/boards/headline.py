@@ -19,6 +19,7 @@ import numpy as np
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
+from botchat.boards.flags import remembered
 from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
@@ -99,7 +100,8 @@ def of(board: Board, others: Sequence[Board] = (), verdict: JudgeVerdict | None 
     done = _done(board, part, len(models), len(contestants) - len(models))
     title = f"{board.seed_set}: {said.title}"
     n = None if arena is None else arena.protocol.n
-    return Headline(pieces, done, " ".join(said.sure), title, said.best, n)
+    sure = " ".join([*said.sure, *remembered(board.flags)])
+    return Headline(pieces, done, sure, title, said.best, n)
 
 
 def _refused(verdict: JudgeVerdict, part: Part | None) -> _Lead:

@@ -22,6 +22,7 @@ from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import ReadText, known_words
 from botchat.measures.fingerprint import Lineup, telling
+from botchat.measures.memory import Opening
 from botchat.measures.statistics import share
 from botchat.records import N_SEED, Dialogues, Seed
 from botchat.verdicts import Floats, Indices
@@ -407,7 +408,7 @@ class Measured:
     ``measures``: `MEASURES` of each, nan where there is nothing to measure, shape (n, 16).
     ``first``: 1-based utterance of the first flag of each of `CRITERIA`, 0 for none, shape (n, 9).
     ``style``: N -> `STYLE` of each dialogue cut to N utterances, shape (n, 4). ``flags``: seed id
-    -> utterance, criterion and value of each of its flags.
+    -> utterance, criterion and value of each of its flags. ``openings``: of its first utterance.
     """
 
     seed_ids: tuple[str, ...]
@@ -415,6 +416,7 @@ class Measured:
     first: Indices
     style: Mapping[int, Floats]
     flags: Mapping[str, Sequence[tuple[int, str, float]]] = field(default_factory=dict)
+    openings: Mapping[str, Opening] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,11 +458,14 @@ def measure_all(
     seed_ids, measures, first = [], [], []
     marks: dict[str, list[tuple[int, str, float]]] = {}
     styles: dict[int, list[tuple[float, ...]]] = {n: [] for n in turns}
+    openings: dict[str, Opening] = {}
     for seed_id, utterances in dialogues.items():
         found = measure(utterances, language)
         if not found.n_utterances:
             continue
-        exceeded = _exceeded(_read(utterances, language), thresholds)
+        reading = _read(utterances, language)
+        openings[seed_id] = tuple(text.words for text in reading.texts[: N_SEED + 1])
+        exceeded = _exceeded(reading, thresholds)
         marks[seed_id] = [(at + 1, criterion, value) for criterion, at, value, _ in exceeded]
         flagged = {criterion: at for at, criterion, _ in reversed(marks[seed_id])}
         seed_ids.append(seed_id)
@@ -474,4 +479,5 @@ def measure_all(
         np.array(first, dtype=np.intp).reshape(-1, len(CRITERIA)),
         {n: np.array(rows, np.float64).reshape(-1, len(STYLE)) for n, rows in styles.items()},
         marks,
+        openings,
     )

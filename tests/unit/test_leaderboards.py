@@ -252,9 +252,9 @@ def test_without_arena_and_unieval_gteval_ranks(records_made: Made) -> None:
 
 
 def test_without_judgments_there_are_lengths(records_made: Made) -> None:
-    """Nothing judged is a board of four sentences, flags and lengths, not a crash."""
+    """Nothing judged is a board of five sentences, flags and lengths, not a crash."""
     found = keep(records_made, lambda protocol: False)
-    assert len(found.notes) == 4
+    assert len(found.notes) == 5
     assert found.coverage is None
     assert found.main.frame["rank"].isna().all()
     assert found.main.signature.startswith("botchat:")
