@@ -69,6 +69,6 @@ class LimitReached(BotChatError):
 
 
 class Fell(BotChatError):
-    """A gate: a model is worse than it was."""
+    """A gate: a model is worse than it was, a judge than it must be."""
 
     exit_code = 4

@@ -34,6 +34,7 @@ from botchat.records import (
     HUMAN,
     VERSION,
     Dialogues,
+    Exam,
     Judgment,
     Seed,
     eligible,
@@ -83,6 +84,8 @@ class Board:
     """Contestants in which the judge hears itself."""
     measured: Table | None = None
     """Who was asked for it and when; ``None``: it is not known, or no model was."""
+    exam: Exam | None = None
+    """What the judge was worth where the truth is known."""
 
     def __repr__(self) -> str:
         """What it is, in one line, and what its tables are called."""

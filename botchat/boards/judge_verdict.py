@@ -36,7 +36,7 @@ from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST, by_seed, share
 from botchat.measures.statistics import Z
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Exam
 from botchat.verdicts import Flags, Verdicts
 
 Word = Literal["trust", "with care", "not tested", "do not trust"]
@@ -92,6 +92,9 @@ RULES: Mapping[str, Rule] = {
     "people_agree": Rule("People agree", 0.1, 0.2, False,
         "Its verdicts and people's have a kappa of {number}{interval}.",
         "does not agree with people"),
+    "passed_exam": Rule("Passed an exam", 0.55, 0.70, False,
+        "In the exam it knows a machine's chat beside a person's in {number} of pairs{interval}",
+        "tells machines from people hardly better than a coin"),
 }  # fmt: skip
 """Key of a check -> its rule. ``first_preferred`` counts how far the share is from one half;
 ``best_floor_bot`` is the share of points that the best one takes from models."""
@@ -192,14 +195,14 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
         if not any(check.state == "fails" for check in _own(other)):
             (copies if is_copy(board, other) else peers).append(other)
     second = _other_judges(board, peers), _people_agree(people)
-    checks = (*own, *second)
+    checks = (*own, *second, _passed_exam(board.exam))
     fails, warns, passes = (
         [check for check in checks if check.state == state]
         for state in ("fails", "warns", "passes")
     )
     untested = _untested(board, own, second, peers, copies)
     word: Word = "do not trust" if fails else "with care" if warns or untested else "trust"
-    asked = any(check.key in (*KNOWN, "people_agree") for check in passes)
+    asked = any(check.key in (*KNOWN, "people_agree", "passed_exam") for check in passes)
     if word == "with care" and not asked and all(check.key == "own_model" for check in warns):
         word = "not tested"
     shown = fails + warns if word != "trust" else passes
@@ -395,6 +398,18 @@ def _people_agree(row: Row | None) -> Check:
         return _unknown("people_agree")
     value, low, high = (row[f"kappa{end}"] for end in ("", "_low", "_high"))
     return _check("people_agree", value, low, high)
+
+
+def _passed_exam(exam: Exam | None) -> Check:
+    """What the judge was worth where the truth is known; which exam, when and how well."""
+    if exam is None:
+        return _unknown("passed_exam")
+    value, low, high = (exam.figures.get(f"auc{end}") for end in ("", "_low", "_high"))
+    found = _check("passed_exam", value, low, high)
+    which = [exam.exam, f"{exam.chats:,} chats", *([exam.day] if exam.day else [])]
+    if (caught := exam.figures.get("caught@5")) is not None:
+        which.append(f"{100 * caught:.0f} % caught where 5 % of people are accused")
+    return replace(found, reason=f"{found.reason} ({', '.join(which)})." if found.reason else "")
 
 
 def _decided(made: Verdicts) -> Flags:

@@ -9,6 +9,7 @@ other; those of fewer utterances are left out. People, and what needs no judge, 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -32,8 +33,9 @@ from botchat.pipeline.agree import Compared, publish, signature
 from botchat.pipeline.run.ask import Cases
 from botchat.protocols.catalogue import GTEVAL, UNIEVAL
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, Dialogue, Judgment
+from botchat.records import HUMAN, Dialogue, Exam, Judgment
 from botchat.verdicts import Floats
+from botchat.workspace import exams
 
 MAJORITY, RATER, RULES = "people (majority)", "people (one rater)", RulesJudge.name
 ALL = "all"
@@ -191,7 +193,31 @@ class Turing(Benchmark):
         made = publish(findings, tables, answered.out, known, answered.formats, notes)
         chart = turing_page.chart_of(rows.get("whole", ()), signed)
         turing_page.write(answered.out, "The exam", notes, [chart] if chart else [], tables)
+        exams.note(answered.workspace, self._results(answered, rows.get("whole", ())))
         return made
+
+    def _results(self, answered: Answered, rows: Sequence[Row]) -> Iterator[Exam]:
+        """What each judge was worth, for boards; of several sources all together."""
+        asked = answered.workspace.measured("bench-turing")
+        for who, made in answered.judged.get(UNIEVAL.name, {}).items():
+            row = next((one for one in rows if one["who"] == who and one["auc"] is not None), None)
+            signed = re.search(r"@(\w{8})\|(?:.*\|)?prompt:(\w{8})\|", made[0].signature)
+            if row is None or signed is None:
+                continue
+            told = [
+                one for (of, name, _), one in asked.items() if (of, name) == (UNIEVAL.name, who)
+            ]
+            keys = zip(exams.FIGURES, ("auc", "caught", "truth", "kappa"), strict=True)
+            figures = {
+                f"{name}{end}": row[f"{key}{end}"] for name, key in keys
+                for end in ("", "_low", "_high") if row.get(f"{key}{end}") is not None
+            }  # fmt: skip
+            yield Exam(
+                judge=who, exam="turing", sources=tuple(self.parts),
+                chats=row["machines"] + row["people"], prompt=signed[2], settings=signed[1],
+                answered=tuple(sorted({a for one in told for a in one.answered})),
+                day=max((one.last for one in told), default=""), figures=figures,
+            )  # fmt: skip
 
     @cached_property
     def _ruled(self) -> Said:

@@ -36,11 +36,13 @@ from botchat.pipeline.run.plan import PlanningSession, plan
 from botchat.pipeline.run.results import LEVELS, Plan, Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
 from botchat.requests.arguments import Spending
+from botchat.workspace import exams
 from botchat.workspace.folder import Workspace
 
 PLANNED = (
@@ -52,6 +54,7 @@ PLANNED = (
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
+    _examined(request, workspace)
     if (settings := settings_of(request, workspace)) is not None:
         return _plan_adaptively(request, workspace, settings)
     return asked(request, workspace).plan(workspace)
@@ -60,13 +63,26 @@ def plan_judge(request: Judging, workspace: Workspace) -> Plan:
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Results[StageResult]:
-    """Ask and store; one result a protocol and N, and all again for the control."""
+    """Ask and store; one result a protocol and N, and all again for the control.
+
+    Raises `Fell`: the judge's exam is not as good as is required.
+    """
+    _examined(request, workspace)
     if (settings := settings_of(request, workspace)) is not None:
         return _judge_adaptively(request, workspace, settings, spending, meter)
     made = asked(request, workspace).run(workspace, spending, meter)
     by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
     lines = (line for one in made for line in one.lines)
     return Results(made, [[one.shown for one in made], *filter(None, by_contestant), *lines])
+
+
+def _examined(request: Judging, workspace: Workspace) -> None:
+    """Refuse a judge whose exam is not as good as ``--require`` says."""
+    if request.require:
+        name, model = request.judge, request.judge_model
+        names = [name, full_name(name, workspace)]
+        names += [f"{name}@{one}" for one in (model, model and full_name(model, workspace)) if one]
+        exams.require(workspace, names, request.require, [UNIEVAL.digest])
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:

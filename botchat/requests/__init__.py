@@ -187,6 +187,9 @@ class Judging(Judged["Results[StageResult]"]):
     rng_seed: Annotated[
         int | None, Arg("of what an adaptive Arena or a bridge asks (0)", flag="--seed")
     ] = None
+    require: Annotated[
+        Sequence[str], Arg("exit 4 if its exam is worse: caught@5>=.6 (docs/benchmarks.md)", "RULE")
+    ] = ()
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
     edited: Edited = False
     settings: "AdaptiveSettings | None" = None

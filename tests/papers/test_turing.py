@@ -297,6 +297,41 @@ def test_a_judge_beside_people(tmp_path, exam, capsys, monkeypatch):
     assert "people (one rater)" in page
 
 
+def test_a_judge_is_examined_before_it_is_paid(tmp_path, exam, capsys, monkeypatch):
+    """--require refuses without an exam, and a worse one; a board quotes it, and what changed."""
+    monkeypatch.chdir(tmp_path)
+    with Server(answer) as server:
+        judge = f"{server.url}#m"
+        asks = ("judge", "unieval", "--seeds", "sample", "--judge", judge, "--require")
+        assert main(["generate", "--seeds", "sample", "--model", "bot:parrot", "--turns", "4"]) == 0
+        cases = {
+            "caught@5>=.6": (4, "has passed no exam here; run botchat bench turing"),
+            "wit>=1": (1, "say FIGURE>=NUMBER with auc, caught@5, right, kappa"),
+        }
+        for rule, (code, told) in cases.items():
+            assert main([*asks, rule]) == code
+            assert told in capsys.readouterr().err
+        assert main(["bench", "turing", "--data", str(exam), "--judge", judge]) == 0
+        paid = len(server.calls)
+        assert main([*asks, "auc>=.99"]) == 4
+        assert "has auc 0.94 (turing, 16 chats, " in capsys.readouterr().err
+        assert len(server.calls) == paid
+        assert main([*asks, "auc>=.9", "--require", "caught@5>=.6", "--limit", "3"]) == 0
+        assert len(server.calls) > paid
+    capsys.readouterr()
+    assert main(["leaderboard", "--seeds", "sample", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    check = next(c for c in told["judge"]["checks"] if c["key"] == "passed_exam")
+    assert (check["state"], check["number"]) == ("warns", "94 %")  # of 16 chats little is known
+    assert re.search(r"\(turing, 16 chats, \d{4}-\d\d-\d\d, 88 % caught", check["reason"])
+    assert not any("since its exam" in note for note in told["notes"])
+    path = tmp_path / "exams.jsonl"
+    path.write_text(re.sub(r'("settings":)"\w+"', r'\1"0"', path.read_text()))
+    assert main(["leaderboard", "--seeds", "sample", "--json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("model or the settings" in note for note in notes)
+
+
 def test_the_first_of_every_source(tmp_path, exam, capsys, monkeypatch):
     """--limit takes sources and kinds in turn; without a judge people and traps are shown."""
     monkeypatch.chdir(tmp_path)

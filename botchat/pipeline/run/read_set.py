@@ -31,6 +31,7 @@ from botchat.records import (
     UNANSWERED,
     Dialogue,
     Dialogues,
+    Exam,
     Judgment,
     PairVerdict,
     Provenance,
@@ -41,6 +42,7 @@ from botchat.records import (
 )
 from botchat.verdicts import Collected, Flags, Indices, Verdicts
 from botchat.workspace import files as store
+from botchat.workspace.exams import exams
 from botchat.workspace.folder import INVENTED, Workspace
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class Read:
     """What the dialogues show; None where no board was asked for."""
     measured: Sequence[Provenance]
     """What was asked for it, as far as that is recorded."""
+    exams: Mapping[str, Exam]
+    """Judge -> what it was worth where the truth is known."""
     small: bool
     """Whether the work so far was too little to start a process."""
     invented: bool
@@ -140,6 +144,9 @@ class Read:
             )
         asked = [one for one in self.measured if self._is_of(one, judge)]
         notes += measured.notes(asked)
+        if exam := self.exams.get(judge):
+            signed = [one.signature for one in board.evidence.values()]
+            notes += measured.since_exam(exam, asked, signed)
         table = measured.measured(self.seed_set, asked)
         return replace(
             board,
@@ -147,6 +154,7 @@ class Read:
             invented=self.invented,
             own=self.own[judge],
             measured=table,
+            exam=self.exams.get(judge),
         )
 
     def _is_of(self, one: Provenance, judge: str) -> bool:
@@ -274,6 +282,7 @@ def read(
         catalogue,
         survey if for_boards else None,
         [*workspace.measured(seed_set).values()],
+        {one.judge: one for one in exams(workspace).values()},
         small,
         workspace.invented(seed_set),
         len(seeds) - len(used),
