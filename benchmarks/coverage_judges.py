@@ -1,4 +1,4 @@
-"""Do promises about judges hold? A cascade's, a bridge's, and that the best of several is named.
+"""Do promises about judges hold? A cascade's, a bridge's, the best of several, other wordings.
 
 A cascade's guarantee; a judge's rates by another's verdicts; the set that surely holds the best.
 Families for `coverage.py`, which prints and checks them; worlds with a known truth, seeds fixed.
@@ -18,6 +18,7 @@ from botchat.judges import cascade
 from botchat.judges.cascade import Guarantee, loosest, strict_to_loose
 from botchat.measures.best import contest
 from botchat.measures.references import Side, draw, means
+from botchat.measures.variance import Crossed
 from botchat.ratings import places
 
 RUNS = 500
@@ -342,4 +343,41 @@ def best_judges() -> Iterator[Line]:
             yield of("  bounds on what is lost, all", world.world, n, bound, most)
 
 
-FAMILIES: list[Callable[[], Iterator[Line]]] = [cascades, refusals, bridges, best_judges]
+# Another wording, another person ------------------------------------------------------------------
+
+WORLDS = (
+    # Standard deviations: questions, wordings, persons; questions by either; both; what is left.
+    ("all of them", (0.3, 0.1, 0.1, 0.2, 0.2, 0.1, 0.7)),
+    ("questions alone", (0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.9)),
+    ("wordings above all", (0.3, 0.3, 0.02, 0.1, 0.1, 0.05, 0.7)),
+    ("wordings and persons above all", (0.3, 0.3, 0.3, 0.1, 0.1, 0.1, 0.7)),
+)
+
+
+def another_person() -> Iterator[Line]:
+    """The mean over all wordings and persons there could be, and that of other questions alone."""
+    for number, (world, spread) in enumerate(WORLDS):
+        for shape in ((80, 2, 2), (80, 3, 3), (80, 5, 5), (30, 3, 5), (80, 5, 20)):
+            rng, found = np.random.default_rng([34, number, *shape]), []
+            for _ in range(400):
+                values = np.zeros((*shape, 1))
+                parts = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2))
+                for levels, sd in zip(parts, spread, strict=True):
+                    each = [n if axis in levels else 1 for axis, n in enumerate(shape)]
+                    values = values + sd * rng.normal(size=(*each, 1))
+                one = Crossed(("question", "wording", "person"), values)
+                found.append([one.interval()[1:], one.interval(["question"])[1:]])
+            ends = np.array(found)
+            held = (ends[..., 0] <= 0) & (ends[..., 1] >= 0)
+            wide, n = np.diff(ends)[..., 0].mean(0), " x ".join(map(str, shape))
+            yield of("another wording, another person", world, n, held[:, 0], wide[0])
+            yield of("  questions alone", world, n, held[:, 1], wide[1], math.nan)
+
+
+FAMILIES: list[Callable[[], Iterator[Line]]] = [
+    cascades,
+    refusals,
+    bridges,
+    best_judges,
+    another_person,
+]

@@ -135,20 +135,24 @@ class Stability:
         )
 
 
+def samples(transcript: Sequence[Remark]) -> dict[tuple[str | None, ...], list[Verdict]]:
+    """What an agent that was sampled said, by its name and the order; none where nobody was."""
+    answers: dict[tuple[str | None, ...], list[Verdict]] = {}
+    for remark in transcript:
+        match = _SAMPLE.fullmatch(remark.speaker)
+        if match and remark.verdict is not None:
+            answers.setdefault(match.groups(), []).append(remark.verdict)
+    return answers
+
+
 def stability(transcripts: Iterable[Sequence[Remark]]) -> Stability | None:
     """Of the transcripts of a judge's judgments; ``None`` if no agent was sampled."""
-    alike = []
-    for transcript in transcripts:
-        answers: dict[tuple[str, ...], list[Verdict]] = {}
-        for remark in transcript:
-            match = _SAMPLE.fullmatch(remark.speaker)
-            if match and remark.verdict is not None:
-                answers.setdefault(match.groups(), []).append(remark.verdict)
-        alike += [
-            [one == other for one, other in combinations(given, 2)]
-            for given in answers.values()
-            if len(given) > 1
-        ]
+    alike = [
+        [one == other for one, other in combinations(given, 2)]
+        for transcript in transcripts
+        for given in samples(transcript).values()
+        if len(given) > 1
+    ]
     if not alike:
         return None
     return Stability(

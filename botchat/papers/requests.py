@@ -56,6 +56,30 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/bench-BENCHMARK)", "DIR")] = None
 
 
+class Varying(Asking["Compared"], Tabled["Compared"]):
+    """What moves a verdict: question, wording, persona, judge, order, draw; what to ask next."""
+
+    words, does, group = "variance", "papers.variance:variance", JUDGES
+
+    files: Annotated[
+        Sequence[Path], Word("verdicts, as agree reads them; a wording each", "FILE")
+    ] = ()
+    _: KW_ONLY
+    seed_set: Annotated[str | None, Arg("the verdicts on this set", "SET", "--seeds")] = None
+    protocols: Annotated[
+        Sequence[str],
+        Arg("repeatable; as its folder: arena-n16; a wording each", "PROTOCOL", "--protocol"),
+    ] = ()
+    judges: Annotated[
+        Sequence[str],
+        Arg("repeatable; of a set they are asked what is missing (who has judged)", "JUDGE",
+            "--judge"),
+    ] = ()  # fmt: skip
+    samples: Annotated[int, Arg("ask each judge K times a case (1)", "K", most=1_000)] = 1
+    limit: Annotated[int | None, Arg("ask about the first K seeds only", "K")] = None
+    out: Annotated[Path | None, Arg("where to (leaderboards/SET/variance-…)", "DIR")] = None
+
+
 class Injecting(Asking["Injection"]):
     """Let a model put errors into stories: a benchmark whose truth is known."""
 
@@ -85,5 +109,6 @@ class ProbingPolarity(Judged["Polarity"]):
 
 
 bench = verb(Benching)
+variance = verb(Varying)
 inject = verb(Injecting)
 probe_polarity = verb(ProbingPolarity)

@@ -69,7 +69,7 @@ def agree(
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    read_files = [_annotations_of(path) for path in files]
+    read_files = [annotations_of(path) for path in files]
     annotations = [one for found, _ in read_files for one in found]
     if seed_set is not None:
         stages = _stages(read(workspace, seed_set))
@@ -110,7 +110,7 @@ def votes_in(path: Path) -> bytes:
     return files.content(path, _MAX_BYTES)
 
 
-def _annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
+def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
     from botchat.seeds.vote_formats import read_votes  # pyarrow
 
