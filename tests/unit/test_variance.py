@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_what_another_design_would_give() -> None:
     assert standard_error(drawn, {ITEM: 10, ORDER: 2}, 5) ** 2 == pytest.approx(0.02 + 0.005)
 
 
-def ask(folder: Path, *files: Path, **more: object) -> object:
+def ask(folder: Path, *files: Path, **more: object) -> Any:
     """``botchat variance``."""
     return requests()["variance"](files, **more).run(Workspace(folder))
 
