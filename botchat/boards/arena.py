@@ -23,6 +23,10 @@ from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, b
 from botchat.ratings.elo import rate as rate_elo
 from botchat.verdicts import Flags, Floats, Verdicts
 
+MOST_ELO = 100
+"""Contestants of votes up to which Elo is played, too, where nobody chose its settings: of more it
+takes most of the time, and says what Bradley-Terry says."""
+
 
 @dataclass(frozen=True)
 class Arena(Part):
@@ -32,8 +36,8 @@ class Arena(Part):
     """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
     comparisons: Tally
     """Each comparison once, seen from the model with the higher rating."""
-    elo: EloSettings
-    """How it is rated."""
+    elo: EloSettings | None
+    """How it is rated by Elo, if it is."""
     misfit: Table | None
     """The pairs that Bradley-Terry explains worst."""
     style: Table | None
@@ -60,7 +64,7 @@ class Arena(Part):
     @property
     def quoted(self) -> list[Column]:
         """Elo, as in the paper."""
-        return [replace(self.table.column("elo"), priority=1)]
+        return [replace(self.table.column("elo"), priority=1)] if self.elo else []
 
     @property
     def ranking(self) -> list[Column]:
@@ -88,13 +92,19 @@ class Arena(Part):
     @property
     def ratings(self) -> dict[str, float]:
         """Contestant -> Elo, in the order of the table; without those that have no comparison."""
-        return {name: elo for name, elo in self.table.values("elo").items() if not pd.isna(elo)}
+        elos = self.table.values("elo") if self.elo else {}
+        return {name: elo for name, elo in elos.items() if not pd.isna(elo)}
 
     def matrix(self, key: str) -> pd.DataFrame:
         """A rate of `pairs`, of the row against the column; NaN where nothing was compared."""
         order = self.table.frame["model"].tolist()
         square = self.pairs.frame.pivot(index="model_a", columns="model_b", values=key)
-        return square.reindex(index=order, columns=order).rename_axis(index=None, columns=None)
+        square = square.reindex(index=order, columns=order)
+        if len(order) > MOST_LISTED:  # each pair stands there once; who does not win or tie loses
+            other = {"win_rate": "win_or_tie_rate", "win_or_tie_rate": "win_rate"}[key]
+            turned = self.pairs.frame.pivot(index="model_b", columns="model_a", values=other)
+            square = square.fillna(1 - turned.reindex(index=order, columns=order))
+        return square.rename_axis(index=None, columns=None)
 
 
 def rate(
@@ -197,14 +207,15 @@ def of_votes(
             pair = found.place[a], found.place[b]
             found.missing[pair] = found.missing[pair[::-1]] = n
     design = Design(found.made, per_pair, units=units)
-    rated = bootstrap_elo(comparisons, _as_designed(elo, design))
+    few = len(comparisons.models) <= MOST_ELO or elo.most_games is None
+    rated = bootstrap_elo(comparisons, _as_designed(elo, design)) if few else None
     return _arena(
         VOTES,
         found,
         comparisons,
         rated,
         Strengths.of(comparisons, design, differences, STYLE),
-        f"{signature}|{elo_signature(rated.settings)}",
+        f"{signature}|{elo_signature(rated.settings)}" if rated else signature,
     )
 
 
@@ -265,7 +276,7 @@ def _arena(
     protocol: Protocol,
     tallies: Tallies,
     comparisons: Comparisons,
-    rated: EloResult,
+    rated: EloResult | None,
     strengths: Strengths,
     signature: str,
 ) -> Arena:
@@ -276,13 +287,14 @@ def _arena(
     """
     name = protocol.name
     at = f" at N = {protocol.n}" if protocol.n else ""
-    elos, fitted = _elos(rated, strengths), strengths.rows()
+    elos, fitted = _elos(rated, strengths) if rated else {}, strengths.rows()
     allow = from_seeds(comparisons, " and ".join(strengths.design.units))
     title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
     uneven = strengths.design.uneven
     sides = Sides.of(comparisons)
     of_models, of_pairs = sides.by_model(alike=uneven), sides.by_pair()
-    fewer = _fewer(rated)
+    fewer = _fewer(rated) if rated else ""
+    told = f"Elo as in the paper{fewer and f', {fewer}'}; ± runs is the spread between runs of "
     standing = table(
         name,
         title,
@@ -290,8 +302,8 @@ def _arena(
             *with_ends(rank_by("bt"), detail=True),
             MODEL,
             *COLUMNS,
-            *with_interval(Column("elo", "Elo", "rating")),
-            Column("elo_run_std", "± runs", "rating"),
+            *(with_interval(Column("elo", "Elo", "rating")) if rated else ()),
+            *((Column("elo_run_std", "± runs", "rating"),) if rated else ()),
             *PAIRWISE,
         ],
         [
@@ -306,8 +318,8 @@ def _arena(
         ],
         [signature],
         f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
-        f"95 % intervals that {allow}. Elo as in the paper{fewer and f', {fewer}'}; ± runs is the "
-        f"spread between runs of shuffles. {strengths.note()} {BOUNDS}",
+        f"95 % intervals that {allow}. {f'{told}shuffles. ' if rated else ''}"
+        f"{strengths.note()} {BOUNDS}",
         ["bt"],
     )
     order = standing.frame["model"].tolist()
@@ -328,12 +340,12 @@ def _arena(
                 for a, b in tallies.listed(order)
             ),
             [signature],
-            f"Of more than {MOST_LISTED} contestants only pairs that were compared are listed."
+            f"Of more than {MOST_LISTED} contestants those that were compared, once each."
             if len(order) > MOST_LISTED
             else "",
         ),
         comparisons=tallies.together(order),
-        elo=rated.settings,
+        elo=rated.settings if rated else None,
         misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
         style=strengths.style_table(f"{name}-style", title, signature),
         fragility=strengths.fragility_table(f"{name}-fragility", title, signature),

@@ -13,8 +13,8 @@ from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.writers import Content, Formats, described, document, table_files, to_json
 from botchat.protocols.reports import as_prose, as_records, as_text
 
-MOST_IN_JSON = 100_000
-"""Rows of a table that are in ``leaderboard.json`` too: all pairs of 300 models."""
+MOST_IN_JSON = 10_000
+"""Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
 
 
 def files(

@@ -152,11 +152,11 @@ class Tallies:
         return _tally(self.results[i].sum(axis=0), self.missing[i].sum())
 
     def listed(self, order: Sequence[str]) -> list[tuple[str, str]]:
-        """The ordered pairs to list; of more than `MOST_LISTED` only those that were compared."""
+        """The ordered pairs to list; of more than `MOST_LISTED` those compared, once each."""
         if len(order) <= MOST_LISTED:
             return list(permutations(order, 2))
         at = np.array([self.place[name] for name in order])
-        there = np.argwhere(self.results.sum(axis=2)[np.ix_(at, at)])
+        there = np.argwhere(np.triu(self.results.sum(axis=2)[np.ix_(at, at)]))
         return [(order[i], order[j]) for i, j in there.tolist()]
 
     def together(self, order: Sequence[str]) -> Tally:

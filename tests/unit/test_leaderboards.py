@@ -143,7 +143,7 @@ def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.Monke
 def test_of_many_models_only_pairs_that_were_compared_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The others have no row; sums and ratings are the same."""
+    """Each once, the better one first; sums, ratings and squares of rates are the same."""
     records = made({"a": 0.9, "b": 0.5, "c": 0.1})
     for name in ("arena-n8", "arena-n16"):
         kept = [j for j in records.judgments[name] if set(j.contestants) != {"a", "c"}]
@@ -153,9 +153,14 @@ def test_of_many_models_only_pairs_that_were_compared_are_listed(
         monkeypatch.setattr(one, "MOST_LISTED", 2)
     some = records.board()
     frame = all_pairs.arenas[0].pairs.frame
-    there = frame[frame["win_rate"].notna()].reset_index(drop=True)
+    order = [*all_pairs.main.frame["model"]].index
+    once = frame["model_a"].map(order) < frame["model_b"].map(order)
+    there = frame[frame["win_rate"].notna() & once].reset_index(drop=True)
     pd.testing.assert_frame_equal(some.arenas[0].pairs.frame, there)
-    assert len(there) == 4
+    assert len(there) == 2
+    for key in ("win_rate", "win_or_tie_rate"):
+        squares = [one.arenas[0].matrix(key) for one in (some, all_pairs)]
+        pd.testing.assert_frame_equal(*squares, atol=1e-12)
     assert some.arenas[0].comparisons == all_pairs.arenas[0].comparisons
     pd.testing.assert_frame_equal(some.main.frame, all_pairs.main.frame)
 
@@ -176,6 +181,11 @@ def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
     assert f"(standard error of a rating: {error:.1f} points)" in note
     named = of_votes(compared, "some", EloSettings(shuffles=15, runs=2), per_pair=40)
     assert "|elo:k32,15x2|" in named.table.signature
+    monkeypatch.setattr(arena, "MOST_ELO", 1)
+    unplayed = of_votes(compared, "some", EloSettings.of_board(), per_pair=40)
+    assert unplayed.table.signature == fewer.table.signature.replace("|elo:k32,10x10|seed:0", "")
+    assert not [key for key in unplayed.table.frame if "elo" in key]
+    assert (unplayed.quoted, unplayed.ratings, "Elo" in unplayed.table.note) == ([], {}, False)
     assert not any("shuffles" in note for note in named.notes)
 
 

@@ -180,7 +180,8 @@ def draw_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
     ranked = [_ranked(arena.table) for arena in arenas]
     if len(ranked[0]) > 1:
         yield _rank_intervals(arenas[0], ranked[0], where)
-    yield _elo(arenas, where)
+    if arenas[0].elo:
+        yield _elo(arenas, where)
     if len(arenas) > 1 and len(ranked[0]) > 1:
         yield _ranks_by_n(arenas, ranked, where)
     for arena in arenas:
@@ -236,6 +237,7 @@ def _rank_intervals(arena: Arena, ranked: pd.DataFrame, where: str) -> Chart:
 
 def _elo(arenas: Sequence[Arena], where: str) -> Chart:
     first, elo = arenas[0], {}
+    assert first.elo
     for arena in arenas:
         elo[_n(arena) or "Elo"] = _with_ends(arena.table, "elo", "rating").dropna(subset="rating")
     name = _of(first, "elo", "")[0]
