@@ -2,7 +2,7 @@
 
     python benchmarks/commands.py [ROW …] [--repeats 3]
 
-Rows: the sample's `leaderboard`, with and without PNG; `report` of 14 made-up models on 547 seeds
+Rows: the sample's `leaderboard`, with and without PNG; the page of 14 made-up models on 547 seeds
 by two judges; the rules judge on 202,020 cases, and the same again, where nothing is left to judge;
 the `leaderboard` of a million verdicts. All by default. Before and after each command the plain
 loop of Elo is timed, 20 times 40,404 games in pure Python: on a machine with nothing else to do it
@@ -47,12 +47,12 @@ class Row:
 ROWS = {
     row.name: row
     for row in (
-        Row("board", "sample", "leaderboard --seeds sample", 3.3, 2.6),
-        Row("board-no-png", "sample", "leaderboard --seeds sample --no-png", 3.3, 2.0),
-        Row("report", "judges", "report --seeds big", 21, 13),
+        Row("board", "sample", "leaderboard --seeds sample", 3.7, 2.2),
+        Row("board-no-png", "sample", "leaderboard --seeds sample --no-png", 3.0, 1.5),
+        Row("report", "judges", "leaderboard page --seeds big", 20, 12),
         Row("rules", "cases", "judge arena --seeds big --judge rules --turns 8", 11.7, 9, True),
-        Row("replay", "cases", "judge arena --seeds big --judge rules --turns 8", 6.1, 4),
-        Row("million", "million", "leaderboard --seeds big", 17.8, 13),
+        Row("replay", "cases", "judge arena --seeds big --judge rules --turns 8", 4.6, 3),
+        Row("million", "million", "leaderboard --seeds big", 24.8, 13),
     )
 }
 

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, slug
 
 JUDGE = "openai:a-judge"
@@ -110,7 +110,7 @@ def make(folder: Path, n_models: int, n_seeds: int, judges: Sequence[str] = (JUD
             verdict=None if drawn > 0.99 else verdict,
             reason=f"{talk(rng)} {talk(rng)}",
             shown=n or len(shown[0].utterances),
-            case=case_digest(protocol, *(dialogue.utterances[:n] for dialogue in shown)),
+            case=case_digest(protocol, *(Shown.of(dialogue, n) for dialogue in shown)),
             signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{judge}@0a1b2c3d"
             "|prompt:3f9a01bc|orders:2",
             calls=(f"{next(call):064x}",),

@@ -231,11 +231,11 @@ class Shown:
         by = not_in_turn(dialogue.spoken_by[:end])
         return cls(dialogue.contestant, dialogue.utterances[:end], spoken_by=by)
 
-    @property
-    def digested(self) -> tuple[str, ...]:
-        """What a digest is of: the utterances and, where two do not take turns, who says them."""
+    @cached_property
+    def digest(self) -> bytes:
+        """64 hex digits of the utterances and, where two do not take turns, of who says them."""
         by = self.spoken_by
-        return (*self.utterances, "\0" + ",".join(map(str, by))) if by else self.utterances
+        return _digest((*self.utterances, "\0" + ",".join(map(str, by))) if by else self.utterances)
 
 
 @dataclass(frozen=True)
@@ -286,12 +286,12 @@ class Case:
     @property
     def digest(self) -> str:
         """16 hex digits of what is judged; the wording is in the signature instead."""
-        return case_digest(self.protocol, *(shown.digested for shown in self.dialogues))
+        return case_digest(self.protocol, *self.dialogues)
 
 
-def case_digest(protocol: str, *dialogues: tuple[str, ...]) -> str:
-    """Digest of a case that shows these, in this order; of each what is `Shown.digested`."""
-    joined = b"\0".join([protocol.encode(), *map(dialogue_digest, dialogues)])
+def case_digest(protocol: str, *dialogues: Shown) -> str:
+    """Digest of a case that shows these, in this order."""
+    joined = b"\0".join([protocol.encode(), *[shown.digest for shown in dialogues]])
     return hashlib.sha256(joined).digest()[:8].hex()
 
 
@@ -300,7 +300,7 @@ def digests_of_pairs(
 ) -> bytes:
     """Digests of many cases of two dialogues each, 8 bytes a case.
 
-    ``digests`` has the `dialogue_digest` of every dialogue; ``first`` and ``second`` index into it,
+    ``digests`` has the `Shown.digest` of every dialogue; ``first`` and ``second`` index into it,
     one number a case.
     """
     sha256 = hashlib.sha256
@@ -310,8 +310,8 @@ def digests_of_pairs(
 
 
 @lru_cache(maxsize=1 << 15)
-def dialogue_digest(utterances: tuple[str, ...]) -> bytes:
-    """64 hex digits of what is shown of one dialogue; cached: it meets each opponent twice."""
+def _digest(utterances: tuple[str, ...]) -> bytes:
+    """Cached: a dialogue meets each opponent twice."""
     joined = "".join([f"{len(text)}:{text}" for text in utterances])
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest().encode()
 

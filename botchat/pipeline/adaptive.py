@@ -201,7 +201,7 @@ def known_comparisons(field: Field, filing: Filing, added: str | None) -> Compar
         if (shown := field.shown(one, two, seed)) is None:
             continue
         a, b, n = shown
-        digest = case_digest(filing.protocol, *(Shown.of(one, n).digested for one in (a, b)))
+        digest = case_digest(filing.protocol, *(Shown.of(one, n) for one in (a, b)))
         if filing.holds(judgment, digest):
             rows.append((one, two, seed, said))
     *places, results = np.array(rows, dtype=np.float64).reshape(-1, 4).T

@@ -194,7 +194,7 @@ def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues)
         (
             shown
             for shown in _shown(row, protocol, dialogues)
-            if case_digest(protocol.name, *(one.digested for one in shown)) == row.case
+            if case_digest(protocol.name, *shown) == row.case
         ),
         None,
     )

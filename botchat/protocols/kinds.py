@@ -211,12 +211,15 @@ class Protocol:
         if self.shows == "human":
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
         for seed in self.eligible(seeds):
+            there: dict[tuple[str, int], Shown] = {}  # each meets all others
             for a, b in pairs:
                 found = comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n)
                 if found:
-                    first, second, shown = found
-                    yield partial(self.pair, seed.id, first, second, shown)
-                    yield partial(self.pair, seed.id, second, first, shown)
+                    end = found[2]
+                    one = there.get((a, end)) or there.setdefault((a, end), Shown.of(found[0], end))
+                    two = there.get((b, end)) or there.setdefault((b, end), Shown.of(found[1], end))
+                    yield partial(self._both, seed.id, one, two)
+                    yield partial(self._both, seed.id, two, one)
 
     def one(
         self,
@@ -231,12 +234,14 @@ class Protocol:
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
-        one, two = Shown.of(first, n), Shown.of(second, n)
+        return self._both(seed_id, Shown.of(first, n), Shown.of(second, n))
+
+    def _both(self, seed_id: str, one: Shown, two: Shown) -> Case:
         return self.asked(
             seed_id,
             (one, two),
             partial(self._worded, conversation_1=one, conversation_2=two),
-            partial(self.pair, seed_id, second, first, n),
+            partial(self._both, seed_id, two, one),
         )
 
     def shown(self, *dialogues: Dialogue) -> tuple[Shown, ...]:
@@ -384,11 +389,13 @@ def comparable(
     """
     if a is None or b is None:
         return None
-    wanted = [len(d.utterances) for d in (a, b) if d.contestant == HUMAN]
-    if not wanted and n is None:
-        return a, b, max(len(a.utterances), len(b.utterances))
-    shown = min([*wanted, *([] if n is None else [n])])
-    return (a, b, shown) if 0 < shown <= min(len(a.utterances), len(b.utterances)) else None
+    of_a, of_b = len(a.utterances), len(b.utterances)
+    most = max(of_a, of_b) if n is None else n
+    shown = min(
+        most, of_a if a.contestant == HUMAN else most, of_b if b.contestant == HUMAN else most
+    )
+    whole = n is None and HUMAN not in (a.contestant, b.contestant)
+    return (a, b, shown) if whole or 0 < shown <= min(of_a, of_b) else None
 
 
 @lru_cache(maxsize=256)

@@ -73,7 +73,7 @@ class Dealt:
     @property
     def key(self) -> str:
         """The digest of what is shown."""
-        return case_digest(self.protocol.name, *(one.digested for one in self.shown))
+        return case_digest(self.protocol.name, *self.shown)
 
     @property
     def blind(self) -> list[Any]:

@@ -519,7 +519,7 @@ def fitting(workspace: Workspace, file: str) -> Fits:
         judgment = msgspec.json.decode(line, type=Judgment)
         found = [told[0].get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
         end = judgment.shown if len(found) > 1 else None
-        shown = [Shown.of(one, end).digested for one in found if one is not None]
+        shown = [Shown.of(one, end) for one in found if one is not None]
         whole = len(shown) == len(found)
         return whole and case_digest(judgment.protocol, *shown) == judgment.case
 

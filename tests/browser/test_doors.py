@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.pipeline.view import Server as View
 from botchat.records import HUMAN, Judgment, Seed
 from botchat.requests import generate
@@ -129,7 +129,9 @@ def hostile_workspace(root: Path) -> Workspace:
             for one in given:
                 i = ids[one.seed_id]
                 pair = len(one.contestants) > 1
-                shown = [said[c][i][: one.shown if pair else None] for c in one.contestants]
+                shown = [
+                    Shown(c, said[c][i][: one.shown if pair else None]) for c in one.contestants
+                ]
                 case = case_digest(protocol, *shown)
                 ruled.append(
                     msgspec.structs.replace(one, seed_id=i, judge=judge, reason=attack, case=case)

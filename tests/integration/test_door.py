@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.pipeline import view
 from botchat.pipeline.view import MOST_BYTES, Server
 from botchat.requests import generate
@@ -170,7 +170,7 @@ def test_labels_go_into_the_workspace(tmp_path: Path) -> None:
         "seed_id": seed_id,
         "judge": "human:Amy",
         "verdict": "3",
-        "case": case_digest("unieval", dialogue.utterances),
+        "case": case_digest("unieval", Shown.of(dialogue)),
     }
     with running(Server(workspace, SAMPLE)) as server:
         sent = {"set": SAMPLE, "protocol": "unieval", "rows": [row]}

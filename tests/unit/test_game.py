@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
 from botchat.records import HUMAN, Seed, human_dialogue
 from botchat.report import script_digest
@@ -129,8 +129,8 @@ def test_a_pair_is_shown_in_an_order_that_was_asked_as_judges_saw_it() -> None:
     only = [judgment("arena-n8", "S-1", ("o", "m"), "1", 8)]
     (case,) = in_order(ARENA.at(8), MANY.dialogues, {"j": {"arena-n8": only}})
     assert case.contestants == ("o", "m")
-    said = [MANY.dialogues[name]["S-1"].utterances[:8] for name in ("o", "m")]
-    assert list(case.said) == said
+    said = [Shown.of(MANY.dialogues[name]["S-1"], 8) for name in ("o", "m")]
+    assert list(case.said) == [one.utterances for one in said]
     assert case.key == case_digest("arena-n8", *said)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, ConfigError, DataError
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.pipeline.label import rater, save
 from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def row(protocol: str, names: tuple[str, ...], verdict: str, **others: Any) -> dict[str, Any]:
     """A label as the page sends it, without names."""
     n = {"arena-n8": 8, "gteval": len(SEED.utterances)}.get(protocol)
-    shown = [RECORDS.dialogues[name][SEED.id].utterances[:n] for name in names]
+    shown = [Shown.of(RECORDS.dialogues[name][SEED.id], n) for name in names]
     case = case_digest(protocol, *shown)
     return {"seed_id": SEED.id, "judge": "human:Amy", "verdict": verdict, "case": case, **others}
 

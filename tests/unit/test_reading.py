@@ -14,7 +14,7 @@ from botchat import parallel
 from botchat.boards import files as board_files
 from botchat.boards.board import Board, build
 from botchat.errors import DataError
-from botchat.interfaces import case_digest, dialogue_digest, digests_of_pairs
+from botchat.interfaces import Shown, case_digest, digests_of_pairs
 from botchat.measures import flags as flagged
 from botchat.pipeline.run import read_set
 from botchat.protocols.catalogue import ARENA, Catalogue
@@ -30,7 +30,7 @@ JUDGE = "rules"
 def current(records: Made, judgment: Judgment) -> Judgment:
     """The judgment with the digest of what the dialogues are now."""
     end = judgment.shown if len(judgment.contestants) > 1 else None
-    shown = (records.dialogues[c][judgment.seed_id].utterances[:end] for c in judgment.contestants)
+    shown = (Shown.of(records.dialogues[c][judgment.seed_id], end) for c in judgment.contestants)
     return msgspec.structs.replace(judgment, case=case_digest(judgment.protocol, *shown))
 
 
@@ -273,7 +273,8 @@ def test_of_a_large_set_some_seeds_are_surveyed(
 def test_many_digests_are_those_of_the_cases(dialogues: list[tuple[str, ...]]) -> None:
     """What is computed at once for a file is what each case says of itself."""
     pairs = [(i, j) for i in range(len(dialogues)) for j in range(len(dialogues))]
-    digests = [dialogue_digest(utterances) for utterances in dialogues]
+    shown = [Shown("", utterances) for utterances in dialogues]
+    digests = [one.digest for one in shown]
     found = digests_of_pairs("arena-n8", digests, *zip(*pairs, strict=True))
-    expected = [case_digest("arena-n8", dialogues[i], dialogues[j]) for i, j in pairs]
+    expected = [case_digest("arena-n8", shown[i], shown[j]) for i, j in pairs]
     assert [found[8 * k : 8 * k + 8].hex() for k in range(len(pairs))] == expected

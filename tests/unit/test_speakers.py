@@ -63,11 +63,11 @@ def test_a_dialogue_in_turn_keeps_its_bytes_and_its_digest():
     plain, bursts = chat("ABAB"), chat("ABABBA")
     assert b"speakers" not in msgspec.json.encode(plain)
     assert b"who" not in msgspec.json.encode(plain)
-    assert Shown.of(plain).digested == plain.utterances
-    assert Shown.of(bursts, 4).digested == bursts.utterances[:4]
+    assert Shown.of(plain).digest == Shown("", plain.utterances).digest
+    assert Shown.of(bursts, 4).digest == Shown("", bursts.utterances[:4]).digest
     others = chat("ABABAB")
     said = msgspec.structs.replace(others, utterances=bursts.utterances)
-    digests = {case_digest("unieval", Shown.of(one).digested) for one in (bursts, said)}
+    digests = {case_digest("unieval", Shown.of(one)) for one in (bursts, said)}
     assert len(digests) == 2
 
 

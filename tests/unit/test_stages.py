@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, ConfigError
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
 from botchat.workspace import files, stages
@@ -108,7 +108,7 @@ def test_who_has_an_old_line_does_not_bring_it_back():
 
 def judgment(verdict: str, one: Dialogue, two: Dialogue, **more: object) -> Judgment:
     """Of two dialogues, at N = 3."""
-    shown = [each.utterances[:3] for each in (one, two)]
+    shown = [Shown.of(each, 3) for each in (one, two)]
     case = case_digest("arena-n3", *shown)
     facts = {"reason": verdict, "shown": 3, "case": case, "signature": "s", "calls": ("c1", "c2")}
     return Judgment("arena-n3", one.seed_id, (one.model, two.model), "j", verdict, **facts | more)

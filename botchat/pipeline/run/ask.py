@@ -143,7 +143,9 @@ class Asked:
                     session.meter.done += 1
 
                 answering = filing.answering
-                await work_through(cases.make, do, answering.parallel, stops, answering.name)
+                left = [make for make in cases.make if not filing.known(make())]
+                session.meter.done += len(cases.make) - len(left)
+                await work_through(left, do, answering.parallel, stops, answering.name)
                 if len(filing.asked) == len(cases.make):
                     filing.whole()
                 for key in filing.asked:
@@ -330,6 +332,13 @@ class Filing(AbstractContextManager["Filing"]):
         """The stored judgment of this case, if it is final."""
         found = self.have.get((case.seed_id, case.contestants))
         return found if found is not None and self.holds(found, case.digest) else None
+
+    def known(self, case: Case) -> bool:
+        """Whether a case is settled as it is: what is stored is taken, and counted."""
+        if found := self.stored(case):
+            self.asked.append(judgment_key(found))
+            self.step.done += 1
+        return found is not None
 
     def holds(self, judgment: Judgment, digest: str) -> bool:
         """Whether a judgment is a final answer to the case of that digest, as it is asked now."""

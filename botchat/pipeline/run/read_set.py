@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Shown, case_digest, dialogue_digest, digests_of_pairs
+from botchat.interfaces import Shown, case_digest, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
 from botchat.measures.fingerprint import telling
@@ -362,7 +362,7 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
             found = [dialogues.get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
             # UniEval shows the whole dialogue, the others as much as both have.
             end = judgment.shown if len(found) > 1 else None
-            shown = [Shown.of(d, end).digested for d in found if d is not None]
+            shown = [Shown.of(d, end) for d in found if d is not None]
             if len(shown) < len(found):
                 continue
             if case_digest(protocol, *shown) == judgment.case:
@@ -445,7 +445,7 @@ def currency_task(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Ca
         dialogue, end = divmod(key, longest)
         contestant, seed = divmod(dialogue, n)
         whole = dialogues[verdicts.contestants[contestant]][verdicts.seed_ids[seed]]
-        digests.append(dialogue_digest(Shown.of(whole, end).digested))
+        digests.append(Shown.of(whole, end).digest)
     first, second = place.reshape(2, -1)
     return partial(_are_of, protocol, digests, first, second, verdicts.case)
 
