@@ -133,7 +133,7 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
             from botchat.report.figures import Chart, share
 
             picture = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
-            for name, drawn in {"svg": picture, "narrow_svg": picture, "png": PNG}.items():
+            for name, drawn in {"svg": picture, "inline": picture, "png": PNG}.items():
                 patched.setattr(Chart, name, drawn)
             patched.setattr(share, "preview", lambda *_: PNG)
             few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=2))

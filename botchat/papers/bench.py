@@ -333,11 +333,11 @@ class _Bench:
 
 def _write_figure(experiment: Experiment, shown: Table, out: Path) -> None:
     from botchat.papers import figures
-    from botchat.report.figures import formats
+    from botchat.report.figures import pictures
 
     if (chart := figures.draw(experiment, shown)) is not None:
         for form in ("svg", "png", "pdf"):
-            drawn = formats.written(chart.figure, form)
+            drawn = pictures.written(chart.sheet(), form)
             files.write_atomic(out / f"{chart.name}.{form}", drawn)
 
 

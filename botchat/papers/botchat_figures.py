@@ -21,9 +21,10 @@ from botchat.papers.requests import Benching
 from botchat.pipeline.plot import FORMATS, read_size, written
 from botchat.pipeline.run.results import Told
 from botchat.ratings.rate_table import COLUMNS
-from botchat.report.figures import cells, chart, rows
+from botchat.report.figures import cells, rows
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.style import WIDE, Look
+from botchat.report.figures.chart import chart
+from botchat.report.figures.sheet import WIDE, Look
 from botchat.workspace.folder import Workspace
 from botchat.workspace.rows import csv_rows, named
 
@@ -133,7 +134,7 @@ def _lengths(frame: pd.DataFrame) -> Parts:
     means = means.rename(columns={"mean_tokens": "tokens"})
     return (
         "Mean length of a generated utterance", "Tokens of cl100k_base; no spread was published.",
-        f"{len(means)} models", rows.intervals, means, "Tokens", "{:.1f}",
+        f"{len(means)} models", rows.series, {"tokens": means}, "Tokens", "{:.1f}",
     )  # fmt: skip
 
 
@@ -170,13 +171,11 @@ def _win_rates(frame: pd.DataFrame) -> Parts:
 
 def _beside_people(frame: pd.DataFrame) -> Parts:
     rates = _shares(frame.set_index("model"))
-    total = (rates["win"] + rates["tie"]).clip(upper=1.0).rename("win_or_tie")
-    ends = _with_ends(total, SEEDS)[["low", "high"]].add_prefix("win_or_tie_")
+    score = (rates["win"] + rates["tie"] / 2).sort_values(ascending=False, kind="stable")
     return (
         "GTEval: models against the human dialogue",
-        f"A model wins where the judge takes the human one for AI. 95 % intervals as of {SEEDS} "
-        "seeds, whose two orders may agree.",
-        f"{2 * SEEDS} comparisons a model", rows.against_human, rates.join(ends),
+        "A model wins where the judge takes the human one for AI; centred on ties.",
+        f"{2 * SEEDS} comparisons a model", rows.wings, rates.loc[score.index],
     )  # fmt: skip
 
 

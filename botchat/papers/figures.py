@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from botchat.boards.tables import Column, Table
 from botchat.papers.experiments import Experiment, column, key_of
-from botchat.report.figures import Chart, chart, curves, rows, style
-from botchat.report.figures.style import BAR, INK, MUTED, Heading, bare, sheet, tint
-
-_HEIGHT = 2.0
-"""Of a plot, in inches."""
+from botchat.report.figures import rows
+from botchat.report.figures.chart import Chart, chart
+from botchat.report.figures.curves import Graph, line_look
+from botchat.report.figures.sheet import BAR, INK, WIDE, Dot, Look, Sheet
 
 _APART = 0.05
 """Between the lines of a place, in steps of its axis."""
@@ -44,27 +41,23 @@ def draw(experiment: Experiment, shown: Table) -> Chart | None:
         "Means over runs with 95 % intervals by item, the mean of the runs' ends. Open marks are "
         "the paper's numbers, where it prints any.",
         " · ".join(said), experiment.source or experiment.benchmark, shown.signatures, drawn,
+        width=WIDE,
     )  # fmt: skip
 
 
-def groups(
-    ours: pd.DataFrame, keys: Sequence[str], columns: Sequence[Column], heading: Heading
-) -> Figure:
+def groups(ours: pd.DataFrame, keys: Sequence[str], columns: Sequence[Column], look: Look) -> Sheet:
     """Each line of the table a mark at every column (ChatEval Figure 3)."""
     heads = ours[list(keys)].itertuples(index=False) if keys else [("ours",)] * len(ours)
     names = [" · ".join(map(str, row)) for row in heads]
     values = {
         one.heading.removesuffix(" (%)"): _percent(ours, one).set_axis(names) for one in columns
     }
-    return rows.series(values, "Accuracy (%)", "{:.0f}", heading)
+    return rows.series(values, "Accuracy (%)", "{:.0f}", look, ordered=False)
 
 
 def sweep(
-    frame: pd.DataFrame,
-    axes: Mapping[str, Sequence[str]],
-    columns: Sequence[Column],
-    heading: Heading,
-) -> Figure:
+    frame: pd.DataFrame, axes: Mapping[str, Sequence[str]], columns: Sequence[Column], look: Look
+) -> Sheet:
     """Figures over a setting, the others kept, a line each (ChatEval Figure 4).
 
     ``frame``: rows of ``values`` ours or published; ``axes``: a setting -> the others' columns.
@@ -73,44 +66,45 @@ def sweep(
     lines = {axis: _lines(ours, axis, others) for axis, others in axes.items()}
     names = {axis: _names([*by], axes[axis], [*axes]) for axis, by in lines.items()}
     named = dict.fromkeys(name for by in names.values() for name in by.values())
-    looks = {name: curves.line_look(i) for i, name in enumerate(named)}
-    key: list[Line2D] = [
-        Line2D([], [], color=color, linestyle=dashes, marker="o", markersize=4, label=name)
-        for name, (color, dashes) in looks.items()
-    ]
-    key.append(style.interval_key(width=1.2))
+    looks = {name: line_look(i) for i, name in enumerate(named)}
+    sheet = Sheet(look.px)
+    key = [("dotted" if dashes else "line", shade, name) for name, (shade, dashes) in looks.items()]
     printed = {axis: _lines(paper, axis, others, least=1) for axis, others in axes.items()}
     if any(kept in printed[axis] for axis, by in lines.items() for kept in by):
-        key.append(style.mark("none", "published", "D"))
-    across = 1 if heading.look.narrow else len(axes)
-    figure, panels = sheet(
-        heading, [_HEIGHT] * (len(columns) * len(axes)), left=0.8, above=0.15, below=0.5,
-        columns=across, gap=0.8, key=key,
-    )  # fmt: skip
-    for plot, (one, (axis, by)) in zip(panels, product(columns, lines.items()), strict=True):
-        bare(plot, grid="y")
+        key.append(("ring", INK, "published"))
+    top = sheet.key(2, [*key, ("line", BAR, "95 % interval")]) + 8
+    across = max(1, min(len(axes), int(look.px // 250)))
+    plots = [*product(columns, lines.items())]
+    wide, lanes = look.wide(0, least=120) / across, -(-len(plots) // across)
+    tall = look.tall(240, 130, lanes)
+    for place, (one, (axis, by)) in enumerate(plots):
+        values = [_percent(some, one) for each in lines.values() for some in each.values()]
+        values += [_percent(some, one) for each in printed.values() for some in each.values()]
+        numbers = pd.concat(values).to_numpy(dtype=float)
+        low, high = (float(n) for n in (np.nanmin(numbers), np.nanmax(numbers)))
+        xs = sorted({float(x) for some in by.values() for x in some[axis]})
+        edge = 0.08 * ((xs[-1] - xs[0]) or 1)
+        panel = Graph(place % across * wide + 40, top + place // across * tall + 22, wide - 56,
+                      tall - 62, (xs[0] - edge, xs[-1] + edge), (low, high))  # fmt: skip
+        ticks = [float(f"{low + (high - low) * share:.3g}") for share in (0, 0.5, 1)]
+        panel.scales(sheet, xs, dict.fromkeys(ticks), axis.capitalize(), one.heading)
         for i, (kept, some) in enumerate(by.items()):
             name = names[axis][kept]
-            color, dashes = looks[name]
-            values = _percent(some, one)
+            shade, dashes = looks[name]
+            ends = _percent(some, one)
             x = some[axis].to_numpy(dtype=float) + _APART * (i - (len(by) - 1) / 2)
-            plot.vlines(x, values["low"], values["high"], color=tint(BAR), linewidth=1.2, zorder=2)
-            plot.plot(x, values["value"], color=color, linestyle=dashes, linewidth=1.5, marker="o",
-                      markersize=4, zorder=3, gid=style.titled(name))  # fmt: skip
+            spots = [panel.at(*spot) for spot in zip(x, ends["value"], strict=True)]
+            for at, start, end in zip(x, ends["low"], ends["high"], strict=True):
+                sheet.line([panel.at(at, start), panel.at(at, end)], BAR, 1.2)
+            sheet.line(spots, shade, 1.5, dashes, whole=name)
+            for spot in spots:
+                sheet.dot(*spot, r=2.6, fill=shade)
             if (there := printed[axis].get(kept)) is not None:
-                plot.scatter(there[axis].astype(float), _percent(there, one)["value"], marker="D",
-                             s=26, facecolor="none", edgecolor=tint(INK), zorder=4,
-                             gid=style.titled(f"published: {name}"))  # fmt: skip
-        plot.set_xticks(sorted({float(x) for some in by.values() for x in some[axis]}))
-        plot.xaxis.set_major_formatter("{x:g}")
-        plot.margins(x=0.08)
-        style.label_x(plot, axis.capitalize())
-        plot.set_ylabel(one.heading, size=style.SIZE, color=tint(MUTED))
-    for i in range(0, len(panels), len(axes)):
-        low, high = zip(*(plot.get_ylim() for plot in panels[i : i + len(axes)]), strict=True)
-        for plot in panels[i : i + len(axes)]:
-            plot.set_ylim(min(low), max(high))
-    return figure
+                known = zip(there[axis].astype(float), _percent(there, one)["value"], strict=True)
+                for spot in (panel.at(*pair) for pair in known):
+                    sheet.marks.append(Dot(*spot, 4, 0.0, INK, whole=f"published: {name}"))
+    sheet.height = top + lanes * tall
+    return sheet
 
 
 def _percent(rows: pd.DataFrame, one: Column) -> pd.DataFrame:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from botchat.boards.tables import Table, fragment
 from botchat.interfaces import Row
 from botchat.papers.turing_form import TRAPS
-from botchat.report.figures import Chart, chart, rows, style
-from botchat.report.figures.style import INK, Heading, tint
+from botchat.report.figures import rows
+from botchat.report.figures.chart import Chart, chart
+from botchat.report.figures.sheet import BAR, INK, PEOPLE, SOFT, Look, Sheet
+from botchat.report.plane import Axis
 from botchat.workspace import files
 
 
@@ -35,23 +35,20 @@ def chart_of(made: Sequence[Row], signed: str) -> Chart | None:
     )  # fmt: skip
 
 
-def _draw(values: pd.DataFrame, heading: Heading) -> Figure:
-    names = list(values.index)
-    beside = [rows.NumberColumn("AUC", values["auc"].tolist(), "{:.2f}")]
-    people = style.people()
-    key = [
-        style.mark(people, "people", edge=people), style.mark(tint(INK), "judge"),
-        style.mark("none", "one number alone"), style.interval_key(),
-    ]  # fmt: skip
-    figure, axes = rows.rows(names, heading, beside, key)
-    y = np.arange(len(names))
-    axes.hlines(y, values["auc_low"], values["auc_high"], color=tint(INK), linewidth=1.3)
-    edges = [people if name.startswith("people (") else tint(INK) for name in names]
-    faces = ["none" if n in TRAPS else edge for n, edge in zip(names, edges, strict=True)]
-    axes.scatter(values["auc"], y, c=faces, edgecolors=edges, s=36, zorder=3)
-    axes.axvline(0.5, color=tint(INK), linewidth=0.8, linestyle=":")
-    style.label_x(axes, "AUC")
-    return figure
+def _draw(values: pd.DataFrame, look: Look) -> Sheet:
+    axis = Axis("AUC", "{:.2g}".format, least=0.1)
+    numbers = [0.5, *values.to_numpy(dtype=float).ravel().tolist()]
+    drawn = rows.rows([*values.index], look, right=40, top=40, numbers=(axis, numbers), label="AUC")
+    people = (PEOPLE, 1.0)
+    sheet, foot = drawn.sheet, drawn.top + len(values) * drawn.each
+    sheet.key(0, [("dot", people, "people"), ("dot", INK, "judge"), ("ring", INK, "one number")])
+    sheet.line([(drawn.at(0.5), drawn.top), (drawn.at(0.5), foot)], SOFT, 1, (1.5, 2.5))
+    for row, (name, auc, low, high) in enumerate(values.itertuples()):
+        y, shade = drawn.y(row), people if str(name).startswith("people (") else INK
+        sheet.line([(drawn.at(low), y), (drawn.at(high), y)], BAR, 2.4)
+        sheet.dot(drawn.at(auc), y, fill=shade, hollow=name in TRAPS)
+        drawn.number(row, f"{auc:.2f}", bold=True)
+    return sheet
 
 
 def write(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from botchat import parallel
 from botchat.errors import ConfigError
 from botchat.interfaces import settings_digest
 from botchat.pipeline import label
@@ -53,9 +50,6 @@ MOST_TOLD_MB = 200
 """Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
 report` packs any number. 14 models in all protocols are 50 MB. The same above `MOST_HELD_MB` of
 dialogues."""
-
-SECONDS_A_CHART = 0.4
-"""CPU time of drawing on a core of 2023."""
 
 log = logging.getLogger("botchat")
 
@@ -144,7 +138,7 @@ def leaderboard(
     from botchat.boards.by_seed import by_seed
     from botchat.boards.writers import EEE
 
-    shown = _shown(workspace, found, elo, meter, paged, png=png)
+    shown = _shown(workspace, found, elo, meter, paged)
     told = shown[0]
     board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
     whole = board_files.as_json(board, headline, verdict)
@@ -158,8 +152,7 @@ def leaderboard(
     workspace.write_out(folder, texts)
     if beside is not None:
         workspace.write_out(beside, {name: texts[name] for name in KEPT})
-    for chart in told.charts:
-        write_chart(folder, chart, png=png)
+    write_charts(folder, told.charts, png=png)
     written = write_page(workspace, found, shown, folder, meter)
     return Published(
         table=board.main,
@@ -198,13 +191,16 @@ def on_page(folder: Path, seed_set: str) -> list[str]:
     return pages.judges_of(page.read_text("utf-8", errors="replace"), seed_set)
 
 
-def write_chart(folder: Path, chart: Chart, *, png: bool = True) -> None:
-    """Write a figure as svg and, if wanted, png; else one of before is taken away."""
-    store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
-    if png:
-        store.write_atomic(folder / f"{chart.name}.png", chart.png)
-    else:
-        (folder / f"{chart.name}.png").unlink(missing_ok=True)
+def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> None:
+    """Write the page's figures as svg and, if wanted, png; else those of before are taken away."""
+    for chart in charts:
+        if not chart.on_page:
+            continue
+        store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
+        if png:
+            store.write_atomic(folder / f"{chart.name}.png", chart.png)
+        else:
+            (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
 def page(
@@ -252,13 +248,8 @@ def _shown(
     elo: EloSettings | None,
     meter: Meter,
     judges: Sequence[str],
-    *,
-    png: bool = False,
 ) -> list[ShownBoard]:
-    """Everything of some judges (default: all) beside all who were read.
-
-    ``png``: figures of the first as png too.
-    """
+    """Everything of some judges (default: all) beside all who were read."""
     from botchat import report as pages
     from botchat.boards import second_opinion
     from botchat.pipeline.ledger import conversation_costs
@@ -266,11 +257,10 @@ def _shown(
 
     meter.begin("count and rate", len(found.judged))
     costs = conversation_costs(workspace, found.dialogues)
-    boards, charts, said = [], [], []
+    boards, said, n = [], [], 0
     for judge in found.judged:
         boards.append(found.board(judge, elo))
-        if not judges or judge in judges:
-            charts.append(figures.draw(boards[-1], costs))
+        n += not judges or judge in judges
         meter.advance()
     findings: Mapping[str, Findings] = {}
     if len(boards) > 1:
@@ -278,31 +268,15 @@ def _shown(
 
         meter.begin("compare judges", 0)
         findings = beside_each_other(workspace, found)
-    for board in boards[: len(charts)]:  # who is shown is read first
+    for board in boards[:n]:  # who is shown is read first
         others = [other for other in boards if other is not board]
         people = second_opinion.with_people(board.judge, [*findings.values()])
         said.append(pages.Facts.of(board, others, people, costs))
-    tasks = [
-        partial(figures.drawn, chart, png=png and not i)
-        for i, of_board in enumerate(charts)
-        for chart in of_board
-    ]
-    done = iter(drawn(tasks, meter, 0 if found.small else SECONDS_A_CHART))
+    verdicts = {board.judge: facts.verdict for board, facts in zip(boards, said, strict=False)}
     return [
-        ShownBoard(board, facts, list(islice(done, len(of_board))), findings)
-        for board, facts, of_board in zip(boards[: len(charts)], said, charts, strict=True)
+        ShownBoard(board, facts, figures.draw(board, costs, verdicts), findings)
+        for board, facts in zip(boards[:n], said, strict=True)
     ]
-
-
-def drawn(tasks: Sequence[Callable[[], Chart]], meter: Meter, seconds: float) -> list[Chart]:
-    """Figures, drawn side by side; ``seconds`` of processor time that each is expected to take."""
-    meter.begin("draw figures", len(tasks))
-    done = []
-    with parallel.workers() as working:
-        for chart in working.begin(tasks, len(tasks) * seconds):
-            done.append(chart)
-            meter.advance()
-    return done
 
 
 def write_page(

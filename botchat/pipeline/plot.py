@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from botchat.report.figures import Chart
-    from botchat.report.figures.style import Look
+    from botchat.report.figures.sheet import Look
 
 FORMATS = ("svg", "png", "pdf")
 
@@ -45,7 +45,8 @@ def plot(
     Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
     take the protocol: ``cost-against-agreement-gteval``.
 
-    ``size``: width and height in inches; default: half of a page, as high as it needs (``None``).
+    ``size``: width and height in inches; default: a paper's column, or its page
+    where that is too narrow, as high as it needs (``None``).
     ``highlight``: contestants, or judges, to stand out. ``bare``: without title and signatures,
     which stand in the metadata of its files.
 
@@ -53,8 +54,10 @@ def plot(
         ConfigError: several judges and none named, or a size that cannot be.
         MissingError: no such figure of these judgments, no such contestant; says which there are.
     """
+    from botchat.report.figures import pictures
+
     chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
-    return chart.make(look._replace(bare=bare))
+    return pictures.figure(chart.sheet(look._replace(bare=bare)))
 
 
 def _chosen(
@@ -70,7 +73,7 @@ def _chosen(
     from botchat.pipeline.agree import beside_each_other
     from botchat.report import figures
     from botchat.report.figures import agreement
-    from botchat.report.figures.style import WIDE, Look
+    from botchat.report.figures.sheet import Look
 
     for side in size or ():
         if side is not None and not (math.isfinite(side) and _LEAST_IN <= side <= _MOST_IN):
@@ -105,7 +108,7 @@ def _chosen(
             f"--highlight {unknown[0]}: {seed_set} has no such contestant"
             f"{did_you_mean(unknown[0], known)}; there are: {', '.join(sorted(known))}"
         )
-    width, height = size or (WIDE, None)
+    width, height = size or (charts[name].width, None)
     return charts[name], Look(width, height, tuple(highlight))
 
 
@@ -147,13 +150,13 @@ def figure(
 
 def written(chart: Chart, look: Look, out: Path) -> Told:
     """Write a figure in the format that ``out`` ends with; its path, and that of its caption."""
-    from botchat.report.figures import formats, style
+    from botchat.report.figures import pictures
 
-    drawn = chart.make(look)
-    store.write_atomic(out, formats.written(drawn, out.suffix.lower().removeprefix(".")))
+    drawn = chart.sheet(look)
+    store.write_atomic(out, pictures.written(drawn, out.suffix.lower().removeprefix(".")))
     if not look.bare:
         return Told({"path": out})
     caption = out.with_suffix(".txt")
-    lines = (chart.title, chart.caption, *style.said_of(drawn)["Description"].splitlines())
+    lines = (chart.title, chart.caption, chart.heading.subtitle, *chart.heading.signatures)
     store.write_atomic(caption, "".join(f"{line}\n" for line in lines).encode())
     return Told({"path": out, "caption": caption})

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
 from botchat.pipeline.agree import votes_in
-from botchat.pipeline.leaderboard import SECONDS_A_CHART, Published, drawn, write_chart
+from botchat.pipeline.leaderboard import Published, write_charts
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -75,20 +74,17 @@ def rank(
         rates = read[0][0]
         assert isinstance(rates, Comparisons)
         board = votes.of_rates(rates, name, PER_PAIR if per_pair is None else per_pair, elo)
-    charts = drawn(
-        [partial(figures.drawn, one) for one in figures.draw(board)], meter, SECONDS_A_CHART
-    )
     from botchat import report as pages
 
-    view = pages.View(board, charts, known=pages.Facts.of(board))
+    facts = pages.Facts.of(board)
+    view = pages.View(board, figures.draw(board), known=facts)
     whole = board_files.as_json(board)
     texts = board_files.files(board, formats=formats, whole=whole)
     texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
     folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
     workspace.write_out(folder, {**texts, **pages.files([view])})
-    for chart in charts:
-        write_chart(folder, chart)
+    write_charts(folder, view.charts)
     said = [line for _, line in read]
     written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}
     return Published(

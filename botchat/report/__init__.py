@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from botchat.boards.board import Board
 from botchat.boards.names import elided, is_floor_bot, labels
@@ -376,26 +376,9 @@ def _below(table: Table, column: Column) -> list[str]:
     return table.told_ends(column)
 
 
-def inline(chart: Chart, number: int | str = 0) -> Markup:
-    """A figure as elements of the page: one for wide screens, one for narrow ones.
-
-    The page's style sheet shows one of them. They have no sheets of their own, which would apply to
-    all of the page. ``number`` tells figures of one name apart by their ids.
-    """
-    shown = []
-    widths = (chart.width_in, chart.narrow_width_in)
-    for kind, svg, width in zip(("wide", "narrow"), chart.on_page, widths, strict=True):
-        body = svg[svg.index("<svg") :]
-        for part in ("metadata", "style"):
-            body = re.sub(rf"<{part}\b.*?</{part}>\s*", "", body, flags=re.DOTALL)
-        key = f"{chart.name}-{number}-{kind[0]}"
-        body = re.sub(r'(\sid="|url\(#|href="#)', rf"\1{key}-", body)
-        opening = (
-            f'<svg role="img" aria-label="{escape(chart.title)}" class="at-{kind}" '
-            f'style="width: {width * 96:.6g}px"'
-        )
-        shown.append(opening + re.sub(r"\n\s*", " ", body[body.index(" viewBox=") :]))
-    return Markup("\n".join(shown))  # matplotlib's own XML: names in it are escaped
+def inline(chart: Chart) -> Markup:
+    """A figure as an element of the page."""
+    return Markup(chart.inline)  # its own SVG: names in it are escaped
 
 
 def ranks(boards: Sequence[Board]) -> Table:

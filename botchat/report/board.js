@@ -71,23 +71,29 @@
     return button;
   };
 
-  // The colours of a figure come from the page's style sheet; a file gets them written in.
-  const picture = (svg) => {
+  // The colours of a figure come from the page's style sheet; a file gets them written in, and the title.
+  const picture = (svg, title) => {
     const copy = svg.cloneNode(true);
     const [from, to] = [svg.querySelectorAll("*"), copy.querySelectorAll("*")];
     from.forEach((node, i) => {
-      const { fill, stroke } = getComputedStyle(node);
-      for (const [key, value] of [["fill", fill], ["stroke", stroke]]) {
-        if (to[i].style[key]) to[i].style.setProperty(key, value);
-      }
+      const style = getComputedStyle(node);
+      for (const key of ["fill", "stroke"]) if (node.hasAttribute(key)) to[i].setAttribute(key, style[key]);
     });
     const { width, height } = svg.viewBox.baseVal;
-    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-    copy.setAttribute("width", width);
-    copy.setAttribute("height", height);
-    copy.removeAttribute("style");
-    copy.style.background = getComputedStyle(document.body).backgroundColor;
-    return [new XMLSerializer().serializeToString(copy), width, height];
+    const lines = title.match(new RegExp(`.{1,${Math.floor(width / 8.6)}}(\\s|$)|\\S+`, "g"));
+    const top = 20 * lines.length + 16;
+    const { color, backgroundColor } = getComputedStyle(document.body);
+    for (const [i, line] of lines.entries()) {
+      const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      const at = { x: 0, y: 20 * (i + 1) - top, "font-size": 15.5, "font-weight": 700, fill: color };
+      for (const [key, value] of Object.entries(at)) text.setAttribute(key, value);
+      text.textContent = line;
+      copy.append(text);
+    }
+    const box = [-10, -top - 6, width + 20, height + top + 16];
+    for (const [key, value] of Object.entries({ xmlns: "http://www.w3.org/2000/svg", viewBox: box.join(" "), width: box[2], height: box[3], "font-family": "system-ui, sans-serif" })) copy.setAttribute(key, value);
+    copy.style.background = backgroundColor;
+    return [new XMLSerializer().serializeToString(copy), box[2], box[3]];
   };
 
   const png = ([text, width, height], name) => {
@@ -111,11 +117,11 @@
     }
     for (const figure of root.querySelectorAll("figure[data-file]")) {
       const svg = figure.querySelector("svg");
-      const name = figure.dataset.file;
+      const { file: name, title } = figure.dataset;
       const button = (end, onclick) => el("button", { type: "button", class: "quiet", onclick }, end);
       figure.append(el("p", { class: "tools" },
-        button("svg", () => save(`${name}.svg`, picture(svg)[0], "image/svg+xml")),
-        button("png", () => png(picture(svg), `${name}.png`))));
+        button("svg", () => save(`${name}.svg`, picture(svg, title)[0], "image/svg+xml")),
+        button("png", () => png(picture(svg, title), `${name}.png`))));
     }
   });
 

@@ -132,13 +132,14 @@ def laid_out(
     first: Iterable[str] = (),
     pareto: bool = False,
     everybody: bool = False,
+    reach: float = 9.0,
     beside: Iterable[float] = (),
 ) -> Plane:
     """The plane of some points; ``room``: its width and height in inches.
 
     ``texts``: name -> as it is written. ``first``: who is named before the others; ``everybody`` is
-    named, with a line to a name that is far. ``pareto``: find the best, a small x being good.
-    ``beside``: more numbers that the upright axis shows.
+    named, with a line to a name that is far, if there is room within ``reach`` inches. ``pareto``:
+    find the best, a small x being good. ``beside``: more numbers that the upright axis shows.
     """
     wide, tall = room
     order = sorted(points, key=lambda name: (points[name].y * (1 if y.down else -1),
@@ -147,15 +148,15 @@ def laid_out(
     some = [value for point in points.values() for value in point[: 1 if x.log else 3]]
     xs = [value for value in some if math.isfinite(value)]
     ys = [value for point in points.values() for value in point[3:] if math.isfinite(value)]
-    across = _scale(x, xs, lambda ticks: sum(measure(tick) + 0.15 for tick in ticks) <= wide)
-    up = _scale(y, [*ys, *beside], lambda ticks: len(ticks) * _TICK <= tall)
+    across = ruler(x, xs, lambda ticks: sum(measure(tick) + 0.15 for tick in ticks) <= wide)
+    up = ruler(y, [*ys, *beside], lambda ticks: len(ticks) * _TICK <= tall)
     places = {
         name: Point(*map(across.share, points[name][:3]), *map(up.share, points[name][3:]))
         for name in order
     }
     best = _best({name: points[name] for name in order}) if pareto else []
     named = [*dict.fromkeys([*first, *best, *order])][: None if everybody else MOST_NAMED]
-    labels = _labels(places, named, room, measure, texts, everybody=everybody)
+    labels = _labels(places, named, room, measure, texts, min(reach, tall) if everybody else 0.0)
     marks = {}
     for name in order:
         said = f"{name}: {y.form(points[name].y)}, {x.label} {x.form(points[name].x)}"
@@ -194,7 +195,7 @@ def _bent(axis: Axis, value: float) -> float:
     return math.log10(max(value, 1e-9)) if axis.log else value
 
 
-def _scale(axis: Axis, values: Sequence[float], fits: Callable[[Sequence[str]], bool]) -> Ruler:
+def ruler(axis: Axis, values: Sequence[float], fits: Callable[[Sequence[str]], bool]) -> Ruler:
     """An axis that holds some numbers, with the most ticks that fit."""
     known = [_bent(axis, value) for value in values if value > 0 or not axis.log]
     least = (_SPAN, _SPAN) if axis.log else (axis.least, 5 * axis.least)
@@ -244,8 +245,7 @@ def _labels(
     room: tuple[float, float],
     measure: Measure,
     texts: Mapping[str, str],
-    *,
-    everybody: bool,
+    reach: float,
 ) -> dict[str, NameTag]:
     """Names beside their points where there is room; the first of ``named`` before the others."""
     wide, tall = room
@@ -260,7 +260,7 @@ def _labels(
     for name in named:
         (x, y), width = at[name], measure(texts[name])
         free: list[tuple[int, int, Box]] = []
-        for dx, dy in _spots(width, tall if everybody else 0.0):
+        for dx, dy in _spots(width, reach):
             if free and abs(dy) > _NEAR:
                 break
             box = (x + dx, y + dy, x + dx + width, y + dy + LINE)

@@ -99,7 +99,6 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
         *(f"agreement.{kind}" for kind in ("md", "json")),
         *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
         *(f"judges-health.{kind}" for kind in ("svg", "png")),
-        *(f"judges-rankings.{kind}" for kind in ("svg", "png")),
     }
     beside = json.loads((out / "judges.meta.json").read_text())
     assert beside["signatures"] == [found["signature"]]

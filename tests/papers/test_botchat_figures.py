@@ -39,8 +39,8 @@ def test_a_figure_fits_a_column_and_a_page(tmp_path, capsys, number, width) -> N
             text = path.read_text()
             assert text.count("Baichuan2-13B") >= 1
             assert "\u2026" not in text
-            assert "sha256:" in text.partition("</metadata>")[0]
-            assert "sha256:" not in text.partition("</metadata>")[2]
+            assert "sha256:" in text.partition("</desc>")[0]
+            assert "sha256:" not in text.partition("</desc>")[2]
         elif path.suffix == ".txt":
             assert f"Figure {number}" in path.read_text()
 
@@ -57,8 +57,6 @@ def test_the_numbers_are_those_of_the_file(tmp_path) -> None:
     assert rates.loc["GPT-4", ["win", "tie", "lose"]].tolist() == pytest.approx(
         [0.264, 0.468, 0.268]
     )
-    low, high = rates.loc["GPT-4", ["win_or_tie_low", "win_or_tie_high"]]
-    assert low < 0.732 < high
     win = FIGURES["5"]
     path = PUBLISHED / "arena_n8.csv"
     columns = figures._columns(path, win)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from botchat.boards.writers import table_files
 from botchat.cli.layout import of_table
@@ -27,8 +27,10 @@ from botchat.papers.experiments import (
     papers,
     table_of,
 )
+from botchat.report.figures.sheet import NARROW, Look
 from botchat.workspace.panels import find
 from tests.rows import rows as examples
+from tests.unit.test_plots import assert_readable
 
 pytestmark = pytest.mark.usefixtures("pictures")
 
@@ -226,23 +228,29 @@ def swept(points, **more):
     return of, table_of(of, measured, "sig", {})
 
 
+def mark_of(mark) -> str:
+    """What a mark says when it is pointed at."""
+    return getattr(mark, "whole", "")
+
+
 def test_a_sweep_draws_a_line_for_what_is_kept_and_the_papers_points():
     """Roles at 2 rounds and rounds at 2 roles, by strategy; published only on its own line."""
     points = [(s, r, "2") for s in ("one-by-one", "simultaneous-talk") for r in "1234"]
     points += [(s, "2", r) for s in ("one-by-one", "simultaneous-talk") for r in "13"]
     chart = figures.draw(*swept(points))
-    plots = chart.figure.axes
-    assert len(plots) == 4  # accuracy and kappa, over roles and over rounds
-    drawn = [[line.get_ydata().tolist() for line in plot.lines] for plot in plots]
-    assert drawn[0] == [[10, 20, 30, 40]] * 2
-    assert drawn[1] == [[20, 20, 20]] * 2
-    diamonds = [
-        [tuple(p) for c in plot.collections if "published" in (c.get_gid() or "") for p in
-         c.get_offsets().tolist()]
-        for plot in plots
-    ]  # fmt: skip
-    assert [(x, round(y, 1)) for x, y in diamonds[0]] == [(3, 62.5), (4, 62.5)]
-    assert diamonds[1] == []
+    sheet = chart.sheet()
+    lines = [mark for mark in sheet.marks if getattr(mark, "points", ()) and mark.whole]
+    assert len(lines) == 8  # two strategies; accuracy and kappa, over roles and over rounds
+    first, *_ = lines
+    ups = [a[1] - b[1] for a, b in pairwise(first.points)]
+    assert len(ups) == 3  # 10, 20, 30, 40 %: a step is as high as another
+    assert max(ups) == pytest.approx(min(ups))
+    assert min(ups) > 5
+    level = next(line for line in lines if len({round(y, 6) for _, y in line.points}) == 1)
+    assert len(level.points) == 3  # 20 % at 1, 2 and 3 rounds
+    diamonds = [mark for mark in sheet.marks if mark_of(mark).startswith("published")]
+    assert len(diamonds) == 4  # two points, of each measure
+    assert diamonds[0].y == pytest.approx(diamonds[1].y)
     assert "published: one-by-one" in chart.svg
     assert chart.svg == figures.draw(*swept(points)).svg
 
@@ -268,12 +276,6 @@ def test_names_of_axes_are_inside_the_figure():
         ]
         for roles, rounds, kappa in [(1, 2, -0.4), (2, 2, 0.4), (2, 1, 0.1)]
     }
-    drawn = figures.draw(of, table_of(of, measured, "sig", {})).figure
-    canvas = FigureCanvasAgg(drawn)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    for plot in drawn.axes:
-        name = plot.yaxis.label.get_window_extent(renderer)
-        assert name.x0 >= 0
-        others = [other.get_window_extent(renderer) for other in drawn.axes if other is not plot]
-        assert not any(name.overlaps(other) for other in others)
+    chart = figures.draw(of, table_of(of, measured, "sig", {}))
+    assert_readable(chart.sheet(), chart.name)
+    assert_readable(chart.sheet(Look(NARROW)), chart.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,16 +14,11 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.which_judge import TALK
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Opinions
-from botchat.report.figures import formats
 from botchat.report.figures.agreement import NAMES, draw
-from botchat.report.figures.curves import apart
-from botchat.report.figures.points import judges
-from botchat.report.figures.style import NARROW, Heading, Look
+from botchat.report.figures.points import against
+from botchat.report.figures.sheet import WIDE, Look
 from botchat.report.plane import Axis, Point
-from tests.unit.test_plots import SCRIPTS, boxes, visible
-
-HEADING = Heading("What agreement costs", "a set · some judges", ["botchat:0.1.0|agree|x:y"])
-
+from tests.unit.test_plots import SCRIPTS, assert_readable
 
 LONG = ("an-organisation/judge-with-quite-a-long-name-{:02d}",)
 
@@ -64,36 +58,20 @@ def findings(
     )
 
 
-def assertapart(figure) -> None:
-    """Every text lies inside its figure and over no other text."""
-    with formats.drawable(figure, ["DejaVu Sans"]):  # as where no font has the characters of a name
-        texts = visible(figure)
-        found = boxes(texts)
-    width, height = figure.canvas.get_width_height()
-    assert (found >= 0).all()
-    assert (found[:, 2] <= width).all()
-    assert (found[:, 3] <= height).all()
-    left, bottom, right, top = (found[:, None, k] for k in range(4))
-    apart = (right <= left.T) | (left >= right.T) | (top <= bottom.T) | (bottom >= top.T)
-    np.fill_diagonal(apart, True)
-    clash = np.argwhere(~apart)
-    assert not len(clash), [texts[k].get_text() for k in clash[0]]
-
-
 @pytest.mark.parametrize(
     ("n", "cost", "named"),
     [(2, "usd", LONG), (5, "tokens", LONG), (7, "calls", SCRIPTS), (18, "usd", LONG)],
 )
 def test_figures_of_few_judges_and_of_many(n, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
-    price, matrix, health, rankings = draw(findings(n, cost, named=named))
-    assert {price.name, matrix.name, health.name, rankings.name} < set(NAMES)
-    for chart in (price, matrix, health, rankings):
-        assertapart(chart.figure)
-        assertapart(chart.make(Look(NARROW)))
+    price, matrix, health = draw(findings(n, cost, named=named))
+    assert {price.name, matrix.name, health.name} < set(NAMES)
+    for chart in (price, matrix, health):
+        assert_readable(chart.sheet(), chart.name)
+        assert_readable(chart.sheet(Look(WIDE)), chart.name)
         assert "botchat:0.1.0|" in chart.svg
     shown = {"usd": "USD", "tokens": "Tokens", "calls": "Calls"}[cost]
-    assert price.figure.axes[0].get_xlabel().startswith(shown)
+    assert any(text.said.startswith(shown) for text in price.sheet().texts)
 
 
 def test_a_judge_without_a_readable_verdict_has_a_price_and_no_place():
@@ -102,9 +80,7 @@ def test_a_judge_without_a_readable_verdict_has_a_price_and_no_place():
     free, paid = found.rows
     unreadable = paid | dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high"))
     drawn = draw(replace(found, rows=[free, unreadable]))
-    assert [chart.name for chart in drawn] == [
-        "judges-against-each-other", "judges-health", "judges-rankings",
-    ]  # fmt: skip
+    assert [chart.name for chart in drawn] == ["judges-against-each-other", "judges-health"]
 
 
 def test_equal_judges_at_equal_cost_still_have_a_name_each():
@@ -112,25 +88,16 @@ def test_equal_judges_at_equal_cost_still_have_a_name_each():
     names = [*(f"judge {n}" for n in range(14)), "judge 1 (before talk)"]
     prices = dict.fromkeys(names, Point(3.0, np.nan, np.nan, 50.0, 40.0, 60.0))
     axes = Axis("USD for 1000 verdicts", log=True), Axis("Agreement (%)", least=4)
-    figure = judges(prices, {"judge 1 (before talk)": "judge 1"}, (), *axes, HEADING)
-    assertapart(figure)
-    said = {text.get_text() for text in visible(figure)}
-    assert {*names, "its control"} <= said
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 40])
-def test_labels_keep_their_order_and_their_distance(n):
-    """From the top down, inside the plot, wherever the points are."""
-    rng = np.random.default_rng(n)
-    heights = sorted(rng.random(n), reverse=True)
-    placed = apart(heights, 1 / n)
-    assert all(a - b >= 1 / n - 1e-9 for a, b in pairwise(placed))
-    assert 0 <= placed[-1] <= placed[0] <= 1
+    panel = {"judge 1 (before talk)": "judge 1"}
+    sheet = against(prices, *axes, Look(WIDE), lines=panel, best="none better for less", reach=9)
+    assert_readable(sheet, "judges")
+    said = {text.said for text in sheet.texts}
+    assert {*names, "none better for less"} <= said
 
 
 def test_without_costs_or_a_second_judge_there_is_no_figure():
     """A single judge has only people beside it; how steady it is can be drawn."""
-    assert [chart.name for chart in draw(findings(1))] == ["judges-health", "judges-rankings"]
+    assert [chart.name for chart in draw(findings(1))] == ["judges-health"]
 
 
 def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():
@@ -186,4 +153,4 @@ def test_a_calibration_curve_and_a_line_on_what_the_talk_adds():
     assert shown.frame["right"].mean() == pytest.approx(0.6875)
     (curve,) = [one for one in draw(findings) if one.name == "judges-calibration"]
     assert "400 verdicts" in curve.caption
-    assert curve.svg.startswith("<?xml")
+    assert_readable(curve.sheet(), curve.name)

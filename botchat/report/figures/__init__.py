@@ -1,147 +1,71 @@
-"""Figures of a leaderboard: svg and png of one look (BotChat Figures 2 to 7).
+"""Figures of a leaderboard: eight questions for its page, and all others (BotChat Figures 2 to 6).
 
-A new figure is one function here: its numbers, its words, and how it is drawn.
+A new figure is one function: its numbers, its words, and how it is drawn; one of the eight in
+`questions`, others here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
-
-import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.flags import NAMES, USUAL
 from botchat.boards.names import LABEL_COLUMNS, elided
-from botchat.boards.protocols import BesideHuman, Part, Place, Scored
+from botchat.boards.protocols import Part, Place, Scored
 from botchat.boards.tables import Column, Table
-from botchat.measures.intervals import mean
+from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, MIN_HUMAN
-from botchat.report.figures import cells, curves, formats, points, rows, style
+from botchat.report.figures import cells, curves, points, questions, rows
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.points import Standing
-from botchat.report.figures.style import NARROW, WIDE, Heading, Look
-from botchat.report.plane import Axis, Point, spread
+from botchat.report.figures.chart import Chart as Chart
+from botchat.report.figures.chart import chart
+from botchat.report.figures.questions import cases, counted, ends_of, left_open, told_apart
+from botchat.report.figures.sheet import WIDE
+from botchat.report.plane import Axis, Point
 
+if TYPE_CHECKING:
+    from botchat.boards.judge_verdict import JudgeVerdict
 
-@dataclass(frozen=True)
-class Chart:
-    """One figure; it is drawn when it is first asked for."""
-
-    name: str
-    """File name without ending."""
-    title: str
-    caption: str
-    """What it shows and from how many comparisons."""
-    make: Callable[[Look], Figure]
-    """Draws it; can be sent to another process."""
-
-    @cached_property
-    def figure(self) -> Figure:
-        """The figure as a file has it."""
-        return self.make(Look())
-
-    @cached_property
-    def svg(self) -> str:
-        """As an SVG document."""
-        return style.svg(self.figure)
-
-    @cached_property
-    def narrow_svg(self) -> str:
-        """As an SVG document for a telephone."""
-        return style.svg(self.make(Look(NARROW)))
-
-    @cached_property
-    def png(self) -> bytes:
-        """As a PNG."""
-        return formats.png(self.figure)
-
-    @property
-    def on_page(self) -> tuple[str, str]:
-        """`svg` and `narrow_svg` in the colours of the page that they stand in."""
-        return formats.themed(self.svg), formats.themed(self.narrow_svg)
-
-    width_in, narrow_width_in = WIDE, NARROW
-
-
-def drawn(chart: Chart, *, png: bool = True) -> Chart:
-    """A chart that holds its svgs, and its png if wanted, without a figure: small to send."""
-    made = replace(chart)
-    made.__dict__.update(svg=chart.svg, narrow_svg=chart.narrow_svg)
-    if png:
-        made.__dict__.update(png=chart.png)
-    return made
-
-
-def chart(
-    name: str,
-    title: str,
-    caption: str,
-    count: str,
-    where: str,
-    signatures: Sequence[str],
-    draw: Callable[..., Figure],
-    *data: Any,
-) -> Chart:
-    """The figure ``draw(*data, heading)``.
-
-    ``count``: from how many comparisons or dialogues, the caption's last words; ``where``: of which
-    set and by which judge.
-    """
-    heading = Heading(title, f"{where} · {count}", signatures)
-    caption = f"{caption} {count[0].upper()}{count[1:]}."
-    return Chart(name, title, caption, partial(_make, draw, data, heading))
-
-
-def _make(draw: Callable[..., Figure], data: Sequence[Any], heading: Heading, look: Look) -> Figure:
-    with style.styled():
-        return draw(*data, heading._replace(look=look))
-
-
-def _of(part: Part, name: str, title: str) -> tuple[str, str]:
-    """Name and title of a figure of a protocol, which says its own where another one leads."""
-    protocol = part.protocol
-    if protocol.leads:
-        return name, title
-    return f"{protocol.name}-{name}", f"{protocol.title}: {title}"
-
+_TOLD = 25
+"""Contestants up to which a table of rates has room for its numbers: it is on the page."""
 
 MOST_DRAWN = 100
 """Contestants that figures show; of more the first, and people: a thousand rows are unreadable."""
 
 
-def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
-    """Every figure that the board has the numbers for, most important first.
+def draw(
+    board: Board,
+    costs: Mapping[str, float] | None = None,
+    verdicts: Mapping[str, JudgeVerdict] | None = None,
+) -> list[Chart]:
+    """Every figure that the board has the numbers for, the page's eight first.
 
-    ``costs``: contestant -> dollars of one conversation, where known.
+    ``costs``: contestant -> dollars of one conversation, where known. ``verdicts``: judge -> what
+    its checks come to.
     """
     of = board.seed_set
     if (n := len(board.main.frame)) > MOST_DRAWN:
         board = _of_some(board, {*board.main.frame["model"][:MOST_DRAWN], HUMAN})
         of += f" · the first {MOST_DRAWN} of {n:,}"
     where = f"{of} · judged by {elided(board.judge, LABEL_COLUMNS)}"
-    drawn: list[Chart] = []
+    found = [*questions.ask(board, where, verdicts or {})]
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
-        drawn += draw_arenas(arenas, where)
-        drawn += _of_ratings(arenas[0], board, where, costs or {})
-    drawn += [chart for part in board.of(Place) for chart in _of_places(part, where)]
-    drawn += [_against_human(part, where) for part in board.of(BesideHuman)]
-    drawn += [
+        found += _of_arenas(arenas, where)
+        found += _of_costs(arenas[0], where, costs or {})
+    found += [chart for part in board.of(Place) for chart in _of_places(part, where)]
+    found += [
         _scores(part, number, where)
         for part in board.of(Scored)
         for number in part.quoted
         if part.table.frame[number.key].notna().any()
     ]
-    drawn += [_judge_health(board.judge_health, where)] if board.judge_health else []
-    return [*drawn, *_failures(board, of), *_utterance_lengths(board, of), *_human_lengths(board)]
+    found += [_judge_health(board.judge_health, where)] if board.judge_health else []
+    return [*found, *_utterance_lengths(board, of), *_human_lengths(board)]
 
 
 def _of_some(board: Board, names: Collection[str]) -> Board:
@@ -157,7 +81,8 @@ def _of_some(board: Board, names: Collection[str]) -> Board:
         if isinstance(part, Arena):
             return replace(part, pairs=some(part.pairs))
         if isinstance(part, Place) and part.survival:
-            return replace(part, survival=some(part.survival))
+            curves = {name: curve for name, curve in part.curves.items() if name in names}
+            return replace(part, survival=some(part.survival), curves=curves)
         return part
 
     spoken = board.utterance_lengths
@@ -171,21 +96,15 @@ def _of_some(board: Board, names: Collection[str]) -> Board:
     )
 
 
+def _of(part: Part, name: str, title: str) -> tuple[str, str]:
+    """Name and title of a figure of a protocol, which says its own where another one leads."""
+    protocol = part.protocol
+    if protocol.leads:
+        return name, title
+    return f"{protocol.name}-{name}", f"{protocol.title}: {title}"
+
+
 # -------------------------------------------------------------------------------------- Arenas
-
-
-def draw_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
-    """Of one protocol, the largest N first, if N is known; ``where`` says what they are of."""
-    yield _bradley_terry(arenas[0], where)
-    ranked = [_ranked(arena.table) for arena in arenas]
-    if len(ranked[0]) > 1:
-        yield _rank_intervals(arenas[0], ranked[0], where)
-    if arenas[0].elo:
-        yield _elo(arenas, where)
-    if len(arenas) > 1 and len(ranked[0]) > 1:
-        yield _ranks_by_n(arenas, ranked, where)
-    for arena in arenas:
-        yield _win_rates(arena, where)
 
 
 def _n(arena: Arena) -> str:
@@ -198,156 +117,81 @@ def _at(arena: Arena) -> str:
 
 
 def _compared(arena: Arena) -> str:
-    return _counted(arena.comparisons.n, arena.comparisons.missing)
+    return counted(arena.comparisons.n, arena.comparisons.missing)
 
 
-def _each(arenas: Sequence[Arena]) -> str:
-    """The comparisons of each N."""
-    each = [(_n(arena), _compared(arena)) for arena in arenas]
-    return "comparisons: " + "; ".join(f"{n}: {many}" if n else many for n, many in each)
-
-
-def _bradley_terry(arena: Arena, where: str) -> Chart:
-    ratings = _with_ends(arena.table, "bt", "rating")
-    ratings = ratings.assign(rank=arena.table.written("rank")).dropna(subset="rating")
-    return chart(
-        *_of(arena, "bradley-terry", f"Bradley–Terry ratings with 95 % intervals{_at(arena)}"),
-        "Each model's rating and 95 % interval. Rank: the places that the comparisons leave open, "
-        "of all models at once; it is this that says who is clearly better, not whether two lines "
-        "overlap.",
-        f"{_compared(arena)} comparisons", where, arena.table.signatures,
-        rows.intervals, ratings, "Bradley–Terry rating (points)", "{:.0f}",
+def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
+    """Of one protocol, the largest N first, if N is known; ``where`` says what they are of."""
+    first = arenas[0]
+    ratings = ends_of(first.table, "bt", "rating").dropna(subset="rating")
+    many = f"{_compared(first)} comparisons"
+    yield chart(
+        *_of(first, "bradley-terry", f"Bradley–Terry ratings with 95 % intervals{_at(first)}"),
+        "Each model's rating and 95 % interval, and the places that the comparisons leave open of "
+        "all at once; it is these that say who is clearly better, not whether two lines overlap.",
+        many, where, first.table.signatures,
+        rows.series, {"rating": ratings.assign(place=first.table.written("rank"))},
+        "Bradley–Terry rating (points)", "{:.0f}",
     )  # fmt: skip
+    if len(places := left_open(first.table)) > 1:
+        yield chart(
+            *_of(first, "rank-intervals", f"Places that the comparisons leave open{_at(first)}"),
+            "Behind all models that are clearly better, before all that are clearly worse; all "
+            "places hold together with 95 %. The dot is the place by rating.",
+            many, where, first.table.signatures, rows.places, places,
+        )  # fmt: skip
+    if first.elo:
+        yield _elo(arenas, first.elo, where)
+    for one in arenas:
+        yield _win_rates(one, where)
 
 
-def _ranked(shown: Table) -> pd.DataFrame:
-    """The ranks that an Arena leaves open: index model; ``rank``, ``low``, ``high``, ``said``."""
-    ranks = _with_ends(shown, "rank", "rank").assign(said=shown.written("rank"))
-    return ranks.dropna().astype({"rank": float, "low": float, "high": float})
-
-
-def _rank_intervals(arena: Arena, ranked: pd.DataFrame, where: str) -> Chart:
+def _elo(arenas: Sequence[Arena], settings: EloSettings, where: str) -> Chart:
+    elo = {_n(one) or "Elo": ends_of(one.table, "elo", "rating").dropna(subset="rating")
+           for one in arenas}  # fmt: skip
+    each = "; ".join(f"{_n(one)}: {_compared(one)}".removeprefix(": ") for one in arenas)
     return chart(
-        *_of(arena, "rank-intervals", f"Ranks that the comparisons leave open{_at(arena)}"),
-        "Behind all models that are clearly better, before all that are clearly worse; all ranks "
-        "hold together with 95 %. The dot is the rank by rating.",
-        f"{_compared(arena)} comparisons", where, arena.table.signatures, rows.places, ranked,
-    )  # fmt: skip
-
-
-def _elo(arenas: Sequence[Arena], where: str) -> Chart:
-    first, elo = arenas[0], {}
-    assert first.elo
-    for arena in arenas:
-        elo[_n(arena) or "Elo"] = _with_ends(arena.table, "elo", "rating").dropna(subset="rating")
-    name = _of(first, "elo", "")[0]
-    return chart(
-        name, f"Bootstrap Elo in {first.protocol.title}",
+        _of(arenas[0], "elo", "")[0], f"Bootstrap Elo in {arenas[0].protocol.title}",
         "Ratings as in the paper, from comparisons of two models' dialogues, in the order of their "
         "Bradley–Terry rating; the dashed line is where all start.",
-        _each(arenas), where, [arena.table.signature for arena in arenas],
-        partial(rows.series, start=first.elo.init), elo, "Bootstrap Elo (points)", "{:.0f}",
-    )  # fmt: skip
-
-
-def _ranks_by_n(arenas: Sequence[Arena], ranked: Sequence[pd.DataFrame], where: str) -> Chart:
-    # From few utterances to many.
-    standing = {
-        _n(arena): {model: Standing(*row) for model, row in frame.T.items()}
-        for arena, frame in reversed([*zip(arenas, ranked, strict=True)])
-    }
-    return chart(
-        *_of(arenas[0], "ranks-by-n", "What longer dialogues change"),
-        "Each model's place at each N; beside its name the ranks that are left open. A line is "
-        "dark where they do not overlap, otherwise the change can be chance.",
-        _each(arenas), where, [arena.table.signature for arena in arenas],
-        points.slopes, standing, "Numbers: the ranks left open.",
+        f"comparisons: {each}", where, [one.table.signature for one in arenas],
+        partial(rows.series, start=settings.init, ordered=False), elo, "Bootstrap Elo (points)",
+        "{:.0f}", on_page=False,
     )  # fmt: skip
 
 
 def _win_rates(arena: Arena, where: str) -> Chart:
+    names, _, told = told_apart(arena)
     parts = [
-        Cells(title, *_thrice(arena.matrix, key), 0.5)
+        Cells(title, arena.matrix(key).reindex(index=names, columns=names), told)
         for title, key in (("Win rate (%)", "win_rate"), ("Win + tie rate (%)", "win_or_tie_rate"))
     ]
     ending = f"-n{arena.protocol.n}" if arena.protocol.n else ""
     return chart(
         *_of(arena, f"win-rates{ending}", f"Win rates between models{_at(arena)}"),
         "How often the row's model wins, or at least ties, against the column's; both by rating. "
-        "Bold: the 95 % interval leaves out 50.",
+        "Bold: the two can be told apart, the 95 % interval of wins and half the ties leaves out "
+        "50.",
         f"{_compared(arena)} comparisons", where, arena.table.signatures,
-        cells.squares, parts, "row against column",
+        cells.squares, parts, "row against column", width=WIDE, on_page=len(names) <= _TOLD,
     )  # fmt: skip
 
 
-def _thrice(
-    of: Callable[[str], pd.DataFrame], key: str
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """What is under a key, and under those of the ends of its interval."""
-    return of(key), of(f"{key}_low"), of(f"{key}_high")
-
-
-RATING = Axis("Bradley–Terry rating", "{:.0f}".format, least=40)
-_RANK = Axis("Rank", "{:.0f}".format, down=True)
-
-
-def _of_ratings(
-    arena: Arena, board: Board, where: str, costs: Mapping[str, float]
-) -> Iterator[Chart]:
-    """What a rating and a rank go with: what a conversation costs, and how much a model says."""
-    spoken, table, n = board.utterance_lengths, arena.table, max(1, len(board.human_lengths))
-    ratings = _with_ends(table, "bt", "y").dropna(subset="y")
-    ranks = _ranked(table).drop(columns="said")
-    count = f"{_compared(arena)} comparisons"
-    paid = {name: (cost, math.nan, math.nan) for name, cost in costs.items()}
-    cost = Axis("Dollars for one conversation", log=True)
-    if (found := _points(paid, ratings)) and any(one.x for one in found.values()):
+def _of_costs(arena: Arena, where: str, costs: Mapping[str, float]) -> Iterator[Chart]:
+    """Rating against what a conversation costs."""
+    ratings = ends_of(arena.table, "bt", "y").dropna(subset="y").astype(float)
+    found = {str(name): Point(costs[name], math.nan, math.nan, *y)
+             for name, *y in ratings.itertuples() if name in costs}  # fmt: skip
+    if len(found) > 1 and any(one.x for one in found.values()):
         yield chart(
             *_of(arena, "cost-rating", f"Rating against cost{_at(arena)}"),
             "Bradley–Terry rating with its 95 % interval over what a conversation cost. No model "
             "on the dotted line is beaten by a cheaper one.",
-            count, where, table.signatures[:1],
-            partial(points.against, pareto="best for its cost"), found, cost, RATING,
+            f"{_compared(arena)} comparisons", where, arena.table.signatures[:1],
+            partial(points.against, best="best for its cost"), found,
+            Axis("dollars for one conversation", log=True),
+            Axis("Bradley–Terry rating", "{:.0f}".format, least=40),
         )  # fmt: skip
-    said = {name: _mean(each, n) for name, each in spoken.by_contestant.items() if len(each)}
-    long = Axis(f"Mean {spoken.unit} an utterance", log=spread(x for x, *_ in said.values()))
-    signatures = [table.signature, *board.lengths.signatures]
-    if found := _points(said, ratings):
-        yield chart(
-            *_of(arena, "length-rating", f"Rating against length{_at(arena)}"),
-            f"Bradley–Terry rating over mean {spoken.unit} an utterance, both with 95 % intervals. "
-            "No model on the dotted line is beaten by one that says less.",
-            count, where, signatures,
-            partial(points.against, pareto="best for its length"), found, long, RATING,
-        )  # fmt: skip
-    if found := _points(said, ranks):
-        yield chart(
-            *_of(arena, "length-rank", f"Rank against length{_at(arena)}"),
-            f"The ranks that are left open over mean {spoken.unit} an utterance with its 95 % "
-            "interval. A judge who likes what is long puts long talkers on top.",
-            count, where, signatures, points.against, found, long, _RANK,
-        )  # fmt: skip
-
-
-def _points(
-    xs: Mapping[str, tuple[float, float, float]], ys: pd.DataFrame
-) -> dict[str, Point] | None:
-    """Those of which both numbers are known; ``None``: fewer than two. ``ys``: index model."""
-    found = {
-        str(name): Point(*xs[name], *map(float, y))
-        for name, *y in ys.itertuples()
-        if name in xs
-    }  # fmt: skip
-    return found if len(found) > 1 else None
-
-
-def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:
-    """The mean of a contestant's lengths with its 95 % interval, for other dialogues.
-
-    Lengths are in the order of its dialogues, ``n`` of about as many utterances each.
-    """
-    each = [float(some.mean()) for some in np.array_split(values, n) if len(some)]
-    return float(values.mean()), *mean(each, 0, float(values.max()))
 
 
 # ------------------------------------------------------------------------------ other protocols
@@ -356,63 +200,47 @@ def _mean(values: NDArray[np.int64], n: int) -> tuple[float, float, float]:
 def _of_places(part: Place, where: str) -> Iterator[Chart]:
     shown, protocol = part.table, part.protocol
     if part.survival:
-        yield _survival(part, part.survival, where)
-    by_n = {int(column.n or 0): column.key for column in part.ranking}
-    at_n = {f"N = {n}": 100 * _with_ends(shown, key, "success") for n, key in by_n.items()}
+        frame = part.survival.frame
+        early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
+        yield chart(
+            *_of(part, "survival", "Dialogues that are not accused yet"),
+            "Share of each contestant's dialogues that the judge has not accused after utterance N "
+            f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go. "
+            "At most ten are named.",
+            f"{counted(int(frame['dialogues'].sum()), missing)} dialogues", where,
+            part.survival.signatures,
+            curves.survival, {name: part.curves[name] for name in frame["model"]}, width=WIDE,
+        )  # fmt: skip
+    by_n = {f"N = {column.n}": column.key for column in part.ranking}
+    at_n = {n: 100 * ends_of(shown, key, "success").astype(float) for n, key in by_n.items()}
     said = ("Success rate (% of dialogues)", "{:.1f}")
     yield chart(
         _of(part, "success-rates", "")[0], f"{protocol.title} success rate by length N",
         "Dialogues that the judge takes for human, or accuses only after utterance N "
         "(Kaplan–Meier), with 95 % intervals.",
-        f"{_cases(shown, next(iter(by_n.values())))} dialogues", where, shown.signatures,
-        rows.series, at_n, *said,
+        f"{cases(shown, next(iter(by_n.values())))} dialogues", where, shown.signatures,
+        partial(rows.series, ordered=False), at_n, *said,
     )  # fmt: skip
     key = "success_human_length"
-    rates = 100 * _with_ends(shown, key, "success").dropna()
-    if len(rates):
+    if len(rates := 100 * ends_of(shown, key, "success").dropna().astype(float)):
         yield chart(
             _of(part, "success-human-length", "")[0],
             f"{protocol.title} success rate at the length of the human dialogue",
             "Each dialogue is read as far as its human counterpart goes, where that has at least "
             f"{MIN_HUMAN} utterances; with 95 % intervals.",
-            f"{_cases(shown, key)} dialogues", where, shown.signatures,
-            rows.intervals, rates, *said,
+            f"{cases(shown, key)} dialogues", where, shown.signatures,
+            rows.series, {"success": rates}, *said, on_page=False,
         )  # fmt: skip
-
-
-def _survival(part: Place, survival: Table, where: str) -> Chart:
-    frame = survival.frame
-    early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
-    return chart(
-        *_of(part, "survival", "Dialogues that are not accused yet"),
-        "Share of each contestant's dialogues that the judge has not accused after utterance N "
-        f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go. At "
-        "most ten are named.",
-        f"{_counted(int(frame['dialogues'].sum()), missing)} dialogues", where, survival.signatures,
-        curves.survival, {name: part.curves[name] for name in frame["model"]},
-    )  # fmt: skip
-
-
-def _against_human(part: BesideHuman, where: str) -> Chart:
-    table, protocol = part.table, part.protocol
-    return chart(
-        protocol.name, f"{protocol.title}: models against the human dialogue",
-        "Beside the human dialogue of the same start, cut to its length: a model wins where the "
-        "judge takes the human one for AI. Lines below the numbers are 95 % intervals of win + "
-        "tie.",
-        f"{_cases(table)} comparisons, both orders", where, table.signatures,
-        rows.against_human, table.frame.set_index("model"),
-    )  # fmt: skip
 
 
 def _scores(part: Scored, number: Column, where: str) -> Chart:
     quoted, scale, table = part.quote(number), part.protocol.asked_scale, part.table
-    means = _with_ends(table, number.key, "mean").dropna(subset="mean")
+    means = ends_of(table, number.key, "mean").dropna(subset="mean").astype(float)
     return chart(
         quoted.key.replace("_", "-"), f"{quoted.heading}: mean score",
         f"Mean score from {scale.lowest} to {scale.highest} with its 95 % interval over dialogues.",
-        f"{_cases(table)} dialogues", where, table.signatures,
-        rows.intervals, means, "Mean score", "{:.2f}",
+        f"{cases(table)} dialogues", where, table.signatures,
+        rows.series, {"mean": means}, "Mean score", "{:.2f}",
     )  # fmt: skip
 
 
@@ -426,30 +254,8 @@ def _judge_health(judge: Table, where: str) -> Chart:
         "How steady and how readable the judge is, and what it prefers: 50 is no preference for "
         "what is shown first; the longer may win because it is better. Thin lines are 95 % "
         "intervals.",
-        f"{_counted(judged - unreadable, unreadable)} verdicts", where, judge.signatures,
+        f"{counted(judged - unreadable, unreadable)} verdicts", where, judge.signatures,
         rows.health, judge,
-    )  # fmt: skip
-
-
-def _failures(board: Board, where: str) -> Iterator[Chart]:
-    """How often each contestant does what few people do, by what it does."""
-    flags, order = board.flags, [*board.main.frame["model"], HUMAN]
-    kinds = [key for key in NAMES if flags.frame[key].notna().any()]
-    if not kinds:
-        return
-    by_model = flags.frame.set_index("model")
-    names = [name for name in dict.fromkeys(order) if name in by_model.index]
-
-    def of(end: str) -> pd.DataFrame:
-        keys = [f"{key}{end}" for key in kinds]
-        return by_model.loc[names, keys].set_axis([NAMES[key] for key in kinds], axis=1)
-
-    yield chart(
-        "failure-types", "How dialogues fail",
-        "Dialogues, in percent, with an utterance that does what at most 1 % of the set's people "
-        "do, by what it does, without a judge. Bold: the 95 % interval leaves out 1 %.",
-        f"{int(flags.frame['measured'].sum()):,} dialogues", where, flags.signatures,
-        cells.failures, Cells("", *_thrice(of, ""), USUAL),
     )  # fmt: skip
 
 
@@ -459,9 +265,8 @@ def _utterance_lengths(board: Board, where: str) -> Iterator[Chart]:
         yield chart(
             "utterance-lengths", "Length of utterances",
             f"Distribution of {unit} an utterance, without the two human ones that every dialogue "
-            "starts with.",
-            f"{n:,} utterances", where, board.lengths.signatures,
-            rows.utterance_lengths, spoken, unit,
+            "starts with; dot and line: median and middle half.",
+            f"{n:,} utterances", where, board.lengths.signatures, rows.violins, spoken, unit,
         )  # fmt: skip
 
 
@@ -473,24 +278,5 @@ def _human_lengths(board: Board) -> Iterator[Chart]:
             "Utterances of the human dialogues; Arena and GTEval use those with at least "
             f"{MIN_HUMAN}.",
             f"{n:,} dialogues, {eligible:,} with {MIN_HUMAN} and more", board.seed_set,
-            [board.seeds_signature], rows.human_lengths, lengths,
+            [board.seeds_signature], rows.human_lengths, lengths, on_page=False,
         )  # fmt: skip
-
-
-# -------------------------------------------------------------------------------- from tables
-
-
-def _with_ends(shown: Table, key: str, name: str) -> pd.DataFrame:
-    """Index model; a column under this name, and ``low`` and ``high``, the ends of its interval."""
-    keys = [key, *(end.key for end in shown.ends(key) or ())]
-    return shown.frame.set_index("model")[keys].set_axis([name, "low", "high"], axis=1)
-
-
-def _cases(part: Table, of: str = "") -> str:
-    """The cases that a column, or every row, is from."""
-    readable, missing = (part.column(role=role, of=of).key for role in ("readable", "missing"))
-    return _counted(int(part.frame[readable].sum()), int(part.frame[missing].sum()))
-
-
-def _counted(readable: int, missing: int) -> str:
-    return f"{readable:,}" if not missing else f"{readable:,} of {readable + missing:,}"

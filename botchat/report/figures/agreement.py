@@ -4,43 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from botchat.boards import debates
 from botchat.boards.judge_agreement import Findings, judges_table
 from botchat.boards.which_judge import agreement, control_of
 from botchat.interfaces import Row
-from botchat.report.figures import Chart, cells, chart, points, rows, style
+from botchat.report.figures import cells, points, rows
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.points import MOST_JUDGES, Standing
-from botchat.report.figures.style import BAR, DASHED, INK, MUTED, Heading, bare, sheet, tint
+from botchat.report.figures.chart import Chart, chart
+from botchat.report.figures.curves import Graph
+from botchat.report.figures.points import MOST_NAMED, Standing
+from botchat.report.figures.sheet import BAR, INK, SOFT, WIDE, Look, Sheet, fitted
 from botchat.report.plane import Axis, Point
 
-_SQUARE = 2.6
-"""Most height of a calibration curve, in inches."""
-
 NAMES = (
-    "cost-against-agreement", "judges-against-each-other", "judges-health", "judges-rankings",
-    "judges-calibration", "debates-turns",
+    "cost-against-agreement", "judges-against-each-other", "judges-health", "judges-calibration",
+    "debates-turns",
 )  # fmt: skip
 """Of the figures."""
 
 
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
-    makers = (_cost, _matrix, _health, _rankings, _calibration, _debates)
+    makers = (_cost, _matrix, _health, _calibration, _debates)
     return [one for one in (make(found) for make in makers) if one is not None]
 
 
 def _health(found: Findings) -> Chart | None:
     judges = judges_table(found)
-    if (
-        not judges.frame[[one.key for one in rows.MEASURES if one.key in judges.frame]]
-        .notna()
-        .any(axis=None)
-    ):
+    if not rows.known_measures(judges):
         return None
     n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
     return chart(
@@ -63,47 +58,38 @@ def _calibration(found: Findings) -> Chart | None:
     )  # fmt: skip
 
 
-def calibration(bins: Sequence[Row], heading: Heading) -> Figure:
+def calibration(bins: Sequence[Row], look: Look) -> Sheet:
     """Share of right verdicts over confidence, a panel a judge; calibrated is the diagonal.
 
     ``bins``: of `botchat.measures.agreement.Agreement.calibration`.
     """
     judges = list(dict.fromkeys(row["judge"] for row in bins))
-    columns = min(len(judges), 2 if heading.look.narrow else 4)
-    across = heading.look.width / columns - 0.6
-    height = min(across, _SQUARE)
-    key = [
-        style.mark(tint(INK), "verdicts of one confidence"),
-        style.interval_key(width=1.4),
-        style.line_key("calibrated", MUTED, 1, DASHED),
-    ]
-    figure, panels = sheet(
-        heading, [height] * len(judges), left=0.55, right=0.2, above=0.3, gap=0.25,
-        columns=columns, key=key,
-    )  # fmt: skip
-    room = style.size_of(panels[0])[0]
-    for i, (axes, judge, said) in enumerate(
-        zip(panels, judges, style.fitted(judges, room), strict=True)
-    ):
-        bare(axes, grid="both")
-        axes.plot([0, 100], [0, 100], color=tint(MUTED), linewidth=1, linestyle=DASHED, zorder=1)
-        of_judge = [row for row in bins if row["judge"] == judge]
-        x, y, low, high = (
-            [100 * row[key] for row in of_judge]
-            for key in ("confidence", "right", "right_low", "right_high")
-        )
-        axes.vlines(x, low, high, color=tint(BAR), linewidth=1.4, zorder=2)
-        axes.plot(x, y, color=tint(INK), linewidth=1.2, marker="o", markersize=4, zorder=3)
-        axes.set_title(
-            said, loc="left", size=style.SIZE, weight="bold", pad=5, gid=style.titled(judge)
-        )
-        axes.set(xlim=(0, 103), ylim=(-3, 103), xticks=[0, 50, 100], yticks=[0, 50, 100])
-        style.label_x(axes, "Confidence (%)")
-        if i % columns == 0:
-            axes.set_ylabel("Right (%)", size=style.SIZE, color=tint(MUTED))
-        else:
-            axes.set_yticklabels([])
-    return figure
+    across = max(1, int(look.px // 150))
+    wide = look.wide(0, least=130) / across
+    rows = math.ceil(len(judges) / across)
+    tall = look.tall(min(wide - 44, 180) + 64, 120, rows)
+    sheet = Sheet(look.px)
+    head = sheet.key(2, [("dot", INK, "verdicts of one confidence"), ("line", BAR, "95 % interval"),
+                         ("dotted", SOFT, "calibrated")]) + 6  # fmt: skip
+    names = fitted(judges, wide - 8)
+    for i, judge in enumerate(judges):
+        left, top = i % across * wide, head + i // across * tall
+        sheet.name(left, top + 11, judge, names[i], look, "start")
+        panel = Graph(left + 30, top + 30, wide - 44, tall - 64, (0, 100), (0, 100))
+        panel.scales(sheet, (0, 50, 100), (0, 50, 100), "sure (%)", "right (%)")
+        sheet.line([panel.at(0, 0), panel.at(100, 100)], SOFT, 1, (1.5, 2.5))
+        spots = []
+        for row in (row for row in bins if row["judge"] == judge):
+            x, y, low, high = (
+                100 * row[key] for key in ("confidence", "right", "right_low", "right_high")
+            )
+            sheet.line([panel.at(x, low), panel.at(x, high)], BAR, 1.4)
+            spots.append(panel.at(x, y))
+        sheet.line(spots, INK, 1.2)
+        for spot in spots:
+            sheet.dot(*spot, r=3)
+    sheet.height = head + rows * tall
+    return sheet
 
 
 def _cost(found: Findings) -> Chart | None:
@@ -125,17 +111,24 @@ def _cost(found: Findings) -> Chart | None:
     panels = {control["control"]: control["judge"] for control in found.controls}
     best = {row["judge"] for row in found.rows if row.get("may_be_best")}
     about = "; bars are 95 % intervals. Lines lead from a control to its panel."
-    if crowded := len(prices) > MOST_JUDGES:
+    if crowded := len(prices) > MOST_NAMED:
         prices = {name: at for name, at in prices.items() if control_of(name) is None}
         about = "; bars are 95 % intervals. Controls are left out."
     if best:
         about += " Shaded: the set that surely holds the best."
+    hollow = [name for name in prices if name in panels]
+    pale = [name for name in prices if best and name not in best]
+    key = [("dot", INK, "may be the best" if best else "judge")]
+    key += [("dot", BAR, "is not")] if {*pale} - {*hollow} else []
+    key += [("ring", INK, "its control")] if hollow else []
+    drawn = partial(points.against, hollow=hollow, pale=pale, best="none better for less", key=key,
+                    lines={} if crowded else panels, reach=9.0)  # fmt: skip
     return chart(
         "cost-against-agreement", "What agreement costs",
         f"Agreement with {found.truth if truth else 'the other judges'} over the cost of a verdict"
         f"{about}",
         f"{len(prices)} judges, up to {n:,} verdicts each", found.subject, [found.signature],
-        points.judges, prices, {} if crowded else panels, best, x, y,
+        drawn, prices, x, y,
     )  # fmt: skip
 
 
@@ -146,7 +139,8 @@ def _matrix(found: Findings) -> Chart | None:
     rankings = _square(found, "ranking_kendall")
     if rankings.notna().any(axis=None):
         low, high = (_square(found, f"ranking_kendall_{end}") for end in ("low", "high"))
-        parts.append(Cells("Rankings, τ × 100", rankings, low, high, 0.0, signed=True))
+        told = ((low > 0) | (high < 0)).to_numpy()
+        parts.append(Cells("Rankings, τ × 100", rankings, told, signed=True))
     n = max(row["n"] for row in found.pairs)
     return chart(
         "judges-against-each-other", "Judges against each other",
@@ -157,47 +151,29 @@ def _matrix(found: Findings) -> Chart | None:
     )  # fmt: skip
 
 
-def _rankings(found: Findings) -> Chart | None:
-    """Every contestant's place by every judge; ``None`` where fewer than two rank the same."""
-    standing: dict[str, dict[str, Standing]] = {}
-    for row in found.rankings:
-        if row["score"] is not None and row.get("score_low") is not None:
-            ends = (row["score_low"], row["score_high"])
-            of_judge = standing.setdefault(row["judge"], {})
-            of_judge[row["contestant"]] = Standing(-row["score"], -ends[1], -ends[0],
-                                                   f"{100 * row['score']:.0f}")  # fmt: skip
-    if len(standing) < 2 or max(map(len, standing.values())) < 2:
-        return None
-    n = max((row["n"] for row in found.rankings), default=0)
-    return chart(
-        "judges-rankings", "What another judge changes",
-        "Each contestant's place by its score with each judge, of the first five. A line is dark "
-        "where the 95 % intervals of two scores do not overlap, otherwise the change can be "
-        "chance.",
-        f"up to {n:,} comparisons a contestant", found.subject, [found.signature],
-        points.slopes, standing, "Numbers: score in percent, a tie is half a win.",
-    )  # fmt: skip
-
-
 def _debates(found: Findings) -> Chart | None:
     """How often members of panels are right before they talk and after it."""
     known = [row for row in found.debates if row.get("first_right") is not None]
-    if len(known) > 2 * MOST_JUDGES:
+    if len(known) > 2 * MOST_NAMED:
         known = [row for row in known if row["member"] == debates.EVERYBODY]
-    turns: dict[str, dict[str, Standing]] = {"First turn": {}, "Last turn": {}}
+    if not known:
+        return None
+    turns: dict[str, dict[str, Standing]] = {"first turn": {}, "last turn": {}}
     for row in known:
         for turn, key in zip(turns.values(), ("first_right", "last_right"), strict=True):
-            value, low, high = (row[f"{key}{end}"] for end in ("", "_low", "_high"))
-            name = f"{row['judge']}, {row['member']}"
-            turn[name] = Standing(-value, -high, -low, f"{100 * value:.0f}")
+            value, low, high = (100 * row[f"{key}{end}"] for end in ("", "_low", "_high"))
+            turn[f"{row['judge']}, {row['member']}"] = Standing(value, low, high, f"{value:.0f}")
+    before, after = turns.values()
+    moved = {name for name, one in before.items()
+             if one.high < after[name].low or after[name].high < one.low}  # fmt: skip
     return chart(
         "debates-turns", "What a debate changes",
-        "How often each member of a panel is right before it has heard the others and at the end. "
-        "A line is dark where the 95 % intervals do not overlap, otherwise the change can be "
-        "chance.",
+        "How often each member of a panel is right before it has heard the others and at the end, "
+        "in percent. A line is dark where the 95 % intervals do not overlap, otherwise the change "
+        "can be chance.",
         f"up to {max(row['n'] for row in known):,} votes", found.subject, [found.signature],
-        points.slopes, turns, "Numbers: right votes in percent.",
-    ) if known else None  # fmt: skip
+        points.slopes, turns, moved, width=WIDE,
+    )  # fmt: skip
 
 
 _COSTS = {

@@ -1,4 +1,4 @@
-"""Tables of rates as shaded cells: models against each other (BotChat Figure 5), failure types."""
+"""Contestants against each other, and judges, as shaded cells (BotChat Figure 5)."""
 
 from __future__ import annotations
 
@@ -8,202 +8,174 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
-from matplotlib.figure import Figure
-from matplotlib.path import Path
 from numpy.typing import NDArray
 
-from botchat.report.figures.rows import written
-from botchat.report.figures.style import (
+from botchat.report.figures.sheet import (
+    ABOVE,
+    BELOW,
     GRID,
-    INK,
     LEAST,
-    MUTED,
-    NAMES,
-    ROW,
-    Heading,
+    PEOPLE,
+    SOFT,
+    WASH,
+    Dot,
     Look,
-    bare,
+    Shade,
+    Sheet,
     fitted,
-    label_x,
-    mixed,
-    name_rows,
-    of_name,
-    sheet,
-    tint,
     widest,
+    width_of,
 )
 
 _DARKEST, _DARKEST_BARE = 0.36, 0.92
 """Shade of 100 % where numbers stand on it, and where none do."""
 
-_SIGNED = ("#762a83", "#1b7837")
-"""Below and above 0 (PRGn: told apart with every common colour blindness)."""
+_ROW = 13.5
+"""Least height of a row, and width of a column, with a name."""
 
-_SHEET = 7.0
-"""Height of the tables of a figure in a paper, in inches."""
-
-_COLUMN = 0.165
-"""Least width of a column with a name, in inches."""
+_MOST_WIDE, _MOST_TALL = 40.0, 18.0
+"""Px of a cell with a number."""
 
 
 class Cells(NamedTuple):
-    """One table of numbers from 0 to 1, or from -1 to 1."""
+    """One square table of numbers from 0 to 1, or from -1 to 1."""
 
     title: str
     values: pd.DataFrame
     """NaN: not known."""
-    low: pd.DataFrame | None = None
-    high: pd.DataFrame | None = None
-    """Ends of the intervals."""
-    even: float | None = None
-    """What a number must differ from to say something: it is bold where its interval does."""
+    told: NDArray[np.bool_] | None = None
+    """Where a number says something: it is bold."""
     signed: bool = False
     """Whether numbers are below 0, too."""
 
 
-def squares(parts: Sequence[Cells], below: str, heading: Heading) -> Figure:
-    """Square tables in percent, each under its title; ``below``: label of the horizontal axes."""
-    look = heading.look
-    models = list(parts[0].values.index)
-    n = len(models)
-    below_each_other = len(parts) * n * min(_across(models, look, 1) / n, 0.5)
-    too_high = look.bare and below_each_other > _SHEET
-    beside = len(parts) if too_high or _across(models, look, len(parts)) >= 0.3 * n else 1
-    across = _across(models, look, beside)
-    cell = min(across / n, 0.5)
-    every = math.ceil(_COLUMN / cell)
-    columns = models if every == 1 else [str(i + 1) for i in range(n)]
-    shown, above = _names(models, look), fitted(columns, max(0.95, 0.18 * look.width))
-    if every > 1:
-        shown = [f"{name}  {i + 1}" for i, name in enumerate(shown)]
-    tall = widest(above, bold=True)
-    left = widest(shown, bold=True) + 0.24
-    figure, panels = sheet(
-        heading,
-        [n * max(cell, ROW)] * len(parts),
-        left=left,
-        right=0.12 + beside * (across - n * cell),
-        above=tall + 0.45,
-        below=0.4,
-        columns=beside,
-        least=n * ROW,
-    )
-    for i, (axes, part) in enumerate(zip(panels, parts, strict=True)):
-        first = i % beside == 0
-        _table(axes, part, cell)
-        _name_columns(axes, models, above, every, look)
-        name_rows(axes, models if first else [], shown if first else [], look)
-        axes.annotate(
-            part.title, (0, 1), (0, (tall + 0.2) * 72), xycoords="axes fraction",
-            textcoords="offset points", weight="bold", size=9.5,
-        )  # fmt: skip
-        label_x(axes, below)
-    return figure
+def _heads(names: Sequence[str], cell: float, look: Look) -> tuple[list[str], list[str]]:
+    """What stands left of rows and above columns: names at both, or numbers where they are narrow.
 
-
-def failures(rates: Cells, heading: Heading) -> Figure:
-    """How often each contestant fails in each way: rows contestants, columns kinds of failure."""
-    look = heading.look
-    models, kinds = list(rates.values.index), list(rates.values.columns)
-    shown = _names(models, look)
-    left = widest(shown, bold=True) + 0.24
-    across = look.width - left - 0.12
-    cell = min(across / len(kinds), 0.6)
-    figure, (axes,) = sheet(
-        heading,
-        [0.25 * len(models)],
-        left=left,
-        right=0.12 + across - cell * len(kinds),
-        above=widest(kinds) + 0.3,
-        below=0.2,
-        least=ROW * len(models),
-    )
-    _table(axes, rates, cell)
-    _name_columns(axes, kinds, kinds, 1, look)
-    name_rows(axes, models, shown, look)
-    return figure
-
-
-def _across(models: Sequence[str], look: Look, beside: int) -> float:
-    """Width of each of so many tables side by side."""
-    left = widest(_names(models, look), bold=True) + 0.44
-    return (look.width - left - 0.12 - 0.3 * (beside - 1)) / beside
-
-
-def _names(names: Sequence[str], look: Look) -> list[str]:
-    return fitted(names, max(NAMES, 0.3 * look.width - 0.2))
-
-
-def _name_columns(
-    axes: Axes, names: Sequence[str], shown: Sequence[str], every: int, look: Look
-) -> None:
-    """Names above a plot, read upwards; every so many, if there is no room for all."""
-    axes.set_xticks([])
-    place, va, ha = axes.get_xaxis_text2_transform(5)
-    for column in range(0, len(names), every):
-        style = of_name(names[column], shown[column], look)
-        said = shown[column]
-        axes.text(column, 1, said, transform=place, va=va, ha=ha, rotation=90, **style)
-
-
-def _table(axes: Axes, part: Cells, wide: float) -> None:
-    """A cell with its value for every pair; nothing for a model against itself.
-
-    ``wide``: width of a cell, in inches; numbers are left out where they do not fit.
+    Numbered columns are those whose number has room.
     """
+    shown = fitted(names, max(104.0, 0.28 * look.px))
+    if cell >= _ROW:
+        return shown, fitted(names, 120.0)
+    every = next(n for n in (1, 2, 5, 10, 20, 50) if n * cell >= width_of("100", LEAST) + 2)
+    numbers = [str(i) if i == 1 or i % every == 0 else "" for i in range(1, len(names) + 1)]
+    if every == 2:
+        numbers[0] = ""
+    return [f"{name}  {i + 1}" for i, name in enumerate(shown)], numbers
+
+
+def squares(parts: Sequence[Cells], below: str, look: Look) -> Sheet:
+    """Square tables in percent, each under its title; ``below``: what rows and columns are."""
+    names = [str(name) for name in parts[0].values.index]
+    n = len(names)
+    probe = widest(fitted(names, max(104.0, 0.28 * look.px)), bold=bool(look.highlight)) + 30
+    cell = min(look.wide(probe) / n, _MOST_WIDE)
+    rows, heads = _heads(names, cell, look)
+    left = widest(rows, bold=bool(look.highlight)) + 8
+    cell = min(look.wide(left, 2) / n, _MOST_WIDE)
+    tall = look.tall(max(min(cell, _MOST_TALL), _ROW), _ROW, n * len(parts))
+    upright = cell >= _ROW
+    head = (widest(heads, bold=bool(look.highlight)) if upright else LEAST) + 8
+    sheet, y = Sheet(look.px), 0.0
+    for part in parts:
+        sheet.say(0, y + 13, part.title, size=13, bold=True)
+        y += 20 + head
+        for i, (name, said, above) in enumerate(zip(names, rows, heads, strict=True)):
+            sheet.name(left - 8, y + (i + 0.5) * tall + 4, name, said, look)
+            x = left + (i + 0.5) * cell
+            if upright:
+                sheet.name(x + 4, y - 5, name, above, look, "start", turn=-90)
+            elif above:
+                sheet.say(x, y - 5, above, "middle", shade=SOFT)
+        _table(sheet, part, left, y, cell, tall)
+        y += n * tall + 18
+        sheet.say(left + n * cell, y - 5, below, "end", shade=SOFT)
+    sheet.height = y
+    return sheet
+
+
+def _table(sheet: Sheet, part: Cells, left: float, top: float, wide: float, tall: float) -> None:
+    """A cell with its number for every two; nothing for one against itself."""
     values = part.values.to_numpy(dtype=float)
-    rows, columns = values.shape
-    bare(axes)
-    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
-    square = list(part.values.index) == list(part.values.columns)
-    pairs = [(i, j) for i, j in np.ndindex(values.shape) if not square or i != j]
-    said = {(i, j): written(float(100 * values[i, j]), "{:.0f}") for i, j in pairs}
-    told = wide >= widest(said.values(), LEAST, bold=True) + 0.03
-    _shade(axes, pairs, values, told, part.signed)
-    if not told:
-        return
-    sure = _sure(part)
-    for i, j in pairs:
-        axes.text(
-            j, i, said[i, j].replace("-", "−"), size=LEAST, ha="center", va="center_baseline",
-            weight="bold" if sure[i, j] else "normal",
-            color=tint(INK if math.isfinite(values[i, j]) else MUTED),
-        )  # fmt: skip
+    pairs = [(i, j) for i, j in np.ndindex(values.shape) if i != j]
+    said = {pair: "–" if math.isnan(v := values[pair]) else f"{100 * v:.0f}" for pair in pairs}
+    room = wide >= widest(said.values(), LEAST, bold=True) + 2
+    # Those of one shade are one path.
+    for i, j in sorted(pairs, key=lambda pair: said[pair]):
+        shade = _shade_of(float(f"{values[i, j]:.2f}"), part.signed, room)
+        x, y = left + j * wide, top + i * tall
+        sheet.box(x, y, x + wide - 1, y + tall - 1, shade)
+    for i, j in pairs if room else ():
+        bold = part.told is not None and bool(part.told[i, j])
+        sheet.say(left + (j + 0.5) * wide, top + (i + 0.5) * tall + 4,
+                  said[i, j].replace("-", "−"), "middle", bold=bold)  # fmt: skip
 
 
-def _sure(part: Cells) -> NDArray[np.bool_]:
-    """Where the interval is all on one side of what is even."""
-    if part.even is None or part.low is None or part.high is None:
-        return np.zeros(part.values.shape, dtype=bool)
-    low, high = part.low.to_numpy(dtype=float), part.high.to_numpy(dtype=float)
-    return np.asarray((low > part.even) | (high < part.even))
-
-
-def _shade(
-    axes: Axes,
-    pairs: Sequence[tuple[int, int]],
-    values: NDArray[np.float64],
-    told: bool,
-    signed: bool,
-) -> None:
-    given = np.array([values[pair] for pair in pairs]).reshape(-1)
-    corners = 0.47 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)])
-    outlines = np.reshape(pairs, (-1, 1, 2))[..., ::-1] + corners
-    outline = [Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY]
-    # There can be thousands of cells: all of the same colour are one path.
-    found, which = np.unique(given.round(2), return_inverse=True)
-    same = [outlines[which == i] for i in range(len(found))]
-    paths = [Path(one.reshape(-1, 2), np.tile(outline, len(one))) for one in same]
-    colors = [_shade_of(value, _DARKEST if told else _DARKEST_BARE, signed) for value in found]
-    drawn = PathCollection(paths, facecolors=colors, edgecolors="none", snap=True)
-    axes.add_collection(drawn, autolim=False)
-
-
-def _shade_of(value: float, darkest: float, signed: bool) -> str:
+def _shade_of(value: float, signed: bool, told: bool) -> Shade:
+    darkest = _DARKEST if told else _DARKEST_BARE
     if math.isnan(value):
-        return tint(GRID / 2)
+        return WASH
     if signed:
-        return mixed(_SIGNED[int(value > 0)], tint(0), min(1, abs(value)) * darkest)
-    return tint(0.02 + value * (darkest - 0.02))
+        return (ABOVE if value > 0 else BELOW, round(min(1, abs(value)) * darkest, 2))
+    return round(0.02 + value * (darkest - 0.02), 2)
+
+
+def triangle(
+    names: Sequence[str], score: NDArray[np.float64], told: NDArray[np.bool_], look: Look
+) -> Sheet:
+    """Row against column, both by place: darker the more often it wins; rings: cannot be told.
+
+    ``score``: a win 1, a tie ½; ``told``: where its interval leaves out one half.
+    """
+    n = len(names)
+    probe = widest(fitted(names, max(104.0, 0.28 * look.px)), bold=bool(look.highlight)) + 34
+    cell = min(look.wide(probe) / n, 18.0)
+    rows, heads = _heads(names, cell, look)
+    left = widest(rows, bold=bool(look.highlight)) + 8
+    slant = cell >= _ROW
+    if slant:  # a slanted head leans out at the right
+        turn = math.radians(62)
+        lean = max(width_of(one) * math.cos(turn) - (n - i) * cell for i, one in enumerate(heads))
+        cell = min(look.wide(left, max(0.0, lean) + 8) / n, 18.0)
+    else:
+        cell = look.wide(left, 2) / n
+    tall = look.tall(max(cell, _ROW), _ROW, n)
+    top = widest(heads) * math.sin(math.radians(62)) + 14 if slant else 20.0
+    sheet = Sheet(look.px, top + n * tall + 4)
+    for i, (name, said, above) in enumerate(zip(names, rows, heads, strict=True)):
+        sheet.name(left - 6, top + (i + 0.5) * tall + 4, name, said, look)
+        x = left + (i + 0.5) * cell
+        if slant:
+            sheet.name(x + 2, top - 6, name, above, look, "start", turn=-62)
+        elif above:
+            sheet.say(x, top - 6, above, "middle", shade=SOFT)
+    cells = [(i, j) for i in range(n) for j in range(i + 1, n) if math.isfinite(score[i, j])]
+    rings = []
+    gap = min(1.0, cell / 6)
+    shades = {pair: _beaten(float(score[pair])) if told[pair] else GRID / 2 for pair in cells}
+    for i, j in sorted(cells, key=lambda pair: str(shades[pair])):
+        x, y = left + j * cell, top + i * tall
+        sheet.box(x, y, x + cell - gap, y + tall - gap, shades[i, j])
+        if not told[i, j]:
+            r = min(2.4, cell * 0.28)
+            rings.append(Dot(x + cell / 2, y + tall / 2, r, GRID / 2, SOFT, min(1.2, r / 2)))
+    sheet.marks += rings
+    # The half that would say the same again has room for the key, if it is large enough.
+    entries: list[tuple[str, Shade, str]] = [
+        ("ring", SOFT, "cannot be told apart"),
+        ("bar", 0.5, "row wins more often"),
+    ]
+    if any(told[pair] and score[pair] < 0.5 for pair in cells):
+        entries.append(("bar", (PEOPLE, 0.6), "column does"))
+    start = n * tall - 18 * len(entries)
+    if start // tall * cell > widest([said for *_, said in entries], LEAST) + 32:
+        for k, entry in enumerate(entries):
+            sheet.key(top + start + 18 * k, [entry], left + 6)
+    else:
+        sheet.height += sheet.key(sheet.height + 2, entries)
+    return sheet
+
+
+def _beaten(score: float) -> Shade:
+    depth = round(0.12 + 0.88 * min(1.0, abs(score - 0.5) / 0.42), 2)
+    return depth if score > 0.5 else (PEOPLE, depth)

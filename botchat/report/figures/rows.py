@@ -1,271 +1,444 @@
-"""Figures with a row a model (BotChat Figures 2 to 7) and of the judge, from data frames.
-
-Models are rows, so that long names, and 40 of them, can be read.
-"""
+"""Figures with a row a contestant, best first, so that long names, and 100 of them, can be read."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from botchat.boards.names import is_floor_bot
+from botchat.boards.survival import Curve
 from botchat.boards.tables import Table
-from botchat.records import HUMAN, MIN_HUMAN
-from botchat.report.figures.style import (
+from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+from botchat.report.figures.sheet import (
     BAR,
-    DASHED,
     GRID,
     INK,
     LEAST,
-    MUTED,
-    NAMES,
-    ROW,
+    PALE,
+    PEOPLE,
     SIZE,
-    Heading,
-    bare,
-    bars,
-    faces,
+    SOFT,
+    WASH,
+    Dot,
+    Look,
+    Shade,
+    Sheet,
     fitted,
-    interval_key,
-    label_x,
-    line_key,
-    mark,
-    marks,
-    name_rows,
-    people,
-    right_of,
-    sheet,
-    size_of,
-    tint,
     widest,
+    width_of,
+    wrapped,
 )
+from botchat.report.plane import Axis, Ruler, ruler
 
-_MARKERS = "oDs^v"
-"""Of the first N (filled), the second, ..."""
+PERCENT = [(n / 100, str(n)) for n in (0, 25, 50, 75, 100)]
+"""Ticks of an axis of shares."""
 
-_ROW, _EACH = 0.25, 0.11
-"""Height of a row, and of one of its series, in inches."""
+_FEW = 20
+"""Rows that have room; more are closer."""
 
-_PANEL, _NUMBER = 1.0, 0.42
-"""Least width of a panel of the judge's health, and the room for its number, in inches."""
+_LEAST_ROW = 13.5
 
-_MOST_KERNELS = 1000
-"""Of a violin's density."""
-
-
-class NumberColumn(NamedTuple):
-    """A column of numbers right of a plot."""
-
-    heading: str
-    values: Sequence[float | str]
-    form: str = "{:.1f}"
-
-    @property
-    def said(self) -> list[str]:
-        """As they are written; a dash where one is not known."""
-        return [written(value, self.form) for value in self.values]
-
-    @property
-    def inches(self) -> float:
-        """Room for the column."""
-        return 0.16 + max(widest([self.heading], LEAST), widest(self.said, SIZE, bold=True))
+People: Shade = (PEOPLE, 1.0)
 
 
-def written(value: float | str, form: str = "{:.1f}") -> str:
+class Rows(NamedTuple):
+    """A plot with a row a name, and a scale from 0 to 1 along it."""
+
+    sheet: Sheet
+    look: Look
+    names: Sequence[str]
+    left: float
+    wide: float
+    top: float
+    each: float
+    scale: Ruler | None = None
+    """Of numbers, where it has one."""
+
+    def at(self, value: float) -> float:
+        """Where a number stands."""
+        assert self.scale is not None
+        return self.x(self.scale.share(value)) if math.isfinite(value) else math.nan
+
+    def x(self, share: float) -> float:
+        """Where a share of the scale stands."""
+        return self.left + self.wide * share
+
+    def y(self, row: float) -> float:
+        """The middle of a row."""
+        return self.top + (row + 0.5) * self.each
+
+    def number(self, row: float, said: str, x: float | None = None, *, bold: bool = False) -> None:
+        """A number at the right of a row, or of a column that ends at ``x``."""
+        x = self.sheet.width if x is None else x
+        self.sheet.say(x, self.y(row) + 4, said, "end", bold=bold, shade=INK if bold else SOFT)
+
+
+def rows(
+    names: Sequence[str],
+    look: Look,
+    *,
+    right: float = 8.0,
+    top: float = 18.0,
+    below: float = 20.0,
+    ticks: Sequence[tuple[float, str]] = (),
+    label: str = "",
+    numbers: tuple[Axis, Sequence[float]] | None = None,
+    each: float | None = None,
+    pale: bool = False,
+    whole: bool = False,
+) -> Rows:
+    """Names at the left, first on top; ``right``, ``top``, ``below``: px for what stands there.
+
+    ``ticks``: shares of the scale and what they say, or ``numbers`` that it is of; ``label``: names
+    it. ``pale``: floor bots. ``whole``: names
+    are not cut, and may have several lines.
+    """
+    shown = [*names] if whole else fitted(names, max(104.0, 0.34 * look.px))
+    lines = [line for said in shown for line in said.split("\n")]
+    left, n = widest(lines, bold=bool(look.highlight)) + 8, max(1, len(names))
+    each = look.tall(each or (22 if n <= _FEW else 16), _LEAST_ROW, n)
+    wide = look.wide(left, right)
+    scale = None
+    if numbers is not None:
+        axis, values = numbers
+        known = [value for value in values if math.isfinite(value)] or [0.0]
+        scale = ruler(axis, known, lambda said: sum(width_of(s, LEAST) + 14 for s in said) <= wide)
+        ticks = scale.ticks
+    made = Rows(Sheet(look.px, top + n * each + below + (14 if label else 0)), look, names,
+                left, wide, top, each, scale)  # fmt: skip
+    sheet, foot = made.sheet, top + n * each
+    for at, said in ticks:
+        sheet.line([(made.x(at), top), (made.x(at), foot)], GRID)
+        sheet.say(made.x(at), foot + 13, said, "middle", shade=SOFT)
+    if label:
+        sheet.say(look.px, foot + 28, label, "end", shade=SOFT)
+    for row, (name, said) in enumerate(zip(names, shown, strict=True)):
+        if name in look.highlight:
+            y = made.y(row) - each / 2
+            sheet.box(0, y, look.px, y + each, 2 * WASH)
+        soft = pale and is_floor_bot(name)
+        first, *rest = said.split("\n")
+        y = made.y(row) + 4 - 6.5 * len(rest)
+        name = first if whole else name
+        sheet.name(left - 8, y, name, first, look, shade=SOFT if soft else INK)
+        for i, line in enumerate(rest, 1):
+            sheet.say(left - 8, y + 13 * i, line, "end", size=SIZE)
+    return made
+
+
+def _written(value: float | str, form: str = "{:.0f}") -> str:
     """A number, a dash where it is not known; text as it is."""
     if isinstance(value, str):
         return value
-    return "–" if math.isnan(value) else form.format(value)
-
-
-def intervals(values: pd.DataFrame, label: str, form: str, heading: Heading) -> Figure:
-    """Numbers with their intervals, best first.
-
-    ``values``: index model; columns the number, ``low``, ``high`` and, for ratings, ``rank``. The
-    number's column is named beside the plot, ``label`` stands at the axis, ``form`` writes numbers.
-    """
-    name, _, _, *group = values.columns
-    values = values.sort_values(name, ascending=False, kind="stable")
-    beside = [NumberColumn(column, values[column].tolist(), form) for column in (name, *group)]
-    key = marks(values.index)[: None if values[["low", "high"]].notna().any(axis=None) else -1]
-    figure, axes = rows(values.index, heading, beside, key)
-    _series(axes, [values], 0.0)
-    _label(axes, label)
-    return figure
-
-
-def places(values: pd.DataFrame, heading: Heading) -> Figure:
-    """The ranks that are left open, as bars.
-
-    ``values``: index model; columns ``rank``, ``low``, ``high`` and ``said``.
-    """
-    models, y = list(values.index), np.arange(len(values))
-    key: list[Patch | Line2D] = [Patch(color=tint(BAR / 2), label="ranks left open")]
-    key += marks(models)[:-1]
-    figure, axes = rows(models, heading, [NumberColumn("rank", values["said"].tolist())], key)
-    starts, ends = values["low"] - 0.4, values["high"] + 0.4
-    axes.set_xlim(0.4, max(len(values), values["high"].max()) + 0.6)
-    bars(axes, y, starts, ends, height=0.56, color=tint(BAR / 2))
-    _points(axes, values["rank"], y, models)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
-    label_x(axes, "Rank")
-    return figure
+    return "–" if math.isnan(value) else form.format(value).replace("-", "−")
 
 
 def series(
     values: Mapping[str, pd.DataFrame],
     label: str,
     form: str,
-    heading: Heading,
+    look: Look,
+    *,
     start: float | None = None,
-) -> Figure:
-    """Numbers of several series, each with its interval; in the order of the first one's rows.
+    ordered: bool = True,
+) -> Sheet:
+    """Numbers with their intervals, of one or several series, in the order of the first.
 
-    ``values``: series, such as ``N = 16`` -> index model; columns the number, ``low`` and ``high``.
-    A line marks ``start``, such as the first rating of all.
+    ``values``: series -> index model; columns the number, ``low``, ``high`` and, of one series,
+    words that stand beside it under the column's name. ``start``: a number that a line marks.
     """
-    models = list(dict.fromkeys(model for one in values.values() for model in one.index))
-    tables = [one.reindex(models) for one in values.values()]
-    key = [
-        mark("none" if i else tint(INK), name, _MARKERS[i % len(_MARKERS)])
-        for i, name in enumerate(values)
-    ]
-    if start is not None:
-        key.append(line_key(f"start ({start:g})", MUTED, 0.8, DASHED))
-    beside = [
-        NumberColumn(name, one.iloc[:, 0].tolist(), form)
-        for name, one in zip(values, tables, strict=True)
-    ]
-    per_row = max(_ROW, _EACH * len(tables) + 0.1)
-    shown = beside[: 1 if heading.look.narrow else None]
-    figure, axes = rows(models, heading, shown, [*key, interval_key()], per_row)
-    if start is not None:
-        axes.axvline(start, color=tint(MUTED), linewidth=0.8, linestyle=DASHED)
-    _series(axes, tables, _EACH / per_row)
-    _label(axes, label)
-    return figure
-
-
-def _series(axes: Axes, tables: Sequence[pd.DataFrame], apart: float) -> None:
-    """Numbers with their intervals, each series so far below the one before."""
-    for i, one in enumerate(tables):
-        y = np.arange(len(one)) + (i - (len(tables) - 1) / 2) * apart
-        number, low, high = one.iloc[:, :3].to_numpy(dtype=float).T
-        axes.hlines(y, low, high, color=tint(BAR), linewidth=1.8 if i else 2.4)
-        marker = _MARKERS[i % len(_MARKERS)]
-        _points(axes, number, y, list(one.index), marker, size=22 if i else 34, hollow=i)
-    axes.margins(x=0.06)
-
-
-def human_lengths(utterances: Sequence[int], heading: Heading) -> Figure:
-    """How many human dialogues have how many utterances (BotChat Figure 2)."""
-    found = Counter(utterances)
-    xs = range(min(found), max(found) + 1)
-    fewer = Patch(color=tint(GRID * 2), label=f"below {MIN_HUMAN}: UniEval only")
-    more = Patch(color=people(), label=f"{MIN_HUMAN} and more: Arena and GTEval too")
-    figure, (axes,) = sheet(heading, [2.6], left=0.65, below=0.55, key=[fewer, more])
-    bare(axes, grid="y")
-    colors = [people() if x >= MIN_HUMAN else tint(GRID * 2) for x in xs]
-    axes.bar(xs, [found[x] for x in xs], width=0.8, color=colors)
-    each = size_of(axes)[0] / len(xs)
-    if widest(map(str, found.values()), LEAST) < each:
-        for x in xs:
-            if found[x]:
-                axes.annotate(
-                    str(found[x]), (x, found[x]), (0, 3), textcoords="offset points",
-                    ha="center", size=LEAST,
-                )  # fmt: skip
-    if each > 0.2:
-        axes.set_xticks(list(xs))
-    else:
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    label_x(axes, "Utterances in the human dialogue")
-    axes.set_ylabel("Dialogues", size=SIZE, color=tint(MUTED))
-    axes.margins(x=0.02, y=0.12)
-    return figure
-
-
-def utterance_lengths(
-    lengths: Mapping[str, NDArray[np.int64]], unit: str, heading: Heading
-) -> Figure:
-    """Violins of utterance lengths, shortest mean first, with quartiles (BotChat Figure 3)."""
-    spoken = {model: values for model, values in lengths.items() if len(values)}
-    models = sorted(spoken, key=lambda model: (float(spoken[model].mean()), model))
-    dot = Line2D([], [], linestyle="none", marker="o", markersize=4.5, label="median")
-    dot.set(markerfacecolor=tint(0), markeredgecolor=tint(INK))
-    key = [dot, line_key("middle half", width=2.2)]
-    beside = [NumberColumn("mean", [float(spoken[model].mean()) for model in models], "{:,.1f}")]
-    figure, axes = rows(models, heading, beside, key, 0.34)
-    logs = [np.log10(np.maximum(spoken[model], 1)) for model in models]
-    drawn = axes.violinplot(
-        [_thinned(values) for values in logs],
-        positions=range(len(models)),
-        orientation="horizontal",
-        widths=0.86,
-        showextrema=False,
+    first = next(iter(values.values()))
+    if ordered:
+        first = first.sort_values(first.columns[0], ascending=False, kind="stable")
+    names = list(
+        dict.fromkeys([*first.index, *(name for v in values.values() for name in v.index)])
     )
-    bodies = cast("list[PolyCollection]", drawn["bodies"])
-    for body, model in zip(bodies, models, strict=True):
-        color = people() if model == HUMAN else tint(BAR)
-        body.set(facecolor=color, alpha=0.5, edgecolor="none")
-    quartiles = [np.percentile(values, (25, 50, 75)) for values in logs]
-    low, middle, high = np.transpose(quartiles)
-    axes.hlines(range(len(models)), low, high, color=tint(INK), linewidth=2.2)
-    axes.scatter(
-        middle, range(len(models)), s=4.5**2, linewidth=1, zorder=3, color=tint(0),
-        edgecolor=tint(INK),
+    tables = [one.reindex(names) for one in values.values()]
+    beside = [(title, [_written(v, form) for v in one.iloc[:, 0]])
+              for title, one in zip(values, tables, strict=True)]  # fmt: skip
+    beside = beside[: 1 if look.px < 500 else None]
+    beside += [(key, [_written(v) for v in tables[0][key]]) for key in first.columns[3:]]
+    room = [10 + widest([title, *said], LEAST, bold=True) for title, said in beside]
+    several, percent = len(tables) > 1, "%" in label
+    axis = Axis(label, "{:,.6g}".format, ends=(0.0, 100.0) if percent else None)
+    numbers = np.concatenate([one.iloc[:, :3].to_numpy(dtype=float).ravel() for one in tables])
+    drawn = rows(
+        names, look, right=sum(room) + 8, top=40.0 if several else 18.0, label=label,
+        numbers=(axis, [*numbers.tolist(), *([] if start is None else [start])]),
+        each=max(22.0, 9.0 * len(tables) + 8) if several else None,
     )  # fmt: skip
-    top = max(float(values.max()) for values in logs)
-    steps = (1,) if heading.look.narrow else (1, 2, 5)
-    ticks = [v * 10**e for e in range(6) for v in steps if math.log10(v * 10**e) <= top]
-    axes.set_xticks([math.log10(tick) for tick in ticks], [f"{tick:,}" for tick in ticks])
-    label_x(axes, f"{unit.capitalize()} in an utterance (logarithmic)")
-    return figure
+    sheet = drawn.sheet
+    if several:
+        kinds = [("dot" if i == 0 else "ring", INK if i < 2 else BAR, one)
+                 for i, one in enumerate(values)]  # fmt: skip
+        sheet.key(0, kinds)
+    x = look.px - sum(room)
+    for i, ((title, said), wide) in enumerate(zip(beside, room, strict=True)):
+        x += wide
+        sheet.say(x, drawn.top - 6, title, "end", shade=SOFT)
+        for row, text in enumerate(said):
+            drawn.number(row, text, x, bold=i == 0)
+    if start is not None:
+        foot = drawn.top + len(names) * drawn.each
+        sheet.line([(drawn.at(start), drawn.top), (drawn.at(start), foot)], SOFT, 1, (4, 3))
+    for i, one in enumerate(tables):
+        down = (i - (len(tables) - 1) / 2) * 9 / drawn.each
+        for row, (value, low, high) in enumerate(one.iloc[:, :3].to_numpy(dtype=float)):
+            y, fill = drawn.y(row + down), INK if i < 2 else BAR
+            sheet.line([(drawn.at(v), y) for v in (low, high)], BAR, 2 if i else 3)
+            sheet.dot(drawn.at(value), y, names[row], 3 if i else 3.6, hollow=i > 0, fill=fill)
+    return sheet
 
 
-def against_human(rates: pd.DataFrame, heading: Heading) -> Figure:
-    """GTEval as stacked win, tie and lose bars, best win + tie rate first (BotChat Figure 6).
+def places(values: pd.DataFrame, look: Look) -> Sheet:
+    """The places that are left open, as a strip. ``values``: as of `series`, with ``said``."""
+    n = max(len(values), int(values["high"].max()))
+    ticks = [((k - 0.5) / n, str(k)) for k in (1, *range(5, n + 1, 5 if n <= 40 else 20))]
+    room = 10 + widest([*values["said"], "place"], LEAST, bold=True)
+    drawn = rows([*values.index], look, right=room, ticks=ticks, label="place")
+    drawn.sheet.say(look.px, drawn.top - 6, "place", "end", shade=SOFT)
+    for row, (name, rank, low, high, said) in enumerate(values[["rank", "low", "high", "said"]]
+                                                        .itertuples()):  # fmt: skip
+        y = drawn.y(row)
+        drawn.sheet.box(drawn.x((low - 1) / n), y - 5, drawn.x(high / n), y + 5, PALE)
+        drawn.sheet.dot(drawn.x((rank - 0.5) / n), y, str(name), 3.2)
+        drawn.number(row, said, bold=True)
+    return drawn.sheet
 
-    ``rates``: index model; columns ``win``, ``tie``, ``lose``, and the interval of win + tie in
-    ``win_or_tie_low`` and ``win_or_tie_high``, 0 to 1.
+
+def lost(values: pd.DataFrame, first: int, last: int, look: Look) -> Sheet:
+    """What passes after ``first`` lines (open) and after ``last`` (filled), and what was lost.
+
+    ``values``: index model; ``short``, ``short_low``, ``short_high``, ``long`` …, 0 to 1.
     """
-    rates = rates.assign(total=rates["win"] + rates["tie"])
-    rates = rates.sort_values(["total", "win"], ascending=False, kind="stable")
-    models = list(rates.index)
-    # A number on each shade can be read.
-    parts = (("win", "model wins", 0.76, 0), ("tie", "tie", 0.34, 1), ("lose", "loses", 0.1, 1))
-    key: list[Patch | Line2D] = [
-        Patch(color=tint(shade), label=label) for _, label, shade, _ in parts
-    ]
-    key.append(line_key("95 % interval of win + tie", width=1.4))
-    beside = [NumberColumn("win + tie", (100 * rates["total"]).tolist())]
-    figure, axes = rows(models, heading, beside, key, 0.3)
-    _percent(axes, "Comparisons with the human dialogue (%)", room=1.0)
-    y, wide = np.arange(len(models)), size_of(axes)[0]
-    start = np.zeros(len(models))
-    for name, _, shade, ink in parts:
-        values = 100 * rates[name].to_numpy(dtype=float)
-        bars(axes, y - 0.08, start, start + values, height=0.66, color=tint(shade))
-        for row, value in enumerate(values):
-            if value * wide / 100 >= 0.3:
-                x, up = start[row] + value / 2, row - 0.08
-                _number(axes, x, up, f"{value:.0f}", color=tint(ink), size=LEAST, ha="center")
-        start = start + np.nan_to_num(values)
-    low, high = (100 * rates[f"win_or_tie_{end}"].to_numpy(dtype=float) for end in ("low", "high"))
-    known = np.flatnonzero(~np.isnan(low + high))
-    axes.hlines(y[known] + 0.36, low[known], high[known], color=tint(INK), linewidth=1.4)
-    return figure
+    drawn = rows([*values.index], look, right=30, top=20, ticks=PERCENT)
+    sheet = drawn.sheet
+    sheet.key(0, [("ring", INK, f"{first} lines"), ("dot", INK, str(last))], drawn.left)
+    sheet.say(look.px, 12, "lost", "end", shade=SOFT)
+    for row, (name, one) in enumerate(values.iterrows()):
+        y = drawn.y(row)
+        sheet.line([(drawn.x(one["long"]), y), (drawn.x(one["short"]), y)], BAR, 1.5)
+        for key, shade in (("short", GRID * 1.5), ("long", BAR)):
+            sheet.box(drawn.x(one[f"{key}_low"]), y - 4, drawn.x(one[f"{key}_high"]), y + 4, shade)
+        sheet.dot(drawn.x(one["short"]), y, str(name), 3.4, hollow=True)
+        sheet.dot(drawn.x(one["long"]), y, str(name), 3.4)
+        if math.isfinite(gone := 100 * (one["short"] - one["long"])):
+            drawn.number(row, f"−{gone:.0f}" if gone >= 0.5 else "0")
+    return sheet
+
+
+def wings(rates: pd.DataFrame, look: Look) -> Sheet:
+    """Beside a real chat: found, cannot tell, fooled; centred on what cannot be told.
+
+    ``rates``: index model; columns ``win``, ``tie``, ``lose``, 0 to 1.
+    """
+    left = float((rates["lose"] + rates["tie"] / 2).max())
+    whole = left + float((rates["win"] + rates["tie"] / 2).max())
+    drawn = rows([*rates.index], look, right=2, top=22, below=18)
+    sheet, middle = drawn.sheet, drawn.x(left / whole)
+    unit = drawn.wide / whole
+    foot = drawn.top + len(rates) * drawn.each
+    sheet.key(0, [("bar", GRID, "finds it"), ("bar", BAR, "cannot tell"), ("bar", INK, "fooled")],
+              min(drawn.left, look.px - 214))  # fmt: skip
+    sheet.line([(middle, drawn.top - 3), (middle, foot)], People, 1.4)
+    for row, (win, tie, lose) in enumerate(rates[["win", "tie", "lose"]].to_numpy(dtype=float)):
+        top, low = drawn.y(row) - 7, drawn.y(row) + 7
+        x = middle - unit * (lose + tie / 2)
+        for share, shade, ink in ((lose, GRID, INK), (tie, BAR, INK), (win, INK, 0.0)):
+            if share > 0:
+                sheet.box(x, top, x + unit * share, low, shade)
+                said = f"{100 * share:.0f}"
+                if unit * share > width_of(said, LEAST) + 4:
+                    sheet.say(x + unit * share / 2, low - 3, said, "middle", shade=ink)
+                x += unit * share
+    said = "equal wings: level with people"
+    half = width_of(said, LEAST) / 2
+    sheet.say(min(max(middle, half), look.px - half), foot + 13, said, "middle", shade=People)
+    return sheet
+
+
+def given_away(curves: Mapping[str, Curve], look: Look) -> Sheet:
+    """At which line chats are first accused, as squares of that area, a row a contestant."""
+    last = max(len(curve.surviving) for curve in curves.values())
+    n = last - N_SEED
+    shown = [N_SEED + 1, *range(N_SEED + 2, last + 1, 2 if n <= 20 else 10 * math.ceil(n / 100))]
+    drawn = rows([*curves], look, right=4, top=20, below=22, pale=True, each=17)
+    sheet, column = drawn.sheet, drawn.wide / n
+
+    def x(line: float) -> float:
+        return drawn.left + (line - N_SEED - 0.5) * column
+
+    gap = widest(map(str, shown), LEAST) + 3
+    free = 0.0
+    for line in shown:
+        if x(line) >= free:
+            sheet.say(x(line), 12, str(line), "middle", shade=SOFT)
+            free = x(line) + gap
+    most = max(
+        (float((c.accused / max(1, c.at_risk[0])).max()) for c in curves.values()), default=1
+    )
+    unit = min(column - 0.5, drawn.each - 1) / math.sqrt(max(most, 0.25))
+
+    def square(x: float, y: float, share: float, shade: Shade) -> None:
+        half = unit * math.sqrt(share) / 2
+        sheet.box(x - half, y - half, x + half, y + half, shade)
+
+    for row, (name, curve) in enumerate(curves.items()):
+        y = drawn.y(row)
+        sheet.line([(drawn.left, y), (look.px, y)], GRID, 0.6)
+        for i, share in enumerate(curve.accused / max(1, curve.at_risk[0])):
+            if i >= N_SEED and share > 0:
+                square(x(i + 1), y, share, People if name == HUMAN else INK)
+    foot, x1 = sheet.height - 5, look.px
+    sheet.say(0, foot, "line of the chat; area, of 100:", shade=SOFT)
+    for share in (round(most, 2), 0.1) if most > 0.15 else (most,):
+        said, half = f"{100 * share:.0f}", unit * math.sqrt(share) / 2
+        sheet.say(x1, foot, said, "end", shade=SOFT)
+        x1 -= width_of(said, LEAST) + 4 + half
+        square(x1, foot - 4, share, INK)
+        x1 -= half + 12
+    return sheet
+
+
+def marked(
+    names: Sequence[str],
+    heads: Sequence[str],
+    look: Look,
+    *,
+    each: float = 17.0,
+    below: float = 4.0,
+    whole: bool = False,
+) -> tuple[Rows, float]:
+    """Rows under slanted heads, and the width of a column; ``whole``: names are not cut."""
+    turn = math.radians(62)
+    shown = fitted(names, max(104.0, 0.34 * look.px))
+    shown = [line for one in names for line in one.split("\n")] if whole else shown
+    probe = widest(shown, bold=bool(look.highlight)) + 8
+    tall = max(width_of(one, LEAST, whole) for one in heads)
+    # A slanted head leans out at the right.
+    room, n = look.px - probe, len(heads)
+    lean = max(0.0, max(width_of(one, LEAST, whole) * math.cos(turn) - (n - i - 0.5) * room / n
+                        for i, one in enumerate(heads)) + 6)  # fmt: skip
+    drawn = rows(names, look, right=lean, top=tall * math.sin(turn) + 14, below=below, each=each,
+                 pale=True, whole=whole)  # fmt: skip
+    column = drawn.wide / n
+    for i, one in enumerate(heads):
+        drawn.sheet.say(drawn.left + (i + 0.6) * column, drawn.top - 6, one, turn=-62, bold=whole)
+    return drawn, column
+
+
+def slips(shares: pd.DataFrame, told: NDArray[np.bool_], look: Look) -> Sheet:
+    """How often chats do what few people do, as dots of that area; open where it may be chance.
+
+    ``shares``: index model, columns what it does, 0 to 1. ``told``: what more than people do.
+    """
+    drawn, column = marked([*shares.index], [*shares.columns], look)
+    unit = min(column, drawn.each - 1) / 2
+    for row, (name, values) in enumerate(zip(shares.index, shares.to_numpy(), strict=True)):
+        y = drawn.y(row)
+        drawn.sheet.line([(drawn.left, y), (drawn.left + drawn.wide, y)], GRID, 0.6)
+        for i, value in enumerate(values):
+            if value > 0.004:
+                x = drawn.left + (i + 0.5) * column
+                fill = People if name == HUMAN else INK if told[row, i] else BAR
+                r = max(1.0, unit * math.sqrt(value))
+                drawn.sheet.marks.append(Dot(x, y, r, fill, None, 0.0))
+    return drawn.sheet
+
+
+STATES = {"passes": "✓", "warns": "!", "fails": "✕", "unknown": "–"}
+
+
+def checked(
+    states: Mapping[str, Mapping[str, str]], checks: Mapping[str, str], words: Mapping[str, str],
+    look: Look,
+) -> Sheet:  # fmt: skip
+    """Judges by checks: ✓ passes, ! partly, ✕ fails, – not tested; last whether to trust.
+
+    ``states``: judge -> check -> state. ``checks``: check -> what a good judge does. ``words``:
+    judge -> yes, care, no.
+    """
+    heads = fitted([*states], 118.0, LEAST)
+    asks = ["\n".join(wrapped(said, SIZE, 118)) for said in checks.values()]
+    drawn, column = marked(asks, heads, look, each=30, below=22, whole=True)
+    sheet, foot = drawn.sheet, drawn.top + len(checks) * drawn.each
+    for j, (judge, found) in enumerate(states.items()):
+        x = drawn.left + (j + 0.5) * column
+        for row, key in enumerate(checks):
+            state, y = found.get(key, "unknown"), drawn.y(row)
+            if fails := state == "fails":
+                half = min(column - 4, 34) / 2
+                sheet.box(x - half, y - 10, x + half, y + 10, INK)
+            bold = state in ("fails", "warns")
+            shade = 0.0 if fails else BAR if state == "unknown" else INK
+            sheet.say(x, y + 4, STATES[state], "middle", size=12, bold=bold, shade=shade)
+        sheet.say(x, foot + 15, words[judge], "middle", bold=True)
+    for row in range(1, len(checks) + 1):
+        y = drawn.top + row * drawn.each
+        sheet.line([(0, y), (drawn.left + drawn.wide, y)], GRID, 0.8)
+    sheet.say(drawn.left - 8, foot + 15, "trust?", "end", bold=True)
+    return sheet
+
+
+def human_lengths(utterances: Sequence[int], look: Look) -> Sheet:
+    """How many people's chats have how many lines (BotChat Figure 2)."""
+    found, tall = Counter(utterances), look.tall(180, 60)
+    low, high = min(found), max(found)
+    sheet, most = Sheet(look.px), max(found.values())
+    each = look.wide(0) / (high - low + 1)
+    head = sheet.key(0, [("bar", PALE, f"below {MIN_HUMAN}: alone only"),
+                         ("bar", People, f"{MIN_HUMAN} and more: compared too")])  # fmt: skip
+    foot, free = head + 14 + tall, -1.0
+    sheet.height = foot + 30
+    for n in range(low, high + 1):
+        x, up = (n - low + 0.5) * each, tall * found[n] / most
+        sheet.box(x - 0.4 * each, foot - up, x + 0.4 * each, foot,
+                  People if n >= MIN_HUMAN else PALE)  # fmt: skip
+        half = width_of(f"{max(n, found[n])}", LEAST) / 2
+        if x - half > free:
+            sheet.say(x, foot + 13, str(n), "middle", shade=SOFT)
+            sheet.say(x, foot - up - 4, str(found[n]), "middle")
+            free = x + half + 2
+    sheet.say(look.px, foot + 27, "lines of people's chat", "end", shade=SOFT)
+    return sheet
+
+
+def violins(lengths: Mapping[str, NDArray[np.int64]], unit: str, look: Look) -> Sheet:
+    """Utterance lengths, the shortest mean first, with quartiles (BotChat Figure 3)."""
+    spoken = {name: values for name, values in lengths.items() if len(values)}
+    names = sorted(spoken, key=lambda name: (float(spoken[name].mean()), name))
+    logs = {name: np.log10(np.maximum(spoken[name], 1)) for name in names}
+    low, high = (float(end([values for v in logs.values() for values in (end(v),)]))
+                 for end in (np.min, np.max))  # fmt: skip
+    high = max(high, low + 0.5)
+    ticks = [((math.log10(v * 10**e) - low) / (high - low), f"{v * 10**e:,}")
+             for e in range(6) for v in (1, 3) if low <= math.log10(v * 10**e) <= high]  # fmt: skip
+    means = [f"{spoken[name].mean():,.0f}" for name in names]
+    room = 10 + widest(["mean", *means], LEAST, bold=True)
+    drawn = rows(names, look, right=room, ticks=ticks, label=f"{unit} a line, log scale")
+    sheet = drawn.sheet
+    sheet.say(look.px, 12, "mean", "end", shade=SOFT)
+    grid = np.linspace(low, high, 80)
+    for row, name in enumerate(names):
+        values, y = logs[name], drawn.y(row)
+        spread = max(float(values.std()) * len(values) ** -0.2, 0.02)
+        some = values if len(values) < 400 else np.quantile(values, (np.arange(400) + 0.5) / 400)
+        density = np.exp(-(((grid[:, None] - some) / spread) ** 2) / 2).sum(axis=1)
+        half = 0.45 * drawn.each * density / density.max()
+        x = [drawn.x(float(at)) for at in (grid - low) / (high - low)]
+        outline = [*zip(x, y - half, strict=True), *zip(x[::-1], (y + half)[::-1], strict=True)]
+        sheet.area([(a, float(b)) for a, b in outline], People if name == HUMAN else BAR, 0.55)
+        start, middle, end = ((np.percentile(values, (25, 50, 75)) - low) / (high - low)).tolist()
+        sheet.line([(drawn.x(start), y), (drawn.x(end), y)], INK, 2)
+        sheet.dot(drawn.x(middle), y, r=2.6, hollow=True)
+        drawn.number(row, means[row], bold=True)
+    return sheet
 
 
 class Measure(NamedTuple):
@@ -273,13 +446,11 @@ class Measure(NamedTuple):
 
     key: str
     title: str
-    """In one line that is not much wider than the panel."""
     of: str
     """What the bar is a share of."""
     neutral: float = 0.0
     """What bars begin at: 0.5 where that is no preference."""
     low: float = 0.0
-    high: float = 1.0
 
 
 MEASURES = (
@@ -290,141 +461,49 @@ MEASURES = (
     Measure("first_preferred", "First shown wins", "% of decided", 0.5),
     Measure("longer_preferred", "Longer wins", "% of decided", 0.5),
     Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
-    Measure("machines_caught", "Machines caught", "% of dialogues"),
-    Measure("people_accused", "People accused", "% of dialogues"),
+    Measure("machines_caught", "Machines caught", "% of chats"),
+    Measure("people_accused", "People accused", "% of chats"),
 )
 """All that tables of judges say of one."""
 
 
-def health(judges: Table, heading: Heading) -> Figure:
-    """A panel a measure, with bars and their intervals; a dash where it is not known.
-
-    ``judges``: named by the first column. Measures that no row has are left out.
-    """
+def known_measures(judges: Table) -> list[Measure]:
+    """Those that a judge's table has a number of."""
     frame = judges.frame
-    there = [one for one in MEASURES if one.key in frame and frame[one.key].notna().any()]
-    names = frame[judges.columns[0].key].tolist()
-    look = heading.look
-    shown = fitted(names, max(NAMES, 0.34 * look.width - 0.2))
-    left, right = widest(shown, bold=True) + 0.24, _NUMBER + 0.1
-    least = max(_PANEL, *(widest([one.title, one.of], SIZE, bold=True) - 0.3 for one in there))
-    columns = max(1, int((look.width - left + 0.1) // (least + _NUMBER + 0.12)))
-    columns = math.ceil(len(there) / math.ceil(len(there) / columns))
-    figure, panels = sheet(
-        heading,
-        [0.24 * len(names)] * len(there),
-        left=left,
-        right=right,
-        above=0.32,
-        gap=_NUMBER + 0.12,
-        below=0.5,
-        columns=min(columns, len(there)),
-        least=ROW * len(names),
-    )
-    for i, (axes, measure) in enumerate(zip(panels, there, strict=True)):
-        bare(axes, grid="x")
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlim(100 * measure.low, 100 * measure.high)
-        first = i % columns == 0
-        name_rows(axes, names if first else [], shown if first else [], look)
-        middle = (measure.low + measure.high) / 2
-        ticks = [100 * at for at in (measure.low, middle, measure.high)]
-        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], size=LEAST)
-        axes.set_title(measure.title, loc="left", size=SIZE, weight="bold", pad=6)
-        axes.set_xlabel(measure.of, size=LEAST, color=tint(MUTED), loc="left")
-        if measure.low < measure.neutral:
-            axes.axvline(100 * measure.neutral, color=tint(MUTED), linewidth=0.9)
-        values = 100 * frame[measure.key].to_numpy(dtype=float)
-        y = range(len(names))
-        bars(axes, y, 100 * measure.neutral, values, height=0.6, color=tint(BAR / 2))
-        if ends := judges.ends(measure.key):
-            low, high = (100 * frame[end.key].to_numpy(dtype=float) for end in ends)
-            known = np.flatnonzero(~np.isnan(values + low + high))
-            axes.hlines(known, low[known], high[known], color=tint(INK), linewidth=1.3)
-        place = right_of(axes, axes.get_yaxis_transform(), 4)
-        for row, value in enumerate(values):
-            _number(axes, 1, row, written(value), transform=place, size=SIZE)
-    return figure
+    return [one for one in MEASURES if one.key in frame and frame[one.key].notna().any()]
 
 
-def rows(
-    names: Sequence[str] | pd.Index,
-    heading: Heading,
-    beside: Sequence[NumberColumn],
-    key: Sequence[Patch | Line2D] = (),
-    per_row: float = _ROW,
-) -> tuple[Figure, Axes]:
-    """A plot with one row a name, at its left, first on top; numbers ``beside`` at its right."""
-    names, look = list(names), heading.look
-    shown = fitted(names, max(NAMES, 0.34 * look.width - 0.2))
-    left, n = widest(shown, bold=True) + 0.24, max(1, len(names))
-    figure, (axes,) = sheet(
-        heading,
-        [n * per_row],
-        left=left,
-        right=0.12 + sum(column.inches for column in beside),
-        above=0.28,
-        key=key,
-        least=n * max(ROW, per_row - 0.1),
-    )
-    bare(axes, grid="x")
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    name_rows(axes, names, shown, look)
-    place, x, wide = axes.get_yaxis_transform(), 0.0, size_of(axes)[0]
-    for i, column in enumerate(beside):
-        x += column.inches
-        at, weight = 1 + x / wide, "normal" if i else "bold"
-        for row, said in enumerate(column.said):
-            _number(axes, at, row, said, size=SIZE, ha="right", transform=place, weight=weight)
-        axes.annotate(
-            column.heading, (at, 1), (0, 5), xycoords="axes fraction", textcoords="offset points",
-            ha="right", size=LEAST, color=tint(MUTED),
-        )  # fmt: skip
-    return figure, axes
+def health(judges: Table, look: Look) -> Sheet:
+    """A panel a measure, below each other, with bars and intervals; a dash where not known.
 
+    ``judges``: named by the first column.
+    """
+    frame, there = judges.frame, known_measures(judges)
+    names = [str(name) for name in frame[judges.columns[0].key]]
+    n = len(names)
+    lines = [name for _ in there for name in ("", *names)]
+    shown = fitted(names, max(104.0, 0.34 * look.px))
+    left = widest(shown, bold=bool(look.highlight)) + 8
+    each = look.tall(17, _LEAST_ROW, len(lines))
+    wide = look.wide(left, 36)
+    sheet = Sheet(look.px, len(lines) * each + 6)
+    for i, one in enumerate(there):
+        top = i * (n + 1) * each
 
-def _label(axes: Axes, label: str) -> None:
-    """Name the axis along rows; it has no more numbers than it has room for."""
-    if "%" in label:
-        _percent(axes, label, room=1.02)
-        axes.set_xlim(-2)
-    else:
-        axes.xaxis.set_major_locator(
-            MaxNLocator(max(2, int(size_of(axes)[0] / 0.62)), steps=[1, 2, 5, 10])
-        )
-    label_x(axes, label)
+        def x(value: float, low: float = one.low) -> float:
+            return left + wide * (value - low) / (1 - low)
 
-
-def _percent(axes: Axes, label: str, room: float = 1.06) -> None:
-    axes.set_xlim(0, 100 * room)
-    axes.set_xticks(range(0, 101, 20 if size_of(axes)[0] > 2 else 50))
-    label_x(axes, label)
-
-
-def _points(
-    axes: Axes,
-    x: Any,
-    y: Any,
-    names: Sequence[str],
-    marker: str = "o",
-    *,
-    size: float = 34,
-    hollow: int = 0,
-) -> None:
-    """The mark of each; ``hollow``: of another series than the first."""
-    fill, edge = faces(names)
-    fill = [tint(0)] * len(edge) if hollow else fill
-    axes.scatter(
-        x, y, s=size, marker=marker, color=fill, edgecolor=edge, linewidth=1.3, zorder=3
-    )  # fmt: skip
-
-
-def _number(axes: Axes, x: float, y: float, said: str, **style: Any) -> None:
-    axes.text(x, y, said, va="center_baseline", **style)
-
-
-def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most `_MOST_KERNELS` quantiles: a kernel for each of a million values takes minutes."""
-    if len(values) <= _MOST_KERNELS:
-        return values
-    return np.quantile(values, (np.arange(_MOST_KERNELS) + 0.5) / _MOST_KERNELS)
+        sheet.say(0, top + each - 4, one.title, bold=True)
+        sheet.say(look.px, top + each - 4, one.of, "end", shade=SOFT)
+        sheet.line([(x(one.neutral), top + each), (x(one.neutral), top + (n + 1) * each)], SOFT)
+        ends = judges.ends(one.key)
+        keys = [one.key, *(end.key for end in ends or ())]
+        for row, values in enumerate(frame[keys].to_numpy(dtype=float)):
+            y = top + (row + 1.5) * each
+            sheet.name(left - 8, y + 4, names[row], shown[row], look)
+            sheet.say(look.px, y + 4, _written(100 * values[0]), "end")
+            if math.isfinite(values[0]):
+                sheet.box(x(one.neutral), y - 5, x(values[0]), y + 5, PALE)
+            if ends:
+                sheet.line([(x(v), y) for v in values[1:]], INK, 1.4)
+    return sheet

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matplotlib.figure import Figure
-
 from botchat.boards.names import elided
-from botchat.report.figures import formats, style
+from botchat.report.figures import pictures
+from botchat.report.figures.sheet import BAR, INK, PEOPLE, SOFT, Sheet, wrapped
 from botchat.report.plane import Interval
 
-WIDTH, HEIGHT = 7.5, 3.9375
-"""Inches: 1200 by 630 pixels at the resolution of `formats.png`."""
+WIDTH, HEIGHT = 720, 378
+"""Px: 1200 by 630 pixels of `pictures.png`."""
 
 _ROWS = 9
-_SIZE = 17
-"""Of the sentence, in points."""
+_SIZE = 22.5
+"""Of the sentence, in px."""
 
 
 def preview(
@@ -31,43 +30,40 @@ def preview(
     ``judge``: what is said of it. ``ratings``: contestant -> number with its interval, the best
     first. ``people``: where people are; ``rated``: what the number is.
     """
-    with style.styled():
-        figure, ink = Figure(figsize=(WIDTH, HEIGHT)), style.tint(style.INK)
-        brand = f"BotChat · {elided(seed_set, 40)}"
-        figure.text(0.045, 0.93, brand, size=10, color=style.tint(style.MUTED), va="top")
-        width = (0.41 if ratings else 0.9) * WIDTH
-        lines = style.wrapped(sentence, _SIZE, width, bold=True)
-        lines = lines if len(lines) <= 6 else [*lines[:5], elided(lines[5], 20) + " …"]
-        said = "\n".join(lines)
-        figure.text(0.045, 0.83, said, size=_SIZE, weight="bold", va="top", color=ink)
-        said = "\n".join(style.wrapped(judge, 11, width)[:2])
-        figure.text(0.045, 0.1, said, size=11, color=ink, va="bottom")
-        if ratings:
-            _rows(figure, dict([*ratings.items()][:_ROWS]), people, rated)
-        return formats.png(figure)
+    sheet = Sheet(WIDTH, HEIGHT)
+    width = (0.41 if ratings else 0.9) * WIDTH
+    sheet.say(32, 38, f"BotChat · {elided(seed_set, 40)}", size=13.5, shade=SOFT)
+    lines = wrapped(sentence, _SIZE, width, bold=True)
+    lines = lines if len(lines) <= 6 else [*lines[:5], elided(lines[5], 20) + " …"]
+    for i, line in enumerate(lines):
+        sheet.say(32, 86 + 29 * i, line, size=_SIZE, bold=True)
+    for i, line in enumerate(reversed(wrapped(judge, 14.5, width)[:2])):
+        sheet.say(32, 346 - 20 * i, line, size=14.5)
+    if ratings:
+        _rows(sheet, dict([*ratings.items()][:_ROWS]), people, rated)
+    return pictures.png(sheet)
 
 
 def _rows(
-    figure: Figure, ratings: Mapping[str, Interval], people: Interval | None, rated: str
+    sheet: Sheet, ratings: Mapping[str, Interval], people: Interval | None, rated: str
 ) -> None:
-    axes = figure.add_axes((0.74, 0.12, 0.22, 0.74))
-    style.bare(axes)
-    axes.set_yticks([])
-    values, low, high = zip(*ratings.values(), strict=True)
-    rows, (fill, edge) = range(len(values)), style.faces(ratings)
+    left, wide, top, each = 0.74 * WIDTH, 0.22 * WIDTH, 44.0, 278.0 / max(len(ratings), 4)
+    foot = top + each * len(ratings)
+    numbers = [*(n for one in ratings.values() for n in one), *(people or ())]
+    low, high = (float(end([n for n in numbers if n == n])) for end in (min, max))
+
+    def x(value: float) -> float:
+        return left + wide * (value - low) / ((high - low) or 1)
+
     if people:
-        color = style.people()
-        axes.axvspan(people[1], people[2], color=color, alpha=0.12, linewidth=0)
-        axes.axvline(people[0], color=color, linewidth=1.5)
-        axes.annotate("people", (people[0], 1.0), (0, 2), xycoords=axes.get_xaxis_transform(),
-                      textcoords="offset points", ha="center", size=9, color=color)  # fmt: skip
-    axes.hlines(rows, low, high, color=style.tint(style.MUTED), linewidth=2)
-    axes.scatter(values, rows, s=25, color=fill, edgecolor=edge, zorder=3)
-    place = axes.get_yaxis_transform()
-    for row, name in enumerate(ratings):
-        axes.text(-0.04, row, elided(name, 26), transform=place, ha="right", va="center", size=10)
-    axes.margins(x=0.06)
-    axes.set_ylim(max(len(rows), 4) - 0.4, -0.6)
-    axes.tick_params(axis="x", labelsize=8)
-    axes.locator_params(axis="x", nbins=3)
-    axes.set_xlabel(f"{rated}, 95 % interval", size=8, color=style.tint(style.MUTED))
+        color = (PEOPLE, 1.0)
+        sheet.box(x(people[1]), top - 4, x(people[2]), foot, color, 0.12)
+        sheet.line([(x(people[0]), top - 4), (x(people[0]), foot)], color, 2)
+        sheet.say(x(people[0]), top - 9, "people", "middle", size=12, shade=color)
+    for i, (name, (value, start, end)) in enumerate(ratings.items()):
+        y = top + (i + 0.5) * each
+        sheet.line([(x(start), y), (x(end), y)], BAR, 2.6)
+        sheet.dot(x(value), y, name, 3.6)
+        sheet.say(left - 12, y + 4.5, elided(name, 26), "end", size=13.3, shade=INK)
+    said = f"{rated}, 95 % interval"
+    sheet.say(left + wide, foot + 22, said, "end", size=11, shade=SOFT)

@@ -1,0 +1,465 @@
+"""The eight figures of the page: a question each, and what was found as its title.
+
+A title says what holds of these data and, where it is about a difference, what their 95 % intervals
+leave sure; where they leave nothing it says that. Floor bots are no models, and nor are people.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from botchat.boards.arena import Arena
+from botchat.boards.board import Board
+from botchat.boards.flags import NAMES, USUAL
+from botchat.boards.judge_verdict import RULES, JudgeVerdict
+from botchat.boards.names import elided, is_floor_bot
+from botchat.boards.protocols import BesideHuman, Place
+from botchat.boards.results import Sides, comparisons_of
+from botchat.boards.tables import Table
+from botchat.measures.intervals import by_seed, mean
+from botchat.ratings.comparisons import Comparisons
+from botchat.records import HUMAN, N_SEED
+from botchat.report.figures import cells, points, rows
+from botchat.report.figures.chart import Chart, chart
+from botchat.report.figures.points import Standing
+from botchat.report.figures.sheet import Sheet
+from botchat.report.plane import Axis, Point, spread
+from botchat.verdicts import Flags, Floats, Indices
+
+_LETTERS = 22
+"""Of a name in a title."""
+
+_FEWEST = 6
+"""Contestants below which nothing is said of what goes with length."""
+
+
+def ask(board: Board, where: str, verdicts: Mapping[str, JudgeVerdict]) -> Iterator[Chart]:
+    """Those of the eight that the board has the numbers for; ``where``: of which set and judge.
+
+    ``verdicts``: judge -> what its checks come to.
+    """
+    arena = board.arenas[0] if board.arenas else None
+    place = next((part for part in board.of(Place) if part.protocol.about_ai), None)
+    if arena:
+        yield _strength(board, arena, where)
+    if place:
+        yield _mask(place, where)
+    for part in board.of(BesideHuman):
+        if part.protocol.about_ai:
+            yield _beside(board, part, where)
+    yield from _length(board, arena, place, where)
+    if arena and len(arena.table.frame) > 1:
+        yield _pairs(arena, where)
+    if place and place.curves:
+        yield _given_away(place, where)
+    yield from _slips(board, where)
+    if verdicts:
+        yield _judges(board, verdicts)
+
+
+def models_of(names: Sequence[str]) -> list[str]:
+    """The models among contestants; the floor bots where there is none."""
+    known = [name for name in names if name != HUMAN]
+    return [name for name in known if not is_floor_bot(name)] or known
+
+
+def _what(names: Sequence[str], n: int | None = None) -> str:
+    """Such as ``14 models``."""
+    what = "floor bot" if names and all(map(is_floor_bot, names)) else "model"
+    n = len(names) if n is None else n
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``A``, ``A and B`` or ``A and 4 more``."""
+    short = [elided(name.rpartition("/")[2] or name, _LETTERS) for name in names]
+    return " and ".join(short) if len(short) < 3 else f"{short[0]} and {len(short) - 1} more"
+
+
+def _lines(n: int | None) -> str:
+    return f"{n} lines" if n else "votes"
+
+
+# ------------------------------------------------------------------------- who is better, by how
+
+
+def chance(rating: float, arena: Arena) -> float:
+    """Times in 100 that a contestant of this rating is called more human than an average one."""
+    settings = arena.strengths.ties.half.settings
+    return 100 / (1 + math.exp(-(rating - settings.mean) / settings.elo))
+
+
+def ends_of(shown: Table, key: str, name: str) -> pd.DataFrame:
+    """Index model; a column under this name, and ``low`` and ``high``, the ends of its interval."""
+    keys = [key, *(end.key for end in shown.ends(key) or ())]
+    return shown.frame.set_index("model")[keys].set_axis([name, "low", "high"], axis=1)
+
+
+def left_open(shown: Table) -> pd.DataFrame:
+    """The places that an Arena leaves open: index model; ``rank``, ``low``, ``high``, ``said``."""
+    ranks = ends_of(shown, "rank", "rank").assign(said=shown.written("rank"))
+    return ranks.dropna().astype({"rank": float, "low": float, "high": float})
+
+
+def _chances(arena: Arena) -> pd.DataFrame:
+    found = ends_of(arena.table, "bt", "of 100").dropna(subset="of 100").astype(float)
+    return found.map(lambda rating: chance(rating, arena))
+
+
+def _strength(board: Board, long: Arena, where: str) -> Chart:
+    short = next((one for one in reversed(board.arenas) if one.protocol.base == long.protocol.base
+                  and one is not long), None)  # fmt: skip
+    places, now = left_open(long.table), _chances(long)
+    said = "Times in 100 called more human than an average one, with 95 % intervals."
+    if short is None:
+        return chart(
+            "strength", _first(places, long), said, f"{long.comparisons.n:,} comparisons",
+            where, long.table.signatures, rows.series, {"of 100": now.assign(place=places["said"])},
+            "times in 100", "{:.0f}", question="Who is better?",
+        )  # fmt: skip
+    before, then = left_open(short.table), _chances(short)
+    both = [name for name in places.index if name in before.index]
+    up = [name for name in both if places["high"][name] < before["low"][name]]
+    down = [name for name in both if places["low"][name] > before["high"][name]]
+    at = f"at {short.protocol.n} and at {_lines(long.protocol.n)}"
+    if up or down:
+        told = [f"lift {_listed(up)}"] * bool(up) + [f"sink {_listed(down)}"] * bool(down)
+        title = f"Longer chats {' and '.join(told)}"
+    else:
+        title = _first(places, long) + "; length moves nobody for certain" * (not long.few)
+    standing = {
+        _lines(one.protocol.n): {
+            str(name): Standing(v, low, high, f"{v:.0f}")
+            for name, v, low, high in found.itertuples()
+        }
+        for one, found in ((short, then), (long, now))
+    }
+    return chart(
+        "strength", title, f"{said} Dark: the places left open {at} do not meet.",
+        f"{short.comparisons.n:,} and {long.comparisons.n:,} comparisons", where,
+        [short.table.signature, long.table.signature], points.slopes, standing, {*up, *down},
+        question="Who is better, and does length change it?",
+    )  # fmt: skip
+
+
+def _first(places: pd.DataFrame, arena: Arena) -> str:
+    """Who may be first among models, as far as places are left open."""
+    names = models_of([*places.index])
+    if arena.few:
+        return f"Too few {arena.strengths.design.unit} to say who is better"
+    if len(names) < 2:
+        return f"{_listed(names)} is alone" if names else "Nobody is compared"
+    best = min(places["high"][name] for name in names)
+    ahead = [name for name in names if places["low"][name] <= best]
+    if len(ahead) == 1:
+        return f"{_listed(ahead)} is ahead of all others"
+    if len(ahead) == len(names):
+        return f"Nobody is ahead: each of {_what(names)} may be first"
+    return f"{len(ahead)} of {_what(names)} may be first"
+
+
+def scores(made: Comparisons) -> tuple[list[str], Floats, Floats, Floats]:
+    """Of every contestant against every other, a win 1 and a tie ½: mean and 95 % interval.
+
+    The contestants, then three squares in their order; NaN where two were not compared.
+    """
+    sides, m = Sides.of(made), len(made.models)
+    found = by_seed(sides.side * m + sides.other, sides.seed, sides.result, m * m)
+    value, low, high = (one.reshape(m, m) for one in (found.value, found.low, found.high))
+    return list(made.models), value, low, high
+
+
+def told_apart(arena: Arena) -> tuple[list[str], Floats, Flags]:
+    """Contestants by rating, their scores, and where the interval leaves out one half."""
+    names, value, low, high = scores(arena.compared)
+    order = [names.index(name) for name in arena.table.frame["model"] if name in names]
+    square = np.ix_(order, order)
+    return [names[i] for i in order], value[square], ((low > 0.5) | (high < 0.5))[square]
+
+
+def _pairs(arena: Arena, where: str) -> Chart:
+    names, score, told = told_apart(arena)
+    upper = np.triu(np.isfinite(score), 1)
+    n, level = int(upper.sum()), np.argwhere(upper & ~told)
+    if len(level) in (0, n):
+        title = "No pair can be told apart" if len(level) else f"All {n:,} pairs can be told apart"
+    else:
+        title = f"{len(level):,} of {n:,} pairs cannot be told apart"
+        near = float(np.mean(level[:, 1] - level[:, 0] <= 2))
+        if len(names) > _FEWEST and near >= 0.8:
+            title += f", {'all' if near == 1 else 'nearly all'} of them neighbours"
+    return chart(
+        "pairs", title, "Row against column, by place; a win 1, a tie ½. Darker: more often more "
+        "human. Ring: the 95 % interval holds 50.",
+        f"{arena.comparisons.n:,} comparisons", where, arena.table.signatures,
+        cells.triangle, names, score, told, question="Who beats whom?",
+    )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------- read one by one
+
+
+def _mask(part: Place, where: str) -> Chart:
+    shown, by_n = part.table, part.table.by_n()
+    ns = sorted(by_n)
+    last = ns[-1]
+    first = 8 if 8 in ns and last > 8 else ns[0]
+    values = shown.frame.set_index("model")
+    found = pd.DataFrame(index=values.index)
+    for name, n in (("short", first), ("long", last)):
+        keys = (by_n[n].key, *(end.key for end in shown.ends(by_n[n].key) or ()))
+        for key, end in zip(keys, ("", "_low", "_high"), strict=True):
+            found[f"{name}{end}"] = values[key].astype(float)
+    found = found.dropna(how="all").sort_values("long", ascending=False, kind="stable")
+    names = models_of([str(name) for name in found.index[found["long"].notna()]])
+    some = found.loc[names]
+    sure = some[some["long_high"] < some["short_low"]]
+    half = sure[sure["long"] < sure["short"] / 2]
+    question, each = "How long does the mask hold?", cases(shown, by_n[last].key)
+    plot: Callable[..., Sheet]
+    if first == last:
+        title, plot = _most_often(some, last), rows.series
+        data: Sequence[object] = (
+            {"pass": 100 * found[["long", "long_low", "long_high"]]}, "% of chats", "{:.0f}",
+        )  # fmt: skip
+        caption = f"Of 100 chats, how many pass {last} lines, with 95 % intervals."
+    else:
+        plot, data = rows.lost, (found, first, last)
+        between = f"between line {first} and line {last}"
+        title = f"Nobody clearly loses {between}"
+        if len(some) and (some["long"] == 0).all():
+            title = f"Nobody passes {last} lines"
+        elif n := len(half) or len(sure):
+            verb = "loses" if n == 1 else "lose"
+            how = "more than half" if len(half) else "clearly"
+            title = f"{n} of {_what(names)} {verb} {how} {between}"
+        caption = (
+            f"Of 100 chats, how many pass after {first} lines (open) and after {last} (filled). "
+            "Boxes: 95 % intervals. Right: points lost."
+        )
+    return chart("mask", title, caption, f"{each} chats", where, shown.signatures, plot, *data,
+                 question=question)  # fmt: skip
+
+
+def _most_often(some: pd.DataFrame, n: int) -> str:
+    """Who passes most often, where that is sure."""
+    if not len(some) or (some["long"] == 0).all():
+        return f"Nobody passes {n} lines"
+    best = some["long_low"].max()
+    ahead = [str(name) for name in some.index if some["long_high"][name] >= best]
+    if len(ahead) == 1:
+        return f"{_listed(ahead)} passes most often"
+    return f"Nobody is sure to pass most often: {len(ahead)} of {len(some)} may"
+
+
+def cases(shown: Table, of: str = "") -> str:
+    """The cases that a column, or every row, is from."""
+    readable, missing = (shown.column(role=role, of=of).key for role in ("readable", "missing"))
+    return counted(int(shown.frame[readable].sum()), int(shown.frame[missing].sum()))
+
+
+def counted(readable: int, missing: int) -> str:
+    """Such as ``40``, or ``38 of 40``."""
+    return f"{readable:,}" if not missing else f"{readable:,} of {readable + missing:,}"
+
+
+def _beside(board: Board, part: BesideHuman, where: str) -> Chart:
+    rates = part.table.frame.set_index("model")[["win", "tie", "lose"]].dropna().astype(float)
+    order = (rates["win"] + rates["tie"] / 2).sort_values(ascending=False, kind="stable").index
+    made = board.evidence[part.protocol.name].verdicts
+    compared, _, low, high = scores(comparisons_of(made.only(made.readable)))
+    people = compared.index(HUMAN) if HUMAN in compared else -1
+    level, above = [], []
+    names = models_of([str(name) for name in order])
+    for name in names:
+        i = compared.index(name)
+        if low[i, people] > 0.5:
+            above.append(name)
+        elif high[i, people] >= 0.5:
+            level.append(name)
+    if not level and not above:
+        title = "The judge finds every one more often than it is fooled"
+    elif above:
+        verb = "is" if len(above) == 1 else "are"
+        title = f"{_listed(above)} {verb} called more human than people"
+    elif len(level) == 1:
+        title = f"The judge finds {_listed(level)} about as often as it is fooled"
+    else:
+        title = f"{len(level)} of {_what(names)} cannot be told from people"
+    return chart(
+        "beside-people", title,
+        "Beside the real chat of the same start, cut to its length: whether the judge finds the "
+        "model, cannot tell, or takes the person for it. Centred on ‘cannot tell’.",
+        f"{cases(part.table)} comparisons", where, part.table.signatures,
+        rows.wings, rates.loc[order], question="Beside a real person’s chat?",
+    )  # fmt: skip
+
+
+def _given_away(part: Place, where: str) -> Chart:
+    curves = part.curves
+    names = [name for name in curves if name != HUMAN]
+    third = max(1, len(names) // 3)
+
+    def half(some: Sequence[str]) -> int | None:
+        """The line by which half of those who are accused are."""
+        accused = np.sum([curves[name].accused for name in some], axis=0)
+        if not accused.sum():
+            return None
+        return int(np.searchsorted(accused.cumsum(), accused.sum() / 2)) + 1
+
+    best, worst, every = half(names[:third]), half(names[-third:]), half(names)
+    if every is None:
+        title = "Nobody is ever accused"
+    elif len(names) < _FEWEST or best is None or worst is None or best <= worst:
+        title = f"Half of those found out are found out by line {every}"
+    else:
+        title = f"The weakest {third} are mostly found out by line {worst}, the best by line {best}"
+    early = "" if every is None else f" {N_SEED} lines are people’s."
+    each = int(max((curve.at_risk[0] for curve in curves.values()), default=0))
+    return chart(
+        "given-away", title,
+        f"Area: share of chats first accused at that line.{early}",
+        f"up to {each:,} chats each", where, part.table.signatures,
+        rows.given_away, curves, question="Where does it give itself away?",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- without a judge
+
+
+def _slips(board: Board, where: str) -> Iterator[Chart]:
+    frame = board.flags.frame.set_index("model")
+    kinds = [key for key in NAMES if (frame[key].fillna(0) > 0).any()]
+    order = [n for n in dict.fromkeys([*board.main.frame["model"], HUMAN]) if n in frame.index]
+    if not order or not frame.loc[order, [*NAMES]].notna().to_numpy().any():
+        return
+    kinds = kinds or [*NAMES]
+    low = frame.loc[order, [f"{key}_low" for key in kinds]].to_numpy(dtype=float)
+    told = low > USUAL
+    names = models_of(order)
+    counts = dict(zip(kinds, told[[order.index(name) for name in names]].sum(axis=0), strict=True))
+    most = max(kinds, key=lambda key: counts[key])
+    title = "Nobody clearly does what few people do"
+    if counts[most]:
+        few = 2 * counts[most] <= len(names)
+        title = f"Most give themselves away by ‘{NAMES[most]}’"
+        title = f"Nothing gives most away; ‘{NAMES[most]}’ the most" if few else title
+        title += f": {counts[most]} of {_what(names)}"
+    shares = frame.loc[order, kinds].fillna(0).astype(float)
+    yield chart(
+        "slips", title,
+        "Area: share of chats that do what at most 1 in 100 of people’s do. Grey: the 95 % "
+        "interval holds that. No judge needed.",
+        f"{int(frame['measured'].sum()):,} chats", where.partition(" · judged by")[0],
+        board.flags.signatures, rows.slips, shares.set_axis([NAMES[key] for key in kinds], axis=1),
+        told, question="What gives it away?",
+    )  # fmt: skip
+
+
+def _length(board: Board, arena: Arena | None, place: Place | None, where: str) -> Iterator[Chart]:
+    """What passes, or else the rating, over how much is said."""
+    spoken, n = board.utterance_lengths, max(1, len(board.human_lengths))
+    said = {name: _mean(each, n) for name, each in spoken.by_contestant.items() if len(each)}
+    if place:
+        (last, column), *_ = place.table.by_n().items()
+        ys = 100 * ends_of(place.table, column.key, "y").astype(float)
+        what, axis = "passes", Axis(f"% of chats that pass {last} lines", least=5)
+        signatures = place.table.signatures
+    elif arena:
+        ys, what = _chances(arena), "is called human"
+        axis = Axis("times in 100 called more human", least=5)
+        signatures = arena.table.signatures
+    else:
+        return
+    found = {str(name): Point(*said[name], *y) for name, *y in ys.dropna().itertuples()
+             if name in said}  # fmt: skip
+    if len(found) < 2:
+        return
+    rated = [point for name, point in found.items() if name != HUMAN]
+    tau, sure = _kendall([(point.x, point.y) for point in rated])
+    if len(rated) < _FEWEST:
+        title = f"{_what(models_of([*found]), len(rated))} are too few to say what length does"
+    elif not sure:
+        title = f"How much it says does not tell which of {len(rated)} {what} more often"
+    else:
+        title = f"The more one says in a line, the {'less' if tau < 0 else 'more'} often it {what}"
+    x = Axis(f"{spoken.unit} a line", log=spread(point.x for point in found.values()))
+    yield chart(
+        "length", title, f"{axis.label[:1].upper()}{axis.label[1:]}, over mean {spoken.unit} a "
+        f"line; bars: 95 % intervals. Kendall’s τ of the two: {tau:+.2f}.".replace("-", "−"),
+        f"{len(rated)} contestants", where, [*signatures, *board.lengths.signatures],
+        points.against, found, x, axis, question="Is it only length?",
+    )  # fmt: skip
+
+
+def _mean(values: Indices, n: int) -> tuple[float, float, float]:
+    """The mean of a contestant's lengths with its 95 % interval, for other chats.
+
+    Lengths are in the order of its chats, ``n`` of about as many lines each.
+    """
+    each = [float(some.mean()) for some in np.array_split(values, n) if len(some)]
+    return float(values.mean()), *mean(each, 0, float(values.max()))
+
+
+def _kendall(spots: Sequence[tuple[float, float]]) -> tuple[float, bool]:
+    """Kendall's tau-a, and whether chance makes it so large in at most 5 % of orders.
+
+    By the normal approximation of its variance without ties, which ties only make smaller
+    (Kendall 1970, ch. 5).
+    """
+    n = len(spots)
+    if n < 2:
+        return 0.0, False
+    x, y = (np.sign(np.subtract.outer(part, part)) for part in np.transpose(spots))
+    s = float((x * y).sum()) / 2
+    return 2 * s / (n * (n - 1)), abs(s) > 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
+
+
+# ------------------------------------------------------------------------------------ the judges
+
+_WORDS = {"trust": "yes", "with care": "care", "not tested": "–", "do not trust": "no"}
+
+
+def _judges(board: Board, verdicts: Mapping[str, JudgeVerdict]) -> Chart:
+    states = {
+        judge: {one.key: one.state for one in said.checks} for judge, said in verdicts.items()
+    }
+    every = dict.fromkeys(key for found in states.values() for key in found)
+    asked = [
+        key for key in every if any(by.get(key, "unknown") != "unknown" for by in states.values())
+    ]
+    failed = {judge: said for judge, said in verdicts.items() if said.word == "do not trust"}
+    faults, n = {said.fault for said in failed.values()}, len(verdicts)
+    if not asked:
+        title = "Nothing with a known answer was asked: no judge is tested"
+    elif failed:
+        who = (
+            f"{len(failed)} of {n} judges"
+            if len(failed) < n
+            else "Both judges"
+            if n == 2
+            else f"All {n} judges"
+        )
+        title = f"{_listed([*failed])} fails" if len(failed) == 1 else f"{who} fail"
+        title += (
+            f": it {faults.pop()}"
+            if len(failed) == 1
+            else f": each {faults.pop()}" * (len(faults) == 1)
+        )
+    elif n == 1:
+        passed = [*next(iter(states.values())).values()].count("passes")
+        title = f"{_listed([*states])} passes {passed} of {len(asked)} checks and fails none"
+    else:
+        title = f"None of {n} judges fails a check"
+    return chart(
+        "judges", title,
+        "✕ the whole 95 % interval is on the wrong side of the line, ! a part of it, – not tested.",
+        f"{n} judge{'' if n == 1 else 's'}", board.seed_set, board.main.signatures[:1],
+        rows.checked, states, {key: RULES[key].name for key in asked or every},
+        {judge: _WORDS[said.word] for judge, said in verdicts.items()},
+        question="Can the judges be trusted?" if n > 1 else "Can the judge be trusted?",
+    )  # fmt: skip

@@ -1,0 +1,454 @@
+"""Sheets: what a figure draws, in px (1/96 inch) from its upper left corner; and the sheet as SVG.
+
+Marks are few and plain (paths, dots, text), so that a figure is written in milliseconds, in the
+colours of the page that it stands in or in its own, without matplotlib. No text is smaller than
+`LEAST`. Ink and paper are the only shades, people the only colour.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from html import escape
+from importlib.util import find_spec
+from itertools import groupby
+from pathlib import Path as File
+from typing import NamedTuple
+
+from PIL import ImageFont
+
+from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot, labels
+from botchat.errors import ConfigError
+from botchat.records import HUMAN
+
+INCH = 96.0
+NARROW, WIDE = 3.3, 6.3
+"""Inches: a paper's column, and its page; what fits into a column is drawn for one."""
+
+LEAST, SIZE, HEAD = 11.0, 11.5, 15.5
+"""Px of the smallest text, of names, and of a title."""
+
+EDGE = 10.0
+"""Px around a figure in a file."""
+
+LETTERS = 14
+"""A name is not cut to fewer."""
+
+INK, SOFT, BAR, PALE, GRID, WASH = 1.0, 0.72, 0.42, 0.22, 0.12, 0.06
+"""Shades: marks; second text; intervals; what may be chance; lines, and areas behind them."""
+
+PEOPLE, BELOW, ABOVE = "#a83c0e", "#762a83", "#1b7837"
+"""Colours: people; numbers below and above 0 (PRGn: told apart with every colour blindness)."""
+
+_INK, _PAPER = "#1a1917", "#ffffff"
+_FAMILY = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+
+Shade = float | tuple[str, float]
+"""A share of ink, or of a colour, on paper."""
+Spot = tuple[float, float]
+
+
+class Stroke(NamedTuple):
+    """A line or, filled, an area."""
+
+    points: Sequence[Spot]
+    fill: Shade | None = None
+    shade: Shade | None = None
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()
+    opacity: float = 1.0
+    whole: str = ""
+    """What is shown when it is pointed at."""
+
+
+class Dot(NamedTuple):
+    """A round mark."""
+
+    x: float
+    y: float
+    r: float
+    fill: Shade
+    shade: Shade | None
+    width: float = 1.4
+    whole: str = ""
+
+
+class Text(NamedTuple):
+    """One line of text from (``x``, ``y``), the end of its baseline that ``anchor`` names."""
+
+    x: float
+    y: float
+    said: str
+    size: float = SIZE
+    anchor: str = "start"
+    shade: Shade = INK
+    bold: bool = False
+    turn: float = 0.0
+    """Degrees, clockwise."""
+    whole: str = ""
+
+    @property
+    def corners(self) -> list[Spot]:
+        """Of its box, as wide as its widest font."""
+        wide = width_of(self.said, self.size, self.bold)
+        start = {"start": 0.0, "middle": -wide / 2, "end": -wide}[self.anchor]
+        ends = (start, start + wide)
+        box = [(x, y * self.size) for y in (-0.75, 0.2) for x in ends[:: -1 if y > 0 else 1]]
+        c, s = math.cos(math.radians(self.turn)), math.sin(math.radians(self.turn))
+        return [(self.x + c * x - s * y, self.y + s * x + c * y) for x, y in box]
+
+
+Mark = Stroke | Dot | Text
+
+
+class Look(NamedTuple):
+    """What may be chosen of a figure."""
+
+    width: float = NARROW
+    height: float | None = None
+    """Inches; ``None``: what it needs."""
+    highlight: tuple[str, ...] = ()
+    """Names to stand out."""
+    bare: bool = False
+    """For a paper or a page, which say them: no title, no signature; in the file's metadata."""
+    more: float = 0.0
+    """Px of height beyond what it needs."""
+
+    @property
+    def px(self) -> float:
+        """Its width, inside its edges."""
+        return self.width * INCH - (0 if self.bare else 2 * EDGE)
+
+    def tall(self, natural: float, least: float, n: int = 1) -> float:
+        """Height of a plot, or of each of its ``n`` rows, where its figure's height was chosen."""
+        height = natural + self.more / n
+        if height < min(natural, least):
+            needed = (self.height or 0) + n * (least - height) / INCH
+            raise ConfigError(
+                f"--size: the figure needs a height of {math.ceil(10 * needed) / 10:g} inches and "
+                "more"
+            )
+        return height
+
+    def wide(self, left: float, right: float = 0.0, least: float = 48.0) -> float:
+        """Width of a plot between its sides; `ConfigError` where there is none."""
+        if (room := self.px - left - right) < least:
+            needed = self.width + (least - room) / INCH
+            raise ConfigError(
+                f"--size: the figure needs a width of {math.ceil(10 * needed) / 10:g} inches and "
+                "more"
+            )
+        return room
+
+
+class Heading(NamedTuple):
+    """The text above and below a figure."""
+
+    title: str
+    subtitle: str
+    """Set, judge and number of comparisons or dialogues."""
+    signatures: Sequence[str] = ()
+
+
+class Sheet:
+    """Marks on paper; later ones lie above earlier ones, texts above all."""
+
+    def __init__(self, width: float, height: float = 0.0) -> None:
+        """Of so many px."""
+        self.width, self.height = width, height
+        self.marks: list[Mark] = []
+        self.heading: Heading | None = None
+
+    def line(self, points: Iterable[Spot], shade: Shade = INK, width: float = 1.0,
+             dashes: tuple[float, ...] = (), whole: str = "") -> None:  # fmt: skip
+        """A line; none where a number is missing."""
+        points = [*points]
+        if all(math.isfinite(n) for spot in points for n in spot):
+            self.marks.append(Stroke(points, None, shade, width, dashes, 1.0, whole))
+
+    def area(self, points: Iterable[Spot], fill: Shade, opacity: float = 1.0) -> None:
+        """What a line encloses."""
+        points = [*points]
+        if all(math.isfinite(n) for spot in points for n in spot):
+            self.marks.append(Stroke(points, fill, None, opacity=opacity))
+
+    def box(
+        self, x: float, y: float, x1: float, y1: float, fill: Shade, opacity: float = 1
+    ) -> None:
+        """A rectangle between two corners."""
+        self.area([(x, y), (x1, y), (x1, y1), (x, y1)], fill, opacity)
+
+    def dot(self, x: float, y: float, name: str = "", r: float = 3.8, *, hollow: bool = False,
+            fill: Shade = INK, whole: str = "") -> None:  # fmt: skip
+        """The mark of a contestant: people in their colour, floor bots open."""
+        edge: Shade = fill
+        if name == HUMAN:
+            edge = fill = (PEOPLE, 1.0)
+        if math.isfinite(x + y):
+            inside = 0.0 if hollow or is_floor_bot(name or "?") else fill
+            self.marks.append(Dot(x, y, r, inside, edge, whole=whole))
+
+    def say(self, x: float, y: float, said: str, anchor: str = "start", *, size: float = LEAST,
+            shade: Shade = INK, bold: bool = False, turn: float = 0.0,
+            whole: str = "") -> None:  # fmt: skip
+        """A line of text."""
+        self.marks.append(Text(x, y, said, size, anchor, shade, bold, turn, whole))
+
+    def name(self, x: float, y: float, name: str, said: str, look: Look, anchor: str = "end", *,
+             shade: Shade = INK, size: float = SIZE, turn: float = 0.0) -> None:  # fmt: skip
+        """A name; one that is cut has its whole when it is pointed at."""
+        shade = (PEOPLE, 1.0) if name == HUMAN else shade
+        whole = "" if name in said else name
+        self.say(x, y, said, anchor, size=size, shade=shade, bold=name in look.highlight,
+                 turn=turn, whole=whole)  # fmt: skip
+
+    def key(self, y: float, entries: Iterable[tuple[str, Shade, str]], x: float = 0.0) -> float:
+        """What marks mean, from ``y`` down; the height that it took.
+
+        ``entries``: ``dot``, ``ring``, ``bar``, ``line`` or ``dotted``; its shade; and its words.
+        """
+        start, line = x, 0
+        for kind, shade, said in entries:
+            wide = 18 + width_of(said, LEAST)
+            if x > start and x + wide > self.width:
+                x, line = start, line + 1
+            middle = y + 16 * line + 5
+            if kind in ("dot", "ring"):
+                self.marks.append(Dot(x + 6, middle, 3.8, 0.0 if kind == "ring" else shade, shade))
+            elif kind == "bar":
+                self.box(x, middle - 4, x + 13, middle + 4, shade)
+            else:
+                dashes = (1.5, 2.5) if kind == "dotted" else ()
+                self.line([(x, middle), (x + 13, middle)], shade, 1.8, dashes)
+            self.say(x + 18, middle + 4, said, shade=SOFT)
+            x += wide + 12
+        return 16.0 * (line + 1) + 6
+
+    @property
+    def texts(self) -> list[Text]:
+        """Every text."""
+        return [mark for mark in self.marks if isinstance(mark, Text)]
+
+    def headed(self, heading: Heading) -> Sheet:
+        """Itself, as a file has it: between its title and its signatures."""
+        framed, room = Sheet(self.width + 2 * EDGE), self.width
+        y = EDGE
+
+        def put(said: str, size: float, shade: Shade, *, bold: bool = False, at: str = " ") -> None:
+            nonlocal y
+            for line in wrapped(said, size, room, at=at, bold=bold):
+                y += 1.32 * size
+                framed.say(EDGE, y - 0.3 * size, line, size=size, shade=shade, bold=bold)
+
+        put(heading.title, HEAD, INK, bold=True)
+        put(heading.subtitle, LEAST, SOFT)
+        framed.marks += [_moved(mark, EDGE, y + EDGE) for mark in self.marks]
+        y += self.height + 2 * EDGE
+        for signature in heading.signatures:
+            put(signature, LEAST, SOFT, at="|")
+        framed.height = y + EDGE
+        framed.heading = heading
+        return framed
+
+    def svg(self, title: str = "", *, of_page: bool = False) -> str:
+        """As an SVG document: the same marks give the same text.
+
+        ``of_page``: in its colours, by ``--ink``, ``--paper`` and ``--people``, and its font.
+        """
+        color = _of_page if of_page else of_file
+        size = f'width="{_n(self.width)}" height="{_n(self.height)}"'
+        own = "" if of_page else f' xmlns="http://www.w3.org/2000/svg" font-family="{_FAMILY}"'
+        said = self.heading or Heading(title, "")
+        parts = [f'<svg{own} {size} viewBox="0 0 {_n(self.width)} {_n(self.height)}" role="img" '
+                 f'aria-label="{_said(said.title)}">']  # fmt: skip
+        if not of_page:
+            told = "\n".join((said.subtitle, *said.signatures))
+            parts.append(f"<title>{_said(said.title)}</title><desc>{_said(told)}</desc>"
+                         f'<rect width="100%" height="100%" fill="{_PAPER}"/>')  # fmt: skip
+        marks = [one for one in self.marks if not isinstance(one, Text)]
+        for (how, _), run in groupby([*marks, *self.texts], lambda mark: _how(mark, color)):
+            parts.append(f"<g {how}>{''.join(_elements([*run]))}</g>")
+        return "\n".join([*parts, "</svg>\n"])
+
+
+def _moved(mark: Mark, dx: float, dy: float) -> Mark:
+    if isinstance(mark, Stroke):
+        return mark._replace(points=[(x + dx, y + dy) for x, y in mark.points])
+    return mark._replace(x=mark.x + dx, y=mark.y + dy)
+
+
+# ----------------------------------------------------------------------------------------- SVG
+
+
+def _n(value: float) -> str:
+    """Tenths of a px are enough."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _said(text: str) -> str:
+    """Text without control characters, for an SVG."""
+    return escape("\n".join(elided(line, 4000) for line in text.split("\n")))
+
+
+def of_file(shade: Shade) -> str:
+    """The colour of a shade in a file."""
+    color, share = shade if isinstance(shade, tuple) else (_INK, shade)
+    return mixed(color, share)
+
+
+def _of_page(shade: Shade) -> str:
+    color, share = shade if isinstance(shade, tuple) else ("var(--ink)", shade)
+    color = "var(--people)" if color == PEOPLE else color
+    if share in (0, 1):
+        return color if share else "var(--paper)"
+    return f"color-mix(in srgb,{color} {100 * share:.0f}%,var(--paper))"
+
+
+@cache
+def mixed(color: str, share: float) -> str:
+    """So much of a colour on paper."""
+    pairs = ((int(color[i : i + 2], 16), int(_PAPER[i : i + 2], 16)) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(share * one + (1 - share) * two):02x}" for one, two in pairs)
+
+
+def _how(mark: Mark, of: Callable[[Shade], str]) -> tuple[str, type]:
+    """Attributes that marks of one group share."""
+    if isinstance(mark, Text):
+        bold = ' font-weight="700"' if mark.bold else ""
+        how = f'fill="{of(mark.shade)}" font-size="{_n(mark.size)}" text-anchor="{mark.anchor}"'
+        return how + bold, Text
+    fill = "none" if mark.fill is None else of(mark.fill)
+    how = f'fill="{fill}"'
+    if mark.shade is not None:
+        how += f' stroke="{of(mark.shade)}" stroke-width="{_n(mark.width)}"'
+    if isinstance(mark, Stroke):
+        how += f' stroke-dasharray="{" ".join(map(_n, mark.dashes))}"' if mark.dashes else ""
+        how += f' fill-opacity="{mark.opacity:g}"' if mark.opacity < 1 else ""
+    return how, type(mark)
+
+
+def _elements(marks: Sequence[Mark]) -> Iterable[str]:
+    """Marks of one group; paths that say nothing are one."""
+    for silent, run in groupby(marks, lambda mark: isinstance(mark, Stroke) and not mark.whole):
+        if silent:
+            yield f'<path d="{"".join(map(_path, run))}"/>'
+            continue
+        for mark in run:
+            told = f"<title>{_said(mark.whole)}</title>" if mark.whole else ""
+            if isinstance(mark, Text):
+                at = f'x="{_n(mark.x)}" y="{_n(mark.y)}"'
+                if mark.turn:
+                    at = f'transform="translate({_n(mark.x)} {_n(mark.y)}) rotate({_n(mark.turn)})"'
+                yield f"<text {at}>{told}{_said(mark.said)}</text>"
+            elif isinstance(mark, Dot):
+                at = f'cx="{_n(mark.x)}" cy="{_n(mark.y)}" r="{_n(mark.r)}"'
+                yield f"<circle {at}>{told}</circle>" if told else f"<circle {at}/>"
+            else:
+                yield f'<path d="{_path(mark)}">{told}</path>'
+
+
+def _path(line: Mark) -> str:
+    assert isinstance(line, Stroke)
+    if line.fill is not None and len(line.points) == 4:
+        (x, y), (x1, y1), (x2, y2), (x3, y3) = line.points
+        if (y, x1, y2, x3) == (y1, x2, y3, x):  # a box
+            return f"M{_n(x)} {_n(y)}H{_n(x1)}V{_n(y2)}H{_n(x)}Z"
+    points = "L".join(f"{_n(x)} {_n(y)}" for x, y in line.points)
+    return f"M{points}{'Z' if line.fill is not None else ''}"
+
+
+# ---------------------------------------------------------------------------------------- text
+
+
+@cache
+def font(bold: bool = False, size: float = 2048) -> ImageFont.FreeTypeFont:
+    """DejaVu Sans: it comes with matplotlib, so that text is as wide everywhere."""
+    spec = find_spec("matplotlib")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    name = f"DejaVuSans{'-Bold' if bold else ''}.ttf"
+    path = File(spec.submodule_search_locations[0], "mpl-data", "fonts", "ttf", name)
+    return ImageFont.truetype(str(path), size, layout_engine=ImageFont.Layout.BASIC)
+
+
+@cache
+def has(char: str) -> bool:
+    """Whether that font can draw a character."""
+    drawn, lacking = (font(size=16).getmask(one) for one in (char, "\U0010fffe"))
+    return drawn.size != lacking.size or [*map(drawn.getpixel, _ALL)] != [
+        *map(lacking.getpixel, _ALL)
+    ]
+
+
+_ALL = [(x, y) for y in range(10) for x in range(7)]
+"""Places that tell a letter from the box that stands for one that is lacking."""
+
+
+@cache
+def _em(char: str, bold: bool) -> float:
+    """Advance of a character in sizes of its font."""
+    if ord(char) < 0x250 or has(char):
+        return font(bold).getlength(char) / 2048
+    if unicodedata.combining(char):
+        return 0.0
+    return 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.7
+
+
+def width_of(text: str, size: float = SIZE, bold: bool = False) -> float:
+    """Width of a line of text in px, kerning aside; about right for what the font has not."""
+    return sum(_em(char, bold) for char in text) * size
+
+
+def widest(texts: Iterable[str], size: float = SIZE, bold: bool = False) -> float:
+    """Width of the widest of some texts; 0 of none."""
+    return max((width_of(text, size, bold) for text in texts), default=0.0)
+
+
+def fitted(names: Sequence[str], room: float, size: float = SIZE) -> list[str]:
+    """`labels` of names in so many px: if need be without organisations, or cut.
+
+    None has fewer than `LETTERS` letters of its own, even where that is wider.
+    """
+    bare = [name.rpartition("/")[2] or name for name in names]
+    for some in (names, bare) if len({*bare}) == len({*names}) else (names,):
+        if widest(shown := labels(some), size, bold=True) <= room:
+            return shown
+    for columns in range(LABEL_COLUMNS, LETTERS - 1, -1):
+        if widest(shown := labels(some, columns), size, bold=True) <= room:
+            break
+    return shown
+
+
+def wrapped(
+    text: str, size: float, width: float, *, at: str = " ", bold: bool = False
+) -> list[str]:
+    """Text in lines at most so many px wide, broken after ``at`` or else anywhere."""
+    lines, used = [""], 0.0
+    for piece in elided(text, 4000).replace(at, f"{at}\0").split("\0"):
+        if lines[-1] and used + width_of(piece.rstrip(), size, bold) > width:
+            lines.append("")
+            used = 0.0
+        for char in piece:
+            if used + (wide := _em(char, bold) * size) > width and char != " ":
+                lines.append("")
+                used = 0.0
+            lines[-1] += char
+            used += wide
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def apart(heights: Sequence[float], distance: float, low: float, high: float) -> list[float]:
+    """Places from ``low`` down to ``high``, at least ``distance`` apart, near to ``heights``.
+
+    ``heights``: ascending, as px go down.
+    """
+    places: list[float] = []
+    for height in heights:
+        places.append(max(height, places[-1] + distance if places else low))
+    most = high
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], most)
+        most = places[i] - distance
+    return places
