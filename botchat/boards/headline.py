@@ -356,6 +356,7 @@ def _done(board: Board, part: Part | None, models: int, bots: int) -> list[tuple
         said = f" said {made.n_comparisons:,} times which of two is better{on}. Each of "
         each = round(2 * made.n_comparisons / max(1, len(made.models)))
         said += f"{models + bots:,} models was compared about {each:,} times."
+        judge = "published rates" if judge == "rates" else judge
         return [(f"{judge[:1].upper()}{judge[1:]}", True), (said, False)]
     chats = f"{int(board.main.frame['dialogues'].max()):,} "
     chats += f"{'invented' if board.invented else 'real'} conversations"

@@ -138,6 +138,12 @@ class Check:
             return None
         return _well(self.key, self.value, self.low, self.high)
 
+    @property
+    def line(self) -> float | None:
+        """``reference`` on the scale of `well`."""
+        line = self.reference
+        return 1 - line if line is not None and self.key in TURNED else line
+
 
 def _well(key: str, value: float, low: float, high: float) -> tuple[float, float, float]:
     return (1 - value, 1 - high, 1 - low) if key in TURNED else (value, low, high)

@@ -271,7 +271,7 @@ def _shown(
     for board in boards[:n]:  # who is shown is read first
         others = [other for other in boards if other is not board]
         people = second_opinion.with_people(board.judge, [*findings.values()])
-        said.append(pages.Facts.of(board, others, people, costs))
+        said.append(pages.Facts.of(board, others, people))
     verdicts = {board.judge: facts.verdict for board, facts in zip(boards, said, strict=False)}
     return [
         ShownBoard(board, facts, figures.draw(board, costs, verdicts), findings)

@@ -24,13 +24,14 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from botchat.boards.board import Board
-from botchat.boards.names import elided, is_floor_bot, labels
+from botchat.boards.names import elided, labels
 from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogue, Dialogues, Judgment, natural_key
+from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
-from botchat.report.first_screen import panels, rating, screen
+from botchat.report.first_screen import Sample as Sample
+from botchat.report.first_screen import of_100, panels, rating, screen
 from botchat.report.main_table import address
 
 if TYPE_CHECKING:
@@ -49,28 +50,6 @@ STYLES = ("page.css", "board.css", "reader.css")
 
 PICTURE = "og.png"
 """The picture of the first screen, beside the page, for previews of links."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A dialogue and its UniEval verdict."""
-
-    dialogue: Dialogue
-    accused: int
-    """Number of the first utterance that the judge takes for AI; 0: it takes none for it."""
-    reason: str
-
-    @property
-    def found(self) -> str:
-        """The verdict in a few words."""
-        n = self.accused
-        return f"accused from utterance {n} on" if n else "taken for human"
-
-    @property
-    def stopped(self) -> str:
-        """Why the dialogue stopped early; empty if it did not."""
-        one = self.dialogue
-        return "" if one.complete else f"{one.status}. {one.detail}".strip()
 
 
 @dataclass(frozen=True)
@@ -145,9 +124,18 @@ def render(
     }
     opens = about.get("view", "")
     screens = [
-        screen(view.board, view.facts, view.board.judge if i else "", opens)
+        screen(view.board, view.facts, view.board.judge if i else "", opens, view.samples)
         for i, view in enumerate(views)
     ]
+    good = [i for i, one in enumerate(views) if one.facts.verdict.word != "do not trust"]
+
+    def instead(judge: int) -> tuple[str, str] | None:
+        """Another judge of the page, who is not to be distrusted, and where that is."""
+        found = next((i for i in good if i != judge), None)
+        if found is None:
+            return None
+        return views[found].board.judge, address(views[found].board.judge if found else "")
+
     about["orders"] = [[line.name for line in one.table.lines] for one in screens]
 
     def apart(judge: int, where: str, caller: Callable[[], Markup]) -> str:
@@ -162,11 +150,11 @@ def render(
         shown=_shown,
         inline=inline,
         apart=apart,
+        instead=instead,
         elided=elided,
-        is_floor_bot=is_floor_bot,
         longest=LONGEST,
         boards=boards,
-        people="invented" if boards[0].invented else "people",
+        people="invented people" if boards[0].invented else "people",
         screens=screens,
         panels_by_judge=panels(boards, [view.facts for view in views]),
         picture=picture,
@@ -218,12 +206,15 @@ def preview(view: View) -> bytes:
 
     board, facts = view.board, view.facts
     numbers, rated, in_percent = rating(board)
+    if facts.verdict.word == "do not trust":
+        numbers = {}  # a picture of an order would be one
+    people = of_100(facts.people) if facts.people and not in_percent else None
     return share.preview(
         board.seed_set,
         facts.headline.sentence,
         f"Judge {elided(board.judge, 40)}: {facts.verdict.word}",
         {name: told for name, told in numbers.items() if name != HUMAN},
-        None if in_percent else facts.people,
+        people,
         rated,
     )
 

@@ -1,5 +1,5 @@
 // The first screen's table: sorts, filters and shows columns by the address. Files of any table and
-// figure. Marks of one model light up together.
+// figure.
 (() => {
   const { about, address, chosen, dress, el, save } = botchat;
 
@@ -34,7 +34,7 @@
     };
     const clickable = (tell) =>
       heads.forEach((head, column) => {
-        const lowFirst = head.classList.contains("name") || /^(Rank|Group)/.test(head.textContent.trim());
+        const lowFirst = head.classList.contains("name") || /^(Place|Rank|Group)/.test(head.textContent.trim());
         const button = el("button", { type: "button" }, ...head.childNodes);
         head.append(button);
         button.addEventListener("click", () => {
@@ -152,11 +152,11 @@
 
     clickable((column, ascending) => address.set({ sort: `${ascending ? "" : "-"}${keys[column]}` }));
     const found = el("output", { class: "count", "aria-live": "polite" });
-    const input = el("input", { type: "search", placeholder: "Filter models", "aria-label": "Filter models; several names with commas between" });
+    const input = el("input", { type: "search", placeholder: "Find a model", "aria-label": "Find a model; several names with commas between" });
     input.addEventListener("input", () => address.set({ filter: input.value }));
 
     const boxes = keys.map((key) => el("input", { type: "checkbox", disabled: key === "model" || key === "rank", value: key }));
-    const labels = boxes.map((box, i) => el("label", null, box, heads[i].textContent));
+    const labels = boxes.map((box, i) => el("label", null, box, heads[i].dataset.name));
     const reset = el("button", { type: "button" }, "As it was");
     const choose = () => {
       const now = keys.filter((_, i) => boxes[i].checked);
@@ -165,7 +165,7 @@
     };
     boxes.forEach((box) => box.addEventListener("change", choose));
     reset.addEventListener("click", () => address.set({ columns: "" }));
-    const columns = el("details", { class: "quiet" }, el("summary", null, "Columns"), el("div", null, labels, reset));
+    const columns = el("details", { class: "quiet" }, el("summary", null, "More columns"), el("div", null, labels, reset));
 
     const copy = el("button", { type: "button" }, "Copy link");
     copy.addEventListener("click", () => copied(copy));
@@ -176,7 +176,8 @@
     const shared = [copy, data, print];
     if (about.picture) shared.push(el("a", { href: about.picture, download: "og.png" }, "Picture, 1200 × 630"));
     const share = el("details", { class: "quiet" }, el("summary", null, "Share"), el("div", null, shared));
-    part.querySelector(".tools").append(input, found, el("span", { class: "space" }), columns, share);
+    table.querySelector("th.name").append(input);
+    part.querySelector(".tools").append(columns, share, found);
     for (const menu of [columns, share]) {
       menu.addEventListener("keydown", (event) => {
         if (event.key !== "Escape") return;
@@ -198,7 +199,7 @@
         row.hidden = terms.length > 0 && !terms.some((term) => name.includes(term));
         left += row.hidden ? 0 : 1;
       }
-      found.textContent = terms.length ? `${left} of ${rows.length}` : `${rows.length} contestants`;
+      found.textContent = terms.length ? `${left} of ${rows.length}` : "";
     };
 
     const pick = () => {
@@ -221,39 +222,11 @@
       sort(column, !asked.startsWith("-"));
     };
 
-    // One model is one mark in the picture and one row in the table.
-    const near = (name) => {
-      for (const node of part.querySelectorAll("[data-model]")) {
-        node.classList.toggle("near", node.dataset.model === name);
-      }
-    };
-    for (const node of part.querySelectorAll("[data-model]")) {
-      node.addEventListener("pointerenter", () => near(node.dataset.model));
-      node.addEventListener("pointerleave", () => near(null));
-    }
-
-    const plots = [...part.querySelectorAll(".plot")];
-    const buttons = plots.map((plot) => el("button", { type: "button" }, plot.dataset.axis));
-    buttons.forEach((button, i) => button.addEventListener("click", () => address.set({ axis: i ? plots[i].dataset.axis : "" })));
-    if (plots.length > 1) part.querySelector(".axes").append(...buttons);
-    const against = () => {
-      const asked = plots.findIndex((plot) => plot.dataset.axis === address.get("axis"));
-      plots.forEach((plot, i) => {
-        plot.hidden = i !== Math.max(asked, 0);
-        buttons[i].setAttribute("aria-pressed", String(!plot.hidden));
-        if (!plot.hidden) part.querySelector(".against").textContent = plot.dataset.title;
-      });
-    };
-
-    const checks = part.querySelector("details.checks");
-    if (matchMedia("(max-width: 600px)").matches) checks.open = false;
-
     const settle = () => {
       if (Number(part.dataset.judge) !== chosen.judge) return;
       filter();
       pick();
       order();
-      against();
     };
     address.changed(settle);
     chosen.changed(settle);

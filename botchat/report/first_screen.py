@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
-from botchat.boards.headline import Headline
+from botchat.boards.headline import Headline, chance
 from botchat.boards.judge_verdict import Check, JudgeVerdict
-from botchat.boards.names import columns, elided, is_floor_bot
+from botchat.boards.names import elided, is_floor_bot
 from botchat.boards.protocols import Place
-from botchat.boards.survival import Curve
 from botchat.interfaces import Row
-from botchat.measures.intervals import LEAST
-from botchat.records import HUMAN
+from botchat.records import HUMAN, Dialogue
 from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
-from botchat.report.plane import Axis, Interval, Plane, Point, laid_out, spread
+from botchat.report.plane import Interval
 
 _LABEL = 24
 """Letters of a name over a small picture."""
 
-_ROOM = (2.89, 2.58)
-"""Inches of the picture's field on the narrowest screen; on a wider one marks move apart."""
-
-_LETTER = 6.3 / 96
-"""Width of a letter of its names, in inches."""
-
-_LETTERS = 22
-"""Of a name in it."""
+_LONGEST = 200
+"""Letters of a line in the excerpt."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +34,6 @@ class Facts:
     verdict: JudgeVerdict
     people: Interval | None = None
     """Where people are on the rating scale."""
-    costs: Mapping[str, float] | None = None
-    """Contestant -> dollars of one dialogue, where they are known; 0: free."""
 
     @classmethod
     def of(
@@ -51,7 +41,6 @@ class Facts:
         board: Board,
         others: Sequence[Board] = (),
         people: Row | None = None,
-        costs: Mapping[str, float] | None = None,
     ) -> Facts:
         """What a board says of itself, beside the boards of ``others`` and of people."""
         line = people_line.of(board)
@@ -60,8 +49,29 @@ class Facts:
             headline.of(board, others, verdict),
             verdict,
             (line.rating, line.low, line.high) if line else None,
-            costs,
         )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A dialogue and its UniEval verdict."""
+
+    dialogue: Dialogue
+    accused: int
+    """Number of the first utterance that the judge takes for AI; 0: it takes none for it."""
+    reason: str
+
+    @property
+    def found(self) -> str:
+        """The verdict in a few words."""
+        n = self.accused
+        return f"accused from utterance {n} on" if n else "taken for human"
+
+    @property
+    def stopped(self) -> str:
+        """Why the dialogue stopped early; empty if it did not."""
+        one = self.dialogue
+        return "" if one.complete else f"{one.status}. {one.detail}".strip()
 
 
 @dataclass(frozen=True)
@@ -74,30 +84,34 @@ class Checked:
     """Where the line is that it should be on the good side of, in percent."""
     href: str
 
+    @property
+    def is_minor(self) -> bool:
+        """Whether it is of how it answers, not of whether it is right, and warns of nothing."""
+        minor = ("first_preferred", "ties", "unreadable_rate", "own_model")
+        return self.check.state in ("passes", "unknown") and self.check.key in minor
+
 
 @dataclass(frozen=True)
-class Small:
-    """The survival curve of one contestant."""
+class ExcerptLine:
+    """One line of an excerpt."""
 
+    number: int
+    text: str
+    kind: str
+    """``human``, ``accused`` or empty."""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """What giving itself away looks like, or what a judge that is not to be trusted let pass."""
+
+    title: str
     name: str
-    label: str
+    seed: str
+    lines: Sequence[ExcerptLine]
+    verdict: str
+    """What the judge said, in a few words."""
     href: str
-    path: str
-    band: str
-    people: str
-    half: str
-    last: str
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Every model's number against one thing that it takes."""
-
-    key: str
-    unit: str
-    plane: Plane
-    people: Sequence[float]
-    """Where people are with their interval, as shares of the upright axis; empty: not known."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +121,9 @@ class Screen:
     headline: Headline
     verdict: JudgeVerdict
     checks: Sequence[Checked]
-    summary: str
-    """Of the checks, a line."""
-    is_checked: bool
-    """Whether any check has a result."""
+    excerpt: Excerpt | None
     table: MainTable
     people_curve: str
-    rated: str
-    """What the pictures show: "Rating" or what else the table is ranked by."""
-    plots: Sequence[Plot]
-    links: Mapping[str, str]
-    """Contestant -> where it is compared."""
-    curves: Sequence[Small]
-    is_small: bool
-    """So few contestants that everything can be open."""
 
 
 @dataclass(frozen=True)
@@ -145,35 +148,63 @@ class PanelRow:
     said: str
 
 
-def screen(board: Board, facts: Facts, judge: str, view: str) -> Screen:
-    """The first screen. ``judge``, ``view``: as of `main_table`."""
-    numbers, rated, in_percent = rating(board)
-    people = facts.people if not in_percent else None
-    models = {name: told for name, told in numbers.items() if name != HUMAN}
-    table = main_table(board, judge, view, facts.people)
-    arenas = board.arenas
-    links = {}
-    if view:
-        for name in models:
-            to = {"view": "pair", "protocol": arenas[0].protocol.name} if arenas else {"view": view}
-            links[name] = address(judge, **to, a=name)
-    counted = [sum(check.state == state for check in facts.verdict.checks)
-               for state in ("fails", "warns", "passes", "unknown")]  # fmt: skip
-    said = zip(counted, ("failed", "doubtful", "passed", "not known"), strict=True)
+def screen(
+    board: Board,
+    facts: Facts,
+    judge: str,
+    view: str,
+    samples: Mapping[str, Sequence[Sample]] | None = None,
+) -> Screen:
+    """The first screen. ``judge``, ``view``: as of `main_table`; ``samples``: by contestant."""
     return Screen(
         facts.headline,
         facts.verdict,
         [_checked(check, judge, view, board) for check in facts.verdict.checks],
-        "Checks: " + ", ".join(f"{n} {word}" for n, word in said if n),
-        any(counted[:3]),
-        table,
+        _excerpt(board, facts.verdict, samples or {}, judge, view),
+        main_table(board, judge, view, facts.people),
         _people_curve(board),
-        rated,
-        _plots(board, facts, models, people, in_percent),
-        links,
-        _curves(board, judge, view),
-        len(models) <= 5,
     )
+
+
+def _excerpt(
+    board: Board,
+    verdict: JudgeVerdict,
+    samples: Mapping[str, Sequence[Sample]],
+    judge: str,
+    view: str,
+) -> Excerpt | None:
+    """Two people's lines and the line that gave the machine away; of a failed judge its failure."""
+    failed = {check.key for check in verdict.checks if check.state == "fails"}
+    scripts = [name for name in samples if is_floor_bot(name)]
+    models = [name for name in samples if name not in (*scripts, HUMAN)]
+    title, among, accused = "What giving itself away looks like", [*models, *scripts], True
+    if verdict.word == "do not trust" and "people_accused" in failed:
+        title, among = "Whom it takes for a machine", [HUMAN]
+    elif failed & {"bots_caught", "machines_caught", "machine_picked", "best_floor_bot"}:
+        title, among, accused = "What it let pass", [*scripts, *models], False
+    place = next((part.protocol.name for part in board.of(Place) if part.protocol.about_ai), "")
+    for name in among:
+        for one in samples.get(name, ()):
+            if bool(one.accused) != accused:
+                continue
+            said, begun = one.dialogue.utterances, one.dialogue.n_seed
+            begun = len(said) if name == HUMAN else begun
+            shown = [*range(1, 3), *([one.accused] if accused else range(3, 6))]
+            lines = [
+                ExcerptLine(
+                    n,
+                    text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…",
+                    "accused" if n == one.accused else "human" if n <= begun else "",
+                )
+                for n in dict.fromkeys(shown)
+                if n <= len(said)
+                for text in (said[n - 1],)
+            ]
+            seed = one.dialogue.seed_id
+            href = address(judge, place, a=name, seed=seed) if view else ""
+            told = "" if accused else f"“human to the end”, says {board.judge}"
+            return Excerpt(title, name, seed, lines, told, href)
+    return None
 
 
 def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
@@ -193,10 +224,16 @@ def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
     for name, *row in main.frame[["model", *keys]].itertuples(index=False):
         value, low, high = (float("nan") if pd.isna(x) else float(x) for x in row)
         if np.isfinite(value):
-            whole = np.isfinite(low) and np.isfinite(high)
-            found[name] = (value, low, high) if whole else (value, value, value)
-    word = "Rating" if column.kind == "rating" else column.heading
+            told = (value, low, high) if np.isfinite(low) and np.isfinite(high) else (value,) * 3
+            found[name] = told if column.kind == "rate" else of_100(told)
+    word = "Called more human than an average model" if column.kind == "rating" else column.heading
     return found, word, column.kind == "rate"
+
+
+def of_100(told: Interval) -> Interval:
+    """Ratings as times in 100 that they are preferred to an average one."""
+    low, value, high = (100 * chance(one) for one in (told[1], told[0], told[2]))
+    return value, low, high
 
 
 def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[JudgePanel]:
@@ -207,7 +244,7 @@ def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[JudgePanel]:
     found = []
     for board, known in zip(boards, facts, strict=True):
         numbers, rated, in_percent = rating(board)
-        people = known.people if not in_percent else None
+        people = of_100(known.people) if known.people and not in_percent else None
         ends = [end for name, told in numbers.items() if name != HUMAN for end in told]
         ends += list(people or ())
         low, high = (0.0, 1.0) if in_percent else (min(ends, default=0), max(ends, default=1))
@@ -228,61 +265,13 @@ def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[JudgePanel]:
     return found
 
 
-def _plots(
-    board: Board,
-    facts: Facts,
-    numbers: Mapping[str, Interval],
-    people: Interval | None,
-    in_percent: bool,
-) -> list[Plot]:
-    """A plot against each thing that tells at least two models apart.
-
-    ``numbers``: model -> what it is rated by, best first; shares if ``in_percent``.
-    """
-    long = board.lengths.values(board.lengths.columns[2].key)
-    flagged = board.main.values("flagged") if "flagged" in board.main.frame else {}
-    mean = f"mean {board.utterance_lengths.unit}"
-    share = Axis("share flagged without a judge", _percent, ends=(0.0, 1.0))
-    up = Axis("", _percent, ends=(0.0, 1.0)) if in_percent else Axis("", "{:.0f}".format, least=40)
-    found, nan = [], float("nan")
-    for key, unit, values, axis in (
-        ("cost", "US dollars", facts.costs or {}, Axis("cost of a dialogue", _dollars)),
-        ("length", mean, long, Axis("length of an utterance", "{:.3g}".format)),
-        ("flags", "dialogues with a flag", flagged, share),
-    ):
-        there = {name: float(values[name]) for name in numbers if not pd.isna(values.get(name))}
-        if len(set(there.values())) < 2:
-            continue
-        plane = laid_out(
-            {name: Point(x, nan, nan, *numbers[name]) for name, x in there.items()},
-            replace(axis, log=axis.ends is None and spread(there.values())),
-            up,
-            _ROOM,
-            lambda text: _LETTER * columns(text),
-            {name: elided(name, _LETTERS) for name in there},
-            pareto=key == "cost",
-            beside=people or (),
-        )
-        line = [plane.up.share(end) for end in people or ()]
-        found.append(Plot(key, unit, plane, line))
-    return found
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _dollars(usd: float) -> str:
-    return f"${usd:.2g}" if usd > 0 else "free"
-
-
 def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:
     bar = reference = None
-    if check.value is not None and check.low is not None and check.high is not None:
+    if (told := check.well) and check.key != "best_floor_bot":  # its places say more
         scale = (-1.0, 1.0) if check.key in ("other_judges", "people_agree") else (0.0, 1.0)
-        bar = interval_bar((check.value, check.low, check.high), scale)
-        if check.reference is not None:
-            reference = interval_bar((check.reference,) * 3, scale).at
+        bar = interval_bar(told, scale)
+        if check.line is not None:
+            reference = interval_bar((check.line,) * 3, scale).at
     return Checked(check, bar, reference, _evidence(check, judge, board) if view else "")
 
 
@@ -315,51 +304,7 @@ def _evidence(check: Check, judge: str, board: Board) -> str:
     return ""
 
 
-def _people_curve(board: Board, width: float = 100, height: float = 20) -> str:
+def _people_curve(board: Board) -> str:
     """Survival of people's own dialogues."""
     curve = next((part.curves.get(HUMAN) for part in board.of(Place)), None)
-    if curve is None:
-        return ""
-    return steps(_finite(curve.surviving), width, height)
-
-
-def _finite(shares: np.ndarray) -> list[float]:
-    return [float(share) for share in shares if np.isfinite(share)]
-
-
-def _curves(board: Board, judge: str, view: str) -> list[Small]:
-    """The survival curves of the models, in the order of the table."""
-    part = next(iter(board.of(Place)), None)
-    if part is None:
-        return []
-    people = _people_curve(board, 150, 56)
-    found = []
-    for name in board.main.frame["model"]:
-        curve = part.curves.get(name)
-        if name == HUMAN or curve is None or curve.at_risk[0] < 1:
-            continue
-        half, last = curve.reached(0.5), _finite(curve.surviving)
-        found.append(
-            Small(
-                name,
-                elided(name, _LABEL),
-                address(judge, part.protocol.name, a=name, show="lose") if view else "",
-                steps(last, 150, 56),
-                _band(curve),
-                people,
-                f"half by {half}" if half else "most remain",
-                f"{100 * last[-1]:.0f} % at {len(last)}" if curve.at_risk[0] >= LEAST else "",
-            )
-        )
-    return found
-
-
-def _band(curve: Curve) -> str:
-    """The area between the ends of the intervals."""
-    low, high = _finite(curve.low), _finite(curve.high)
-    n = min(len(low), len(high))
-    upper, lower = steps(high[:n], 150, 56), []
-    for i in range(n - 1, -1, -1):
-        y = round(1 + (1 - low[i]) * 54, 2)
-        lower.append(f"V{y:g}H{round(150 * i / n, 2):g}")
-    return upper + "".join(lower) + "Z" if n else ""
+    return steps([float(x) for x in curve.surviving if np.isfinite(x)]) if curve else ""

@@ -18,7 +18,7 @@ import pytest
 
 from botchat.boards.board import build as build_board
 from botchat.records import natural_key
-from botchat.report import Facts, View, figures, files, render
+from botchat.report import Facts, View, by_contestant, figures, files, pick, render
 from botchat.report.archive import build
 from botchat.workspace.files import write_all
 from tests.boards import QUICK, made
@@ -69,10 +69,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         for judge, judged in (("rules", first.judgments), ("judge: B", renamed))
     ]
-    costs = {name: 0.0 if name.startswith("bot:") else 10 ** -skills[name] for name in names}
-    views = [
-        View(one, known=Facts.of(one, [two], costs=costs)) for one, two in (boards, boards[::-1])
-    ]
+    views = [View(one, known=Facts.of(one, [two])) for one, two in (boards, boards[::-1])]
     judged = {"rules": first.judgments, "judge: B": renamed}
     write_all(folder, files(views, build(first.seeds, first.dialogues, judged)))
     return folder / "index.html"
@@ -99,8 +96,10 @@ def test_many_models_are_in_sight_at_once(
     )
     assert tall <= 34
     for part in ("h1", ".stamp", "thead"):
-        where = "const b = document.querySelector('#board ' + arguments[0]).getBoundingClientRect()"
-        assert browser.run(f"{where}; return b.top >= 0 && b.bottom < innerHeight", part), part
+        boxes = "[...document.querySelectorAll('#board ' + arguments[0])].map((one) => "
+        boxes += "one.getBoundingClientRect())"
+        seen = f"return {boxes}.some((b) => b.width && b.top >= 0 && b.bottom < innerHeight)"
+        assert browser.run(seen, part), part
     assert browser.complaints() == []
 
 
@@ -147,7 +146,7 @@ def test_every_column_sorts_both_ways_and_the_address_keeps_it(
                 (lambda text: natural_key(text.lower())) if key == "model" else float
             )
             if key == "model":
-                known = [one for one in known if one.isascii()]
+                known = [one.replace("human", "people") for one in known if one.isascii()]
             found = [sort(one) for one in known]
             assert found == sorted(found, reverse=orders[-1] == "descending")
         assert sorted(map(str, orders)) == ["ascending", "descending"]
@@ -157,7 +156,7 @@ def test_every_column_sorts_both_ways_and_the_address_keeps_it(
         assert browser.run(SHOWN, TABLE) == shown
 
 
-def test_filter_columns_axis_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:
+def test_filter_columns_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:
     """Opened again they show the same; what is at its default is not in it."""
     sized(browser, large, 1440, 900)
     field = browser.driver.find_element("css selector", "#board input[type=search]")
@@ -165,7 +164,6 @@ def test_filter_columns_axis_and_judge_are_in_the_address(browser: Browser, larg
     shown = browser.run(SHOWN, TABLE)
     assert set(shown) == {"bot:eliza", "model-1", *(f"model-{i}" for i in range(10, 20))}
     assert browser.text("#board output") == "12 of 25"
-    browser.run("document.querySelector('#board .axes button:nth-child(2)').click()")
     browser.run("document.querySelector('#board .quiet input[value=elo_n16]').click()")
     assert browser.run(
         "return document.querySelector(arguments[0] + ' th[data-key=elo_n16]').offsetWidth > 0",
@@ -176,7 +174,7 @@ def test_filter_columns_axis_and_judge_are_in_the_address(browser: Browser, larg
         "s.dispatchEvent(new Event('change'))"
     )
     fragment = browser.run("return location.hash")
-    for part in ("filter=ELIZA", "axis=length", "elo_n16", "judge=judge"):
+    for part in ("filter=ELIZA", "elo_n16", "judge=judge"):
         assert part in fragment
     browser.open(large, fragment)
     second = TABLE.replace("'0'", "'1'")
@@ -185,10 +183,6 @@ def test_filter_columns_axis_and_judge_are_in_the_address(browser: Browser, larg
         (large.parent / "chunks" / "judge-1.js").as_uri()
     ]
     assert browser.run("return document.querySelector(arguments[0]).offsetWidth > 0", second)
-    hidden = "#board > [data-judge='1'] .plot:not([hidden])"
-    assert (
-        browser.run("return document.querySelector(arguments[0]).dataset.axis", hidden) == "length"
-    )
     assert browser.run("return document.getElementById('misfit').hidden")
     browser.open(large, "#filter=eliza")
     field = browser.driver.find_element("css selector", "#board input[type=search]")
@@ -342,7 +336,7 @@ def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
         shown = browser.driver.find_elements("css selector", f"{TABLE} tbody tr")
         assert len(shown) == 5
         assert all(row.is_displayed() for row in shown)
-        assert browser.driver.find_element("css selector", ".stamp").is_displayed()
+        assert browser.driver.find_element("css selector", ".judge .stamp").is_displayed()
         figures = browser.driver.find_elements("css selector", ".figures figure svg")
         assert len(figures) >= 11
         assert browser.driver.find_element("css selector", "#read details").is_displayed()
@@ -350,23 +344,65 @@ def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
         browser.command("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-def test_a_judge_that_knows_nothing_is_not_certified(browser: Browser, tmp_path: Path) -> None:
-    """Of a judge that never accuses anybody the first screen says: do not trust."""
+def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path) -> None:
+    """Sentence and title are its fault, the table fades, another judge and an example are there."""
     records = made({"bot:eliza": 0.1, "good": 0.9, "poor": 0.2}, 60, unreadable=0)
     never = {"place": "No", "pair": "neither"}
-    judged = {
+    said = {
         protocol: [
             msgspec.structs.replace(
-                one, verdict=never["place" if protocol == "unieval" else "pair"]
+                one, verdict=never["place" if protocol == "unieval" else "pair"], judge="never"
             )
-            for one in said
+            for one in given
         ]
-        for protocol, said in records.judgments.items()
+        for protocol, given in records.judgments.items()
     }
-    board = dataclasses.replace(records, judgments=judged).board()
+    boards = [
+        build_board(records.seeds, records.dialogues, told, seed_set="made-up", judge=judge)
+        for judge, told in (("never", said), ("rules", records.judgments))
+    ]
+    samples = by_contestant(boards[0], pick(records.dialogues, said["unieval"]))
+    views = [View(boards[0], (), samples, Facts.of(boards[0])), View(boards[1])]
     page = tmp_path / "index.html"
-    page.write_text(render([View(board)]))
+    page.write_text(render(views))
     sized(browser, page, 1440, 900)
+    fault = "No ranking: this judge takes scripts that understand nothing for people"
+    assert browser.text("h1") == f"{fault}."
+    assert fault in browser.driver.title
     assert "Do not trust" in browser.text(".stamp")
-    assert "nobody leads" in browser.text("h1")
+    assert browser.run("return !!document.querySelector('table.board.faded')")
+    assert "What it let pass" in browser.text(".bit h2")
+    assert browser.text(".bit p").startswith("bot:eliza")
+    browser.run("document.querySelector('.sub a').click()")
+    browser.until(lambda: browser.run("return location.hash") == "#judge=rules")
+    assert not browser.run("return !!document.querySelector('[data-judge=\"1\"] .faded')")
     assert json.dumps(browser.complaints()) == "[]"
+
+
+JARGON = ("Bradley", "@16", "ChatSEED", "UniEval", "GTEval", "floor bot", "N = ", "kappa", "Elo")
+
+
+def test_the_first_screen_speaks_plainly(browser: Browser, large: Path) -> None:
+    """No term that needs a glossary; rates and ratings are whole, with an interval beside."""
+    sized(browser, large, 1440, 900)
+    shown = browser.run(
+        "return [...document.querySelectorAll('#board > [data-judge=\"0\"] *')].filter((one) =>"
+        "one.checkVisibility() && [...one.childNodes].some((n) => n.nodeType === 3 && "
+        "n.textContent.trim()) && !one.closest('.hidden')).map((one) => one.textContent).join(' ')"
+    )
+    assert [term for term in JARGON if term in shown] == []
+    cells = browser.run(
+        "return [...document.querySelectorAll(arguments[0] + ' tbody td.rated')].filter((one) => "
+        "one.checkVisibility() && one.dataset.low).map((one) => "
+        "[...['span', 'small'].map((part) => one.querySelector(part).textContent),"
+        "one.querySelector('.bar b').offsetHeight])",
+        TABLE,
+    )
+    assert cells
+    for number, ends, height in cells:
+        low, high = map(int, ends.split("–"))
+        assert low <= int(number) <= high
+        assert height > 8
+    browser.open(large, "#view=tables")
+    glossary = browser.text("#tables dl")
+    assert all(term in glossary for term in ("Bradley–Terry", "ChatSEED", "UniEval", "GTEval"))
