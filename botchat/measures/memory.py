@@ -89,5 +89,5 @@ def _runs(opening: Opening, n: int) -> Iterator[tuple[int, tuple[str, ...]]]:
 
 def _at_least(k: int, mean: float) -> float:
     """Chance of k or more by Poisson's distribution."""
-    below = (mean**i / math.factorial(i) for i in range(k))
-    return max(0.0, 1 - math.exp(-mean) * math.fsum(below))
+    below = (math.exp(i * math.log(mean) - mean - math.lgamma(i + 1)) for i in range(k))
+    return max(0.0, 1 - math.fsum(below))

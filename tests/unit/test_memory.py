@@ -6,11 +6,12 @@ import random
 from dataclasses import replace
 
 import pytest
+from scipy import stats
 
 from botchat.boards import headline
 from botchat.languages import ENGLISH, built_in
 from botchat.languages.text import known_words
-from botchat.measures.memory import memory
+from botchat.measures.memory import _at_least, memory
 from botchat.records import Dialogue, Seed
 from tests.judges import World
 
@@ -138,3 +139,9 @@ def replace_said(one, human):
         one.seed_id, one.model, (*one.utterances[:2], human[2], *one.utterances[3:]), 2, one.facts,
         one.status, one.signature,
     )  # fmt: skip
+
+
+def test_a_chance_of_hundreds_is_no_overflow() -> None:
+    """547 chats of a bot that says people's own lines; by Poisson's distribution."""
+    for k in (0, 1, 3, 300, 547):
+        assert _at_least(k, 5.47) == pytest.approx(stats.poisson.sf(k - 1, 5.47), abs=1e-12)
