@@ -12,10 +12,10 @@ import pandas as pd
 
 from botchat.boards.tables import Column, Table
 from botchat.papers.experiments import Experiment, column, key_of
-from botchat.report.figures import rows
+from botchat.report.figures import ink, rows
 from botchat.report.figures.chart import Chart, chart
 from botchat.report.figures.curves import Graph, line_look
-from botchat.report.figures.sheet import BAR, INK, WIDE, Dot, Look, Sheet
+from botchat.report.figures.sheet import WIDE, Dot, Look, Sheet
 
 _APART = 0.05
 """Between the lines of a place, in steps of its axis."""
@@ -71,8 +71,8 @@ def sweep(
     key = [("dotted" if dashes else "line", shade, name) for name, (shade, dashes) in looks.items()]
     printed = {axis: _lines(paper, axis, others, least=1) for axis, others in axes.items()}
     if any(kept in printed[axis] for axis, by in lines.items() for kept in by):
-        key.append(("ring", INK, "published"))
-    top = sheet.key(2, [*key, ("line", BAR, "95 % interval")]) + 8
+        key.append(("ring", ink.INK, "published"))
+    top = sheet.key(2, [*key, ("line", ink.BAR, "95 % interval")]) + 8
     across = max(1, min(len(axes), int(look.px // 250)))
     plots = [*product(columns, lines.items())]
     wide, lanes = look.wide(0, least=120) / across, -(-len(plots) // across)
@@ -95,14 +95,14 @@ def sweep(
             x = some[axis].to_numpy(dtype=float) + _APART * (i - (len(by) - 1) / 2)
             spots = [panel.at(*spot) for spot in zip(x, ends["value"], strict=True)]
             for at, start, end in zip(x, ends["low"], ends["high"], strict=True):
-                sheet.line([panel.at(at, start), panel.at(at, end)], BAR, 1.2)
+                sheet.line([panel.at(at, start), panel.at(at, end)], ink.BAR, 1.2)
             sheet.line(spots, shade, 1.5, dashes, whole=name)
             for spot in spots:
                 sheet.dot(*spot, r=2.6, fill=shade)
             if (there := printed[axis].get(kept)) is not None:
                 known = zip(there[axis].astype(float), _percent(there, one)["value"], strict=True)
                 for spot in (panel.at(*pair) for pair in known):
-                    sheet.marks.append(Dot(*spot, 4, 0.0, INK, whole=f"published: {name}"))
+                    sheet.marks.append(Dot(*spot, 4, 0.0, ink.INK, whole=f"published: {name}"))
     sheet.height = top + lanes * tall
     return sheet
 

@@ -11,9 +11,9 @@ import pandas as pd
 from botchat.boards.tables import Table, fragment
 from botchat.interfaces import Row
 from botchat.papers.turing_form import TRAPS
-from botchat.report.figures import rows
+from botchat.report.figures import ink, rows
 from botchat.report.figures.chart import Chart, chart
-from botchat.report.figures.sheet import BAR, INK, PEOPLE, SOFT, Look, Sheet
+from botchat.report.figures.sheet import Look, Sheet
 from botchat.report.plane import Axis
 from botchat.workspace import files
 
@@ -39,13 +39,15 @@ def _draw(values: pd.DataFrame, look: Look) -> Sheet:
     axis = Axis("AUC", "{:.2g}".format, least=0.1)
     numbers = [0.5, *values.to_numpy(dtype=float).ravel().tolist()]
     drawn = rows.rows([*values.index], look, right=40, top=40, numbers=(axis, numbers), label="AUC")
-    people = (PEOPLE, 1.0)
+    people = (ink.PEOPLE, 1.0)
     sheet, foot = drawn.sheet, drawn.top + len(values) * drawn.each
-    sheet.key(0, [("dot", people, "people"), ("dot", INK, "judge"), ("ring", INK, "one number")])
-    sheet.line([(drawn.at(0.5), drawn.top), (drawn.at(0.5), foot)], SOFT, 1, (1.5, 2.5))
+    sheet.key(
+        0, [("dot", people, "people"), ("dot", ink.INK, "judge"), ("ring", ink.INK, "one number")]
+    )
+    sheet.line([(drawn.at(0.5), drawn.top), (drawn.at(0.5), foot)], ink.SOFT, 1, (1.5, 2.5))
     for row, (name, auc, low, high) in enumerate(values.itertuples()):
-        y, shade = drawn.y(row), people if str(name).startswith("people (") else INK
-        sheet.line([(drawn.at(low), y), (drawn.at(high), y)], BAR, 2.4)
+        y, shade = drawn.y(row), people if str(name).startswith("people (") else ink.INK
+        sheet.line([(drawn.at(low), y), (drawn.at(high), y)], ink.BAR, 2.4)
         sheet.dot(drawn.at(auc), y, fill=shade, hollow=name in TRAPS)
         drawn.number(row, f"{auc:.2f}", bold=True)
     return sheet

@@ -98,7 +98,6 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
         *(f"{name}.meta.json" for name in ("judges", "tests", "groups", "pairs", "rankings")),
         *(f"agreement.{kind}" for kind in ("md", "json")),
         *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
-        *(f"judges-health.{kind}" for kind in ("svg", "png")),
     }
     beside = json.loads((out / "judges.meta.json").read_text())
     assert beside["signatures"] == [found["signature"]]
@@ -309,7 +308,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
             [
                 "leaderboard",
                 "figure",
-                "judges-health-arena-n8",
+                "judges-calibration-arena-n8",
                 *where[:-1],
                 str(tmp_path / "x.svg"),
             ]

@@ -125,7 +125,7 @@ def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="there are: mask, length, given-away, "):
         figure(workspace, "elo", SAMPLE, tmp_path / "one.svg")
     with pytest.raises(MissingError, match="fewer than two judges"):
-        figure(workspace, "judges-health-unieval", SAMPLE, tmp_path / "one.svg")
+        figure(workspace, "judges-calibration-unieval", SAMPLE, tmp_path / "one.svg")
 
 
 def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:

@@ -64,9 +64,9 @@ def findings(
 )
 def test_figures_of_few_judges_and_of_many(n, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
-    price, matrix, health = draw(findings(n, cost, named=named))
-    assert {price.name, matrix.name, health.name} < set(NAMES)
-    for chart in (price, matrix, health):
+    price, matrix = draw(findings(n, cost, named=named))
+    assert {price.name, matrix.name} < set(NAMES)
+    for chart in (price, matrix):
         assert_readable(chart.sheet(), chart.name)
         assert_readable(chart.sheet(Look(WIDE)), chart.name)
         assert "botchat:0.1.0|" in chart.svg
@@ -80,7 +80,7 @@ def test_a_judge_without_a_readable_verdict_has_a_price_and_no_place():
     free, paid = found.rows
     unreadable = paid | dict.fromkeys(("accuracy", "accuracy_low", "accuracy_high"))
     drawn = draw(replace(found, rows=[free, unreadable]))
-    assert [chart.name for chart in drawn] == ["judges-against-each-other", "judges-health"]
+    assert [chart.name for chart in drawn] == ["judges-against-each-other"]
 
 
 def test_equal_judges_at_equal_cost_still_have_a_name_each():
@@ -96,8 +96,8 @@ def test_equal_judges_at_equal_cost_still_have_a_name_each():
 
 
 def test_without_costs_or_a_second_judge_there_is_no_figure():
-    """A single judge has only people beside it; how steady it is can be drawn."""
-    assert [chart.name for chart in draw(findings(1))] == ["judges-health"]
+    """A single judge has only people beside it."""
+    assert [chart.name for chart in draw(findings(1))] == []
 
 
 def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +29,8 @@ from botchat.records import HUMAN
 from botchat.report import figures
 from botchat.report.figures import cells, curves, pictures, points, questions, rows
 from botchat.report.figures.cells import Cells
-from botchat.report.figures.sheet import LEAST, LETTERS, NARROW, WIDE, Look, Sheet, Text, apart
+from botchat.report.figures.lettering import LEAST, LETTERS, apart, width_of
+from botchat.report.figures.sheet import NARROW, WIDE, Look, Sheet, Text
 from botchat.report.plane import MOST_NAMED, Axis, Point, laid_out
 from tests.boards import judgment, made
 
@@ -63,10 +65,20 @@ def drawn(k: int, *names: str) -> list[figures.Chart]:
     return figures.draw(found, None, {"rules": verdict, "another-judge-with-a-name": verdict})
 
 
+def corners(text: Text) -> list[tuple[float, float]]:
+    """Of its box, turned as it is."""
+    wide = width_of(text.said, text.size, text.bold)
+    left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[text.anchor]
+    high, low = -0.75 * text.size, 0.2 * text.size
+    c, s = math.cos(math.radians(text.turn)), math.sin(math.radians(text.turn))
+    box = [(left, high), (left + wide, high), (left + wide, low), (left, low)]
+    return [(text.x + c * x - s * y, text.y + s * x + c * y) for x, y in box]
+
+
 def clashes(sheet: Sheet) -> Iterator[tuple[str, str]]:
     """Two texts whose boxes, turned as they are, lie over each other by more than a px."""
     texts = [text for text in sheet.texts if text.said.strip()]
-    boxes = np.array([text.corners for text in texts])
+    boxes = np.array([corners(text) for text in texts])
     low, high = boxes.min(axis=1) + 0.5, boxes.max(axis=1) - 0.5
     near = ((low[:, None] < high[None]) & (low[None] < high[:, None])).all(axis=2)
     for i, j in np.argwhere(np.triu(near, 1)):
@@ -83,7 +95,7 @@ def assert_readable(sheet: Sheet, whose: str) -> None:
     """No text is cut off, small, over another, or of a name that is cut too short."""
     assert [*clashes(sheet)] == [], whose
     for text in sheet.texts:
-        for x, y in text.corners:
+        for x, y in corners(text):
             assert -1 <= x <= sheet.width + 1, (whose, text)
             assert -1 <= y <= sheet.height + 1, (whose, text)
         assert text.size >= LEAST, (whose, text)
@@ -188,7 +200,7 @@ def test_names_are_text_in_svg() -> None:
             root = ElementTree.fromstring(svg)
             tags = {element.tag.removeprefix(SVG) for element in root.iter()}
             assert not tags & {"script", "image", "a", "foreignObject"}
-            if chart.name not in ("human-lengths", "judge-health"):
+            if chart.name != "human-lengths":
                 shown = " ".join("".join(element.itertext()) for element in root.iter())
                 assert all(name in shown for name in hostile), chart.name
 
@@ -199,7 +211,7 @@ def test_of_many_contestants_the_first_are_drawn(monkeypatch: pytest.MonkeyPatch
     in_order = [name for name in found.main.frame["model"] if name != HUMAN]
     monkeypatch.setattr(figures, "MOST_DRAWN", 3)
     for chart in figures.draw(found):
-        if chart.name not in ("human-lengths", "judge-health"):
+        if chart.name != "human-lengths":
             there = {name for name in in_order if f"{name}" in chart.inline}
             assert there == {*found.main.frame["model"][:3]} - {HUMAN}, chart.name
         if chart.name != "human-lengths":

@@ -17,13 +17,12 @@ from botchat.boards.board import Board
 from botchat.boards.names import LABEL_COLUMNS, elided
 from botchat.boards.protocols import Part, Place, Scored
 from botchat.boards.tables import Column, Table
-from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures import cells, curves, points, questions, rows
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import Chart as Chart
 from botchat.report.figures.chart import chart
-from botchat.report.figures.questions import cases, counted, ends_of, left_open, told_apart
+from botchat.report.figures.questions import cases, counted, ends_of, told_apart
 from botchat.report.figures.sheet import WIDE
 from botchat.report.plane import Axis, Point
 
@@ -64,7 +63,6 @@ def draw(
         for number in part.quoted
         if part.table.frame[number.key].notna().any()
     ]
-    found += [_judge_health(board.judge_health, where)] if board.judge_health else []
     return [*found, *_utterance_lengths(board, of), *_human_lengths(board)]
 
 
@@ -133,31 +131,8 @@ def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
         rows.series, {"rating": ratings.assign(place=first.table.written("rank"))},
         "Bradley–Terry rating (points)", "{:.0f}",
     )  # fmt: skip
-    if len(places := left_open(first.table)) > 1:
-        yield chart(
-            *_of(first, "rank-intervals", f"Places that the comparisons leave open{_at(first)}"),
-            "Behind all models that are clearly better, before all that are clearly worse; all "
-            "places hold together with 95 %. The dot is the place by rating.",
-            many, where, first.table.signatures, rows.places, places,
-        )  # fmt: skip
-    if first.elo:
-        yield _elo(arenas, first.elo, where)
     for one in arenas:
         yield _win_rates(one, where)
-
-
-def _elo(arenas: Sequence[Arena], settings: EloSettings, where: str) -> Chart:
-    elo = {_n(one) or "Elo": ends_of(one.table, "elo", "rating").dropna(subset="rating")
-           for one in arenas}  # fmt: skip
-    each = "; ".join(f"{_n(one)}: {_compared(one)}".removeprefix(": ") for one in arenas)
-    return chart(
-        _of(arenas[0], "elo", "")[0], f"Bootstrap Elo in {arenas[0].protocol.title}",
-        "Ratings as in the paper, from comparisons of two models' dialogues, in the order of their "
-        "Bradley–Terry rating; the dashed line is where all start.",
-        f"comparisons: {each}", where, [one.table.signature for one in arenas],
-        partial(rows.series, start=settings.init, ordered=False), elo, "Bootstrap Elo (points)",
-        "{:.0f}", on_page=False,
-    )  # fmt: skip
 
 
 def _win_rates(arena: Arena, where: str) -> Chart:
@@ -221,16 +196,6 @@ def _of_places(part: Place, where: str) -> Iterator[Chart]:
         f"{cases(shown, next(iter(by_n.values())))} dialogues", where, shown.signatures,
         partial(rows.series, ordered=False), at_n, *said,
     )  # fmt: skip
-    key = "success_human_length"
-    if len(rates := 100 * ends_of(shown, key, "success").dropna().astype(float)):
-        yield chart(
-            _of(part, "success-human-length", "")[0],
-            f"{protocol.title} success rate at the length of the human dialogue",
-            "Each dialogue is read as far as its human counterpart goes, where that has at least "
-            f"{MIN_HUMAN} utterances; with 95 % intervals.",
-            f"{cases(shown, key)} dialogues", where, shown.signatures,
-            rows.series, {"success": rates}, *said, on_page=False,
-        )  # fmt: skip
 
 
 def _scores(part: Scored, number: Column, where: str) -> Chart:
@@ -244,19 +209,7 @@ def _scores(part: Scored, number: Column, where: str) -> Chart:
     )  # fmt: skip
 
 
-# ------------------------------------------------------------------------ judge and dialogues
-
-
-def _judge_health(judge: Table, where: str) -> Chart:
-    judged, unreadable = (int(judge.frame[key].sum()) for key in ("judged", "unreadable"))
-    return chart(
-        "judge-health", "The judge itself",
-        "How steady and how readable the judge is, and what it prefers: 50 is no preference for "
-        "what is shown first; the longer may win because it is better. Thin lines are 95 % "
-        "intervals.",
-        f"{counted(judged - unreadable, unreadable)} verdicts", where, judge.signatures,
-        rows.health, judge,
-    )  # fmt: skip
+# ---------------------------------------------------------------------------------- dialogues
 
 
 def _utterance_lengths(board: Board, where: str) -> Iterator[Chart]:

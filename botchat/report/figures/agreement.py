@@ -9,41 +9,28 @@ from functools import partial
 import pandas as pd
 
 from botchat.boards import debates
-from botchat.boards.judge_agreement import Findings, judges_table
+from botchat.boards.judge_agreement import Findings
 from botchat.boards.which_judge import agreement, control_of
 from botchat.interfaces import Row
-from botchat.report.figures import cells, points, rows
+from botchat.report.figures import cells, ink, points
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import Chart, chart
 from botchat.report.figures.curves import Graph
+from botchat.report.figures.lettering import fitted
 from botchat.report.figures.points import MOST_NAMED, Standing
-from botchat.report.figures.sheet import BAR, INK, SOFT, WIDE, Look, Sheet, fitted
+from botchat.report.figures.sheet import WIDE, Look, Sheet
 from botchat.report.plane import Axis, Point
 
 NAMES = (
-    "cost-against-agreement", "judges-against-each-other", "judges-health", "judges-calibration",
-    "debates-turns",
+    "cost-against-agreement", "judges-against-each-other", "judges-calibration", "debates-turns",
 )  # fmt: skip
 """Of the figures."""
 
 
 def draw(found: Findings) -> list[Chart]:
     """The figures that the findings have the numbers for."""
-    makers = (_cost, _matrix, _health, _calibration, _debates)
+    makers = (_cost, _matrix, _calibration, _debates)
     return [one for one in (make(found) for make in makers) if one is not None]
-
-
-def _health(found: Findings) -> Chart | None:
-    judges = judges_table(found)
-    if not rows.known_measures(judges):
-        return None
-    n = sum(row["verdicts"] + row["unreadable"] for row in found.rows)
-    return chart(
-        "judges-health", "The judges themselves",
-        "How steady and how readable each judge is, and what it prefers; lines are 95 % intervals. "
-        "First shown wins: 50 is no preference.",
-        f"{n:,} verdicts", found.subject, [found.signature], rows.health, judges,
-    )  # fmt: skip
 
 
 def _calibration(found: Findings) -> Chart | None:
@@ -69,23 +56,23 @@ def calibration(bins: Sequence[Row], look: Look) -> Sheet:
     rows = math.ceil(len(judges) / across)
     tall = look.tall(min(wide - 44, 180) + 64, 120, rows)
     sheet = Sheet(look.px)
-    head = sheet.key(2, [("dot", INK, "verdicts of one confidence"), ("line", BAR, "95 % interval"),
-                         ("dotted", SOFT, "calibrated")]) + 6  # fmt: skip
+    kinds = ("dot", ink.INK, "verdicts of one confidence"), ("line", ink.BAR, "95 % interval")
+    head = sheet.key(2, [*kinds, ("dotted", ink.SOFT, "calibrated")]) + 6
     names = fitted(judges, wide - 8)
     for i, judge in enumerate(judges):
         left, top = i % across * wide, head + i // across * tall
         sheet.name(left, top + 11, judge, names[i], look, "start")
         panel = Graph(left + 30, top + 30, wide - 44, tall - 64, (0, 100), (0, 100))
         panel.scales(sheet, (0, 50, 100), (0, 50, 100), "sure (%)", "right (%)")
-        sheet.line([panel.at(0, 0), panel.at(100, 100)], SOFT, 1, (1.5, 2.5))
+        sheet.line([panel.at(0, 0), panel.at(100, 100)], ink.SOFT, 1, (1.5, 2.5))
         spots = []
         for row in (row for row in bins if row["judge"] == judge):
             x, y, low, high = (
                 100 * row[key] for key in ("confidence", "right", "right_low", "right_high")
             )
-            sheet.line([panel.at(x, low), panel.at(x, high)], BAR, 1.4)
+            sheet.line([panel.at(x, low), panel.at(x, high)], ink.BAR, 1.4)
             spots.append(panel.at(x, y))
-        sheet.line(spots, INK, 1.2)
+        sheet.line(spots, ink.INK, 1.2)
         for spot in spots:
             sheet.dot(*spot, r=3)
     sheet.height = head + rows * tall
@@ -118,9 +105,9 @@ def _cost(found: Findings) -> Chart | None:
         about += " Shaded: the set that surely holds the best."
     hollow = [name for name in prices if name in panels]
     pale = [name for name in prices if best and name not in best]
-    key = [("dot", INK, "may be the best" if best else "judge")]
-    key += [("dot", BAR, "is not")] if {*pale} - {*hollow} else []
-    key += [("ring", INK, "its control")] if hollow else []
+    key = [("dot", ink.INK, "may be the best" if best else "judge")]
+    key += [("dot", ink.BAR, "is not")] if {*pale} - {*hollow} else []
+    key += [("ring", ink.INK, "its control")] if hollow else []
     drawn = partial(points.against, hollow=hollow, pale=pale, best="none better for less", key=key,
                     lines={} if crowded else panels, reach=9.0)  # fmt: skip
     return chart(

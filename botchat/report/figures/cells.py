@@ -10,22 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from botchat.report.figures.sheet import (
-    ABOVE,
-    BELOW,
-    GRID,
-    LEAST,
-    PEOPLE,
-    SOFT,
-    WASH,
-    Dot,
-    Look,
-    Shade,
-    Sheet,
-    fitted,
-    widest,
-    width_of,
-)
+from botchat.report.figures import ink
+from botchat.report.figures.lettering import LEAST, fitted, widest, width_of
+from botchat.report.figures.sheet import Dot, Look, Shade, Sheet
 
 _DARKEST, _DARKEST_BARE = 0.36, 0.92
 """Shade of 100 % where numbers stand on it, and where none do."""
@@ -49,47 +36,72 @@ class Cells(NamedTuple):
     """Whether numbers are below 0, too."""
 
 
-def _heads(names: Sequence[str], cell: float, look: Look) -> tuple[list[str], list[str]]:
-    """What stands left of rows and above columns: names at both, or numbers where they are narrow.
+class _Names(NamedTuple):
+    """What stands left of rows and above columns: names, or numbers where columns are narrow."""
 
-    Numbered columns are those whose number has room.
-    """
-    shown = fitted(names, max(104.0, 0.28 * look.px))
-    if cell >= _ROW:
-        return shown, fitted(names, 120.0)
-    every = next(n for n in (1, 2, 5, 10, 20, 50) if n * cell >= width_of("100", LEAST) + 2)
-    numbers = [str(i) if i == 1 or i % every == 0 else "" for i in range(1, len(names) + 1)]
-    if every == 2:
-        numbers[0] = ""
-    return [f"{name}  {i + 1}" for i, name in enumerate(shown)], numbers
+    names: Sequence[str]
+    rows: Sequence[str]
+    heads: Sequence[str]
+    left: float
+    cell: float
+    """Px of the rows' names, and width of a column."""
+    turn: float
+    """Of the heads; 0: they are numbers."""
+
+    @classmethod
+    def of(cls, names: Sequence[str], look: Look, most: float, turn: float) -> _Names:
+        """Of columns at most so wide; slanted heads lean out at the right."""
+        n, bold = len(names), bool(look.highlight)
+        shown, heads = fitted(names, max(104.0, 0.28 * look.px)), fitted(names, 120.0)
+        left = widest(shown, bold=bold) + 8
+        cell = min(look.wide(left, 2) / n, most)
+        out = math.cos(math.radians(turn))
+        lean = max(
+            width_of(one, bold=bold) * out - (n - i - 0.3) * cell for i, one in enumerate(heads)
+        )
+        cell = min(cell, look.wide(left, max(2.0, lean + 2)) / n)
+        if cell >= _ROW:
+            return cls(names, shown, heads, left, cell, turn)
+        shown = [f"{name}  {i + 1}" for i, name in enumerate(shown)]
+        left = widest(shown, bold=bold) + 8
+        cell = look.wide(left, 2) / n
+        every = next(k for k in (1, 2, 5, 10, 20, 50) if k * cell >= width_of("100", LEAST) + 2)
+        heads = [
+            str(i) if i % every == 0 or (i == 1 and every != 2) else "" for i in range(1, n + 1)
+        ]
+        return cls(names, shown, heads, left, cell, 0.0)
+
+    @property
+    def tall(self) -> float:
+        """Height of the heads."""
+        up = widest(self.heads, bold=True) * math.sin(math.radians(self.turn))
+        return 8 + up + 6 * math.cos(math.radians(self.turn)) if self.turn else LEAST + 8
+
+    def put(self, sheet: Sheet, top: float, tall: float, look: Look) -> None:
+        """Write them at a table whose rows begin at ``top``."""
+        for i, name in enumerate(self.names):
+            sheet.name(self.left - 8, top + (i + 0.5) * tall + 4, name, self.rows[i], look)
+            x = self.left + (i + 0.5) * self.cell
+            if self.turn:
+                sheet.name(x + 4 * math.sin(math.radians(self.turn)), top - 6, name, self.heads[i],
+                           look, "start", turn=-self.turn)  # fmt: skip
+            elif self.heads[i]:
+                sheet.say(x, top - 6, self.heads[i], "middle", shade=ink.SOFT)
 
 
 def squares(parts: Sequence[Cells], below: str, look: Look) -> Sheet:
     """Square tables in percent, each under its title; ``below``: what rows and columns are."""
-    names = [str(name) for name in parts[0].values.index]
-    n = len(names)
-    probe = widest(fitted(names, max(104.0, 0.28 * look.px)), bold=bool(look.highlight)) + 30
-    cell = min(look.wide(probe) / n, _MOST_WIDE)
-    rows, heads = _heads(names, cell, look)
-    left = widest(rows, bold=bool(look.highlight)) + 8
-    cell = min(look.wide(left, 2) / n, _MOST_WIDE)
+    beside = _Names.of([str(name) for name in parts[0].values.index], look, _MOST_WIDE, 90)
+    n, cell = len(beside.names), beside.cell
     tall = look.tall(max(min(cell, _MOST_TALL), _ROW), _ROW, n * len(parts))
-    upright = cell >= _ROW
-    head = (widest(heads, bold=bool(look.highlight)) if upright else LEAST) + 8
     sheet, y = Sheet(look.px), 0.0
     for part in parts:
         sheet.say(0, y + 13, part.title, size=13, bold=True)
-        y += 20 + head
-        for i, (name, said, above) in enumerate(zip(names, rows, heads, strict=True)):
-            sheet.name(left - 8, y + (i + 0.5) * tall + 4, name, said, look)
-            x = left + (i + 0.5) * cell
-            if upright:
-                sheet.name(x + 4, y - 5, name, above, look, "start", turn=-90)
-            elif above:
-                sheet.say(x, y - 5, above, "middle", shade=SOFT)
-        _table(sheet, part, left, y, cell, tall)
+        y += 20 + beside.tall
+        beside.put(sheet, y, tall, look)
+        _table(sheet, part, beside.left, y, cell, tall)
         y += n * tall + 18
-        sheet.say(left + n * cell, y - 5, below, "end", shade=SOFT)
+        sheet.say(beside.left + n * cell, y - 5, below, "end", shade=ink.SOFT)
     sheet.height = y
     return sheet
 
@@ -114,9 +126,9 @@ def _table(sheet: Sheet, part: Cells, left: float, top: float, wide: float, tall
 def _shade_of(value: float, signed: bool, told: bool) -> Shade:
     darkest = _DARKEST if told else _DARKEST_BARE
     if math.isnan(value):
-        return WASH
+        return ink.WASH
     if signed:
-        return (ABOVE if value > 0 else BELOW, round(min(1, abs(value)) * darkest, 2))
+        return (ink.ABOVE if value > 0 else ink.BELOW, round(min(1, abs(value)) * darkest, 2))
     return round(0.02 + value * (darkest - 0.02), 2)
 
 
@@ -127,46 +139,31 @@ def triangle(
 
     ``score``: a win 1, a tie ½; ``told``: where its interval leaves out one half.
     """
-    n = len(names)
-    probe = widest(fitted(names, max(104.0, 0.28 * look.px)), bold=bool(look.highlight)) + 34
-    cell = min(look.wide(probe) / n, 18.0)
-    rows, heads = _heads(names, cell, look)
-    left = widest(rows, bold=bool(look.highlight)) + 8
-    slant = cell >= _ROW
-    if slant:  # a slanted head leans out at the right
-        turn = math.radians(62)
-        lean = max(width_of(one) * math.cos(turn) - (n - i) * cell for i, one in enumerate(heads))
-        cell = min(look.wide(left, max(0.0, lean) + 8) / n, 18.0)
-    else:
-        cell = look.wide(left, 2) / n
+    beside = _Names.of(names, look, 18.0, 62)
+    n, cell, left, top = len(names), beside.cell, beside.left, beside.tall
     tall = look.tall(max(cell, _ROW), _ROW, n)
-    top = widest(heads) * math.sin(math.radians(62)) + 14 if slant else 20.0
     sheet = Sheet(look.px, top + n * tall + 4)
-    for i, (name, said, above) in enumerate(zip(names, rows, heads, strict=True)):
-        sheet.name(left - 6, top + (i + 0.5) * tall + 4, name, said, look)
-        x = left + (i + 0.5) * cell
-        if slant:
-            sheet.name(x + 2, top - 6, name, above, look, "start", turn=-62)
-        elif above:
-            sheet.say(x, top - 6, above, "middle", shade=SOFT)
+    beside.put(sheet, top, tall, look)
     cells = [(i, j) for i in range(n) for j in range(i + 1, n) if math.isfinite(score[i, j])]
     rings = []
     gap = min(1.0, cell / 6)
-    shades = {pair: _beaten(float(score[pair])) if told[pair] else GRID / 2 for pair in cells}
+    shades = {pair: _beaten(float(score[pair])) if told[pair] else ink.GRID / 2 for pair in cells}
     for i, j in sorted(cells, key=lambda pair: str(shades[pair])):
         x, y = left + j * cell, top + i * tall
         sheet.box(x, y, x + cell - gap, y + tall - gap, shades[i, j])
         if not told[i, j]:
             r = min(2.4, cell * 0.28)
-            rings.append(Dot(x + cell / 2, y + tall / 2, r, GRID / 2, SOFT, min(1.2, r / 2)))
+            rings.append(
+                Dot(x + cell / 2, y + tall / 2, r, ink.GRID / 2, ink.SOFT, min(1.2, r / 2))
+            )
     sheet.marks += rings
     # The half that would say the same again has room for the key, if it is large enough.
     entries: list[tuple[str, Shade, str]] = [
-        ("ring", SOFT, "cannot be told apart"),
+        ("ring", ink.SOFT, "cannot be told apart"),
         ("bar", 0.5, "row wins more often"),
     ]
     if any(told[pair] and score[pair] < 0.5 for pair in cells):
-        entries.append(("bar", (PEOPLE, 0.6), "column does"))
+        entries.append(("bar", (ink.PEOPLE, 0.6), "column does"))
     start = n * tall - 18 * len(entries)
     if start // tall * cell > widest([said for *_, said in entries], LEAST) + 32:
         for k, entry in enumerate(entries):
@@ -178,4 +175,4 @@ def triangle(
 
 def _beaten(score: float) -> Shade:
     depth = round(0.12 + 0.88 * min(1.0, abs(score - 0.5) / 0.42), 2)
-    return depth if score > 0.5 else (PEOPLE, depth)
+    return depth if score > 0.5 else (ink.PEOPLE, depth)

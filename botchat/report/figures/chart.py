@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from botchat.report.figures import pictures
-from botchat.report.figures.sheet import NARROW, Heading, Look, Sheet
+from botchat.report.figures.sheet import INCH, NARROW, Heading, Look, Sheet
 
 _TOO_LOW = "--size: {} inches are too low for a title and a plot; leave the height out"
 
@@ -32,11 +32,6 @@ class Chart:
     on_page: bool = True
     """Else it is drawn where it is asked for by name."""
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether it takes more than a paper's column."""
-        return self.width > NARROW
-
     def sheet(self, look: Look | None = None) -> Sheet:
         """It as it looks; `ConfigError` for a size that it does not fit into."""
         look = look or Look(self.width)
@@ -51,7 +46,7 @@ class Chart:
         sheet = made(look)
         if look.height is None:
             return sheet
-        return made(look._replace(more=look.height * 96 - sheet.height))
+        return made(look._replace(more=look.height * INCH - sheet.height))
 
     @cached_property
     def svg(self) -> str:

@@ -9,21 +9,9 @@ import numpy as np
 
 from botchat.boards.survival import Curve
 from botchat.records import HUMAN, N_SEED
-from botchat.report.figures.sheet import (
-    BAR,
-    GRID,
-    PALE,
-    PEOPLE,
-    SIZE,
-    SOFT,
-    Look,
-    Shade,
-    Sheet,
-    Spot,
-    apart,
-    fitted,
-    widest,
-)
+from botchat.report.figures import ink
+from botchat.report.figures.lettering import SIZE, apart, fitted, widest
+from botchat.report.figures.sheet import Look, Shade, Sheet, Spot
 
 DASHES: Sequence[tuple[float, ...]] = ((), (5, 2), (1.5, 2), (5, 2, 1.5, 2), (9, 3))
 
@@ -58,13 +46,13 @@ class Graph(NamedTuple):
     ) -> None:
         """Ticks and what is along them; of the upright one ``up`` stands above."""
         for y in ys:
-            sheet.line([self.at(self.x[0], y), self.at(self.x[1], y)], GRID)
-            sheet.say(self.left - 6, self.at(0, y)[1] + 4, f"{y:g}", "end", shade=SOFT)
+            sheet.line([self.at(self.x[0], y), self.at(self.x[1], y)], ink.GRID)
+            sheet.say(self.left - 6, self.at(0, y)[1] + 4, f"{y:g}", "end", shade=ink.SOFT)
         foot = self.top + self.tall
         for x in xs:
-            sheet.say(self.at(x, 0)[0], foot + 14, f"{x:g}", "middle", shade=SOFT)
-        sheet.say(self.left + self.wide, foot + 28, label, "end", shade=SOFT)
-        sheet.say(self.left - 6, self.top - 8, up, shade=SOFT)
+            sheet.say(self.at(x, 0)[0], foot + 14, f"{x:g}", "middle", shade=ink.SOFT)
+        sheet.say(self.left + self.wide, foot + 28, label, "end", shade=ink.SOFT)
+        sheet.say(self.left - 6, self.top - 8, up, shade=ink.SOFT)
 
 
 def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
@@ -84,27 +72,27 @@ def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
     def at(line: float, share: float) -> Spot:
         return panel.at(line, 100 * share)
 
-    sheet.box(*at(1, 1), *at(N_SEED, 0), GRID)
+    sheet.box(*at(1, 1), *at(N_SEED, 0), ink.GRID)
     step = 2 * max(1, round(last * 12 / wide))
     panel.scales(sheet, range(2, last + 1, step), (0, 25, 50, 75, 100), "line of the chat")
-    others = [("line", PALE, "others")] if len(named) < len(curves) else []
-    sheet.key(2, [("bar", GRID, "people's start"), ("line", BAR, "95 % interval"), *others])
+    others = [("line", ink.PALE, "others")] if len(named) < len(curves) else []
+    sheet.key(2, [("bar", ink.GRID, "people's start"), ("line", ink.BAR, "95 % interval"), *others])
     ends = []
     for i, name in enumerate(sorted(curves, key=lambda name: name in named)):
         curve, kind = curves[name], named.index(name) if name in named else i
         known = np.flatnonzero(~np.isnan(curve.surviving)).tolist()
         points = [at(k + 1, float(curve.surviving[k])) for k in known]
-        shade, dashes = line_look(kind) if name != HUMAN else ((PEOPLE, 1.0), ())
+        shade, dashes = line_look(kind) if name != HUMAN else ((ink.PEOPLE, 1.0), ())
         if name not in named:
-            sheet.line(points, PALE, 1.1, whole=name)
+            sheet.line(points, ink.PALE, 1.1, whole=name)
             continue
         for k in known[kind % 4 :: 4]:  # at another line than the next curve's
-            sheet.line([at(k + 1, float(end[k])) for end in (curve.low, curve.high)], BAR, 0.8)
+            sheet.line([at(k + 1, float(end[k])) for end in (curve.low, curve.high)], ink.BAR, 0.8)
         sheet.line(points, shade, 2.4 if name in look.highlight else 1.7, dashes, whole=name)
         ends.append((points[-1], name))
     ends.sort(key=lambda end: (end[0][1], end[1]))
     heights = apart([y for (_, y), _ in ends], SIZE + 3, top, top + tall)
     for ((x, y), name), height in zip(ends, heights, strict=True):
-        sheet.line([(x, y), (left + wide + 4, y), (left + wide + 22, height)], PALE, 0.8)
+        sheet.line([(x, y), (left + wide + 4, y), (left + wide + 22, height)], ink.PALE, 0.8)
         sheet.name(left + wide + 26, height + 4, name, shown[name], look, "start")
     return sheet

@@ -15,18 +15,8 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image, ImageDraw, PngImagePlugin
 
 from botchat.boards.names import elided
-from botchat.report.figures.sheet import (
-    INCH,
-    Dot,
-    Sheet,
-    Spot,
-    Stroke,
-    Text,
-    font,
-    has,
-    of_file,
-    width_of,
-)
+from botchat.report.figures.lettering import font, has, width_of
+from botchat.report.figures.sheet import INCH, Dot, Sheet, Spot, Stroke, Text, of_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -205,17 +195,16 @@ def spelled(sheet: Sheet, fonts: Sequence[str]) -> Sheet:
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     found = [get_font(findfont(FontProperties(family=[name]))) for name in fonts]
-    codes = {*map(ord, "".join(text.said for text in sheet.texts))}
-    spelling = {
-        code: f"\\u{code:04x}" for code in codes if not any(f.get_char_index(code) for f in found)
-    }
     made = Sheet(sheet.width, sheet.height)
     for mark in sheet.marks:
-        if isinstance(mark, Text) and mark.said != (said := mark.said.translate(spelling)):
+        if isinstance(mark, Text):
+            lacking = {
+                ord(c) for c in mark.said if not any(f.get_char_index(ord(c)) for f in found)
+            }
+            said = mark.said.translate({code: f"\\u{code:04x}" for code in lacking})
+            fitting = range(len(said), 0, -1) if lacking else ()
             room = width_of(mark.said, mark.size)
-            columns = len(said)
-            while columns > 1 and width_of(elided(said, columns), mark.size) > room:
-                columns -= 1
-            mark = mark._replace(said=elided(said, columns))
+            cut = (elided(said, n) for n in fitting if width_of(elided(said, n), mark.size) <= room)
+            mark = mark._replace(said=next(cut, said))
         made.marks.append(mark)
     return made

@@ -6,24 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from botchat.records import HUMAN
-from botchat.report.figures.sheet import (
-    BAR,
-    GRID,
-    INCH,
-    INK,
-    LEAST,
-    PALE,
-    PEOPLE,
-    SOFT,
-    Look,
-    Shade,
-    Sheet,
-    Spot,
-    apart,
-    fitted,
-    widest,
-    width_of,
-)
+from botchat.report.figures import ink
+from botchat.report.figures.lettering import LEAST, apart, fitted, widest, width_of
+from botchat.report.figures.sheet import INCH, Look, Shade, Sheet, Spot
 from botchat.report.plane import Axis, Mark, Point, laid_out
 
 MOST_NAMED = 20
@@ -49,7 +34,7 @@ def against(
     a line along those that nobody beats in both; ``key``: what marks mean; ``reach``: how far
     from its point a name may stand, in inches.
     """
-    key = [*key, *([("dotted", INK, best)] if best else [])]
+    key = [*key, *([("dotted", ink.INK, best)] if best else [])]
     texts = dict(zip(points, fitted([*points], 0.4 * look.px, LEAST), strict=True))
     sheet = Sheet(look.px)
     head = sheet.key(2, key) if key else 8.0
@@ -66,27 +51,27 @@ def against(
         return left + wide * right, head + 16 + tall * (1 - up)
 
     for share, said in plane.up.ticks:
-        sheet.line([at(0, share), at(1, share)], GRID)
-        sheet.say(left - 6, at(0, share)[1] + 4, said, "end", shade=SOFT)
+        sheet.line([at(0, share), at(1, share)], ink.GRID)
+        sheet.say(left - 6, at(0, share)[1] + 4, said, "end", shade=ink.SOFT)
     for share, said in plane.across.ticks:
-        sheet.line([at(share, 0), at(share, 1)], GRID)
-        sheet.say(at(share, 0)[0], at(0, 0)[1] + 14, said, "middle", shade=SOFT)
-    sheet.say(0, head + 8, y.label, shade=SOFT)
-    sheet.say(look.px, sheet.height - 5, x.label, "end", shade=SOFT)
+        sheet.line([at(share, 0), at(share, 1)], ink.GRID)
+        sheet.say(at(share, 0)[0], at(0, 0)[1] + 14, said, "middle", shade=ink.SOFT)
+    sheet.say(0, head + 8, y.label, shade=ink.SOFT)
+    sheet.say(look.px, sheet.height - 5, x.label, "end", shade=ink.SOFT)
     spots = {one.name: one.at for one in plane.marks}
     for p in spots.values():
-        sheet.line([at(p.x, p.y_low), at(p.x, p.y_high)], BAR, 2.4)
-        sheet.line([at(p.x_low, p.y), at(p.x_high, p.y)], BAR, 2.4)
+        sheet.line([at(p.x, p.y_low), at(p.x, p.y_high)], ink.BAR, 2.4)
+        sheet.line([at(p.x_low, p.y), at(p.x_high, p.y)], ink.BAR, 2.4)
     for control, panel in (lines or {}).items():
         if {control, panel} <= {*spots}:
-            sheet.line([at(*(spots[name].x, spots[name].y)) for name in (control, panel)], SOFT)
+            sheet.line([at(*(spots[name].x, spots[name].y)) for name in (control, panel)], ink.SOFT)
     if plane.best:
         steps = [(one.at.x, one.at.y) for one in plane.best]
         ends = [*(x for x, _ in steps[1:]), 1.0]
         line = [
             spot for (x, y), end in zip(steps, ends, strict=True) for spot in ((x, y), (end, y))
         ]
-        sheet.line([at(*spot) for spot in line], INK, 1, (1.5, 2.5))
+        sheet.line([at(*spot) for spot in line], ink.INK, 1, (1.5, 2.5))
     for one in plane.marks:
         _mark(sheet, one, at, look, hollow=one.name in hollow, pale=one.name in pale)
     return sheet
@@ -97,13 +82,13 @@ def _mark(sheet: Sheet, one: Mark, at: Callable[[float, float], Spot], look: Loo
     """A point, and its name where there is room; with a line to one that is far."""
     x, y = at(one.at.x, one.at.y)
     sheet.dot(x, y, one.name, 4.6 if one.name in look.highlight else 3.6, hollow=hollow,
-              fill=BAR if pale else INK, whole=one.said)  # fmt: skip
+              fill=ink.BAR if pale else ink.INK, whole=one.said)  # fmt: skip
     if (label := one.label) is None:
         return
     left, middle = x + INCH * label.dx, y - INCH * label.dy
     if label.is_far:
         end = left if label.dx > 0 else left + INCH * label.width
-        sheet.line([(x, y), (end, middle)], BAR, 0.8)
+        sheet.line([(x, y), (end, middle)], ink.BAR, 0.8)
     sheet.name(left, middle + 4, one.name, label.text, look, "start", size=LEAST)
 
 
@@ -146,7 +131,7 @@ def slopes(
     sides = {first: left + 2, last: left + room - 2}
     for name in sorted(both, key=lambda name: name in moved):
         strong = name in moved or name in look.highlight
-        shade: Shade = (PEOPLE, 1.0) if name == HUMAN else INK if strong else BAR
+        shade: Shade = (ink.PEOPLE, 1.0) if name == HUMAN else ink.INK if strong else ink.BAR
         spots = [(sides[t], columns[t][name]) for t in columns]
         sheet.line([(x, y(one.at)) for x, one in spots], shade, 2 if strong else 1.1, whole=name)
         for x, one in spots:
@@ -162,8 +147,8 @@ def slopes(
             strong = name in moved or name in look.highlight
             start = x + 8 * side
             if abs(height - y(at[name].at)) > 3:
-                sheet.line([(x + 3 * side, y(at[name].at)), (start - side, height)], PALE, 0.8)
+                sheet.line([(x + 3 * side, y(at[name].at)), (start - side, height)], ink.PALE, 0.8)
             sheet.say(start, height + 4, said, "end" if side < 0 else "start", bold=strong,
-                      shade=(PEOPLE, 1.0) if name == HUMAN else INK if strong else SOFT,
+                      shade=(ink.PEOPLE, 1.0) if name == HUMAN else ink.INK if strong else ink.SOFT,
                       whole="" if name in said or len(parts) < 2 else name)  # fmt: skip
     return sheet

@@ -99,7 +99,7 @@ def ends_of(shown: Table, key: str, name: str) -> pd.DataFrame:
     return shown.frame.set_index("model")[keys].set_axis([name, "low", "high"], axis=1)
 
 
-def left_open(shown: Table) -> pd.DataFrame:
+def _left_open(shown: Table) -> pd.DataFrame:
     """The places that an Arena leaves open: index model; ``rank``, ``low``, ``high``, ``said``."""
     ranks = ends_of(shown, "rank", "rank").assign(said=shown.written("rank"))
     return ranks.dropna().astype({"rank": float, "low": float, "high": float})
@@ -113,7 +113,7 @@ def _chances(arena: Arena) -> pd.DataFrame:
 def _strength(board: Board, long: Arena, where: str) -> Chart:
     short = next((one for one in reversed(board.arenas) if one.protocol.base == long.protocol.base
                   and one is not long), None)  # fmt: skip
-    places, now = left_open(long.table), _chances(long)
+    places, now = _left_open(long.table), _chances(long)
     said = "Times in 100 called more human than an average one, with 95 % intervals."
     if short is None:
         return chart(
@@ -121,7 +121,7 @@ def _strength(board: Board, long: Arena, where: str) -> Chart:
             where, long.table.signatures, rows.series, {"of 100": now.assign(place=places["said"])},
             "times in 100", "{:.0f}", question="Who is better?",
         )  # fmt: skip
-    before, then = left_open(short.table), _chances(short)
+    before, then = _left_open(short.table), _chances(short)
     both = [name for name in places.index if name in before.index]
     up = [name for name in both if places["high"][name] < before["low"][name]]
     down = [name for name in both if places["low"][name] > before["high"][name]]
@@ -425,31 +425,20 @@ _WORDS = {"trust": "yes", "with care": "care", "not tested": "–", "do not trus
 
 
 def _judges(board: Board, verdicts: Mapping[str, JudgeVerdict]) -> Chart:
-    states = {
-        judge: {one.key: one.state for one in said.checks} for judge, said in verdicts.items()
-    }
+    states = {judge: {c.key: c.state for c in said.checks} for judge, said in verdicts.items()}
     every = dict.fromkeys(key for found in states.values() for key in found)
     asked = [
-        key for key in every if any(by.get(key, "unknown") != "unknown" for by in states.values())
+        key for key in every if {by.get(key, "unknown") for by in states.values()} - {"unknown"}
     ]
     failed = {judge: said for judge, said in verdicts.items() if said.word == "do not trust"}
     faults, n = {said.fault for said in failed.values()}, len(verdicts)
     if not asked:
         title = "Nothing with a known answer was asked: no judge is tested"
+    elif len(failed) == 1:
+        title = f"{_listed([*failed])} fails: it {faults.pop()}"
     elif failed:
-        who = (
-            f"{len(failed)} of {n} judges"
-            if len(failed) < n
-            else "Both judges"
-            if n == 2
-            else f"All {n} judges"
-        )
-        title = f"{_listed([*failed])} fails" if len(failed) == 1 else f"{who} fail"
-        title += (
-            f": it {faults.pop()}"
-            if len(failed) == 1
-            else f": each {faults.pop()}" * (len(faults) == 1)
-        )
+        who = f"{len(failed)} of {n}" if len(failed) < n else "Both" if n == 2 else f"All {n}"
+        title = f"{who} judges fail" + (f": each {faults.pop()}" if len(faults) == 1 else "")
     elif n == 1:
         passed = [*next(iter(states.values())).values()].count("passes")
         title = f"{_listed([*states])} passes {passed} of {len(asked)} checks and fails none"

@@ -13,27 +13,10 @@ from numpy.typing import NDArray
 
 from botchat.boards.names import is_floor_bot
 from botchat.boards.survival import Curve
-from botchat.boards.tables import Table
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
-from botchat.report.figures.sheet import (
-    BAR,
-    GRID,
-    INK,
-    LEAST,
-    PALE,
-    PEOPLE,
-    SIZE,
-    SOFT,
-    WASH,
-    Dot,
-    Look,
-    Shade,
-    Sheet,
-    fitted,
-    widest,
-    width_of,
-    wrapped,
-)
+from botchat.report.figures import ink
+from botchat.report.figures.lettering import LEAST, SIZE, fitted, widest, width_of, wrapped
+from botchat.report.figures.sheet import Dot, Look, Shade, Sheet
 from botchat.report.plane import Axis, Ruler, ruler
 
 PERCENT = [(n / 100, str(n)) for n in (0, 25, 50, 75, 100)]
@@ -44,7 +27,7 @@ _FEW = 20
 
 _LEAST_ROW = 13.5
 
-People: Shade = (PEOPLE, 1.0)
+People: Shade = (ink.PEOPLE, 1.0)
 
 
 class Rows(NamedTuple):
@@ -76,7 +59,9 @@ class Rows(NamedTuple):
     def number(self, row: float, said: str, x: float | None = None, *, bold: bool = False) -> None:
         """A number at the right of a row, or of a column that ends at ``x``."""
         x = self.sheet.width if x is None else x
-        self.sheet.say(x, self.y(row) + 4, said, "end", bold=bold, shade=INK if bold else SOFT)
+        self.sheet.say(
+            x, self.y(row) + 4, said, "end", bold=bold, shade=ink.INK if bold else ink.SOFT
+        )
 
 
 def rows(
@@ -114,19 +99,19 @@ def rows(
                 left, wide, top, each, scale)  # fmt: skip
     sheet, foot = made.sheet, top + n * each
     for at, said in ticks:
-        sheet.line([(made.x(at), top), (made.x(at), foot)], GRID)
-        sheet.say(made.x(at), foot + 13, said, "middle", shade=SOFT)
+        sheet.line([(made.x(at), top), (made.x(at), foot)], ink.GRID)
+        sheet.say(made.x(at), foot + 13, said, "middle", shade=ink.SOFT)
     if label:
-        sheet.say(look.px, foot + 28, label, "end", shade=SOFT)
+        sheet.say(look.px, foot + 28, label, "end", shade=ink.SOFT)
     for row, (name, said) in enumerate(zip(names, shown, strict=True)):
         if name in look.highlight:
             y = made.y(row) - each / 2
-            sheet.box(0, y, look.px, y + each, 2 * WASH)
+            sheet.box(0, y, look.px, y + each, 2 * ink.WASH)
         soft = pale and is_floor_bot(name)
         first, *rest = said.split("\n")
         y = made.y(row) + 4 - 6.5 * len(rest)
         name = first if whole else name
-        sheet.name(left - 8, y, name, first, look, shade=SOFT if soft else INK)
+        sheet.name(left - 8, y, name, first, look, shade=ink.SOFT if soft else ink.INK)
         for i, line in enumerate(rest, 1):
             sheet.say(left - 8, y + 13 * i, line, "end", size=SIZE)
     return made
@@ -145,13 +130,12 @@ def series(
     form: str,
     look: Look,
     *,
-    start: float | None = None,
     ordered: bool = True,
 ) -> Sheet:
     """Numbers with their intervals, of one or several series, in the order of the first.
 
     ``values``: series -> index model; columns the number, ``low``, ``high`` and, of one series,
-    words that stand beside it under the column's name. ``start``: a number that a line marks.
+    words that stand beside it under the column's name.
     """
     first = next(iter(values.values()))
     if ordered:
@@ -170,46 +154,27 @@ def series(
     numbers = np.concatenate([one.iloc[:, :3].to_numpy(dtype=float).ravel() for one in tables])
     drawn = rows(
         names, look, right=sum(room) + 8, top=40.0 if several else 18.0, label=label,
-        numbers=(axis, [*numbers.tolist(), *([] if start is None else [start])]),
+        numbers=(axis, numbers.tolist()),
         each=max(22.0, 9.0 * len(tables) + 8) if several else None,
     )  # fmt: skip
     sheet = drawn.sheet
     if several:
-        kinds = [("dot" if i == 0 else "ring", INK if i < 2 else BAR, one)
+        kinds = [("dot" if i == 0 else "ring", ink.INK if i < 2 else ink.BAR, one)
                  for i, one in enumerate(values)]  # fmt: skip
         sheet.key(0, kinds)
     x = look.px - sum(room)
     for i, ((title, said), wide) in enumerate(zip(beside, room, strict=True)):
         x += wide
-        sheet.say(x, drawn.top - 6, title, "end", shade=SOFT)
+        sheet.say(x, drawn.top - 6, title, "end", shade=ink.SOFT)
         for row, text in enumerate(said):
             drawn.number(row, text, x, bold=i == 0)
-    if start is not None:
-        foot = drawn.top + len(names) * drawn.each
-        sheet.line([(drawn.at(start), drawn.top), (drawn.at(start), foot)], SOFT, 1, (4, 3))
     for i, one in enumerate(tables):
         down = (i - (len(tables) - 1) / 2) * 9 / drawn.each
         for row, (value, low, high) in enumerate(one.iloc[:, :3].to_numpy(dtype=float)):
-            y, fill = drawn.y(row + down), INK if i < 2 else BAR
-            sheet.line([(drawn.at(v), y) for v in (low, high)], BAR, 2 if i else 3)
+            y, fill = drawn.y(row + down), ink.INK if i < 2 else ink.BAR
+            sheet.line([(drawn.at(v), y) for v in (low, high)], ink.BAR, 2 if i else 3)
             sheet.dot(drawn.at(value), y, names[row], 3 if i else 3.6, hollow=i > 0, fill=fill)
     return sheet
-
-
-def places(values: pd.DataFrame, look: Look) -> Sheet:
-    """The places that are left open, as a strip. ``values``: as of `series`, with ``said``."""
-    n = max(len(values), int(values["high"].max()))
-    ticks = [((k - 0.5) / n, str(k)) for k in (1, *range(5, n + 1, 5 if n <= 40 else 20))]
-    room = 10 + widest([*values["said"], "place"], LEAST, bold=True)
-    drawn = rows([*values.index], look, right=room, ticks=ticks, label="place")
-    drawn.sheet.say(look.px, drawn.top - 6, "place", "end", shade=SOFT)
-    for row, (name, rank, low, high, said) in enumerate(values[["rank", "low", "high", "said"]]
-                                                        .itertuples()):  # fmt: skip
-        y = drawn.y(row)
-        drawn.sheet.box(drawn.x((low - 1) / n), y - 5, drawn.x(high / n), y + 5, PALE)
-        drawn.sheet.dot(drawn.x((rank - 0.5) / n), y, str(name), 3.2)
-        drawn.number(row, said, bold=True)
-    return drawn.sheet
 
 
 def lost(values: pd.DataFrame, first: int, last: int, look: Look) -> Sheet:
@@ -219,12 +184,12 @@ def lost(values: pd.DataFrame, first: int, last: int, look: Look) -> Sheet:
     """
     drawn = rows([*values.index], look, right=30, top=20, ticks=PERCENT)
     sheet = drawn.sheet
-    sheet.key(0, [("ring", INK, f"{first} lines"), ("dot", INK, str(last))], drawn.left)
-    sheet.say(look.px, 12, "lost", "end", shade=SOFT)
+    sheet.key(0, [("ring", ink.INK, f"{first} lines"), ("dot", ink.INK, str(last))], drawn.left)
+    sheet.say(look.px, 12, "lost", "end", shade=ink.SOFT)
     for row, (name, one) in enumerate(values.iterrows()):
         y = drawn.y(row)
-        sheet.line([(drawn.x(one["long"]), y), (drawn.x(one["short"]), y)], BAR, 1.5)
-        for key, shade in (("short", GRID * 1.5), ("long", BAR)):
+        sheet.line([(drawn.x(one["long"]), y), (drawn.x(one["short"]), y)], ink.BAR, 1.5)
+        for key, shade in (("short", ink.GRID * 1.5), ("long", ink.BAR)):
             sheet.box(drawn.x(one[f"{key}_low"]), y - 4, drawn.x(one[f"{key}_high"]), y + 4, shade)
         sheet.dot(drawn.x(one["short"]), y, str(name), 3.4, hollow=True)
         sheet.dot(drawn.x(one["long"]), y, str(name), 3.4)
@@ -244,18 +209,18 @@ def wings(rates: pd.DataFrame, look: Look) -> Sheet:
     sheet, middle = drawn.sheet, drawn.x(left / whole)
     unit = drawn.wide / whole
     foot = drawn.top + len(rates) * drawn.each
-    sheet.key(0, [("bar", GRID, "finds it"), ("bar", BAR, "cannot tell"), ("bar", INK, "fooled")],
-              min(drawn.left, look.px - 214))  # fmt: skip
+    kinds = ((ink.GRID, "finds it"), (ink.BAR, "cannot tell"), (ink.INK, "fooled"))
+    sheet.key(0, [("bar", *kind) for kind in kinds], min(drawn.left, look.px - 214))
     sheet.line([(middle, drawn.top - 3), (middle, foot)], People, 1.4)
     for row, (win, tie, lose) in enumerate(rates[["win", "tie", "lose"]].to_numpy(dtype=float)):
         top, low = drawn.y(row) - 7, drawn.y(row) + 7
         x = middle - unit * (lose + tie / 2)
-        for share, shade, ink in ((lose, GRID, INK), (tie, BAR, INK), (win, INK, 0.0)):
+        for share, shade, text in ((lose, ink.GRID, 1), (tie, ink.BAR, 1), (win, ink.INK, 0)):
             if share > 0:
                 sheet.box(x, top, x + unit * share, low, shade)
                 said = f"{100 * share:.0f}"
                 if unit * share > width_of(said, LEAST) + 4:
-                    sheet.say(x + unit * share / 2, low - 3, said, "middle", shade=ink)
+                    sheet.say(x + unit * share / 2, low - 3, said, "middle", shade=text)
                 x += unit * share
     said = "equal wings: level with people"
     half = width_of(said, LEAST) / 2
@@ -278,7 +243,7 @@ def given_away(curves: Mapping[str, Curve], look: Look) -> Sheet:
     free = 0.0
     for line in shown:
         if x(line) >= free:
-            sheet.say(x(line), 12, str(line), "middle", shade=SOFT)
+            sheet.say(x(line), 12, str(line), "middle", shade=ink.SOFT)
             free = x(line) + gap
     most = max(
         (float((c.accused / max(1, c.at_risk[0])).max()) for c in curves.values()), default=1
@@ -291,17 +256,17 @@ def given_away(curves: Mapping[str, Curve], look: Look) -> Sheet:
 
     for row, (name, curve) in enumerate(curves.items()):
         y = drawn.y(row)
-        sheet.line([(drawn.left, y), (look.px, y)], GRID, 0.6)
+        sheet.line([(drawn.left, y), (look.px, y)], ink.GRID, 0.6)
         for i, share in enumerate(curve.accused / max(1, curve.at_risk[0])):
             if i >= N_SEED and share > 0:
-                square(x(i + 1), y, share, People if name == HUMAN else INK)
+                square(x(i + 1), y, share, People if name == HUMAN else ink.INK)
     foot, x1 = sheet.height - 5, look.px
-    sheet.say(0, foot, "line of the chat; area, of 100:", shade=SOFT)
+    sheet.say(0, foot, "line of the chat; area, of 100:", shade=ink.SOFT)
     for share in (round(most, 2), 0.1) if most > 0.15 else (most,):
         said, half = f"{100 * share:.0f}", unit * math.sqrt(share) / 2
-        sheet.say(x1, foot, said, "end", shade=SOFT)
+        sheet.say(x1, foot, said, "end", shade=ink.SOFT)
         x1 -= width_of(said, LEAST) + 4 + half
-        square(x1, foot - 4, share, INK)
+        square(x1, foot - 4, share, ink.INK)
         x1 -= half + 12
     return sheet
 
@@ -342,11 +307,11 @@ def slips(shares: pd.DataFrame, told: NDArray[np.bool_], look: Look) -> Sheet:
     unit = min(column, drawn.each - 1) / 2
     for row, (name, values) in enumerate(zip(shares.index, shares.to_numpy(), strict=True)):
         y = drawn.y(row)
-        drawn.sheet.line([(drawn.left, y), (drawn.left + drawn.wide, y)], GRID, 0.6)
+        drawn.sheet.line([(drawn.left, y), (drawn.left + drawn.wide, y)], ink.GRID, 0.6)
         for i, value in enumerate(values):
             if value > 0.004:
                 x = drawn.left + (i + 0.5) * column
-                fill = People if name == HUMAN else INK if told[row, i] else BAR
+                fill = People if name == HUMAN else ink.INK if told[row, i] else ink.BAR
                 r = max(1.0, unit * math.sqrt(value))
                 drawn.sheet.marks.append(Dot(x, y, r, fill, None, 0.0))
     return drawn.sheet
@@ -374,39 +339,30 @@ def checked(
             state, y = found.get(key, "unknown"), drawn.y(row)
             if fails := state == "fails":
                 half = min(column - 4, 34) / 2
-                sheet.box(x - half, y - 10, x + half, y + 10, INK)
+                sheet.box(x - half, y - 10, x + half, y + 10, ink.INK)
             bold = state in ("fails", "warns")
-            shade = 0.0 if fails else BAR if state == "unknown" else INK
+            shade = 0.0 if fails else ink.BAR if state == "unknown" else ink.INK
             sheet.say(x, y + 4, STATES[state], "middle", size=12, bold=bold, shade=shade)
         sheet.say(x, foot + 15, words[judge], "middle", bold=True)
     for row in range(1, len(checks) + 1):
         y = drawn.top + row * drawn.each
-        sheet.line([(0, y), (drawn.left + drawn.wide, y)], GRID, 0.8)
+        sheet.line([(0, y), (drawn.left + drawn.wide, y)], ink.GRID, 0.8)
     sheet.say(drawn.left - 8, foot + 15, "trust?", "end", bold=True)
     return sheet
 
 
 def human_lengths(utterances: Sequence[int], look: Look) -> Sheet:
     """How many people's chats have how many lines (BotChat Figure 2)."""
-    found, tall = Counter(utterances), look.tall(180, 60)
-    low, high = min(found), max(found)
-    sheet, most = Sheet(look.px), max(found.values())
-    each = look.wide(0) / (high - low + 1)
-    head = sheet.key(0, [("bar", PALE, f"below {MIN_HUMAN}: alone only"),
-                         ("bar", People, f"{MIN_HUMAN} and more: compared too")])  # fmt: skip
-    foot, free = head + 14 + tall, -1.0
-    sheet.height = foot + 30
-    for n in range(low, high + 1):
-        x, up = (n - low + 0.5) * each, tall * found[n] / most
-        sheet.box(x - 0.4 * each, foot - up, x + 0.4 * each, foot,
-                  People if n >= MIN_HUMAN else PALE)  # fmt: skip
-        half = width_of(f"{max(n, found[n])}", LEAST) / 2
-        if x - half > free:
-            sheet.say(x, foot + 13, str(n), "middle", shade=SOFT)
-            sheet.say(x, foot - up - 4, str(found[n]), "middle")
-            free = x + half + 2
-    sheet.say(look.px, foot + 27, "lines of people's chat", "end", shade=SOFT)
-    return sheet
+    found = Counter(utterances)
+    lines, most = range(min(found), max(found) + 1), max(found.values())
+    kinds = ((ink.PALE, f"below {MIN_HUMAN}: alone only"), (People, "more: compared, too"))
+    drawn = rows([f"{n} lines" for n in lines], look, right=48, top=22, below=4, each=16)
+    drawn.sheet.key(0, [("bar", *kind) for kind in kinds])
+    for row, n in enumerate(lines):
+        y, x = drawn.y(row), drawn.x(found[n] / most)
+        drawn.sheet.box(drawn.left, y - 5, x, y + 5, People if n >= MIN_HUMAN else ink.PALE)
+        drawn.sheet.say(x + 5, y + 4, f"{found[n]:,}")
+    return drawn.sheet
 
 
 def violins(lengths: Mapping[str, NDArray[np.int64]], unit: str, look: Look) -> Sheet:
@@ -414,8 +370,7 @@ def violins(lengths: Mapping[str, NDArray[np.int64]], unit: str, look: Look) -> 
     spoken = {name: values for name, values in lengths.items() if len(values)}
     names = sorted(spoken, key=lambda name: (float(spoken[name].mean()), name))
     logs = {name: np.log10(np.maximum(spoken[name], 1)) for name in names}
-    low, high = (float(end([values for v in logs.values() for values in (end(v),)]))
-                 for end in (np.min, np.max))  # fmt: skip
+    low, high = (float(end(np.concatenate([*logs.values()]))) for end in (np.min, np.max))
     high = max(high, low + 0.5)
     ticks = [((math.log10(v * 10**e) - low) / (high - low), f"{v * 10**e:,}")
              for e in range(6) for v in (1, 3) if low <= math.log10(v * 10**e) <= high]  # fmt: skip
@@ -423,7 +378,7 @@ def violins(lengths: Mapping[str, NDArray[np.int64]], unit: str, look: Look) -> 
     room = 10 + widest(["mean", *means], LEAST, bold=True)
     drawn = rows(names, look, right=room, ticks=ticks, label=f"{unit} a line, log scale")
     sheet = drawn.sheet
-    sheet.say(look.px, 12, "mean", "end", shade=SOFT)
+    sheet.say(look.px, 12, "mean", "end", shade=ink.SOFT)
     grid = np.linspace(low, high, 80)
     for row, name in enumerate(names):
         values, y = logs[name], drawn.y(row)
@@ -433,77 +388,9 @@ def violins(lengths: Mapping[str, NDArray[np.int64]], unit: str, look: Look) -> 
         half = 0.45 * drawn.each * density / density.max()
         x = [drawn.x(float(at)) for at in (grid - low) / (high - low)]
         outline = [*zip(x, y - half, strict=True), *zip(x[::-1], (y + half)[::-1], strict=True)]
-        sheet.area([(a, float(b)) for a, b in outline], People if name == HUMAN else BAR, 0.55)
+        sheet.area([(a, float(b)) for a, b in outline], People if name == HUMAN else ink.BAR, 0.55)
         start, middle, end = ((np.percentile(values, (25, 50, 75)) - low) / (high - low)).tolist()
-        sheet.line([(drawn.x(start), y), (drawn.x(end), y)], INK, 2)
+        sheet.line([(drawn.x(start), y), (drawn.x(end), y)], ink.INK, 2)
         sheet.dot(drawn.x(middle), y, r=2.6, hollow=True)
         drawn.number(row, means[row], bold=True)
-    return sheet
-
-
-class Measure(NamedTuple):
-    """One column of the figure of judges."""
-
-    key: str
-    title: str
-    of: str
-    """What the bar is a share of."""
-    neutral: float = 0.0
-    """What bars begin at: 0.5 where that is no preference."""
-    low: float = 0.0
-
-
-MEASURES = (
-    Measure("consistency", "Same in both orders", "% of pairs"),
-    Measure("ties", "Ties", "% of verdicts"),
-    Measure("unreadable_rate", "Unreadable", "% of verdicts"),
-    Measure("stable", "Samples agree", "% of verdicts"),
-    Measure("first_preferred", "First shown wins", "% of decided", 0.5),
-    Measure("longer_preferred", "Longer wins", "% of decided", 0.5),
-    Measure("length_preference", "Prefers the longer", "points beyond truth", low=-1),
-    Measure("machines_caught", "Machines caught", "% of chats"),
-    Measure("people_accused", "People accused", "% of chats"),
-)
-"""All that tables of judges say of one."""
-
-
-def known_measures(judges: Table) -> list[Measure]:
-    """Those that a judge's table has a number of."""
-    frame = judges.frame
-    return [one for one in MEASURES if one.key in frame and frame[one.key].notna().any()]
-
-
-def health(judges: Table, look: Look) -> Sheet:
-    """A panel a measure, below each other, with bars and intervals; a dash where not known.
-
-    ``judges``: named by the first column.
-    """
-    frame, there = judges.frame, known_measures(judges)
-    names = [str(name) for name in frame[judges.columns[0].key]]
-    n = len(names)
-    lines = [name for _ in there for name in ("", *names)]
-    shown = fitted(names, max(104.0, 0.34 * look.px))
-    left = widest(shown, bold=bool(look.highlight)) + 8
-    each = look.tall(17, _LEAST_ROW, len(lines))
-    wide = look.wide(left, 36)
-    sheet = Sheet(look.px, len(lines) * each + 6)
-    for i, one in enumerate(there):
-        top = i * (n + 1) * each
-
-        def x(value: float, low: float = one.low) -> float:
-            return left + wide * (value - low) / (1 - low)
-
-        sheet.say(0, top + each - 4, one.title, bold=True)
-        sheet.say(look.px, top + each - 4, one.of, "end", shade=SOFT)
-        sheet.line([(x(one.neutral), top + each), (x(one.neutral), top + (n + 1) * each)], SOFT)
-        ends = judges.ends(one.key)
-        keys = [one.key, *(end.key for end in ends or ())]
-        for row, values in enumerate(frame[keys].to_numpy(dtype=float)):
-            y = top + (row + 1.5) * each
-            sheet.name(left - 8, y + 4, names[row], shown[row], look)
-            sheet.say(look.px, y + 4, _written(100 * values[0]), "end")
-            if math.isfinite(values[0]):
-                sheet.box(x(one.neutral), y - 5, x(values[0]), y + 5, PALE)
-            if ends:
-                sheet.line([(x(v), y) for v in values[1:]], INK, 1.4)
     return sheet

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from botchat.boards.names import elided
-from botchat.report.figures import pictures
-from botchat.report.figures.sheet import BAR, INK, PEOPLE, SOFT, Sheet, wrapped
+from botchat.report.figures import ink, pictures
+from botchat.report.figures.lettering import wrapped
+from botchat.report.figures.sheet import Sheet
 from botchat.report.plane import Interval
 
 WIDTH, HEIGHT = 720, 378
@@ -32,7 +33,7 @@ def preview(
     """
     sheet = Sheet(WIDTH, HEIGHT)
     width = (0.41 if ratings else 0.9) * WIDTH
-    sheet.say(32, 38, f"BotChat · {elided(seed_set, 40)}", size=13.5, shade=SOFT)
+    sheet.say(32, 38, f"BotChat · {elided(seed_set, 40)}", size=13.5, shade=ink.SOFT)
     lines = wrapped(sentence, _SIZE, width, bold=True)
     lines = lines if len(lines) <= 6 else [*lines[:5], elided(lines[5], 20) + " …"]
     for i, line in enumerate(lines):
@@ -56,14 +57,14 @@ def _rows(
         return left + wide * (value - low) / ((high - low) or 1)
 
     if people:
-        color = (PEOPLE, 1.0)
+        color = (ink.PEOPLE, 1.0)
         sheet.box(x(people[1]), top - 4, x(people[2]), foot, color, 0.12)
         sheet.line([(x(people[0]), top - 4), (x(people[0]), foot)], color, 2)
         sheet.say(x(people[0]), top - 9, "people", "middle", size=12, shade=color)
     for i, (name, (value, start, end)) in enumerate(ratings.items()):
         y = top + (i + 0.5) * each
-        sheet.line([(x(start), y), (x(end), y)], BAR, 2.6)
+        sheet.line([(x(start), y), (x(end), y)], ink.BAR, 2.6)
         sheet.dot(x(value), y, name, 3.6)
-        sheet.say(left - 12, y + 4.5, elided(name, 26), "end", size=13.3, shade=INK)
+        sheet.say(left - 12, y + 4.5, elided(name, 26), "end", size=13.3, shade=ink.INK)
     said = f"{rated}, 95 % interval"
-    sheet.say(left + wide, foot + 22, said, "end", size=11, shade=SOFT)
+    sheet.say(left + wide, foot + 22, said, "end", size=11, shade=ink.SOFT)

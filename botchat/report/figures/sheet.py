@@ -8,39 +8,24 @@ colours of the page that it stands in or in its own, without matplotlib. No text
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from html import escape
-from importlib.util import find_spec
 from itertools import groupby
-from pathlib import Path as File
 from typing import NamedTuple
 
-from PIL import ImageFont
-
-from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot, labels
+from botchat.boards.names import elided, is_floor_bot
 from botchat.errors import ConfigError
 from botchat.records import HUMAN
+from botchat.report.figures import ink
+from botchat.report.figures.lettering import HEAD, LEAST, SIZE, width_of, wrapped
 
 INCH = 96.0
 NARROW, WIDE = 3.3, 6.3
 """Inches: a paper's column, and its page; what fits into a column is drawn for one."""
 
-LEAST, SIZE, HEAD = 11.0, 11.5, 15.5
-"""Px of the smallest text, of names, and of a title."""
-
 EDGE = 10.0
 """Px around a figure in a file."""
-
-LETTERS = 14
-"""A name is not cut to fewer."""
-
-INK, SOFT, BAR, PALE, GRID, WASH = 1.0, 0.72, 0.42, 0.22, 0.12, 0.06
-"""Shades: marks; second text; intervals; what may be chance; lines, and areas behind them."""
-
-PEOPLE, BELOW, ABOVE = "#a83c0e", "#762a83", "#1b7837"
-"""Colours: people; numbers below and above 0 (PRGn: told apart with every colour blindness)."""
 
 _INK, _PAPER = "#1a1917", "#ffffff"
 _FAMILY = "system-ui, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
@@ -83,21 +68,11 @@ class Text(NamedTuple):
     said: str
     size: float = SIZE
     anchor: str = "start"
-    shade: Shade = INK
+    shade: Shade = ink.INK
     bold: bool = False
     turn: float = 0.0
     """Degrees, clockwise."""
     whole: str = ""
-
-    @property
-    def corners(self) -> list[Spot]:
-        """Of its box, as wide as its widest font."""
-        wide = width_of(self.said, self.size, self.bold)
-        start = {"start": 0.0, "middle": -wide / 2, "end": -wide}[self.anchor]
-        ends = (start, start + wide)
-        box = [(x, y * self.size) for y in (-0.75, 0.2) for x in ends[:: -1 if y > 0 else 1]]
-        c, s = math.cos(math.radians(self.turn)), math.sin(math.radians(self.turn))
-        return [(self.x + c * x - s * y, self.y + s * x + c * y) for x, y in box]
 
 
 Mark = Stroke | Dot | Text
@@ -125,22 +100,19 @@ class Look(NamedTuple):
         """Height of a plot, or of each of its ``n`` rows, where its figure's height was chosen."""
         height = natural + self.more / n
         if height < min(natural, least):
-            needed = (self.height or 0) + n * (least - height) / INCH
-            raise ConfigError(
-                f"--size: the figure needs a height of {math.ceil(10 * needed) / 10:g} inches and "
-                "more"
-            )
+            raise _too_small("height", (self.height or 0) + n * (least - height) / INCH)
         return height
 
     def wide(self, left: float, right: float = 0.0, least: float = 48.0) -> float:
         """Width of a plot between its sides; `ConfigError` where there is none."""
         if (room := self.px - left - right) < least:
-            needed = self.width + (least - room) / INCH
-            raise ConfigError(
-                f"--size: the figure needs a width of {math.ceil(10 * needed) / 10:g} inches and "
-                "more"
-            )
+            raise _too_small("width", self.width + (least - room) / INCH)
         return room
+
+
+def _too_small(side: str, needed: float) -> ConfigError:
+    needed = math.ceil(10 * needed) / 10
+    return ConfigError(f"--size: the figure needs a {side} of {needed:g} inches and more")
 
 
 class Heading(NamedTuple):
@@ -161,7 +133,7 @@ class Sheet:
         self.marks: list[Mark] = []
         self.heading: Heading | None = None
 
-    def line(self, points: Iterable[Spot], shade: Shade = INK, width: float = 1.0,
+    def line(self, points: Iterable[Spot], shade: Shade = ink.INK, width: float = 1.0,
              dashes: tuple[float, ...] = (), whole: str = "") -> None:  # fmt: skip
         """A line; none where a number is missing."""
         points = [*points]
@@ -181,25 +153,25 @@ class Sheet:
         self.area([(x, y), (x1, y), (x1, y1), (x, y1)], fill, opacity)
 
     def dot(self, x: float, y: float, name: str = "", r: float = 3.8, *, hollow: bool = False,
-            fill: Shade = INK, whole: str = "") -> None:  # fmt: skip
+            fill: Shade = ink.INK, whole: str = "") -> None:  # fmt: skip
         """The mark of a contestant: people in their colour, floor bots open."""
         edge: Shade = fill
         if name == HUMAN:
-            edge = fill = (PEOPLE, 1.0)
+            edge = fill = (ink.PEOPLE, 1.0)
         if math.isfinite(x + y):
             inside = 0.0 if hollow or is_floor_bot(name or "?") else fill
             self.marks.append(Dot(x, y, r, inside, edge, whole=whole))
 
     def say(self, x: float, y: float, said: str, anchor: str = "start", *, size: float = LEAST,
-            shade: Shade = INK, bold: bool = False, turn: float = 0.0,
+            shade: Shade = ink.INK, bold: bool = False, turn: float = 0.0,
             whole: str = "") -> None:  # fmt: skip
         """A line of text."""
         self.marks.append(Text(x, y, said, size, anchor, shade, bold, turn, whole))
 
     def name(self, x: float, y: float, name: str, said: str, look: Look, anchor: str = "end", *,
-             shade: Shade = INK, size: float = SIZE, turn: float = 0.0) -> None:  # fmt: skip
+             shade: Shade = ink.INK, size: float = SIZE, turn: float = 0.0) -> None:  # fmt: skip
         """A name; one that is cut has its whole when it is pointed at."""
-        shade = (PEOPLE, 1.0) if name == HUMAN else shade
+        shade = (ink.PEOPLE, 1.0) if name == HUMAN else shade
         whole = "" if name in said else name
         self.say(x, y, said, anchor, size=size, shade=shade, bold=name in look.highlight,
                  turn=turn, whole=whole)  # fmt: skip
@@ -222,7 +194,7 @@ class Sheet:
             else:
                 dashes = (1.5, 2.5) if kind == "dotted" else ()
                 self.line([(x, middle), (x + 13, middle)], shade, 1.8, dashes)
-            self.say(x + 18, middle + 4, said, shade=SOFT)
+            self.say(x + 18, middle + 4, said, shade=ink.SOFT)
             x += wide + 12
         return 16.0 * (line + 1) + 6
 
@@ -242,12 +214,12 @@ class Sheet:
                 y += 1.32 * size
                 framed.say(EDGE, y - 0.3 * size, line, size=size, shade=shade, bold=bold)
 
-        put(heading.title, HEAD, INK, bold=True)
-        put(heading.subtitle, LEAST, SOFT)
+        put(heading.title, HEAD, ink.INK, bold=True)
+        put(heading.subtitle, LEAST, ink.SOFT)
         framed.marks += [_moved(mark, EDGE, y + EDGE) for mark in self.marks]
         y += self.height + 2 * EDGE
         for signature in heading.signatures:
-            put(signature, LEAST, SOFT, at="|")
+            put(signature, LEAST, ink.SOFT, at="|")
         framed.height = y + EDGE
         framed.heading = heading
         return framed
@@ -300,7 +272,7 @@ def of_file(shade: Shade) -> str:
 
 def _of_page(shade: Shade) -> str:
     color, share = shade if isinstance(shade, tuple) else ("var(--ink)", shade)
-    color = "var(--people)" if color == PEOPLE else color
+    color = "var(--people)" if color == ink.PEOPLE else color
     if share in (0, 1):
         return color if share else "var(--paper)"
     return f"color-mix(in srgb,{color} {100 * share:.0f}%,var(--paper))"
@@ -357,98 +329,3 @@ def _path(line: Mark) -> str:
             return f"M{_n(x)} {_n(y)}H{_n(x1)}V{_n(y2)}H{_n(x)}Z"
     points = "L".join(f"{_n(x)} {_n(y)}" for x, y in line.points)
     return f"M{points}{'Z' if line.fill is not None else ''}"
-
-
-# ---------------------------------------------------------------------------------------- text
-
-
-@cache
-def font(bold: bool = False, size: float = 2048) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans: it comes with matplotlib, so that text is as wide everywhere."""
-    spec = find_spec("matplotlib")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    name = f"DejaVuSans{'-Bold' if bold else ''}.ttf"
-    path = File(spec.submodule_search_locations[0], "mpl-data", "fonts", "ttf", name)
-    return ImageFont.truetype(str(path), size, layout_engine=ImageFont.Layout.BASIC)
-
-
-@cache
-def has(char: str) -> bool:
-    """Whether that font can draw a character."""
-    drawn, lacking = (font(size=16).getmask(one) for one in (char, "\U0010fffe"))
-    return drawn.size != lacking.size or [*map(drawn.getpixel, _ALL)] != [
-        *map(lacking.getpixel, _ALL)
-    ]
-
-
-_ALL = [(x, y) for y in range(10) for x in range(7)]
-"""Places that tell a letter from the box that stands for one that is lacking."""
-
-
-@cache
-def _em(char: str, bold: bool) -> float:
-    """Advance of a character in sizes of its font."""
-    if ord(char) < 0x250 or has(char):
-        return font(bold).getlength(char) / 2048
-    if unicodedata.combining(char):
-        return 0.0
-    return 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.7
-
-
-def width_of(text: str, size: float = SIZE, bold: bool = False) -> float:
-    """Width of a line of text in px, kerning aside; about right for what the font has not."""
-    return sum(_em(char, bold) for char in text) * size
-
-
-def widest(texts: Iterable[str], size: float = SIZE, bold: bool = False) -> float:
-    """Width of the widest of some texts; 0 of none."""
-    return max((width_of(text, size, bold) for text in texts), default=0.0)
-
-
-def fitted(names: Sequence[str], room: float, size: float = SIZE) -> list[str]:
-    """`labels` of names in so many px: if need be without organisations, or cut.
-
-    None has fewer than `LETTERS` letters of its own, even where that is wider.
-    """
-    bare = [name.rpartition("/")[2] or name for name in names]
-    for some in (names, bare) if len({*bare}) == len({*names}) else (names,):
-        if widest(shown := labels(some), size, bold=True) <= room:
-            return shown
-    for columns in range(LABEL_COLUMNS, LETTERS - 1, -1):
-        if widest(shown := labels(some, columns), size, bold=True) <= room:
-            break
-    return shown
-
-
-def wrapped(
-    text: str, size: float, width: float, *, at: str = " ", bold: bool = False
-) -> list[str]:
-    """Text in lines at most so many px wide, broken after ``at`` or else anywhere."""
-    lines, used = [""], 0.0
-    for piece in elided(text, 4000).replace(at, f"{at}\0").split("\0"):
-        if lines[-1] and used + width_of(piece.rstrip(), size, bold) > width:
-            lines.append("")
-            used = 0.0
-        for char in piece:
-            if used + (wide := _em(char, bold) * size) > width and char != " ":
-                lines.append("")
-                used = 0.0
-            lines[-1] += char
-            used += wide
-    return [line.rstrip() for line in lines if line.strip()]
-
-
-def apart(heights: Sequence[float], distance: float, low: float, high: float) -> list[float]:
-    """Places from ``low`` down to ``high``, at least ``distance`` apart, near to ``heights``.
-
-    ``heights``: ascending, as px go down.
-    """
-    places: list[float] = []
-    for height in heights:
-        places.append(max(height, places[-1] + distance if places else low))
-    most = high
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], most)
-        most = places[i] - distance
-    return places
