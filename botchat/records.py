@@ -21,8 +21,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-VERSION = "0.1.0"
-"""Of BotChat; every signature begins with it."""
+VERSION = "0.2.0"
+"""Of BotChat."""
+
+SIGNED = "botchat:0.1.0"
+"""How every signature begins: the last version that asked otherwise. Where prompts and defaults are
+as they were, what an older version has generated and judged is not asked for again."""
 
 HUMAN = "human"
 """Name of the contestant whose dialogues are the seed set's own."""

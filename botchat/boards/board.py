@@ -32,7 +32,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
-    VERSION,
+    SIGNED,
     Dialogues,
     Exam,
     Judgment,
@@ -204,7 +204,7 @@ def build(
     elsewhere = imported(dialogues)
     made_elsewhere = _signed(elsewhere)
     length_table = flags.utterance_lengths(
-        measured, f"botchat:{VERSION}|lengths|set:{seed_set}|unit:{unit}{made_elsewhere}"
+        measured, f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{made_elsewhere}"
     )
     turns = sorted({one.protocol.n for one in in_pairs if one.protocol.n}, reverse=True)
     found = surveyed or survey(seeds, everyone, turns, catalogue.language)
@@ -216,11 +216,11 @@ def build(
     digest = settings_digest(found.thresholds._asdict())
     spoken = catalogue.language.signed
     named = f"set:{seed_set}{spoken}|thresholds:{digest}{made_elsewhere}"
-    flags_signature = f"botchat:{VERSION}|flags|{named}"
+    flags_signature = f"{SIGNED}|flags|{named}"
     flagged = flags.flags(found, len(seeds), flags_signature, catalogue.language)
     told: Sequence[Table] = ()
     if found.lineup:
-        signed = f"botchat:{VERSION}|fingerprint|set:{seed_set}{spoken}{made_elsewhere}"
+        signed = f"{SIGNED}|fingerprint|set:{seed_set}{spoken}{made_elsewhere}"
         told = fingerprint.tables(found.lineup, signed)
     said = {} if is_person(judge, HUMAN) else judged
     labels = {name: by for name, by in (labels or {}).items() if name in said}
@@ -241,9 +241,7 @@ def build(
         coverage=covered,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds if seed.utterances),
-        seeds_signature=(
-            f"botchat:{VERSION}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"
-        ),
+        seeds_signature=(f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"),
         notes=(
             *_notes(judged, parts, seed_set, judge, RANKING if human else ()),
             *(

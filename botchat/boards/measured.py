@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from botchat.boards.tables import Column, Table, table
-from botchat.records import VERSION, Exam, Provenance
+from botchat.records import SIGNED, Exam, Provenance
 
 _COLUMNS = (
     Column("name", "Contestant or judge", "name"),
@@ -35,7 +35,7 @@ def measured(seed_set: str, made: Sequence[Provenance]) -> Table | None:
         "Days are UTC; a system prompt is a digest. Answered as: what replies say of the model, of "
         "the first and the last call of every day. USD: unknown where the price of a call is."
     )
-    signature = f"botchat:{VERSION}|measured|set:{seed_set}"
+    signature = f"{SIGNED}|measured|set:{seed_set}"
     return table("measured", "What was measured", _COLUMNS, made, [signature], note)
 
 

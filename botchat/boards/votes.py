@@ -26,7 +26,7 @@ from botchat.measures.votes import MOST_STYLED, Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import MOST_CELLS, Comparisons, put_together
 from botchat.ratings.elo import EloSettings
-from botchat.records import VERSION
+from botchat.records import SIGNED
 from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
 
 _SHOWN = 20
@@ -44,7 +44,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     elo = elo or EloSettings.of_board()
     comparisons, shared, differences = compared(votes)
     comparisons.need_some()
-    signature = f"botchat:{VERSION}|votes|set:{name}|data:{digest(votes)}"
+    signature = f"{SIGNED}|votes|set:{name}|data:{digest(votes)}"
     part = arena.of_votes(
         comparisons,
         signature,
@@ -64,7 +64,7 @@ def of_rates(
     comparisons: Comparisons, name: str, per_pair: int, elo: EloSettings | None = None
 ) -> Board:
     """The same of a table of rates, ``per_pair`` comparisons of each pair, which has no judges."""
-    signature = f"botchat:{VERSION}|votes|set:{name}|per_pair:{per_pair}"
+    signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
     elo = elo or EloSettings.of_board()
     part = arena.of_votes(comparisons, signature, elo, per_pair=per_pair)
     return _board(part, name, "rates", part.table.signature)

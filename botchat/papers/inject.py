@@ -35,7 +35,7 @@ from botchat.protocols.items import TEXTS, plain
 from botchat.protocols.scores import harmless
 from botchat.protocols.texts import ERROR_TYPES, OwnText, sentences
 from botchat.protocols.verdicts import json_fields
-from botchat.records import VERSION
+from botchat.records import SIGNED
 from botchat.requests.arguments import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -283,7 +283,7 @@ def _written(
     rows.append({"error_type": "all", **totals, "stories": len(made)})
     settings = settings_digest(speaker.model.identity, speaker.decoding.settings)
     signature = (
-        f"botchat:{VERSION}|inject{language.signed}|words:{request.most_words}|seed:{request.rng_seed}"
+        f"{SIGNED}|inject{language.signed}|words:{request.most_words}|seed:{request.rng_seed}"
         f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}"
         f"{adapted([speaker.model])}"
     )

@@ -37,7 +37,7 @@ from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
-from botchat.records import HUMAN, VERSION, Judgment
+from botchat.records import HUMAN, SIGNED, Judgment
 from botchat.requests import Judging
 from botchat.requests.arguments import Spending
 from botchat.workspace import files
@@ -97,7 +97,7 @@ def variance(
     of = "+".join([*request.protocols, *(path.name for path in request.files)])
     digest = settings_digest(sorted((wording, *astuple(one)[:5]) for wording, one in said))
     seeds = f"set:{request.seed_set}|" if request.seed_set else ""
-    signed = f"botchat:{VERSION}|variance|{seeds}of:{of}|data:{digest}"
+    signed = f"{SIGNED}|variance|{seeds}of:{of}|data:{digest}"
     tables, lines = _tables(crossed, usd, signed)
     whole: Row = {one.name: one.records for one in tables}
     whole |= {"notes": [*lines, *notes], "signature": signed}

@@ -30,7 +30,7 @@ from botchat.pipeline.run.contestants import full_name, method, own_name, panel_
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
-from botchat.records import HUMAN, VERSION, Dialogues, Judgment
+from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
 from botchat.workspace import files
 from botchat.workspace.accounts import Bill, bills
 from botchat.workspace.folder import Workspace
@@ -516,7 +516,7 @@ def signature(what: str, of: Mapping[str, str | None], data: Any, truth: str | N
     people = {None: "none", BUILT_IN: "built-in"}.get(truth, truth)
     return "|".join(
         [
-            f"botchat:{VERSION}",
+            f"{SIGNED}",
             what,
             *(f"{key}:{value}" for key, value in of.items() if value),
             f"truth:{people}",

@@ -23,7 +23,7 @@ from botchat.pipeline.agree import Compared
 from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
-from botchat.records import VERSION, Judgment
+from botchat.records import SIGNED, Judgment
 from botchat.workspace.folder import Workspace, judgment_key
 
 
@@ -106,7 +106,7 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
         )
     rows, mapping = boards.board_rows(models, sides), boards.mapping_rows(sides)
     signature = (
-        f"botchat:{VERSION}|bridge|set:{found.seed_set}|protocol:{protocol.name}"
+        f"{SIGNED}|bridge|set:{found.seed_set}|protocol:{protocol.name}"
         f"|old:{old}|new:{new}|data:{settings_digest(_data(cases, models))}"
     )
     notes = list(boards.sentences(rows, old, new))

@@ -41,7 +41,7 @@ from botchat.protocols.items import (
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import calibrated
 from botchat.protocols.texts import MATEVAL, TEXT, OwnText
-from botchat.records import VERSION, Dialogue, Judgment, Seed
+from botchat.records import SIGNED, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating
 from botchat.requests.arguments import Spending
 from botchat.workspace import files
@@ -273,7 +273,7 @@ def _write_set(
         )
     ]
     digest = settings_digest([(one.seed_id, one.model, one.utterances) for one in talks])
-    signature = f"botchat:{VERSION}|imported:{digest}|set:{name}"
+    signature = f"{SIGNED}|imported:{digest}|set:{name}"
     workspace.write_seeds(name, [Seed(one.id, ()) for one in listed])
     by_model: dict[str, list[Dialogue]] = {}
     for talk in talks:

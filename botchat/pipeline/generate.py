@@ -19,7 +19,7 @@ from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan, Results
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
-from botchat.records import N_SEED, UNANSWERED, VERSION, Dialogue, Seed
+from botchat.records import N_SEED, SIGNED, UNANSWERED, Dialogue, Seed
 from botchat.requests import Generating
 from botchat.requests.arguments import Spending
 from botchat.workspace import files, measured
@@ -172,7 +172,7 @@ def _jobs(
             names,
             speakers,
             turns,
-            f"botchat:{VERSION}|generate|set:{seed_set}{language.signed}|n:{turns}"
+            f"{SIGNED}|generate|set:{seed_set}{language.signed}|n:{turns}"
             f"|prompt:{_told(speakers, language)}|settings:{settings}",
             workspace.dialogues_path(seed_set, contestant),
             workspace.dialogues(seed_set, contestant),

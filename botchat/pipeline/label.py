@@ -37,7 +37,7 @@ from botchat.pipeline.run.read_set import Read, only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, VERSION, Dialogues, Judgment, human_dialogue
+from botchat.records import HUMAN, SIGNED, Dialogues, Judgment, human_dialogue
 from botchat.verdicts import Verdicts
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
@@ -223,7 +223,7 @@ def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues)
 def signature(protocol: Protocol, seed_set: str, judge: str) -> str:
     """What labels were made with; the page's own export says the same."""
     n = "" if protocol.n is None else f"|n:{protocol.n}"
-    made = f"botchat:{VERSION}|{protocol.base}|set:{seed_set}{n}"
+    made = f"{SIGNED}|{protocol.base}|set:{seed_set}{n}"
     return f"{made}|judge:{judge}|{BLIND_PAGE}|orders:1"
 
 

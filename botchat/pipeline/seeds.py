@@ -25,7 +25,7 @@ from botchat.records import (
     HUMAN,
     MIN_HUMAN,
     N_SEED,
-    VERSION,
+    SIGNED,
     Dialogue,
     Seed,
     Utterance,
@@ -290,9 +290,7 @@ def import_dialogues(
             (seed.id, one.utterances, one.outcome, *([one.speakers] * bool(numbered(one.speakers))))
             for seed, one in matched
         ]
-        signature = (
-            f"botchat:{VERSION}|imported:{settings_digest(found.format, told)}|set:{seed_set}"
-        )
+        signature = f"{SIGNED}|imported:{settings_digest(found.format, told)}|set:{seed_set}"
         count = text_length().tokens
         dialogues: dict[str, list[Dialogue]] = {}
         for seed, one in matched:

@@ -19,7 +19,7 @@ from botchat.interfaces import Shown, case_digest
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.wording import letters
-from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.records import HUMAN, SIGNED, SOMEWHERE, Dialogue, Dialogues, Seed, Verdict, eligible
 from botchat.report import inert, policy, template, text
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
 
@@ -132,7 +132,7 @@ def build(
     about = {
         "set": seed_set,
         "people": "for the demo, not by people," if invented else "by people",
-        "version": VERSION,
+        "signed": SIGNED,
         "chunks": FOLDER,
         "protocols": [about_protocol(protocol) for protocol in protocols.values()],
         "lists": [[one.kind, one.protocol, len(one.cases)] for one in lists],

@@ -97,7 +97,7 @@ botchat.labels = (() => {
       reason: "",
       shown: label.shown,
       case: label.case,
-      signature: `botchat:${about.version}|${base}|set:${about.set}${n ? `|n:${n}` : ""}|judge:${judge}|prompt:blind-page|orders:1`,
+      signature: `${about.signed}|${base}|set:${about.set}${n ? `|n:${n}` : ""}|judge:${judge}|prompt:blind-page|orders:1`,
       outcome: "ok",
       transcript: [],
       calls: [],

@@ -26,7 +26,7 @@ from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
 from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
 from botchat.protocols.kinds import Protocol
-from botchat.records import UNANSWERED, VERSION, Judgment, Seed
+from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.workspace import files, measured
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
@@ -268,7 +268,7 @@ def filing_of(
     n = f"|n:{protocol.n}" if protocol.n else ""
     kept = answering.calibrated if isinstance(answering, Cascade) else None
     signature = (
-        f"botchat:{VERSION}|{name}|set:{seed_set}{protocol.language.signed}{n}"
+        f"{SIGNED}|{name}|set:{seed_set}{protocol.language.signed}{n}"
         f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
