@@ -22,6 +22,7 @@ from botchat.errors import (
     BotChatError,
     ConfigError,
     DataError,
+    Fell,
     LimitReached,
     MissingError,
     did_you_mean,
@@ -31,7 +32,7 @@ from botchat.judges.cascade import outside_slice
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.single import asked_once
 from botchat.models.self_chat import Length
-from botchat.papers import experiments, mateval, mateval_files
+from botchat.papers import card, experiments, mateval, mateval_files
 from botchat.papers.benchmarks import (
     Answered,
     Benchmark,
@@ -108,6 +109,8 @@ def bench(
     if request.from_recorded:
         return _recorded(request)
     one, stopped = _Bench.of(request, workspace), None
+    if request.verify and (n := sum(p.calls for p in plan_bench(request, workspace))):
+        raise Fell(f"--verify: up to {n:,} calls are not in the ledger; make them without it")
     try:
         one.ask(spending, meter)
     except LimitReached as limit:
@@ -119,7 +122,7 @@ def bench(
     if compared is None:
         so = "so " if one.experiment else ""
         raise MissingError(f"nobody has judged {one.name} {so}yet; name a judge with --judge")
-    return compared
+    return one.with_card(compared) if request.card else compared
 
 
 def _recorded(request: Benching) -> Compared:
@@ -157,6 +160,9 @@ class _Bench:
         if request.size or request.bare:
             raise ConfigError("--size and --bare are of bench botchat's figures; leave them out")
         experiment = _experiment(request)
+        carded = request.card and request.judge and not experiment
+        if (request.card or request.verify) and not carded:
+            raise ConfigError("--card is of one judge (--judge) on a benchmark; --verify is of it")
         if experiment is None:
             return cls(request, workspace, made_of(request.benchmark, request.data), None)
         if request.control or request.from_recorded:
@@ -215,6 +221,20 @@ class _Bench:
         """Protocol -> judge -> judgments."""
         cases = self.cases(self.request.limit)
         return {one.protocol.name: judgments_of(self.workspace, self.name, one) for one in cases}
+
+    def with_card(self, compared: Compared) -> Compared:
+        """The judge's card written, or held against the one that is there."""
+        assert self.judge is not None  # see `of`
+        name, model = self.judge.name, self.judge.model
+        wanted = [name, full_name(name, self.workspace)]
+        wanted += [f"{name}@{full_name(model, self.workspace)}"] if model else []
+        known = dict.fromkeys(chain.from_iterable(self.judged.values()))
+        judge = next((one for one in known if one in wanted), name)
+        benchmark = self.name.removeprefix("bench-")
+        made = card.of(self.workspace, judge, benchmark, self.judged, compared.whole)
+        path = (card.verify if self.request.verify else card.write)(self.workspace, made)
+        done = "is what the ledger gives" if self.request.verify else "written"
+        return replace(compared, lines=[*compared.lines, f"card {done}: {path}"])
 
     def compared(self) -> Compared | None:
         """Everybody who has judged, beside people or the paper; ``None``: nobody has."""

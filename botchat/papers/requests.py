@@ -52,6 +52,10 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     from_recorded: Annotated[
         bool, Arg("mateval: read upstream's discussions", flag="--recorded")
     ] = False
+    card: Annotated[bool, Arg("write the judge's card, json and a page (cards/)")] = False
+    verify: Annotated[
+        bool, Arg("with --card: nobody is asked; exit 4 if the card is not what the ledger gives")
+    ] = False
     limit: Annotated[int | None, Arg("only the first K items", "K")] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/bench-BENCHMARK)", "DIR")] = None
 

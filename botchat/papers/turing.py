@@ -11,28 +11,42 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.writers import to_json
 from botchat.interfaces import Case, Row
 from botchat.judges.rules import RulesJudge
-from botchat.languages import ENGLISH
-from botchat.measures.annotations import accused_index
-from botchat.measures.flags import flags, floors
+from botchat.measures.annotations import Annotation, accused_index
 from botchat.measures.intervals import share
 from botchat.papers import turing_form, turing_page, turing_rows
 from botchat.papers.benchmarks import Answered, Benchmark, ByProtocol
+from botchat.papers.metrics import ends_of
 from botchat.papers.turing_files import Chat
 from botchat.papers.turing_form import ALONE, EQUAL, OTHERS, TRAPS
-from botchat.pipeline.agree import Compared, publish, signature
+from botchat.papers.turing_sources import (
+    Key,
+    accusations,
+    item_of,
+    kinds,
+    majority,
+    ordered,
+    part_of,
+    rating,
+    repeated,
+    repetition,
+)
+from botchat.pipeline.agree import BUILT_IN, Compared, compare_judges, publish, signature
 from botchat.pipeline.run.ask import Cases
-from botchat.protocols.catalogue import GTEVAL, UNIEVAL
+from botchat.pipeline.run.contestants import own_name
+from botchat.protocols.catalogue import DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import Protocol
+from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue, Exam, Judgment
 from botchat.verdicts import Floats
 from botchat.workspace import exams
@@ -40,98 +54,8 @@ from botchat.workspace import exams
 MAJORITY, RATER, RULES = "people (majority)", "people (one rater)", RulesJudge.name
 ALL = "all"
 """Sources with both people and machines, together."""
-_SYSTEMS, _CHATS = 3, 10
-"""Fewest systems that are ordered, and rated chats of each."""
-_REPEATS = {"exact_repeat", "overlap", "verbatim_run", "closing_chain"}
-
-Key = tuple[str, ...]
-"""What a judgment is filed under: item and contestants."""
 Said = Mapping[str, Mapping[Key, Judgment]]
 """Who, or which protocol -> judgments."""
-
-
-class Source(NamedTuple):
-    """What is known of a source beside its chats."""
-
-    era: str = ""
-    end: int | None = None
-    """Utterances that a chat is cut to; ``None``: as many as 9 in 10 have."""
-    people: str = ""
-    """The source whose people's chats stand beside its machines'."""
-
-
-SOURCES: Mapping[str, Source] = {
-    "spotbot-convai2": Source("2020", 10),
-    "spotbot-dailydialog": Source("2020", 10),
-    "spotbot-empathetic": Source("2020", 4),
-    "spc": Source("2023", 12, "spotbot-convai2"),
-    "convai2017": Source("2017"),
-    "convai2018": Source("2018"),
-    "fed": Source("2020"),
-    "dstc9": Source("2020"),
-    "ji2022": Source("2021"),
-    "abceval": Source("2022"),
-    "simulatorarena-math": Source("2024"),
-    "simulatorarena-document": Source("2024"),
-}
-"""By name in the plain form; any other is taken as it is."""
-
-
-@dataclass(frozen=True)
-class OneSource:
-    """One source as it is shown."""
-
-    of: Source
-    end: int
-    near: Sequence[Chat]
-    """All that could be cut to ``end`` utterances, uncut."""
-    whole: Sequence[Chat]
-    """Those that could, cut."""
-    speakers: Sequence[Chat]
-    """Of one machine among people."""
-    pairs: Sequence[tuple[Chat, Chat]]
-    """A machine's chat and a person's, each in one pair."""
-
-    @property
-    def head(self) -> Row:
-        """What a row says of it: era of the machine, what was cut."""
-        left = len(self.near) - len(self.whole)
-        cut = f"first {self.end}" + (f", {left} shorter left out" if left else "")
-        return {"era": self.of.era, "cut": cut}
-
-
-def part_of(name: str, talks: Mapping[str, Sequence[Chat]]) -> OneSource:
-    """A source made ready; ``talks``: of all sources."""
-    of, own = SOURCES.get(name, Source()), talks[name]
-    lent = [o for o in talks.get(of.people, ()) if not o.machines]
-    both = [*own, *(replace(one, source=name, opinions=()) for one in lent)]
-    end = of.end or int(np.quantile([len(one.utterances) for one in both], 0.1))
-    whole = [one.cut(end) for one in both if len(one.utterances) >= end]
-    machine, person = _kinds(whole)
-    if not person and not ordered(whole):
-        whole, both = [], []
-    speakers = [one for one in own if HUMAN in one.who and sum(w != HUMAN for w in one.who) == 1]
-    return OneSource(of, end, both, whole, speakers, [*zip(machine, person, strict=False)])
-
-
-def ordered(talks: Sequence[Chat]) -> list[str]:
-    """Systems with enough chats that people rated; empty: too few to have an order."""
-    rated = [one.machines for one in talks if rating(one) is not None]
-    names = sorted({name for of in rated for name in of})
-    found = [name for name in names if sum(name in of for of in rated) >= _CHATS]
-    return found if len(found) >= _SYSTEMS else []
-
-
-def rating(talk: Chat) -> float | None:
-    """People's of a chat's machines: their score, or the share of raters who accuse nobody."""
-    said = accusations(talk)
-    return 1 - sum(said) / len(said) if said and talk.machines else talk.rating
-
-
-def accusations(talk: Chat, after: int | None = None) -> list[bool]:
-    """Of each rater who read the first ``after`` utterances, default as many as are shown."""
-    end = len(talk.utterances) if after is None else after
-    return [one.accuses for one in talk.opinions if one.after == end]
 
 
 class Turing(Benchmark):
@@ -145,11 +69,13 @@ class Turing(Benchmark):
         self.given = {}
         self.parts = {name: part_of(name, talks) for name in talks}
         parts = self.parts.values()
-        self._whole = _in_turn([_in_turn(_kinds(one.whole)) for one in parts])
+        self._whole = _in_turn([_in_turn(kinds(one.whole)) for one in parts])
         pairs = _in_turn([one.pairs for one in parts])
+        self._marked = [o for of in talks.values() for o in of if "behaviors" in o.labels]
         made: dict[Protocol, list[Callable[[], Case]]] = {
             UNIEVAL: [partial(case_of, UNIEVAL, one) for one in self._whole],
             GTEVAL: [partial(pair_of, m, p, n) for m, p in pairs for n in (False, True)],
+            DIAGNOSIS: [partial(case_of, DIAGNOSIS, one) for one in self._marked],
         }
         self.cases = [Cases(protocol, make) for protocol, make in made.items() if make]
         source = [[*self.parts].index(one.source) for one in self._whole]
@@ -183,16 +109,23 @@ class Turing(Benchmark):
             "prefixes": [*self._rows_prefixes(whole)],
             "pairs": [*self._rows_right(pairs, costs.get(GTEVAL.name, {}))],
             "systems": [*self._rows_systems(seen)],
+            "turns": [*self._rows_turns(said.get(DIAGNOSIS.name, {}))],
         }
         rows = {task: of for task, of in rows.items() if of}
         signed = signature("bench", {"benchmark": "turing"}, rows, "people")
         tables = [turing_rows.table_of(task, of, signed) for task, of in rows.items()]
         notes = [*beaten(rows.get("whole", ()))]
         findings = Findings(subject="The exam", truth="who took part", signature=signed)
-        known = {**rows, "answer": notes, "signature": signed}
+        known = {
+            **rows,
+            "preferences": self._preferences(answered),
+            "answer": notes,
+            "signature": signed,
+        }
         made = publish(findings, tables, answered.out, known, answered.formats, notes)
         chart = turing_page.chart_of(rows.get("whole", ()), signed)
-        turing_page.write(answered.out, "The exam", notes, [chart] if chart else [], tables)
+        charts, also = [chart] if chart else [], {"exam.json": to_json(known)}
+        turing_page.write(answered.out, "The exam", notes, charts, tables, also)
         exams.note(answered.workspace, self._results(answered, rows.get("whole", ())))
         return made
 
@@ -219,6 +152,28 @@ class Turing(Benchmark):
                 day=max((one.last for one in told), default=""), figures=figures,
             )  # fmt: skip
 
+    def _preferences(self, answered: Answered) -> list[Row]:
+        """What judges prefer of two chats, whoever is right: order, length, their own model."""
+        made = answered.judged.get(GTEVAL.name, {})
+        if not made:
+            return []
+        said = preferences((one for of in made.values() for one in of), GTEVAL)
+        truth = {
+            Annotation(
+                one.item, one.first, one.second, BUILT_IN, "1" if one.first == HUMAN else "2"
+            )
+            for one in said
+        }
+        pairs = [pair for part in self.parts.values() for pair in part.pairs]
+        words = {
+            (item_of(m)[0], item_of(one)[1]): turing_form.mean_words(one.utterances)
+            for m, p in pairs for one in (m, p)
+        }  # fmt: skip
+        selves = {who: own_name(answered.workspace, who) for who in made}
+        found = compare_judges([*truth, *said], BUILT_IN, lengths=words, selves=selves).rows
+        keys = ("first_preferred", "same_winner", "ties", "length_preference", "self_preference")
+        return [{"judge": row["judge"], **ends_of(row, keys, "")} for row in found]
+
     @cached_property
     def _ruled(self) -> Said:
         """Protocol -> the rules judge's verdicts on every case; they cost nothing."""
@@ -227,7 +182,7 @@ class Turing(Benchmark):
         async def all_of(protocol: Protocol, makes: Sequence[Callable[[], Case]]) -> Said:
             made = [
                 Judgment(protocol.name, case.seed_id, case.contestants, RULES,
-                         (await judge.answer(case)).verdict, "", 0, "", "")
+                         (answer := await judge.answer(case)).verdict, answer.reason, 0, "", "")
                 for case in (make() for make in makes)
             ]  # fmt: skip
             return {protocol.name: {key_of(one): one for one in made}}
@@ -351,18 +306,34 @@ class Turing(Benchmark):
                 row = turing_rows.by_system(value, np.array(rated, np.float64), member)
                 yield {"source": name, **part.head, "who": who, "quality": quality, **row}
 
-
-def repetition(talk: Chat) -> float:
-    """Share of a machine's utterances that repeat, by the criteria of the rules judge."""
-    found = flags(talk.utterances, floors(ENGLISH), n_seed=0)
-    again = {one.index for one in found if one.criterion in _REPEATS}
-    mine = {at for at, by in enumerate(talk.speakers, 1) if talk.who[by] != HUMAN}
-    return len(again & mine) / max(len(mine), 1)
-
-
-def majority(said: Sequence[bool]) -> float:
-    """1 accuses, 0 does not, nan of a tie or of nobody."""
-    return float(2 * sum(said) > len(said)) if 2 * sum(said) != len(said) else np.nan
+    def _rows_turns(self, said: Said) -> Iterator[Row]:
+        turns: list[tuple[Chat, int, Row]] = []
+        for one in self._marked:
+            mine = [at for at, by in enumerate(one.speakers) if one.who[by] != HUMAN]
+            for at, marks in zip(mine, one.labels["behaviors"], strict=False):
+                if len((told := marks.get("redundant", {})).get("human", ())) == 2:
+                    turns.append((one, at, told))
+        if not turns:
+            return
+        raters = np.array([told["human"] for *_, told in turns], np.float64)
+        item = np.unique([one.id for one, *_ in turns], return_inverse=True)[1]
+        given = {"people (one rater)": raters[:, 0]}
+        if all("gpt" in told for *_, told in turns):
+            given["GPT-3.5 (as published)"] = np.array([told["gpt"] for *_, told in turns])
+        for who, by in said.items():
+            again = {one.id: repeated(by.get(item_of(one)), one.utterances) for one in self._marked}
+            given[who] = np.array([
+                np.nan if (known := again[one.id]) is None else at + 1 in known
+                for one, at, _ in turns
+            ], np.float64)  # fmt: skip
+        for who, marks in given.items():
+            there, head = ~np.isnan(marks), {"source": turns[0][0].source, "who": who}
+            if who == "people (one rater)":  # against the other, and nobody is truth
+                row = turing_rows.of_turns(marks, raters[:, [1, 1]], item)
+                yield {**head, **row, **dict.fromkeys(("auc", "auc_low", "auc_high"))}
+            elif there.any():
+                within = np.unique(item[there], return_inverse=True)[1]
+                yield {**head, **turing_rows.of_turns(marks[there], raters[there], within)}
 
 
 def people_rows(talks: Sequence[Chat]) -> Iterator[Row]:
@@ -430,11 +401,6 @@ def beaten(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{who} does not beat {'; '.join(found)}."
 
 
-def item_of(talk: Chat) -> Key:
-    """What judgments of a whole chat are filed under."""
-    return f"{talk.source}:{talk.id}", " + ".join(talk.machines) or HUMAN
-
-
 def key_of(one: Judgment) -> Key:
     """The same of a judgment."""
     return one.seed_id, *one.contestants
@@ -479,11 +445,6 @@ def pair_of(machine: Chat, person: Chat, swapped: bool) -> Case:
     other = dialogue_of(person, one.seed_id)
     first, second = (other, one) if swapped else (one, other)
     return GTEVAL.pair(one.seed_id, first, second, len(machine.utterances))
-
-
-def _kinds(talks: Sequence[Chat]) -> tuple[list[Chat], list[Chat]]:
-    """Those with a machine in them, and those of people alone."""
-    return [one for one in talks if one.machines], [one for one in talks if not one.machines]
 
 
 def _in_turn(lists: Sequence[Sequence[Any]]) -> list[Any]:

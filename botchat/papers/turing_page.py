@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -54,9 +54,14 @@ def _draw(values: pd.DataFrame, look: Look) -> Sheet:
 
 
 def write(
-    out: Path, title: str, said: Sequence[str], charts: Sequence[Chart], tables: Sequence[Table]
+    out: Path,
+    title: str,
+    said: Sequence[str],
+    charts: Sequence[Chart],
+    tables: Sequence[Table],
+    also: Mapping[str, str],
 ) -> None:
-    """A page ``<name of the first table>.html``, and each figure as svg and png, in a folder."""
+    """A page beside the first of other files ``also``, and each figure as svg and png."""
     told = "".join(f"<p>{escape(line)}</p>\n" for line in said)
     shown = "\n".join(one.svg[one.svg.index("<svg") :] for one in charts)
     parts = "\n".join(f"<h2>{escape(one.title)}</h2>\n{fragment(one)}" for one in tables)
@@ -64,7 +69,7 @@ def write(
         f'<!doctype html>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
         f"<h1>{escape(title)}</h1>\n{told}{shown}\n{parts}\n"
     )
-    made: dict[str, str | bytes] = {f"{tables[0].name.partition('-')[0]}.html": page}
+    made: dict[str, str | bytes] = {**also, f"{next(iter(also)).partition('.')[0]}.html": page}
     for one in charts:
         made |= {f"{one.name}.svg": one.svg, f"{one.name}.png": one.png}
     files.write_all(out, made)

@@ -125,6 +125,24 @@ def of_raters(accuses: Floats, others: Floats, machine: Flags, item: Indices) ->
     }
 
 
+def of_turns(marks: Floats, raters: Floats, item: Indices) -> Row:
+    """Marks of utterances beside two raters' of the same; shapes (turns,), (turns, 2), (turns,).
+
+    ``f1``: with either rater, the mean. ``auc``: an utterance that a rater marks is marked, rather
+    than one that none does.
+    """
+    someone = raters.any(1)
+    columns = [marks, *(marks[:, None] * raters).T, *raters.T, marks * someone, someone,
+               np.ones(len(marks))]  # fmt: skip
+    each = np.zeros((int(item.max()) + 1, len(columns)))
+    np.add.at(each, item, np.stack(columns, 1))
+    said, hit_1, hit_2, one, other, caught, true, n = left_out(each).T
+    f1 = (ratio(2 * hit_1, said + one) + ratio(2 * hit_2, said + other)) / 2
+    auc = (1 + ratio(caught, true) - ratio(said - caught, n - true)) / 2
+    found = {name: Statistic(value, len(each)) for name, value in (("f1", f1), ("auc", auc))}
+    return {"chats": len(each), "turns": len(marks), **figures(found)}
+
+
 def by_system(value: Floats, rating: Floats, member: Floats) -> Row:
     """Rank correlations of systems' means with people's.
 
@@ -194,6 +212,13 @@ COLUMNS = {
         Column("chats", "Pairs", "count", priority=2),
         *_CUT,
     ),
+    "turns": (
+        *_WHO,
+        *_ends("f1", "F1", "with either of two raters, the mean"),
+        *_ends("auc", "AUC", "", "decimal"),
+        Column("turns", "Utterances", "count"),
+        Column("chats", "Chats", "count", priority=2),
+    ),
     "systems": (
         *_WHO,
         Column("quality", "People rated", "name"),
@@ -209,6 +234,7 @@ TITLES = {
     "prefixes": "The exam, from which utterance on: accused by then",
     "speakers": "The exam: which speaker is the machine?",
     "pairs": "The exam: which of two chats has a machine in it?",
+    "turns": "The exam: which utterances say again what was said?",
     "systems": "The exam: the order of the systems, beside people's ratings",
 }
 

@@ -89,6 +89,19 @@ def probe(
     )
 
 
+def found(workspace: Workspace, judge: str) -> list[Row]:
+    """Rows of every set on which a judge's probes are stored, faults as the first seed plants."""
+    rows: list[Row] = []
+    for folder in sorted((workspace.root / "judgments").glob(f"*/{faults.PROBE.name}")):
+        seed_set = folder.parent.name
+        made = workspace.judgments(workspace.judgments_path(seed_set, faults.PROBE.name, judge))
+        if made:
+            _, _, planted = _planted(Probing(seed_set, judge), workspace)
+            verdicts = {(id_, shown[0]): one.verdict for (id_, shown), one in made.items()}
+            rows += [{"set": seed_set, **row} for row in faults.detection(planted, verdicts)]
+    return rows
+
+
 def _planted(request: Probing, workspace: Workspace) -> tuple[Asked, list[Seed], list[Probe]]:
     """The cases, the dialogues used, and the probes made of them."""
     if request.limit is not None and request.limit < 1:

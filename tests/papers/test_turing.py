@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import zipfile
 from itertools import pairwise
 from pathlib import Path
@@ -330,6 +331,40 @@ def test_a_judge_is_examined_before_it_is_paid(tmp_path, exam, capsys, monkeypat
     assert main(["leaderboard", "--seeds", "sample", "--json"]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any("model or the settings" in note for note in notes)
+
+
+def test_a_card_is_made_again_of_the_ledger(tmp_path, exam, capsys, monkeypatch):
+    """Stage files gone, the ledger gives the same bytes, and nobody is paid; a change is told."""
+    monkeypatch.chdir(tmp_path)
+    with Server(answer) as server:
+        judge = f"{server.url}#m"
+        command = ("bench", "turing", "--data", str(exam), "--judge", judge, "--card")
+        assert main([*command, "--verify"]) == 4
+        assert "calls are not in the ledger" in capsys.readouterr().err
+        assert main(list(command)) == 0
+        (path,) = tmp_path.glob("cards/*/turing.json")
+        (page,) = tmp_path.glob("cards/*/turing.html")
+        asked, before = len(server.calls), path.read_bytes()
+        shutil.rmtree(tmp_path / "judgments")
+        shutil.rmtree(tmp_path / "measured")
+        assert main([*command, "--verify"]) == 0
+        assert "is what the ledger gives" in capsys.readouterr().out
+        assert main(list(command)) == 0
+        assert len(server.calls) == asked
+        assert path.read_bytes() == before
+        path.write_text(path.read_text().replace('"calls": 16', '"calls": 17', 1))
+        assert main([*command, "--verify"]) == 4
+        assert "asked differ" in capsys.readouterr().err
+    card = json.loads(before)
+    (name,) = {row["who"] for row in card["results"]["whole"]}
+    assert card["judge"] == name
+    assert [(one["stage"], one["asked"], one["calls"]) for one in card["asked"]] == [
+        ("gteval", "m", 16), ("unieval", "m", 16)
+    ]  # fmt: skip
+    assert set(card["signatures"]) == {"gteval", "unieval"}
+    (prefers,) = card["results"]["preferences"]
+    assert prefers["first_preferred"] == 0.5
+    assert name in page.read_text()
 
 
 def test_the_first_of_every_source(tmp_path, exam, capsys, monkeypatch):
