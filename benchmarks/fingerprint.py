@@ -22,9 +22,9 @@ import numpy as np
 from botchat.measures import references
 from botchat.measures.fingerprint import FOLDS, auc, forms, lineup
 from botchat.measures.intervals import of_share
-from botchat.papers.turing_sources import accusations
 from botchat.papers.turing_files import Chat, read
 from botchat.papers.turing_form import ALONE, OTHERS, fingerprints, mean_words, which_of_two
+from botchat.papers.turing_sources import accusations
 from botchat.records import HUMAN, Dialogue, Seed
 from botchat.verdicts import Floats
 
