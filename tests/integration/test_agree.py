@@ -295,9 +295,10 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     assert main(["leaderboard", "page", *where]) == 0
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "gteval on small: judges beside each other" in page
-    for figure in ("What agreement costs", "Judges against each other", "The judges themselves"):
+    for figure in ("What agreement costs", "Judges against each other"):
         assert f'aria-label="{figure}"' in page
     assert found["signature"] in page
+    assert "Can the judges be trusted?" in page
     assert "Panels beside their controls" in page
     assert escape(prompts.text("roles/dialogues/critic").splitlines()[0]) in page
     plot = ["leaderboard", "figure", "cost-against-agreement-gteval", *where[:-1]]
