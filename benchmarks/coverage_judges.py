@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 from coverage_boards import Line, of
@@ -17,6 +18,8 @@ from coverage_boards import Line, of
 from botchat.judges import cascade
 from botchat.judges.cascade import Guarantee, loosest, strict_to_loose
 from botchat.measures.best import contest
+from botchat.measures.facts import sharpness
+from botchat.measures.intervals import share
 from botchat.measures.references import Side, draw, means
 from botchat.measures.variance import Crossed
 from botchat.ratings import places
@@ -372,6 +375,34 @@ def another_person() -> Iterator[Line]:
             wide, n = np.diff(ends)[..., 0].mean(0), " x ".join(map(str, shape))
             yield of("another wording, another person", world, n, held[:, 0], wide[0])
             yield of("  questions alone", world, n, held[:, 1], wide[1], math.nan)
+
+
+# How sharply a judge tells machines ---------------------------------------------------------------
+
+
+def sharpness_of_judges() -> Iterator[Line]:
+    """d′ and criterion, of machines on one and four dialogues a seed that are loosely alike."""
+    place = NormalDist().inv_cdf
+    for caught, accused in ((0.6, 0.2), (0.9, 0.05), (0.98, 0.02), (0.5, 0.5), (0.8, 0.3)):
+        for n, k, alike in ((20, 1, 0.0), (20, 4, 0.3), (80, 4, 0.9), (222, 1, 0.0), (222, 4, 0.3)):
+            rng, found = np.random.default_rng([35, n, k, int(100 * caught)]), []
+            seed = np.repeat(np.arange(n), k)
+            for _ in range(800):
+                own = rng.random(n * k)
+                hit = np.where(rng.random(n * k) < alike, rng.random(n)[seed], own) < caught
+                row = share(hit, seed, "machines_caught")
+                row |= share(rng.random(n) < accused, np.arange(n), "people_accused")
+                found.append(sharpness(row, n * k, n))
+            truth = {"d_prime": place(caught) - place(accused)}
+            truth["criterion"] = -(place(caught) + place(accused)) / 2
+            for name, true in truth.items():
+                low, high = (np.array([one[f"{name}_{end}"] for one in found]) for end in LOW_HIGH)
+                world = f"{caught:.0%} caught, {accused:.0%} of people; {k} a seed"
+                held = (low <= true) & (true <= high)
+                yield of(f"signal detection, {name}", world, n, held, (high - low).mean())
+
+
+LOW_HIGH = ("low", "high")
 
 
 FAMILIES: list[Callable[[], Iterator[Line]]] = [

@@ -209,6 +209,8 @@ _FIGURES = [
     *_headline("machines_caught", "Machines caught", "rate"),
     *_headline("exact_index_rate", "Right index", "rate"),
     *_headline("people_accused", "People accused", "rate"),
+    *_headline("d_prime", "d′", "decimal"),
+    *_headline("criterion", "Criterion", "decimal"),
     *_headline(
         "consistency",
         "Same in both orders",

@@ -15,9 +15,9 @@ from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.judges.single import stability
 from botchat.measures import lengths
-from botchat.measures.facts import facts
+from botchat.measures.facts import accusations, facts
 from botchat.measures.intervals import figures, share
-from botchat.records import HUMAN, Dialogues, Judgment
+from botchat.records import Dialogues, Judgment
 from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 
 
@@ -57,6 +57,8 @@ def judge_health(
             *with_interval(Column("longer_preferred", "Longer wins", "rate")),
             *with_interval(Column("people_accused", "People accused", "rate")),
             *with_interval(Column("machines_caught", "Machines caught", "rate", detail=True)),
+            *with_interval(Column("d_prime", "d′", "decimal")),
+            *with_interval(Column("criterion", "Criterion", "decimal")),
             *with_interval(Column("bots_caught", "Floor bots caught", "rate", detail=True)),
             *(c for column in SURENESS if column.key in known for c in with_interval(column)),
         ],
@@ -66,7 +68,9 @@ def judge_health(
         "both orders: pairs of dialogues with one result whichever is shown first; same winner: of "
         "those decided in both. First shown wins: of the decided comparisons of pairs that are "
         "read in both orders; 50 is no preference. Longer wins: of the decided "
-        "comparisons in which one dialogue has more words; also where the longer is better.",
+        "comparisons in which one dialogue has more words; also where the longer is better. d′: "
+        "how sharply machines are told from people, 0 not at all; criterion: how little is "
+        "accused, 0 as many of either kind wrongly.",
     )
 
 
@@ -138,25 +142,14 @@ def _single(judged: Evidence) -> Row:
     innocent = protocol.innocent if protocol.about_ai else None
     unreadable = [judgment.verdict is None for judgment in judgments]
     seeds = [judgment.seed_id for judgment in judgments]
-    said = [
-        (one.contestants[0], one.seed_id, one.verdict != innocent)
-        for one in judgments
-        if one.verdict is not None and innocent is not None
-    ]
-
-    def accused(name: str, chosen: Callable[[str], bool]) -> Row:
-        of = [(seed, hit) for contestant, seed, hit in said if chosen(contestant)]
-        return share([hit for _, hit in of], [seed for seed, _ in of], name)
-
+    bots = accusations((one for one in judgments if is_floor_bot(one.contestants[0])), innocent)
     return {
         "judged": len(judgments),
         "unreadable": sum(unreadable),
         "seeds": len(set(seeds)),
-        "people": sum(name == HUMAN for name, *_ in said),
         **share(unreadable, seeds, "unreadable_rate"),
-        **accused("people_accused", lambda name: name == HUMAN),
-        **accused("machines_caught", lambda name: name != HUMAN),
-        **accused("bots_caught", is_floor_bot),
+        **accusations(judgments, innocent),
+        **{f"bots_caught{end}": bots[f"machines_caught{end}"] for end in ("", "_low", "_high")},
     }
 
 

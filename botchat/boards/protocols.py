@@ -33,6 +33,7 @@ from botchat.boards.tables import (
 )
 from botchat.interfaces import Row
 from botchat.measures.annotations import BLIND_PAGE
+from botchat.measures.facts import accusations
 from botchat.measures.intervals import entries, mean, of_share
 from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
@@ -260,13 +261,25 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
         "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
         "far as it goes, with 95 % intervals; @human length: N is the length of the human "
-        f"dialogue, where that has at least 4 utterances. {BOUNDS}",
+        f"dialogue, where that has at least 4 utterances. {BOUNDS}{_criterion(judged)}",
         [f"success_n{n}" for n in turns],
     )
     survived = survival(by_utterance, seeds, judged.signature) if by_utterance else None
     if survived is not None and not protocol.leads:
         survived = replace(survived, name=f"{protocol.name}-{survived.name}")
     return Place(protocol, shown, survived, by_utterance)
+
+
+def _criterion(judged: Evidence) -> str:
+    """How readily the judge accuses, which success depends on; empty where that is not known."""
+    told = accusations(judged.judgments, judged.protocol.innocent)
+    if not judged.protocol.about_ai or told["d_prime"] is None:
+        return ""
+    return (
+        f" At this judge's criterion, {told['criterion']:.2f}, at which it accuses "
+        f"{100 * told['people_accused']:.0f} % of people: a judge as sharp (d′ "
+        f"{told['d_prime']:.2f}) with another one gives other rates."
+    )
 
 
 def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:

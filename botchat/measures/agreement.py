@@ -23,7 +23,7 @@ from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import NOBODY, Annotation, Opinions, accused_index
 from botchat.measures.best import GROUPS, Contest, contest, rank_apart
-from botchat.measures.facts import facts
+from botchat.measures.facts import facts, sharpness
 from botchat.measures.intervals import LEAST, Items, Statistic, by_seed, differences, figures
 from botchat.measures.statistics import ratio
 from botchat.records import Judgment, natural_key
@@ -448,9 +448,9 @@ def detection(
 
     Shares of readable verdicts: ``machines_caught``, generated dialogues accused;
     ``exact_index_rate``, generated dialogues accused at exactly their first AI utterance;
-    ``people_accused``, human dialogues accused. ``judgments``: of UniEval, at most one a judge,
-    seed and contestant. ``first_ai``: 1-based, ``None`` for a human dialogue. Intervals are by
-    seed. Raises `DataError` for a verdict that UniEval does not offer.
+    ``people_accused``, human dialogues accused; and of a judge its `sharpness`. ``judgments``: of
+    UniEval, at most one a judge, seed and contestant. ``first_ai``: 1-based, ``None`` for a human
+    dialogue. Intervals are by seed. Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
     ordered = sorted({row.seed_id for row in rows}, key=natural_key)
@@ -481,4 +481,8 @@ def detection(
     for a, b in combinations(judges, 2):
         both = (said[a] > _UNKNOWN) & (said[b] > _UNKNOWN)
         pairs[a, b] = differences(measured(a, both), measured(b, both))
-    return {judge: figures(measured(judge, said[judge] > _UNKNOWN)) for judge in judges}, pairs
+    found = {judge: figures(measured(judge, said[judge] > _UNKNOWN)) for judge in judges}
+    for judge, figure in found.items():
+        machine = true[said[judge] > _UNKNOWN] > 0
+        found[judge] = figure | sharpness(figure, int(machine.sum()), int((~machine).sum()))
+    return found, pairs

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+
 import numpy as np
 
-from botchat.measures.intervals import Items, Statistic
+from botchat.interfaces import Row
+from botchat.measures.intervals import Items, Statistic, entries, share
+from botchat.records import HUMAN, Judgment, Verdict
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Indices
 
 
@@ -35,3 +41,59 @@ def facts(said: Codes, item: Indices, crossed: Indices | None = None) -> dict[st
         "ties": twice.share(said == TIED, readable),
         "unreadable_rate": twice.share(said == UNREADABLE, said != ABSENT),
     }
+
+
+def accusations(judgments: Iterable[Judgment], innocent: Verdict | None) -> Row:
+    """Of verdicts on single dialogues, of which ``innocent`` accuses none: who is accused.
+
+    ``people``: how many people's dialogues are read; then `share`s and `sharpness`.
+    """
+    said = [
+        (one.seed_id, one.contestants[0] == HUMAN, one.verdict != innocent)
+        for one in judgments
+        if None not in (one.verdict, innocent)
+    ]
+    row: Row = {"people": sum(human for _, human, _ in said)}
+    for name, of_people in (("people_accused", True), ("machines_caught", False)):
+        of = [(seed, hit) for seed, human, hit in said if human is of_people]
+        row |= share([hit for _, hit in of], [seed for seed, _ in of], name)
+    return row | sharpness(row, len(said) - row["people"], row["people"])
+
+
+_ENDS = 0.05
+"""Cases added to the ends of intervals: with half a case they could not hold a d′ of 4 of 20."""
+
+
+def sharpness(row: Row, machines: int, people: int) -> Row:
+    """``d_prime`` and ``criterion`` of ``machines_caught`` and ``people_accused``, with intervals.
+
+    Signal detection (Macmillan & Creelman 2005, ch. 1-2): machines are the signal, people the
+    noise. d′ is how well the judge tells them, the criterion how little it accuses (0: as many of
+    either are wrong), which success depends on as much. Half a case is added to each kind (the
+    log-linear correction; Hautus 1995). The intervals join those of both shares (MOVER; Zou &
+    Donner 2008). None where either kind is missing.
+    """
+    if not machines or not people:
+        return entries("d_prime", *[math.nan] * 3) | entries("criterion", *[math.nan] * 3)
+
+    def placed(name: str, n: int) -> list[float]:
+        added = {"": 0.5, "_low": _ENDS, "_high": _ENDS}
+        return [
+            NormalDist().inv_cdf((row[f"{name}{end}"] * n + more) / (n + 2 * more))
+            for end, more in added.items()
+        ]
+
+    hit, hit_low, hit_high = placed("machines_caught", machines)
+    alarm, alarm_low, alarm_high = placed("people_accused", people)
+    d, c = hit - alarm, -(hit + alarm) / 2
+    d_ends = (
+        math.hypot(hit - hit_low, alarm_high - alarm),
+        math.hypot(hit_high - hit, alarm - alarm_low),
+    )
+    c_ends = (
+        math.hypot(hit_high - hit, alarm_high - alarm),
+        math.hypot(hit - hit_low, alarm - alarm_low),
+    )
+    return entries("d_prime", d, d - d_ends[0], d + d_ends[1]) | entries(
+        "criterion", c, c - c_ends[0] / 2, c + c_ends[1] / 2
+    )

@@ -33,6 +33,7 @@ import msgspec
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, Shown, case_digest
 from botchat.measures.annotations import BLIND_PAGE, is_person
+from botchat.measures.facts import accusations
 from botchat.pipeline.run.read_set import Read, only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
@@ -180,10 +181,20 @@ def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) 
                 and (one.case, one.verdict) not in known
             ]
             n = save(workspace, {"set": seed_set, "protocol": name, "rows": new})
-            rows.append({"file": str(path), "judge": judge, "protocol": name, "labels": n})
+            told = _told_apart(workspace, seed_set, judge, name)
+            rows.append({"file": str(path), "judge": judge, "protocol": name, "labels": n, **told})
     if not rows:
         raise DataError(f"no labels in {', '.join(map(str, sources))}")
     return Told({"rows": rows}, [rows])
+
+
+def _told_apart(workspace: Workspace, seed_set: str, judge: str, name: str) -> Row:
+    """d′ and criterion of all that a person has said of people and machines, where it is known."""
+    protocol = catalogue_of(workspace, seed_set).find(name)
+    path = workspace.judgment_files(seed_set).get(judge, {}).get(name)
+    innocent = protocol.innocent if protocol and protocol.about_ai else None
+    told = accusations(files.read(path, Judgment) if path else (), innocent)
+    return {key: told[key] for key in ("d_prime", "criterion")}
 
 
 def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:
