@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import combinations
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, Fell, MissingError
 from botchat.interfaces import Case, Judge
 from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
@@ -33,6 +35,7 @@ from botchat.pipeline.run.contestants import (
     too_short,
 )
 from botchat.pipeline.run.plan import PlanningSession, plan
+from botchat.pipeline.run.read_set import anchors, drifts
 from botchat.pipeline.run.results import LEVELS, Plan, Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
@@ -41,9 +44,11 @@ from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
-from botchat.requests.arguments import Spending
+from botchat.requests.arguments import JudgeName, Spending
 from botchat.workspace import exams
+from botchat.workspace.config import OFFLINE
 from botchat.workspace.folder import Workspace
+from botchat.workspace.panels import run_of
 
 PLANNED = (
     "low and expected: one simulated run, on the ratings so far or, with none, on models as far "
@@ -55,6 +60,8 @@ PLANNED = (
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
     _examined(request, workspace)
+    if request.anchors is not None:
+        return asked(request, workspace).plan(workspace.anchors())
     if (settings := settings_of(request, workspace)) is not None:
         return _plan_adaptively(request, workspace, settings)
     return asked(request, workspace).plan(workspace)
@@ -65,15 +72,45 @@ def judge(
 ) -> Results[StageResult]:
     """Ask and store; one result a protocol and N, and all again for the control.
 
-    Raises `Fell`: the judge's exam is not as good as is required.
+    Raises `Fell`: the judge's exam is not as good as is required, or by its anchors it has changed.
     """
     _examined(request, workspace)
+    if request.anchors is not None:
+        return _anchored(request, workspace, spending, meter)
     if (settings := settings_of(request, workspace)) is not None:
         return _judge_adaptively(request, workspace, settings, spending, meter)
     made = asked(request, workspace).run(workspace, spending, meter)
     by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
     lines = (line for one in made for line in one.lines)
     return Results(made, [[one.shown for one in made], *filter(None, by_contestant), *lines])
+
+
+def _anchored(
+    request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
+) -> Results[StageResult]:
+    """Ask today's anchors, and say what all days come to."""
+    made = asked(request, workspace).run(workspace.anchors(), spending, meter)
+    catalogue, judge = catalogue_of(workspace, request.seed_set), run_of(made[0].judge)[0]
+    found = drifts(workspace, request.seed_set, judge, catalogue)
+    lines = [f"{name}: {one}" for name, one in found.items()]
+    if any(one.alarm for one in found.values()):
+        raise Fell(f"{judge} by its {'; '.join(lines)}")
+    return Results(made, [[one.shown for one in made], *lines])
+
+
+def _judge(request: Judging) -> JudgeName:
+    """The judge that is asked; its anchors are a run of every day, with draws of their own."""
+    if request.anchors is None:
+        return request.judge_name
+    beside = {"--control": request.control, "--bridge-from": request.bridge_from, "--add":
+              request.add, "--adaptive": request.adaptive, "--budget": request.budget}  # fmt: skip
+    if given := [flag for flag, value in beside.items() if value]:
+        raise ConfigError(f"--anchors asks again what is judged; leave {given[0]} out")
+    if request.anchors < 1:
+        raise ConfigError(f"--anchors {request.anchors}: give a number of cases, such as 60")
+    if request.judge in OFFLINE:
+        raise ConfigError(f"--anchors: the {request.judge} judge never changes; name another")
+    return replace(request.judge_name, run=datetime.now(UTC).toordinal())
 
 
 def _examined(request: Judging, workspace: Workspace) -> None:
@@ -91,7 +128,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
     """
     protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    whole = workspace.seeds(request.seed_set)
+    whole, judge = workspace.seeds(request.seed_set), _judge(request)
     seeds = whole if request.limit is None else first_seeds(whole, request.limit)
     contestants: Dialogues = pick(workspace, request.seed_set, whole, request.models, generated)
     if request.limit is not None:
@@ -112,7 +149,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         asked = _drawn(request, workspace, asked)
         if generated is None and not request.edited:
             refuse_edited(workspace, compared)
-        return Asked(request.seed_set, whole, request.judge_name, asked, request.control)
+        return Asked(request.seed_set, whole, judge, asked, request.control)
     if request.turns:
         raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
     if protocol.shows == "human":
@@ -130,23 +167,29 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     cases = _drawn(request, workspace, [Cases(protocol, makers)])
     if generated is None and not request.edited:
         refuse_edited(workspace, contestants)
-    return Asked(request.seed_set, whole, request.judge_name, cases, request.control)
+    return Asked(request.seed_set, whole, judge, cases, request.control)
 
 
 def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
-    """All of them, or of those that ``bridge_from`` has judged as many as the budget says.
+    """All of them, or some with a readable verdict: anchors, or a bridge to ``bridge_from``.
 
-    Drawn are cases with a readable verdict, as many of each contestant, of pairs of each pair.
+    As many of each contestant, of pairs of each pair; anchors of another day are taken again.
     """
-    if request.bridge_from is None:
+    if request.anchors is not None:
+        judge, model, samples = request.judge, request.judge_model, request.samples
+        old = full_name(judge, workspace) + (f"@{full_name(model, workspace)}" if model else "")
+        old += f" ({samples} samples)" * (samples > 1)
+        n = request.anchors
+    elif request.bridge_from is None:
         return cases
-    if request.budget is None or request.budget < 1:
-        raise ConfigError(f"--bridge-from needs --budget K, at least 1; it is {request.budget}")
-    old = judge_named(workspace, request.seed_set, request.bridge_from)
-    if old in (request.judge, full_name(request.judge, workspace)):
-        raise ConfigError(
-            f"--bridge-from {request.bridge_from}: it is the judge itself; name another"
-        )
+    else:
+        if request.budget is None or request.budget < 1:
+            raise ConfigError(f"--bridge-from needs --budget K, at least 1; it is {request.budget}")
+        old, n = judge_named(workspace, request.seed_set, request.bridge_from), request.budget
+        if old in (request.judge, full_name(request.judge, workspace)):
+            raise ConfigError(
+                f"--bridge-from {request.bridge_from}: it is the judge itself; name another"
+            )
     strata, digests, known = [], [], []
     for protocol, makers in cases:
         path = workspace.judgments_path(request.seed_set, protocol.name, old)
@@ -161,10 +204,17 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
     if not known:
         raise MissingError(
             f"{old} has no readable verdict on what {request.protocol} asks of {request.seed_set}: "
-            "judge with it first, or leave --bridge-from out"
+            "judge with it first, or leave --bridge-from and --anchors out"
         )
+    before = anchors(workspace, request.seed_set, old) if request.anchors else {}
+    again = {
+        one.case for days in before.values() for said in days.values() for one in said.values()
+    }
+    drawn = [i for i, digest in enumerate(digests) if digest in again]
+    if len(drawn) < n:
+        drawn = sorted({*drawn, *draw(strata, digests, n, request.rng_seed or 0)})
     chosen: dict[str, list[MakeCase]] = {}
-    for i in draw(strata, digests, request.budget, request.rng_seed or 0):
+    for i in drawn:
         chosen.setdefault(strata[i][0], []).append(known[i])
     return [Cases(one, chosen[one.name]) for one, _ in cases if one.name in chosen]
 

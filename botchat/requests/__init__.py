@@ -187,6 +187,9 @@ class Judging(Judged["Results[StageResult]"]):
     rng_seed: Annotated[
         int | None, Arg("of what an adaptive Arena or a bridge asks (0)", flag="--seed")
     ] = None
+    anchors: Annotated[
+        int | None, Arg("ask K judged cases again, as every day: exit 4 if the judge changed", "K")
+    ] = None
     require: Annotated[
         Sequence[str], Arg("exit 4 if its exam is worse: caught@5>=.6 (docs/benchmarks.md)", "RULE")
     ] = ()

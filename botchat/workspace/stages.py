@@ -118,6 +118,7 @@ _KINDS = (
     _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
     _of(r"generations/NAME/NAME\.jsonl", Dialogue, lambda one: (one.seed_id,)),
     _of(r"judgments/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
+    _of(r"anchors/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
     _of(r"measured/NAME\.jsonl", Provenance, lambda one: (one.stage, one.name, one.model)),
     _of(re.escape(SETTINGS), ShownEntry, lambda one: (one.table, one.name)),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +18,7 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
+from botchat.measures.drift import Drift, drift
 from botchat.measures.fingerprint import telling
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, floors, measure_all
 from botchat.pipeline.run.contestants import own_models
@@ -44,12 +46,16 @@ from botchat.verdicts import Collected, Flags, Indices, Verdicts
 from botchat.workspace import files as store
 from botchat.workspace.exams import exams
 from botchat.workspace.folder import INVENTED, Workspace
+from botchat.workspace.panels import run_of
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
+
+Latest = Mapping[tuple[str, tuple[str, ...]], Judgment]
+"""By seed id and contestants in the order shown."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ class Read:
     """What the dialogues show; None where no board was asked for."""
     measured: Sequence[Provenance]
     """What was asked for it, as far as that is recorded."""
+    drifts: Mapping[str, Mapping[str, Drift]]
+    """Judge -> protocol -> whether it has changed since, where anchors were asked again."""
     exams: Mapping[str, Exam]
     """Judge -> what it was worth where the truth is known."""
     small: bool
@@ -147,6 +155,7 @@ class Read:
         if exam := self.exams.get(judge):
             signed = [one.signature for one in board.evidence.values()]
             notes += measured.since_exam(exam, asked, signed)
+        notes += (f"{name}, {one}." for name, one in self.drifts.get(judge, {}).items())
         table = measured.measured(self.seed_set, asked)
         return replace(
             board,
@@ -160,6 +169,33 @@ class Read:
     def _is_of(self, one: Provenance, judge: str) -> bool:
         """Whether a record is of a contestant that is there, or of a judge's verdicts."""
         return one.name in self.dialogues if one.stage == "generate" else one.name == judge
+
+
+def anchors(workspace: Workspace, seed_set: str, judge: str) -> dict[str, dict[int, Latest]]:
+    """Protocol -> day (ordinal) -> what a judge said when its anchors were asked again."""
+    found: dict[str, dict[int, Latest]] = {}
+    place = workspace.anchors()
+    for filed, by_protocol in place.judgment_files(seed_set).items():
+        name, day = run_of(filed)
+        for protocol, path in by_protocol.items() if name == judge else ():
+            found.setdefault(protocol, {})[day] = place.judgments(path)
+    return found
+
+
+def drifts(workspace: Workspace, seed_set: str, judge: str, of: Catalogue) -> dict[str, Drift]:
+    """Protocol -> whether a judge has changed, by its anchors against its verdicts."""
+    said, found = anchors(workspace, seed_set, judge), {}
+    for name, protocol in of.among(said).items():
+        first, days = workspace.judgments(workspace.judgments_path(seed_set, name, judge)), []
+        for day, on_day in sorted(said[name].items()):
+            again = [
+                protocol.values(first[key]) != protocol.values(one)
+                for key, one in on_day.items()
+                if key in first and first[key].case == one.case and one.outcome not in UNANSWERED
+            ]
+            days.append((date.fromordinal(day).isoformat(), sum(again), len(again)))
+        found[name] = drift(days)
+    return found
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
@@ -282,6 +318,7 @@ def read(
         catalogue,
         survey if for_boards else None,
         [*workspace.measured(seed_set).values()],
+        {name: drifts(workspace, seed_set, name, catalogue) for name in files},
         {one.judge: one for one in exams(workspace).values()},
         small,
         workspace.invented(seed_set),
