@@ -141,7 +141,8 @@ def _ranked(board: Board, part: Part, models: Sequence[str], others: Sequence[Bo
     arena = part if isinstance(part, Arena) else None
     column = part.ranking[0]
     if arena is not None and arena.few:
-        few = f"Fewer than {LEAST} {_unit(arena)} were compared: too few to say who is best."
+        unit = arena.strengths.design.unit.replace("ChatSEEDs", "conversations")
+        few = f"Fewer than {LEAST} {unit} were compared: too few to say who is best."
         return _Lead([few], "too few to say who is best")
     rows = [row for row in part.table.records if row["model"] != HUMAN and _known(part, row)]
     order = [row["model"] for row in rows]
@@ -198,11 +199,6 @@ def _known(part: Part, row: Mapping[str, Any]) -> bool:
         return row[column.key] is not None
     of = column.key if column.n else ""
     return int(row[part.table.column(role="readable", of=of).key]) >= LEAST
-
-
-def _unit(arena: Arena) -> str:
-    unit = arena.strengths.design.unit
-    return "conversations" if unit == "ChatSEEDs" else unit
 
 
 def chance(rating: float) -> float:

@@ -31,7 +31,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import Sample as Sample
-from botchat.report.first_screen import of_100, panels, rating, screen
+from botchat.report.first_screen import of_100, rating, screen
 from botchat.report.main_table import address
 
 if TYPE_CHECKING:
@@ -156,7 +156,6 @@ def render(
         boards=boards,
         people="invented people" if boards[0].invented else "people",
         screens=screens,
-        panels_by_judge=panels(boards, [view.facts for view in views]),
         picture=picture,
         game=game,
         explained=_explained,

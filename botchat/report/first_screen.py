@@ -12,18 +12,12 @@ from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline, chance
 from botchat.boards.judge_verdict import Check, JudgeVerdict
-from botchat.boards.names import elided, is_floor_bot
+from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.interfaces import Row
 from botchat.records import HUMAN, Dialogue
 from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
 from botchat.report.plane import Interval
-
-_LABEL = 24
-"""Letters of a name over a small picture."""
-
-_LONGEST = 200
-"""Letters of a line in the excerpt."""
 
 
 @dataclass(frozen=True)
@@ -92,25 +86,13 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class ExcerptLine:
-    """One line of an excerpt."""
-
-    number: int
-    text: str
-    kind: str
-    """``human``, ``accused`` or empty."""
-
-
-@dataclass(frozen=True)
 class Excerpt:
     """What giving itself away looks like, or what a judge that is not to be trusted let pass."""
 
     title: str
-    name: str
-    seed: str
-    lines: Sequence[ExcerptLine]
-    verdict: str
-    """What the judge said, in a few words."""
+    sample: Sample
+    shown: Sequence[int]
+    """Numbers of its lines."""
     href: str
 
 
@@ -124,28 +106,6 @@ class Screen:
     excerpt: Excerpt | None
     table: MainTable
     people_curve: str
-
-
-@dataclass(frozen=True)
-class JudgePanel:
-    """How one judge rates everybody, in the order of the first judge."""
-
-    judge: str
-    word: str
-    rated: str
-    people: Bar | None
-    rows: Sequence[PanelRow]
-
-
-@dataclass(frozen=True)
-class PanelRow:
-    """One contestant by one judge."""
-
-    name: str
-    label: str
-    is_floor: bool
-    bar: Bar | None
-    said: str
 
 
 def screen(
@@ -187,23 +147,10 @@ def _excerpt(
         for one in samples.get(name, ()):
             if bool(one.accused) != accused:
                 continue
-            said, begun = one.dialogue.utterances, one.dialogue.n_seed
-            begun = len(said) if name == HUMAN else begun
-            shown = [*range(1, 3), *([one.accused] if accused else range(3, 6))]
-            lines = [
-                ExcerptLine(
-                    n,
-                    text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…",
-                    "accused" if n == one.accused else "human" if n <= begun else "",
-                )
-                for n in dict.fromkeys(shown)
-                if n <= len(said)
-                for text in (said[n - 1],)
-            ]
-            seed = one.dialogue.seed_id
-            href = address(judge, place, a=name, seed=seed) if view else ""
-            told = "" if accused else f"“human to the end”, says {board.judge}"
-            return Excerpt(title, name, seed, lines, told, href)
+            shown = dict.fromkeys((1, 2, *([one.accused] if accused else (3, 4, 5))))
+            said = len(one.dialogue.utterances)
+            to = address(judge, place, a=name, seed=one.dialogue.seed_id) if view else ""
+            return Excerpt(title, one, [n for n in shown if n <= said], to)
     return None
 
 
@@ -234,35 +181,6 @@ def of_100(told: Interval) -> Interval:
     """Ratings as times in 100 that they are preferred to an average one."""
     low, value, high = (100 * chance(one) for one in (told[1], told[0], told[2]))
     return value, low, high
-
-
-def panels(boards: Sequence[Board], facts: Sequence[Facts]) -> list[JudgePanel]:
-    """Every contestant by every judge, in the order of the first; of several judges only."""
-    if len(boards) < 2:
-        return []
-    order = [name for name in rating(boards[0])[0] if name != HUMAN]
-    found = []
-    for board, known in zip(boards, facts, strict=True):
-        numbers, rated, in_percent = rating(board)
-        people = of_100(known.people) if known.people and not in_percent else None
-        ends = [end for name, told in numbers.items() if name != HUMAN for end in told]
-        ends += list(people or ())
-        low, high = (0.0, 1.0) if in_percent else (min(ends, default=0), max(ends, default=1))
-        if high - low < 1e-6:
-            low, high = low - 1, high + 1
-        rows = []
-        for name in order:
-            told = numbers.get(name)
-            said = ""
-            if told:
-                form = "{:.0f} %" if in_percent else "{:.0f}"
-                shown = [form.format(100 * x if in_percent else x) for x in told]
-                said = f"{shown[0]}, 95 % interval {shown[1]} to {shown[2]}"
-            bar = interval_bar(told, (low, high)) if told else None
-            rows.append(PanelRow(name, elided(name, _LABEL), is_floor_bot(name), bar, said))
-        line = interval_bar(people, (low, high)) if people else None
-        found.append(JudgePanel(board.judge, known.verdict.word, rated, line, rows))
-    return found
 
 
 def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:

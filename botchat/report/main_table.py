@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 import numpy as np
@@ -122,7 +122,21 @@ class MainTable:
     """Cells of the strip of places."""
 
 
-Scale = tuple[float, float]
+@dataclass(frozen=True)
+class Scale:
+    """How the numbers of a column are drawn, and from where to where."""
+
+    form: Callable[[float], float]
+    low: float
+    high: float
+
+    def cell(self, told: Interval, title: str, href: str) -> Cell:
+        """A number with its interval."""
+        shown = self.form(told[0]), self.form(told[1]), self.form(told[2])
+        value, low, high = (f"{one:.6g}" for one in told)
+        text, ends = f"{shown[0]:.0f}", f"{shown[1]:.0f}–{shown[2]:.0f}"
+        bar = interval_bar(shown, (self.low, self.high))
+        return Cell(text, title, href, bar, "", value, low, high, ends)
 
 
 def address(judge: str, view: str = "", **parts: str) -> str:
@@ -151,69 +165,41 @@ def main_table(
     names = list(main.frame["model"])
     n = sum(name != HUMAN for name in names)
 
-    def scale(column: Column) -> tuple[Callable[[float], float], Scale]:
-        """What is drawn of a number, and from where to where."""
-        ends = main.ends(column.key)
-        drawn = _in_100 if column is rated or column.kind == "rate" else float
-        form = (lambda x: 100 * chance(x)) if column is rated else drawn
-        keys = [column.key, *(end.key for end in ends or ())]
-        told = main.frame[keys].to_numpy(dtype=float, na_value=np.nan).ravel().tolist()
-        told += people if column is rated and people else ()
-        found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
-        low, high = min(found), max(found)
-        if column is rated:
-            return form, (max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2))
-        if column.kind == "rate":
-            return form, (0.0, max(10.0, min(100.0, 10 * -(-high // 10))))
-        return form, (low, high) if high - low >= 1e-6 else (low - 1, high + 1)
-
-    split = [c.key for c in known if c.key.endswith("win_or_tie") and c.key in parts]
-    drawn = {c.key: scale(c) for c in known if main.ends(c.key) and c.key not in split}
-    heads, cells = [Head(rank.key, "Place", _RANK, "rank", "Place", "", "", (), True, 0)], []
-    cells.append([_places(main, rank, i, n) for i in range(len(names))])
-    seen: set[str] = set()
+    split = {c.key for c in known if c.key.endswith("win_or_tie") and c.key in parts}
+    scales = {c.key: _scale(main, c, c is rated, people) for c in known if main.ends(c.key)}
+    drawn = {key: scale for key, scale in scales.items() if key not in split}
+    heads = [Head(rank.key, "Place", _RANK, "rank", "Place", shown=True, room=0)]
+    cells, seen = [_places(main, rank, n)], {""}
     for column in known:
-        part = parts.get(column.key)
+        key, part = column.key, parts.get(column.key)
         group, label, short = _words(board, part, column)
-        ticks = _ticks(drawn[column.key][1]) if column is rated else ()
-        kind = "stack" if column.key in split else "rated" if column.key in drawn else "plain"
-        shown = column.key in chosen
-        over = group if shown and group not in seen else ""
-        seen |= {group} if shown else set()
-        room = chosen.get(column.key, 2)
-        name = f"{label}: {column.heading}" if column is rated else column.heading
-        heads.append(
-            Head(column.key, name, column.meaning, kind, label, short, over, ticks, shown, room)
+        over = group if key in chosen and group not in seen else ""
+        seen |= {group} if key in chosen else set()
+        head = Head(
+            key,
+            f"{label}: {column.heading}" if column is rated else column.heading,
+            column.meaning,
+            "stack" if key in split else "rated" if key in drawn else "plain",
+            label,
+            short,
+            over,
+            _ticks(drawn[key]) if column is rated else (),
+            key in chosen,
+            chosen.get(key, 2),
         )
-        results = _results(part) if column.key in split and part else {}
-        written = main.written(column.key)
-
-        def target(i: int, column: Column = column, part: Part | None = part) -> str:
-            return _target(names[i], part, column, judge, view) if view else ""
-
-        cells.append(
-            [
-                _people(people, *drawn[column.key], board, judge if view else None)
-                if column is rated and people and name == HUMAN
-                else _cell(
-                    main,
-                    column,
-                    i,
-                    written[i],
-                    target(i),
-                    drawn.get(column.key),
-                    results.get(name, ()),
-                )
-                for i, name in enumerate(names)
-            ]
-        )
+        to = [_target(name, part, column, judge, view) if view else "" for name in names]
+        heads.append(head)
+        results = _results(part) if part and key in split else {}
+        made = _cells(main, column, to, drawn.get(key), results)
+        if column is rated and people and HUMAN in names:
+            made[names.index(HUMAN)] = _people(people, drawn[key], board, judge if view else None)
+        cells.append(made)
         if survival is not None and part is survival and SURVIVAL not in seen:
             seen.add(SURVIVAL)
             last = max(len(curve.surviving) for curve in survival.curves.values())
             marks = [(0, "1"), (50, str(last // 2)), (100, str(last))]
-            heads.append(
-                Head(SURVIVAL, "Line by line", _SURVIVAL, "curve", "", "", "", marks, True, 1)
-            )
+            line_by_line = Head(SURVIVAL, "Line by line", _SURVIVAL, "curve", "", ticks=marks)
+            heads.append(replace(line_by_line, shown=True, room=1))
             cells.append([_curve(survival, name, judge, view) for name in names])
     short_names = labels(names, LABEL_COLUMNS)
     lines = [
@@ -221,24 +207,33 @@ def main_table(
              is_floor_bot(name), [column[i] for column in cells])
         for i, name in enumerate(names)
     ]  # fmt: skip
-    bar = average = None
-    if rated is not None:
-        form, ends = drawn[rated.key]
-        average = interval_bar((50.0,) * 3, ends).at if ends[0] < 50 < ends[1] else None
-        bar = (
-            interval_bar((form(people[0]), form(people[1]), form(people[2])), ends)
-            if people
-            else None
-        )
-    return MainTable(heads, _placed(lines, people, main, rated), bar, average, min(n, _CELLS))
+    scale = drawn[rated.key] if rated else None
+    of_people = scale.cell(people, "", "").bar if scale and people else None
+    middle = scale is not None and scale.low < 50 < scale.high
+    average = scale.cell((1000.0,) * 3, "", "").bar if scale and middle else None
+    placed = _placed(lines, people, main, rated)
+    return MainTable(heads, placed, of_people, average.at if average else None, min(n, _CELLS))
+
+
+def _scale(main: Table, column: Column, rated: bool, people: Interval | None) -> Scale:
+    """``rated``: it is a rating, and drawn as times in 100."""
+    form: Callable[[float], float] = float
+    if rated or column.kind == "rate":
+        form = (lambda x: 100 * chance(x)) if rated else (lambda x: 100 * x)
+    keys = [column.key, *(end.key for end in main.ends(column.key) or ())]
+    told = main.frame[keys].to_numpy(dtype=float, na_value=np.nan).ravel().tolist()
+    told += people if rated and people else ()
+    found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
+    low, high = min(found), max(found)
+    if rated:
+        return Scale(form, max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2))
+    if column.kind == "rate":
+        return Scale(form, 0.0, max(10.0, min(100.0, 10 * -(-high // 10))))
+    return Scale(form, low, high if high - low >= 1e-6 else low + 1)
 
 
 _RANK = "the places that are still possible, of all at once (95 %)"
 _SURVIVAL = "share of chats not accused yet, from the first to the last line"
-
-
-def _in_100(share: float) -> float:
-    return 100 * share
 
 
 def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, str]:
@@ -287,9 +282,10 @@ def _chosen(
 
 
 def _ticks(scale: Scale) -> list[tuple[float, str]]:
-    low, high = scale
-    middle = [(interval_bar((50.0,) * 3, scale).at, "50")] if low + 12 < 50 < high - 12 else []
-    return [(0, f"{low:.0f}"), *middle, (100, f"{high:.0f}")]
+    ends = [(0.0, f"{scale.low:.0f}"), (100.0, f"{scale.high:.0f}")]
+    if scale.low + 12 < 50 < scale.high - 12:
+        ends.insert(1, (interval_bar((50.0,) * 3, (scale.low, scale.high)).at, "50"))
+    return ends
 
 
 def _results(part: Part) -> dict[str, tuple[float, float, float]]:
@@ -302,7 +298,7 @@ def _results(part: Part) -> dict[str, tuple[float, float, float]]:
     }  # fmt: skip
 
 
-def interval_bar(told: Interval, scale: Scale) -> Bar:
+def interval_bar(told: Interval, scale: tuple[float, float]) -> Bar:
     """A number and the ends of its interval on a scale from its low to its high end."""
     low, high = scale
     room = 100 - 2 * _EDGE
@@ -312,61 +308,57 @@ def interval_bar(told: Interval, scale: Scale) -> Bar:
     return Bar(at, left, right)
 
 
-def _places(main: Table, rank: Column, row: int, n: int) -> Cell:
+def _places(main: Table, rank: Column, n: int) -> list[Cell]:
     """The places that are left open, each a cell of a strip."""
-    value = main.frame[rank.key].iloc[row]
-    if pd.isna(value):
-        return Cell("")
-    ends = [main.frame[end.key].iloc[row] for end in main.ends(rank.key) or ()]
-    low, high = ends if ends and not any(map(pd.isna, ends)) else (value, value)
-    slots = min(n, _CELLS)
-    at, to = (int(end - 1) * slots // n for end in (low, high))
-    parts = [round(100 * x / slots, 2) for x in (at, to + 1 - at)]
-    return Cell(main.written(rank.key)[row], "", "", None, "", str(value), parts=parts)
+    low, high = main.ends(rank.key) or (rank, rank)
+    slots, made = min(n, _CELLS), []
+    columns = (main.frame[one.key].tolist() for one in (rank, low, high))
+    for text, value, *ends in zip(main.written(rank.key), *columns, strict=True):
+        if pd.isna(value):
+            made.append(Cell(""))
+            continue
+        at, to = (int((value if pd.isna(end) else end) - 1) * slots // n for end in ends)
+        parts = [round(100 * x / slots, 2) for x in (at, to + 1 - at)]
+        made.append(Cell(text, value=str(value), parts=parts))
+    return made
 
 
-def _cell(
+def _cells(
     main: Table,
     column: Column,
-    row: int,
-    text: str,
-    href: str,
-    drawn: tuple[Callable[[float], float], Scale] | None,
-    parts: Sequence[float],
-) -> Cell:
-    """One number, with its interval where it has one."""
-    value = main.frame[column.key].iloc[row]
-    if pd.isna(value):
-        return Cell("–")
-    ends = [main.frame[end.key].iloc[row] for end in main.ends(column.key) or ()]
-    title, bar, exact, said = f"{column.heading}: {text}", None, [f"{float(value):.6g}"], ""
-    if ends and not any(map(pd.isna, ends)):
-        title += f", 95 % interval {main.told_ends(column)[row]}"
-        exact += [f"{float(end):.6g}" for end in ends]
-    if drawn and len(exact) == 3:
-        form, scale = drawn
-        told = form(float(value)), form(float(ends[0])), form(float(ends[1]))
-        bar = interval_bar(told, scale)
-        if column.kind in ("rate", "rating"):
-            text, said = f"{told[0]:.0f}", f"{told[1]:.0f}–{told[2]:.0f}"
-    elif column.kind == "number" and abs(value) >= 1:
-        text = f"{value:,.0f}"
-    reasons = [c.key for c in main.columns if c.role == "reason" and c.of == column.key]
-    told_why = [main.frame[key].iloc[row] for key in reasons]
-    title += "".join(f" ({one})" for one in told_why if not pd.isna(one))
-    if parts:
-        title = "wins {:.0f}, ties {:.0f}, loses {:.0f} of 100".format(*parts)
-    low, high = exact[1:] or ("", "")
-    return Cell(text, title, href, bar, "", exact[0], low, high, said, parts)
+    to: Sequence[str],
+    scale: Scale | None,
+    results: Mapping[str, Sequence[float]],
+) -> list[Cell]:
+    """The numbers of a column, each with its interval where it has one."""
+    ends = [main.frame[end.key].tolist() for end in main.ends(column.key) or ()]
+    why = [
+        main.frame[c.key].tolist() for c in main.columns if (c.role, c.of) == ("reason", column.key)
+    ]
+    written, told_ends = main.written(column.key), main.told_ends(column)
+    names, made = main.frame["model"].tolist(), []
+    for i, value in enumerate(main.frame[column.key].tolist()):
+        if pd.isna(value):
+            made.append(Cell("–"))
+            continue
+        title = f"{column.heading}: {written[i]}"
+        title += f", 95 % interval {told_ends[i]}" if told_ends[i] else ""
+        title += "".join(f" ({said[i]})" for said in why if not pd.isna(said[i]))
+        whole = f"{value:,.0f}" if column.kind == "number" and abs(value) >= 1 else written[i]
+        cell = Cell(whole, title, to[i], value=f"{float(value):.6g}")
+        if len(ends) == 2 and not any(pd.isna(end[i]) for end in ends):
+            told = float(value), float(ends[0][i]), float(ends[1][i])
+            drawn = (scale or Scale(float, 0, 1)).cell(told, title, to[i])
+            is_whole = column.kind in ("rate", "rating")
+            cell = drawn if is_whole else replace(drawn, text=written[i], ends=told_ends[i])
+        if parts := results.get(names[i]):
+            title = "wins {:.0f}, ties {:.0f}, loses {:.0f} of 100".format(*parts)
+            cell = replace(cell, title=title, bar=None, ends="", parts=parts)
+        made.append(cell)
+    return made
 
 
-def _people(
-    people: Interval,
-    form: Callable[[float], float],
-    scale: Scale,
-    board: Board,
-    judge: str | None,
-) -> Cell:
+def _people(people: Interval, scale: Scale, board: Board, judge: str | None) -> Cell:
     """Where people stand, in the column of the ratings."""
     value, low, high = people
     title = f"People: rating {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how "
@@ -375,10 +367,7 @@ def _people(
     to = ""
     if judge is not None and beside:
         to = address(judge, "pair", protocol=beside.protocol.name, a=HUMAN, of="all")
-    told = form(value), form(low), form(high)
-    exact = f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
-    ends = f"{told[1]:.0f}–{told[2]:.0f}"
-    return Cell(f"{told[0]:.0f}", title, to, interval_bar(told, scale), "", *exact, ends)
+    return scale.cell(people, title, to)
 
 
 def _curve(part: Place, name: str, judge: str, view: str) -> Cell:
@@ -393,13 +382,11 @@ def _curve(part: Place, name: str, judge: str, view: str) -> Cell:
     return Cell("", title, to, path=steps(surviving.tolist()), value=f"{surviving.mean():.6g}")
 
 
-def steps(shares: Sequence[float], width: float = 100, height: float = 20) -> str:
-    """The path of a curve that falls in steps, shares of 0 to 1, from the first utterance on."""
-    pad, n = 1.0, len(shares)
-    ys = [round(pad + (1 - share) * (height - 2 * pad), 2) for share in shares]
-    told = [f"M0 {pad:g}"]
-    for i, y in enumerate(ys):
-        told.append(f"V{y:g}H{round(width * (i + 1) / n, 2):g}")
+def steps(shares: Sequence[float]) -> str:
+    """The path in a box of 100 by 20 of a curve that falls in steps, shares of 0 to 1."""
+    told = ["M0 1"]
+    for i, share in enumerate(shares):
+        told.append(f"V{round(19 - 18 * share, 2):g}H{round(100 * (i + 1) / len(shares), 2):g}")
     return "".join(told)
 
 

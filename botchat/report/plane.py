@@ -133,13 +133,12 @@ def laid_out(
     pareto: bool = False,
     everybody: bool = False,
     reach: float = 9.0,
-    beside: Iterable[float] = (),
 ) -> Plane:
     """The plane of some points; ``room``: its width and height in inches.
 
     ``texts``: name -> as it is written. ``first``: who is named before the others; ``everybody`` is
     named, with a line to a name that is far, if there is room within ``reach`` inches. ``pareto``:
-    find the best, a small x being good. ``beside``: more numbers that the upright axis shows.
+    find the best, a small x being good.
     """
     wide, tall = room
     order = sorted(points, key=lambda name: (points[name].y * (1 if y.down else -1),
@@ -149,7 +148,7 @@ def laid_out(
     xs = [value for value in some if math.isfinite(value)]
     ys = [value for point in points.values() for value in point[3:] if math.isfinite(value)]
     across = ruler(x, xs, lambda ticks: sum(measure(tick) + 0.15 for tick in ticks) <= wide)
-    up = ruler(y, [*ys, *beside], lambda ticks: len(ticks) * _TICK <= tall)
+    up = ruler(y, ys, lambda ticks: len(ticks) * _TICK <= tall)
     places = {
         name: Point(*map(across.share, points[name][:3]), *map(up.share, points[name][3:]))
         for name in order

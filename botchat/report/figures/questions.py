@@ -15,6 +15,7 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.flags import NAMES, USUAL
+from botchat.boards.headline import chance
 from botchat.boards.judge_verdict import RULES, JudgeVerdict
 from botchat.boards.names import elided, is_floor_bot
 from botchat.boards.protocols import BesideHuman, Place
@@ -87,12 +88,6 @@ def _lines(n: int | None) -> str:
 # ------------------------------------------------------------------------- who is better, by how
 
 
-def chance(rating: float, arena: Arena) -> float:
-    """Times in 100 that a contestant of this rating is called more human than an average one."""
-    settings = arena.strengths.ties.half.settings
-    return 100 / (1 + math.exp(-(rating - settings.mean) / settings.elo))
-
-
 def ends_of(shown: Table, key: str, name: str) -> pd.DataFrame:
     """Index model; a column under this name, and ``low`` and ``high``, the ends of its interval."""
     keys = [key, *(end.key for end in shown.ends(key) or ())]
@@ -107,7 +102,7 @@ def _left_open(shown: Table) -> pd.DataFrame:
 
 def _chances(arena: Arena) -> pd.DataFrame:
     found = ends_of(arena.table, "bt", "of 100").dropna(subset="of 100").astype(float)
-    return found.map(lambda rating: chance(rating, arena))
+    return 100 * found.map(chance)
 
 
 def _strength(board: Board, long: Arena, where: str) -> Chart:
