@@ -9,14 +9,16 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from PIL import Image, ImageDraw, PngImagePlugin
 
 from botchat.boards.names import elided
+from botchat.report.figures import ink
 from botchat.report.figures.lettering import font, has, width_of
-from botchat.report.figures.sheet import INCH, Dot, Sheet, Spot, Stroke, Text, of_file
+from botchat.report.figures.sheet import INCH, Dot, Shade, Sheet, Spot, Stroke, Text, mixed, of_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +33,7 @@ _DPI = 160
 _MOST_DOTS = 4_000_000
 """Most pixels of a png: a larger one has fewer an inch."""
 
-_FINER = 3
+_FINER = 2
 """Lines and areas are drawn so many times as large, and made smaller, so that they are smooth."""
 
 
@@ -96,10 +98,22 @@ def _drawn(sheet: Sheet, scale: float) -> Image.Image:
         mask = Image.new("L", (2 * half, 2 * half))
         ImageDraw.Draw(mask).text((half, half), text.said, 255, letters, anchor[text.anchor])
         mask = mask.rotate(-text.turn, Image.Resampling.BICUBIC)
-        image.paste(
-            Image.new("RGB", mask.size, color), (int(at[0]) - half, int(at[1]) - half), mask
-        )
-    return image
+        image.paste(color, (int(at[0]) - half, int(at[1]) - half), mask)
+    return image.quantize(palette=_shades(), dither=Image.Dither.NONE)
+
+
+@cache
+def _shades() -> Image.Image:
+    """The 256 colours of a png, which is so a third as large: ink, people, and signed numbers."""
+    kinds: list[tuple[int, Shade]] = [
+        (128, 1.0), (64, (ink.PEOPLE, 1.0)), (32, (ink.ABOVE, 1.0)), (32, (ink.BELOW, 1.0)),
+    ]  # fmt: skip
+    found = [mixed(of_file(shade), k / (n - 1)) for n, shade in kinds for k in range(n)]
+    # Pillow compares colours to five bits: what it takes white for is white.
+    found = ["#ffffff" if min(bytes.fromhex(color[1:])) >= 0xF8 else color for color in found]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(bytes.fromhex("".join(color[1:] for color in found)))
+    return palette
 
 
 def _dashed(points: Sequence[Spot], dashes: Sequence[float]) -> Iterator[list[Spot]]:
