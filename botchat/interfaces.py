@@ -7,6 +7,7 @@ what decides is behind `Judge`.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -18,6 +19,7 @@ from botchat.records import (
     N_SEED,
     UNANSWERED,
     Dialogue,
+    Judgment,
     Outcome,
     Remark,
     Verdict,
@@ -229,7 +231,12 @@ class Shown:
     def of(cls, dialogue: Dialogue, end: int | None = None) -> Shown:
         """A dialogue, cut to its first ``end`` utterances."""
         by = not_in_turn(dialogue.spoken_by[:end])
-        return cls(dialogue.contestant, dialogue.utterances[:end], spoken_by=by)
+        return cls(dialogue.contestant, dialogue.utterances[:end], dialogue.n_seed, by)
+
+    @property
+    def whose(self) -> tuple[int, ...]:
+        """The number of each utterance's speaker, also where two take turns."""
+        return self.spoken_by or tuple(at % 2 for at in range(len(self.utterances)))
 
     @cached_property
     def digest(self) -> bytes:
@@ -293,6 +300,15 @@ def case_digest(protocol: str, *dialogues: Shown) -> str:
     """Digest of a case that shows these, in this order."""
     joined = b"\0".join([protocol.encode(), *[shown.digest for shown in dialogues]])
     return hashlib.sha256(joined).digest()[:8].hex()
+
+
+def cut_at(judgment: Judgment) -> int | None:
+    """How much of each dialogue a case showed: as much as both have, or the N of its protocol.
+
+    ``None``: the whole dialogue, as UniEval does.
+    """
+    has_n = re.search(r"-n\d+$", judgment.protocol)
+    return judgment.shown if len(judgment.contestants) > 1 or has_n else None
 
 
 def digests_of_pairs(

@@ -61,6 +61,12 @@ UniEval ``"No"`` or the 1-based index of the first accused utterance as a decima
 SOMEWHERE: Verdict = "Yes"
 """UniEval accuses, and does not say where: behind the ChatSEED, up to the end."""
 
+UNDECIDED: Verdict = "Undecided"
+"""People cannot tell; what nobody was asked is ``None``, or `MISSING` where others were told."""
+
+MISSING = "?"
+"""Stands in a verdict of several words for one that is not told."""
+
 
 class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """A human dialogue; its first two utterances are the ChatSEED.
@@ -71,7 +77,7 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     id: str
     utterances: tuple[str, ...]
     speakers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """As of `Dialogue`."""
+    """As of `Dialogue`; of people's chats that name them, also where two take turns."""
 
     def __post_init__(self) -> None:
         """Refuse what no stage could use."""
@@ -115,10 +121,11 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
     """Why a stopped dialogue stopped, in one line."""
     speakers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Who says each utterance, by name, of two to eight; not written where two take turns."""
-    who: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    """Speaker -> `HUMAN`, `MACHINE` or a machine's name, in the order in which they first speak; of
-    all of them, or of those of whom it is known. Not written where nothing is."""
+    """Who says each utterance, by name, of two to eight; not written where two take turns and
+    nothing is known of them."""
+    who: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    """Who each speaker is, in the order in which they first speak: `HUMAN`, `MACHINE` or a
+    machine's name; empty of whom it is not known. Not written where nothing is."""
 
     def __post_init__(self) -> None:
         """Refuse speakers who do not fit the utterances."""
@@ -132,21 +139,15 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     @property
     def speaker_names(self) -> tuple[str, ...]:
         """Who speaks, in the order in which they first do; without names ``A`` and ``B``."""
-        if not isinstance(self.speakers, msgspec.UnsetType):
-            return tuple(dict.fromkeys(self.speakers))
-        known = () if isinstance(self.who, msgspec.UnsetType) else tuple(self.who)
-        return known if len(known) == 2 else tuple(LETTERS[:2])
+        return tuple(dict.fromkeys(self.speakers or LETTERS[:2]))
 
     @property
     def known_speakers(self) -> dict[int, str]:
         """Number of a speaker -> `HUMAN` or the machine's name, of those of whom it is known."""
-        if isinstance(self.who, msgspec.UnsetType):
-            return {}
-        alone = {*self.who.values()} <= {HUMAN, MACHINE}
-        names = self.who | {
-            name: self.contestant for name in self.who if alone and self.who[name] == MACHINE
-        }
-        return {i: names[name] for i, name in enumerate(self.speaker_names) if name in names}
+        who = self.who or ()
+        alone = {*who} <= {HUMAN, MACHINE, ""}
+        known = (self.contestant if alone and one == MACHINE else one for one in who)
+        return {i: one for i, one in enumerate(known) if one}
 
     @property
     def contestant(self) -> str:
@@ -157,6 +158,14 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     def answered(self) -> bool:
         """Whether it is final; if not, the next run asks again where it stopped."""
         return self.status.removeprefix("stopped:") not in UNANSWERED
+
+    def cut(self, n: int) -> Dialogue:
+        """Its first n utterances, as a dialogue that was to be so long."""
+        by = self.speakers[:n] if self.speakers else msgspec.UNSET
+        facts = self.facts[: max(0, n - self.n_seed)]
+        return msgspec.structs.replace(
+            self, utterances=self.utterances[:n], facts=facts, status="complete", speakers=by
+        )
 
     @property
     def complete(self) -> bool:

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import msgspec
 import pandas as pd
 
 from botchat.boards import arena, fingerprint, flags, protocols, references
 from botchat.boards.arena import Arena
-from botchat.boards.coverage import coverage
+from botchat.boards.coverage import coverage, own_seeds
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.names import elided
@@ -304,6 +305,8 @@ def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part
         return protocols.beside_human(judged, seeds)
     if judged.protocol.kind == "place":
         return protocols.place(judged, seeds, dialogues)
+    if judged.protocol.kind == "choice":
+        return protocols.named(judged, seeds, dialogues)
     if judged.protocol.kind == "report":
         return protocols.reported(judged, seeds, dialogues)
     return protocols.scored(judged, seeds)
@@ -316,7 +319,9 @@ def evidence(
     dialogues: Dialogues,
 ) -> dict[str, Evidence]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
-    ids, made_elsewhere = {seed.id for seed in seeds}, _signed(imported(dialogues))
+    elsewhere = imported(dialogues)
+    ids, made_elsewhere = {seed.id for seed in seeds}, _signed(elsewhere)
+    counted = own_seeds(seeds, dialogues, elsewhere) if elsewhere else {}
     found = {}
     for name, protocol in known.items():
         made = judgments[name]
@@ -329,7 +334,19 @@ def evidence(
         kept = [j for j in made if j.seed_id in ids and there >= set(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         verdicts = Verdicts.of(pairs, protocol)
-        found[name] = Evidence(protocol, single, verdicts, sureness(made), made_elsewhere)
+        said = [protocol.whole(one.verdict) for one in single]
+        untold = {
+            (one.contestants[0], one.seed_id)
+            for one, verdict in zip(single, said, strict=True)
+            if verdict is None and one.verdict is not None
+        }
+        plain = [
+            one if one.verdict == verdict else msgspec.structs.replace(one, verdict=verdict)
+            for one, verdict in zip(single, said, strict=True)
+        ]
+        found[name] = Evidence(
+            protocol, plain, verdicts, sureness(made), made_elsewhere, counted, untold
+        )
     return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
 
 

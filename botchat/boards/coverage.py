@@ -7,7 +7,7 @@ order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,17 +17,38 @@ from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Field, Protocol
 from botchat.protocols.rates import passed
-from botchat.records import HUMAN, Dialogues, Judgment, Seed
+from botchat.records import HUMAN, Dialogues, Seed
 from botchat.verdicts import Flags, Indices, Verdicts
 
 Gaps = Counter[str]
 """Cases of one contestant without a readable verdict, by what they lack first: see `_REASONS`."""
 
 
+def own_seeds(
+    seeds: Sequence[Seed], dialogues: Dialogues, elsewhere: Collection[str]
+) -> dict[str, list[Seed]]:
+    """Contestant -> the seeds that it is counted on: not those of chats that another had alone.
+
+    ``elsewhere``: contestants whose dialogues were made elsewhere. A seed on which one of them
+    alone has a dialogue is its own; one that no model has is people's, and no lack of theirs.
+    """
+    models = {name: by for name, by in dialogues.items() if name != HUMAN}
+    on = {seed.id: [name for name, by in models.items() if seed.id in by] for seed in seeds}
+
+    def counts(name: str, seed: Seed) -> bool:
+        there = on[seed.id]
+        own = len(there) == 1 and there[0] in elsewhere
+        if name == HUMAN:
+            return bool(seed.utterances)
+        return name in there or not (own or (name in elsewhere and not there))
+
+    return {name: [seed for seed in seeds if counts(name, seed)] for name in dialogues}
+
+
 def of_single(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-    judgments: Iterable[Judgment],
+    judged: Evidence,
     turns: int | None = None,
 ) -> dict[str, Gaps]:
     """What a protocol on single dialogues lacks on each contestant that it judged.
@@ -36,7 +57,7 @@ def of_single(
     about; ``None``: any length will do.
     """
     said: dict[str, dict[str, str | None]] = {}
-    for judgment in judgments:
+    for judgment in judged.judgments:
         said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
 
     def lacks(name: str, seed_id: str) -> str | None:
@@ -47,11 +68,14 @@ def of_single(
             return "not_judged"
         verdict = said[name][seed_id]
         if verdict is None:
-            return "unreadable"
+            return "undecided" if (name, seed_id) in judged.undecided else "unreadable"
         short = turns is not None and passed(dialogue, verdict, turns) is None
         return "too_short" if short else None
 
-    return {name: Gaps(filter(None, (lacks(name, seed.id) for seed in seeds))) for name in said}
+    return {
+        name: Gaps(filter(None, (lacks(name, s.id) for s in judged.counted.get(name, seeds))))
+        for name in said
+    }
 
 
 def of_pairs(
@@ -85,7 +109,7 @@ def of_pairs(
             # A case each in both orders.
             lacking = [2 * int(each.sum()) for each in (absent, short, ~absent & ~short)]
             open_ = [all_ - int(of[i]) for all_, of in zip(lacking, done, strict=False)]
-            found[name] = Gaps(dict(zip(_REASONS, [*open_, int(done[3][i])], strict=True)))
+            found[name] = Gaps(dict(zip(_REASONS, [*open_, int(done[3][i])], strict=False)))
     return found
 
 
@@ -105,7 +129,7 @@ def coverage(
         protocol, said = part.protocol, judged[part.protocol.name]
         readable = part.table.column(role="readable")
         gaps = (
-            of_single(seeds, dialogues, said.judgments, readable.n)
+            of_single(seeds, protocol.seen(dialogues), said, readable.n)
             if protocol.shows == "one"
             else of_pairs(protocol, seeds, dialogues, said.verdicts)
         )
@@ -124,7 +148,7 @@ def coverage(
     return table(
         "coverage",
         "Coverage",
-        _COLUMNS,
+        [one for one in _COLUMNS if one.key != "undecided" or any(r[one.key] for r in rows)],
         rows,
         signatures,
         "In percent of the cases that a protocol has; each case without a readable verdict is "
@@ -143,9 +167,13 @@ def notes(covered: Table | None, catalogue: Catalogue) -> Iterator[str]:
         # A case of two contestants stands with both; beside people with the model alone.
         contestants = 2 if protocol is not None and protocol.shows == "pair" else 1
         sums = {
-            key: int(rows[key].sum()) // contestants for key in ("readable", "missing", *_REASONS)
+            key: int(rows[key].sum()) // contestants
+            for key in ("readable", "missing", *_REASONS)
+            if key in rows
         }
-        reasons = [f"{sums[key]:,} {word.lower()}" for key, word in _REASONS.items() if sums[key]]
+        reasons = [
+            f"{sums[key]:,} {word.lower()}" for key, word in _REASONS.items() if sums.get(key)
+        ]
         if reasons:
             total = sums["readable"] + sums["missing"]
             said.append(f"{name} {sums['missing']:,} of {total:,} ({', '.join(reasons)})")
@@ -160,6 +188,7 @@ _REASONS = {
     "too_short": "Too short",
     "not_judged": "Not judged",
     "unreadable": "Unreadable",
+    "undecided": "Undecided",
 }
 """Keys of `Gaps`, those that are not generated first. Of two dialogues it is either that is not
 generated, or too short to be judged at this length."""

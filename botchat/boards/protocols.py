@@ -9,7 +9,7 @@ A new column is a `Column` of the part whose table it is in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
@@ -32,6 +32,7 @@ from botchat.boards.tables import (
     with_interval,
 )
 from botchat.interfaces import Row
+from botchat.measures import intervals
 from botchat.measures.annotations import BLIND_PAGE
 from botchat.measures.facts import accusations
 from botchat.measures.intervals import entries, mean, of_share
@@ -61,6 +62,10 @@ class Evidence:
     """See `botchat.boards.judge_health.sureness`; empty where the judgments are not at hand."""
     imported: str = ""
     """End of the signature: which of the dialogues were made elsewhere."""
+    counted: Mapping[str, Sequence[Seed]] = field(default_factory=dict)
+    """Contestant -> the seeds that it is counted on, where that is not all: see `own_seeds`."""
+    undecided: Collection[tuple[str, str]] = ()
+    """(contestant, seed id) of dialogues of which people cannot tell; their verdict is ``None``."""
 
     @property
     def signatures(self) -> Counter[str]:
@@ -191,6 +196,15 @@ class Place(Part):
         return self.quoted[:-1]
 
 
+class NamedSpeaker(Part):
+    """A protocol that asks which speaker of one dialogue it is."""
+
+    @property
+    def quoted(self) -> list[Column]:
+        """How often the contestant is not the one that is named, or, where that is good, is."""
+        return [next(one for one in self.table.columns if one.kind == "rate")]
+
+
 class BesideHuman(Part):
     """A protocol that sets models beside people, such as GTEval."""
 
@@ -224,6 +238,7 @@ class Reported(Part):
 def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
     """Success rates, at each N that the dialogues reach and at the human length; survival."""
     protocol = judged.protocol
+    dialogues = protocol.seen(dialogues)
     verdicts: dict[str, dict[str, Verdict | None]] = {}
     for judgment in judged.judgments:
         verdicts.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
@@ -234,7 +249,7 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
     for name, said in verdicts.items():
         row: Row = {"model": name}
         for n in (*turns, None):
-            rate = rates.success(seeds, dialogues[name], said, n)
+            rate = rates.success(judged.counted.get(name, seeds), dialogues[name], said, n)
             key, after = (
                 ("success_human_length", "_human_length")
                 if n is None
@@ -264,7 +279,8 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         f"dialogue, where that has at least 4 utterances. {BOUNDS}{_criterion(judged)}",
         [f"success_n{n}" for n in turns],
     )
-    survived = survival(by_utterance, seeds, judged.signature) if by_utterance else None
+    n_seeds = {name: len(judged.counted.get(name, seeds)) for name in verdicts}
+    survived = survival(by_utterance, n_seeds, judged.signature) if by_utterance else None
     if survived is not None and not protocol.leads:
         survived = replace(survived, name=f"{protocol.name}-{survived.name}")
     return Place(protocol, shown, survived, by_utterance)
@@ -333,7 +349,8 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
     rows = []
     for model, verdicts in given.items():
         known = [said for said in verdicts if said is not None]
-        row: Row = {"model": model, "rate": Rate(0, len(known), len(seeds) - len(known))}
+        n_seeds = len(judged.counted.get(model, seeds))
+        row: Row = {"model": model, "rate": Rate(0, len(known), n_seeds - len(known))}
         for i, told in enumerate(zip(*known, strict=True), 1):
             if values := [number for number in told if number is not None]:
                 row |= entries(
@@ -354,6 +371,43 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
         [mean.key for mean, *_ in columns],
     )
     return Scored(protocol, shown)
+
+
+def named(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> NamedSpeaker:
+    """How often each contestant's speakers are named, a person beside them, and nobody."""
+    protocol, rows = judged.protocol, []
+    key, heading = ("named", "Named") if protocol.chosen_wins else ("not_named", "Not named")
+    said: dict[str, list[Judgment]] = {}
+    for judgment in judged.judgments:
+        said.setdefault(judgment.contestants[0], []).append(judgment)
+    for name, made in said.items():
+        known = [one for one in made if one.verdict is not None]
+        own = [rates.names_own(dialogues[name][one.seed_id], one.verdict) for one in known]
+        ids, n_seeds = [one.seed_id for one in known], len(judged.counted.get(name, seeds))
+        found = {
+            key: [hit is True for hit in own] if protocol.chosen_wins else [not hit for hit in own],
+            "person": [hit is False for hit in own],
+            "nobody": [hit is None for hit in own],
+        }
+        shares = [intervals.share(hits, ids, one) for one, hits in found.items()]
+        rate = Rate(sum(found[key]), len(known), n_seeds - len(known))
+        rows.append({"model": name, "rate": rate, **shares[0], **shares[1], **shares[2]})
+    columns = [
+        with_interval(Column(one, title, "rate"))
+        for one, title in ((key, heading), ("person", "Another named"), ("nobody", "None named"))
+    ]
+    shown = table(
+        protocol.name,
+        protocol.title,
+        [MODEL, *(column for one in columns for column in one), *covered(itemgetter("rate"))],
+        rows,
+        [judged.signature],
+        "In percent of dialogues, with 95 % intervals: those in which a speaker that is the "
+        f"contestant is {heading.lower()} by the judge; in which it names another, who is known to "
+        "be a person; and in which it names none.",
+        [key],
+    )
+    return NamedSpeaker(protocol, shown)
 
 
 def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:

@@ -28,7 +28,7 @@ from botchat.measures.intervals import LEAST
 from botchat.measures.references import PEOPLE, Corrected, Given, Side
 from botchat.measures.statistics import ratio
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.rates import passed
+from botchat.protocols.rates import names_own, passed
 from botchat.protocols.scores import Scale
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 from botchat.verdicts import Flags, Floats, Indices
@@ -147,10 +147,13 @@ def cases(
             continue
         numbers: list[tuple[str, Callable[[Judgment], float | None], Scale | None]] = []
         if protocol.kind == "place":
+            seen = protocol.seen(dialogues)
             numbers = [
-                (f"success @{n}", partial(_passes, dialogues, n), None)
-                for n in success_turns(said, dialogues)
+                (f"success @{n}", partial(_passes, seen, n), None)
+                for n in success_turns(said, seen)
             ]
+        elif protocol.kind == "choice":
+            numbers = [("not named", partial(_not_named, dialogues), None)]
         elif protocol.kind == "score":
             scale = protocol.asked_scale
             numbers = [
@@ -175,6 +178,14 @@ def _passes(dialogues: Dialogues, n: int, judgment: Judgment) -> float | None:
         return None
     result = passed(dialogue, judgment.verdict, n)
     return None if result is None else float(result)
+
+
+def _not_named(dialogues: Dialogues, judgment: Judgment) -> float | None:
+    """1 or 0 of a dialogue, by whether a speaker that is the contestant is named."""
+    dialogue = dialogues.get(judgment.contestants[0], {}).get(judgment.seed_id)
+    if dialogue is None or judgment.verdict is None:
+        return None
+    return float(names_own(dialogue, judgment.verdict) is not True)
 
 
 def _score(protocol: Protocol, i: int, judgment: Judgment) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from botchat.interfaces import Row
 from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.measures.intervals import entries, of_shares
 from botchat.measures.statistics import Z
-from botchat.records import N_SEED, Dialogues, Judgment, Seed
+from botchat.records import N_SEED, Dialogues, Judgment
 from botchat.verdicts import Floats, Indices
 
 
@@ -135,8 +135,11 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
     return {name: estimate(found, longest) for name, found in ends.items() if found}
 
 
-def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) -> Table:
-    """One row a contestant, the longest survival first; ``found``: contestant -> curve."""
+def survival(found: Mapping[str, Curve], n_seeds: Mapping[str, int], signature: str) -> Table:
+    """One row a contestant, the longest survival first; ``found``: contestant -> curve.
+
+    ``n_seeds``: of each contestant, how many it is counted on.
+    """
     n = max((len(curve.surviving) for curve in found.values()), default=0)
 
     def order(name: str) -> tuple[list[float], str]:
@@ -148,7 +151,7 @@ def survival(found: Mapping[str, Curve], seeds: Sequence[Seed], signature: str) 
         "Missing",
         "count",
         meaning="no dialogue or no readable verdict",
-        getter=lambda name: len(seeds) - found[name].at_risk[0],
+        getter=lambda name: n_seeds[name] - found[name].at_risk[0],
         role="missing",
     )
     columns = [

@@ -73,11 +73,25 @@ class RulesJudge:
             reason = "; ".join(
                 f"conversation {n}: {_reason(flag)}" for n, flag in enumerate(accused, 1)
             )
+        elif len(accused) == 1 and (found := self._of_speakers(case.dialogues[0], case.choices)):
+            verdict, reason = found
         else:
             return Answer(None, _NOT_MINE)
         if verdict not in case.choices:
             return Answer(None, f"no offered choice says what the rules found: {reason}")
         return Answer(verdict, reason)
+
+    def _of_speakers(self, shown: Shown, choices: Set[Verdict]) -> tuple[Verdict, str] | None:
+        """The first that each speaker is accused of, or who is accused first, as asked."""
+        first: dict[int, Flag] = {}
+        for flag in self._flags(shown):
+            first.setdefault(shown.whose[flag.index - 1], flag)
+        told = "; ".join(_reason(first[who]) for who in sorted(first))
+        if "neither" in choices:
+            return (str(next(iter(first)) + 1) if first else "neither"), told or _reason(None)
+        words = [str(first[who].index) if who in first else "No" for who in sorted({*shown.whose})]
+        verdict = " ".join(words)
+        return (verdict, told or _reason(None)) if verdict in choices else None
 
     def _first_flag(self, shown: Shown) -> Flag | None:
         return next(iter(self._flags(shown)), None)

@@ -49,6 +49,9 @@ def aggregate(
         # A vote without a place is as early as can be, or as late as can be.
         early, late = (_upper_median(cast, somewhere) for somewhere in (0.0, math.inf))
         return early if early == late else SOMEWHERE
+    if "No" in next(iter(choices), "").split():  # a word for each speaker
+        of_each = [aggregate(words, {"No"}) for words in zip(*map(str.split, cast), strict=True)]
+        return " ".join(filter(None, of_each))
     if scores == "mean" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in cast), strict=True)
         return " ".join(map(_mean, columns))

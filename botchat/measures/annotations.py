@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.records import SOMEWHERE, Verdict, natural_key
+from botchat.records import MISSING, SOMEWHERE, UNDECIDED, Verdict, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
 
 NOBODY = ""
@@ -38,25 +38,39 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
     confidence: float | None = None
     """Probability of the verdict by the judge, where it is known."""
+    part: str = ""
+    """What of the item it is about, if not all: a speaker, or its first utterances."""
 
 
 NOT_SAID = 10**9
 """`accused_index` where a verdict accuses and does not say from where; no dialogue is so long."""
 
 
-def accused_index(verdict: Verdict, of: str) -> int:
-    """The 1-based utterance that a UniEval verdict accuses, or `NOT_SAID`; 0 for No.
+UNTOLD = -1
+"""`accused_index` where nobody is accused, and of some it is undecided or missing."""
 
-    Raises `DataError` for a verdict that is none of these.
+
+def accused_index(verdict: Verdict, of: str) -> int:
+    """The 1-based utterance that a UniEval verdict accuses, or `NOT_SAID`; 0 for No, or `UNTOLD`.
+
+    Of a word for each speaker it is the first that is accused. Raises `DataError` for a verdict
+    that is none of these.
     """
     if verdict in ("No", SOMEWHERE):
-        return 0 if verdict == "No" else NOT_SAID
-    if not re.fullmatch(r"0*[1-9][0-9]{0,8}", verdict):
-        raise DataError(
-            f"verdict {verdict!r} of {of} is neither No, Yes nor an index from 1; delete that "
-            "line and judge again"
-        )
-    return int(verdict)
+        return _PLACES[verdict]
+    words = verdict.split(" ")
+    if verdict != MISSING and all(map(_PLACE.fullmatch, words)):
+        found = [_PLACES[word] if word in _PLACES else int(word) for word in words]
+        accused = [one for one in found if one > 0]
+        return min(accused) if accused else min(found)
+    raise DataError(
+        f"verdict {verdict!r} of {of} is neither No, Yes nor an index from 1; delete that line and "
+        "judge again"
+    )
+
+
+_PLACES = {"No": 0, SOMEWHERE: NOT_SAID, UNDECIDED: UNTOLD, MISSING: UNTOLD}
+_PLACE = re.compile(rf"No|{SOMEWHERE}|{UNDECIDED}|\?|0*[1-9][0-9]{{0,8}}")
 
 
 def is_person(judge: str, truth_prefix: str | None) -> bool:
@@ -108,7 +122,10 @@ class Opinions:
         second = _indices(contestants[row.second] for row in rows)
         judge = _indices(names[row.judge] for row in rows)
         m = len(contestants)
+        parts = _numbered(row.part for row in rows)
+        part = _indices(parts[row.part] for row in rows)
         key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
+        key = key * max(1, len(parts)) + part
         _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
         order = np.argsort(seen)  # comparisons as they are found, not by their numbers
         begin, comparison = seen[order], np.argsort(order)[comparison]
@@ -116,9 +133,10 @@ class Opinions:
         _, kept = np.unique((judge * len(begin) + comparison) * 2 + mirrored, return_index=True)
         if len(kept) < len(rows):
             row = rows[int(np.setdiff1d(np.arange(len(rows)), kept)[0])]
+            about = row.part if row.second == NOBODY else f"{row.first} before {row.second}"
             raise DataError(
-                f"{row.judge} has judged item {row.item}, {row.first} before {row.second}, "
-                "twice; keep one of the two"
+                f"{row.judge} has judged item {row.item}{f', {about}' if about else ''}, twice; "
+                "keep one of the two"
             )
         said = np.full((len(names), len(begin), 2), ABSENT, np.int8)
         said[judge, comparison, mirrored] = [_CODE[row.verdict] for row in rows]

@@ -32,9 +32,8 @@ from botchat.papers.metrics import (
 from botchat.papers.stories import STORY
 from botchat.pipeline.agree import Compared, publish, signature
 from botchat.pipeline.run.ask import Cases
-from botchat.protocols import scores
 from botchat.protocols.texts import ERROR_TYPES
-from botchat.records import Judgment
+from botchat.records import MISSING, Judgment
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import SUMMARIZER
 
@@ -114,7 +113,7 @@ class MATEval(RatedTexts):
                     if float(points) < 0
                     else None
                     for kind, (code, points) in enumerate(zip(ERROR_TYPES, verdict, strict=True))
-                    if points != scores.MISSING
+                    if points != MISSING
                 }
 
             return _located(self._files, by_judge, places)

@@ -25,11 +25,12 @@ from botchat.interfaces import Row, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
-from botchat.measures.annotations import NOBODY, Annotation, Opinions, is_person
+from botchat.measures.annotations import Annotation, Opinions, is_person
 from botchat.pipeline.run.contestants import full_name, method, own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
+from botchat.protocols.rates import truth as truth_of
 from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
 from botchat.workspace import files
 from botchat.workspace.accounts import Bill, bills
@@ -69,8 +70,7 @@ def agree(
     """
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    read_files = [annotations_of(path) for path in files]
-    annotations = [one for found, _ in read_files for one in found]
+    stage = _Stage()
     if seed_set is not None:
         stages = _stages(read(workspace, seed_set))
         if protocol is None or protocol not in stages:
@@ -82,8 +82,8 @@ def agree(
         stage = stages[protocol]
     elif protocol is not None:
         raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
-    else:
-        stage = _Stage()
+    read_files = [annotations_of(path, stage) for path in files]
+    annotations = [one for found, _ in read_files for one in found]
     known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
     kept = _chosen(workspace, known, judges, truth)
     found = _findings(
@@ -110,11 +110,23 @@ def votes_in(path: Path) -> bytes:
     return files.content(path, _MAX_BYTES)
 
 
-def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
+def annotations_of(path: Path, stage: _Stage | None = None) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
+    from botchat.seeds import chat_verdicts
     from botchat.seeds.vote_formats import read_votes  # pyarrow
 
-    taken = read_votes(votes_in(path), str(path))
+    data = votes_in(path)
+    if (rows := chat_verdicts.read_verdicts(data, str(path))) is not None:
+        if stage is None or stage.protocol is None:
+            return chat_verdicts.by_itself(rows), [f"{path}: {len(rows):,} verdicts on chats."]
+        name = stage.protocol.name
+        made = list(chat_verdicts.judgments(rows, stage.dialogues))
+        own = [one for one in made if one.protocol == name]
+        n_others = len(made) - len(own)
+        others = f"; {n_others:,} are of other protocols" if n_others else ""
+        said = f"{path}: {len(own):,} verdicts on chats, of {name}{others}."
+        return preferences(own, stage.protocol, stage.protocol.seen(stage.dialogues)), [said]
+    taken = read_votes(data, str(path))
     found, again = taken.votes.annotations(once=taken.ours)
     repeated = f"; {again:,} given again by the same judge, the last counts" if again else ""
     return found, [f"{taken.said}{repeated}."]
@@ -163,18 +175,15 @@ def _findings(
                 f"all verdicts of {', '.join(judged)} are on ChatSEEDs of its calibration slice, "
                 "which it is not compared on; judge more ChatSEEDs, or lower calibration_seeds"
             )
-        said += preferences((j for made in judged.values() for j in made), protocol)
+        made_by = (j for made in judged.values() for j in made)
+        said += preferences(made_by, protocol, protocol.seen(stage.dialogues))
     prefix = None if truth == OF_WRITERS else truth
     people = {is_person(name, HUMAN) for name in known}
     if truth is None and len(people) > 1:
         prefix = HUMAN
     elif prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
-        said += [
-            Annotation(item, first, second, BUILT_IN, "1" if first == HUMAN else "2")
-            for item, first, second in {(a.item, a.first, a.second): None for a in said}
-            if HUMAN in (first, second) or second == NOBODY
-        ]
+        said += truth_of(said, BUILT_IN, stage.dialogues)
     elif prefix is None and True in people:
         prefix = HUMAN
     grid = Opinions.of(said, prefix)
@@ -208,6 +217,7 @@ def _findings(
             sorted(
                 (a.item, a.first, a.second, a.judge, a.verdict or "")
                 + (() if a.confidence is None else (a.confidence,))
+                + ((a.part,) if a.part else ())
                 for a in said
             ),
             prefix,

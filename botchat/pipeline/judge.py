@@ -150,7 +150,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         if generated is None and not request.edited:
             refuse_edited(workspace, compared)
         return Asked(request.seed_set, whole, judge, asked, request.control)
-    if request.turns:
+    if request.turns and not protocol.has_n:
         raise ConfigError(f"--turns belongs to the arena; {protocol.name} has no N of its own")
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
@@ -158,13 +158,16 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
                 f"{protocol.title} compares models with human: name a model besides human"
             )
         contestants = {**contestants, HUMAN: of_people(seeds)}
-    makers = list(protocol.cases(seeds, contestants))
-    if not makers and protocol.shows == "human":
+    each = [protocol.at(n) for n in request.turns] or [protocol]
+    cases = [Cases(one, list(one.cases(seeds, contestants))) for one in each]
+    if short := next((one.n for one, makers in cases if one.n and not makers), None):
+        raise MissingError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
+    if not cases[0].make and protocol.shows == "human":
         raise MissingError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
-    cases = _drawn(request, workspace, [Cases(protocol, makers)])
+    cases = _drawn(request, workspace, cases)
     if generated is None and not request.edited:
         refuse_edited(workspace, contestants)
     return Asked(request.seed_set, whole, judge, cases, request.control)

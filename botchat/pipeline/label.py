@@ -33,12 +33,19 @@ import msgspec
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, Shown, case_digest
 from botchat.measures.annotations import BLIND_PAGE, is_person
-from botchat.measures.facts import accusations
 from botchat.pipeline.run.read_set import Read, only_judge, read
-from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, SIGNED, Dialogues, Judgment, human_dialogue
+from botchat.records import (
+    HUMAN,
+    MISSING,
+    SIGNED,
+    UNDECIDED,
+    Dialogues,
+    Judgment,
+    Verdict,
+    human_dialogue,
+)
 from botchat.verdicts import Verdicts
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
@@ -58,7 +65,7 @@ LONGEST_NAME = 60
 MOST_ROWS = 10_000
 """Labels taken at once."""
 
-_MOST_BYTES = 2**26
+MOST_BYTES = 2**26
 """Of a plan."""
 
 _WRITING = threading.Lock()
@@ -127,11 +134,7 @@ def save(workspace: Workspace, sent: Mapping[str, Any], only: str = "") -> int:
             f"protocol {given.protocol!r}: people label what is filed in this workspace, such as "
             "unieval or arena-n16, and no reports"
         )
-    seeds = workspace.seeds(given.set)
-    dialogues = {
-        HUMAN: {seed.id: human_dialogue(seed) for seed in seeds},
-        **workspace.all_dialogues(given.set),
-    }
+    dialogues = dialogues_of(workspace, given.set)
     labels = [_label(row, given.set, protocol, dialogues) for row in given.rows]
     if only and (other := next((one.judge for one in labels if one.judge != only), "")):
         raise ConfigError(f"labels of {other}: this address is that of {only}")
@@ -160,41 +163,10 @@ def _take_back(path: Path, undone: Collection[tuple[str, str]]) -> None:
         files.write_atomic(path, b"".join(msgspec.json.encode(one) + b"\n" for one in left))
 
 
-def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) -> Told:
-    """File the labels of files that a page exported, as `save` does; those there are not repeated.
-
-    Raises as `save`, and `MissingError` where there is no such file; a file is taken whole or not.
-    """
-    rows: list[Row] = []
-    for path in sources:
-        if not path.is_file():
-            raise MissingError(f"no file {path}; name what the page of botchat label exported")
-        given = dict.fromkeys((one.protocol, one.judge) for one in files.read(path, Judgment))
-        for name, judge in given:
-            there = workspace.judgment_files(seed_set).get(judge, {}).get(name)
-            said = files.read(there, Judgment) if there and is_person(judge, PERSON) else ()
-            known = {(one.case, one.verdict) for one in said}
-            new = [
-                {**msgspec.to_builtins(one), "contestants": one.contestants}
-                for one in files.read(path, Judgment)
-                if (one.protocol, one.judge) == (name, judge)
-                and (one.case, one.verdict) not in known
-            ]
-            n = save(workspace, {"set": seed_set, "protocol": name, "rows": new})
-            told = _told_apart(workspace, seed_set, judge, name)
-            rows.append({"file": str(path), "judge": judge, "protocol": name, "labels": n, **told})
-    if not rows:
-        raise DataError(f"no labels in {', '.join(map(str, sources))}")
-    return Told({"rows": rows}, [rows])
-
-
-def _told_apart(workspace: Workspace, seed_set: str, judge: str, name: str) -> Row:
-    """d′ and criterion of all that a person has said of people and machines, where it is known."""
-    protocol = catalogue_of(workspace, seed_set).find(name)
-    path = workspace.judgment_files(seed_set).get(judge, {}).get(name)
-    innocent = protocol.innocent if protocol and protocol.about_ai else None
-    told = accusations(files.read(path, Judgment) if path else (), innocent)
-    return {key: told[key] for key in ("d_prime", "criterion")}
+def dialogues_of(workspace: Workspace, seed_set: str) -> Dialogues:
+    """Every contestant's, and the set's own, as `human`, whole or not."""
+    human = {seed.id: human_dialogue(seed) for seed in workspace.seeds(seed_set)}
+    return {HUMAN: human, **workspace.all_dialogues(seed_set)}
 
 
 def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:
@@ -214,7 +186,7 @@ def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues)
             f"label of {row.seed_id[:80]!r} in {protocol.name}: no dialogues of now are its case "
             f"{row.case[:16]!r}; make the page again: botchat leaderboard page --seeds {seed_set}"
         )
-    if row.verdict not in protocol.reading(found[0].utterances).choices:
+    if not _may_say(protocol, found[0], row.verdict):
         raise DataError(
             f"label of {row.seed_id!r}: {protocol.name} does not offer {row.verdict[:40]!r}"
         )
@@ -229,6 +201,16 @@ def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues)
         case=row.case,
         signature=signature(protocol, seed_set, judge),
     )
+
+
+def _may_say(protocol: Protocol, shown: Shown, verdict: Verdict | None) -> bool:
+    """Whether a person may say that: what a judge may, and of a place that they cannot tell."""
+    choices = protocol.reading(shown.utterances, shown.spoken_by).choices
+    if protocol.kind != "place" or verdict is None or verdict in choices:
+        return verdict in choices
+    words = verdict.split(" ")
+    told = " ".join("No" if word in (UNDECIDED, MISSING) else word for word in words)
+    return told in choices and {*words} != {MISSING}
 
 
 def signature(protocol: Protocol, seed_set: str, judge: str) -> str:
@@ -280,7 +262,7 @@ def write_game(workspace: Workspace, found: Read, folder: Path, url: str = "") -
 def _plan(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
-    lines = files.content(path, _MOST_BYTES).splitlines()
+    lines = files.content(path, MOST_BYTES).splitlines()
     drawn = []
     for number, line in enumerate(lines, 1):
         try:

@@ -11,6 +11,7 @@ import ipaddress
 import json
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,9 +19,17 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from botchat.errors import ConfigError
+import msgspec
+
+from botchat.errors import ConfigError, DataError, MissingError
+from botchat.interfaces import Row, case_digest
+from botchat.measures.annotations import is_person
+from botchat.measures.facts import accusations
 from botchat.pipeline import label
+from botchat.pipeline.run.results import Told
+from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.view import HOST, Answer, Refused, Server
+from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 from botchat.report.archive import FOLDER
 from botchat.report.game import PREFIXES
@@ -146,3 +155,71 @@ def label_page(
         server.server_close()
         raise
     return server
+
+
+def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) -> Told:
+    """File the labels that a page exported, or of verdicts on chats; those there are not repeated.
+
+    Raises as `botchat.pipeline.label.save` and `botchat.seeds.chat_verdicts.judgments`, and
+    `MissingError` where there is no such file; of a protocol a file is taken whole or not.
+    """
+    rows: list[Row] = []
+    catalogue = catalogue_of(workspace, seed_set)
+    there = {judge: dict(by) for judge, by in workspace.judgment_files(seed_set).items()}
+    for path in sources:
+        if not path.is_file():
+            raise MissingError(f"no file {path}; name what the page of botchat label exported")
+        given = _of_chats(workspace, path, seed_set) or files.read(path, Judgment)
+        for name in dict.fromkeys(one.protocol for one in given):
+            of_name = [one for one in given if one.protocol == name]
+            filed = {judge: there.get(judge, {}).get(name) for judge in {j.judge for j in of_name}}
+            known = {
+                (judge, one.case, one.verdict)
+                for judge, file in filed.items()
+                if file and is_person(judge, label.PERSON)
+                for one in files.read(file, Judgment)
+            }
+            new = [j for j in of_name if (j.judge, j.case, j.verdict) not in known]
+            sent = [{**msgspec.to_builtins(j), "contestants": j.contestants} for j in new]
+            label.save(workspace, {"set": seed_set, "protocol": name, "rows": sent})
+            counts = Counter(j.judge for j in new)
+            protocol, there = catalogue.find(name), workspace.judgment_files(seed_set)
+            for judge in dict.fromkeys(j.judge for j in of_name):
+                row = {"file": str(path), "judge": judge, "protocol": name, "labels": counts[judge]}
+                rows.append(row | _told_apart(protocol, there.get(judge, {}).get(name)))
+    if not rows:
+        raise DataError(f"no labels in {', '.join(map(str, sources))}")
+    return Told({"rows": rows}, [rows])
+
+
+def _told_apart(protocol: Protocol | None, path: Path | None) -> Row:
+    """d′ and criterion of all that a person has said of people and machines, where it is known."""
+    said = files.read(path, Judgment) if path and protocol and protocol.about_ai else []
+    whole = [
+        msgspec.structs.replace(j, verdict=protocol.whole(j.verdict)) for j in said if protocol
+    ]
+    told = accusations(whole, protocol.innocent if protocol else None)
+    return {key: told[key] for key in ("d_prime", "criterion")}
+
+
+def _of_chats(workspace: Workspace, path: Path, seed_set: str) -> list[Judgment]:
+    """The verdicts of a file of verdicts on chats, as people's; none where it is no such file."""
+    from botchat.seeds.chat_verdicts import judgments, read_verdicts  # pyarrow
+
+    rows = read_verdicts(files.content(path, label.MOST_BYTES), str(path))
+    if rows is None:
+        return []
+    catalogue, dialogues = (
+        catalogue_of(workspace, seed_set),
+        label.dialogues_of(workspace, seed_set),
+    )
+    labels = []
+    for one in judgments(rows, dialogues):
+        protocol = catalogue.find(one.protocol)
+        assert protocol is not None, one.protocol
+        (shown,) = protocol.shown(dialogues[one.contestants[0]][one.seed_id])
+        judge = label.PERSON + label.rater(one.judge.removeprefix(label.PERSON))
+        case = case_digest(protocol.name, shown)
+        if one.verdict is not None:
+            labels.append(msgspec.structs.replace(one, judge=judge, case=case))
+    return labels

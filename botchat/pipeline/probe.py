@@ -23,8 +23,9 @@ from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import probe as faults
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.kinds import CHOICES, PLACES, Protocol
+from botchat.protocols.kinds import Protocol
 from botchat.protocols.probe import Probe
+from botchat.protocols.replies import CHOICES, PLACES
 from botchat.records import HUMAN, N_SEED, Seed
 from botchat.requests import Probing
 from botchat.requests.arguments import Spending

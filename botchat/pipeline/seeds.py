@@ -257,7 +257,7 @@ def import_dialogues(
     ``new_seeds``, or for a set that does not exist yet, the others become seeds, of these two
     utterances alone. Without ``model`` each is filed under the machines that it says take part,
     ``a + b`` of two, and what people alone say becomes a seed, whole. A chat that says who speaks
-    has a seed of its own, under its id.
+    goes on from no ChatSEED: its own seed, under its id, is empty.
     ``given_as``: the format, where it is not to be told from the files. What a judge is shown, and
     every table, is as of generated dialogues; signatures say ``imported:DIGEST``.
 
@@ -353,10 +353,11 @@ def _matched(
     ids, taken = {seed.id for seed in known}, set[tuple[str, str]]()
     matched: list[tuple[Seed, ToldDialogue]] = []
     made: list[Seed] = []
+    alone = {seed.id: seed for seed in known if not seed.utterances}
     for one in found.told:
-        name = _contestant(one, model)
+        name, is_plain = _contestant(one, model), found.format == "plain"
         # One that stopped at once says something of the model; one that ended says nothing.
-        if len(one.utterances) < N_SEED + (one.outcome in ("ok", "truncated")):
+        if len(one.utterances) < N_SEED + (not is_plain and one.outcome in ("ok", "truncated")):
             found.left_out[TOO_SHORT] += 1
             continue
         if len({*one.speakers}) == 1:
@@ -364,11 +365,15 @@ def _matched(
             continue
         start = _start(one.utterances)
         there = by_start.setdefault(start, [])
-        if making and not (one.id in {s.id for s in there} if found.format == "plain" else there):
-            seed = _new_seed(one, ids, whole=name == HUMAN)
+        if is_plain and name != HUMAN and one.id in alone:
+            there = [alone[one.id]]
+        elif making and not (one.id in {s.id for s in there} if is_plain else there):
+            seed = _new_seed(one, ids, None if name == HUMAN else 0 if is_plain else N_SEED)
             ids.add(seed.id)
             made.append(seed)
-            there.append(seed)
+            there = [*there, seed]
+            if seed.utterances:
+                by_start[start] = there
         same = sorted(there, key=lambda seed: seed.id != one.id)
         if name == HUMAN:  # what people say is the seed's own
             same = [seed for seed in same if seed.utterances == one.utterances]
@@ -386,14 +391,14 @@ def _start(utterances: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
 
 
-def _new_seed(one: ToldDialogue, ids: set[str], *, whole: bool) -> Seed:
+def _new_seed(one: ToldDialogue, ids: set[str], end: int | None) -> Seed:
     digest = sha256("\0".join(_start(one.utterances)).encode("utf-8", "replace")).hexdigest()[:8]
     free = (id_ for id_ in (one.id, f"{one.id or 'seed'}-{digest}") if id_ and id_ not in ids)
     id_ = next(free, None)
     if id_ is None:
         raise DataError(f"{one.place}: the id {one.id!r} is taken twice in the set; change it")
-    end = None if whole else N_SEED
-    return Seed(id_, one.utterances[:end], _told_speakers(one.speakers[:end]))
+    by = one.speakers or UNSET if end is None else _told_speakers(one.speakers[:end])
+    return Seed(id_, one.utterances[:end], by)
 
 
 def _told_speakers(speakers: tuple[str, ...]) -> tuple[str, ...] | UnsetType:
@@ -405,7 +410,9 @@ def _dialogue(
     seed: Seed, one: ToldDialogue, model: str, signature: str, count: Callable[[str], int] | None
 ) -> Dialogue:
     """The record, with the seed's own spelling of the ChatSEED and no ledger keys."""
-    said = one.utterances[N_SEED:]
+    begun = seed.utterances[:N_SEED]
+    said = one.utterances[len(begun) :]
+    order = dict.fromkeys(one.speakers)
     usable = one.outcome in ("ok", "truncated")
     facts = tuple(
         Utterance(
@@ -417,12 +424,12 @@ def _dialogue(
     return Dialogue(
         seed_id=seed.id,
         model=model,
-        utterances=(*seed.utterances[:N_SEED], *said),
-        n_seed=N_SEED,
+        utterances=(*begun, *said),
+        n_seed=len(begun),
         facts=facts,
         status="complete" if usable else f"stopped:{one.outcome}",
         signature=signature,
         detail="" if usable else f"imported: its utterance {len(one.utterances) + 1} is no reply",
-        speakers=_told_speakers(one.speakers),
-        who=dict(one.who) or UNSET,
+        speakers=one.speakers if 0 < len(one.who) == len(order) else _told_speakers(one.speakers),
+        who=tuple(one.who.get(name, "") for name in order) if one.who else UNSET,
     )

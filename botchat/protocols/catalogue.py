@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from botchat.errors import ConfigError, did_you_mean
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.items import ANSWERS
-from botchat.protocols.kinds import LABELS, Protocol
+from botchat.protocols.kinds import Protocol
+from botchat.protocols.replies import LABELS
 from botchat.protocols.scores import Scale
 from botchat.protocols.texts import MATEVAL
 from botchat.workspace.criteria import CriterionSettings
@@ -72,6 +73,35 @@ DIAGNOSIS = Protocol(
 """Ten questions about one dialogue, an error type each, with place and evidence: MATEval (Li et al.
 2024, §3.2, §4.2) with the bad cases of BotChat (Appendix C); see `botchat.protocols.reports`."""
 
+SPEAKERS = Protocol(
+    "speakers",
+    "UniEval by speaker",
+    kind="place",
+    shows="one",
+    question="one dialogue: which of its speakers are machines? each from which utterance on?",
+    prompts=("speakers",),
+    short="By speaker",
+    explained="The judge reads one dialogue and says of each speaker whether it is a machine, and "
+    "from which utterance on.",
+    about_ai=True,
+    each_speaker=True,
+)
+"""UniEval's question of each speaker, as people are asked in Spot The Bot (Deriu et al. 2020)."""
+
+WHICH = Protocol(
+    "which",
+    "Which speaker",
+    kind="choice",
+    shows="one",
+    question="one dialogue: which of its speakers is the machine, if any?",
+    prompts=("which",),
+    explained="The judge reads one dialogue, of two to eight speakers, and names the one that it "
+    "takes for a machine, or none.",
+    labels=("None",),
+    about_ai=True,
+)
+"""The question of a Turing game of several, put to a judge that reads it: the inverse one."""
+
 VOTES = Protocol(
     "votes",
     "Votes",
@@ -85,7 +115,7 @@ VOTES = Protocol(
 )
 """What others asked; read by ``botchat rank``, asked of nobody."""
 
-BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
+BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS, SPEAKERS, WHICH)
 
 RANKING = (UNIEVAL, ARENA, GTEVAL)
 """The paper's, which a leaderboard is made of."""
@@ -122,7 +152,7 @@ class Catalogue:
         """The protocol that judgments are filed under (``arena-n16``); ``None``: no such one."""
         at_n = _AT_N.fullmatch(filed)
         base = self._by_name.get(at_n["base"]) if at_n else None
-        if at_n and base is not None and base.shows == "pair":
+        if at_n and base is not None and base.has_n:
             return base.at(int(at_n["n"]))
         return self._by_name.get(filed) or _OF_SETS.get(filed)
 

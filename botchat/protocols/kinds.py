@@ -1,8 +1,9 @@
 """A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
 
 ``place``   ``"No"``, or the 1-based index of the first accused utterance (UniEval); ``"Yes"``: it
-            accuses, and names none
-``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
+            accuses, and names none; of each speaker one of these (`botchat.protocols.replies`)
+``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval); of one
+            the number of a speaker, or ``"neither"``
 ``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
 
@@ -13,12 +14,12 @@ are read by `verdicts`, numbers by `scores`, error lists by `reports`; its table
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import partial
 from itertools import combinations
 from types import EllipsisType
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -26,12 +27,11 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.measures.annotations import accused_index
-from botchat.protocols import reports, scores, verdicts
-from botchat.protocols.own_words import answered_in
+from botchat.measures.annotations import NOT_SAID, UNTOLD, accused_index
+from botchat.protocols import replies, reports, scores
+from botchat.protocols.replies import LABELS, Understood
 from botchat.protocols.scores import Scale, ScoreChoices
-from botchat.protocols.verdicts import Found, Meaning
-from botchat.protocols.wording import Wording, choice_schema, wording
+from botchat.protocols.wording import Wording, wording
 from botchat.records import (
     HUMAN,
     N_SEED,
@@ -49,22 +49,6 @@ from botchat.workspace.criteria import KINDS
 
 Shows = Literal["one", "pair", "human"]
 """What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
-
-LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
-"""What a judge answers to a choice in the papers' words."""
-
-PLACES = {"yes": "yes", "no": "no"}
-CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
-"""List of a pack's labels -> the verdict that they are; so of places."""
-
-
-class Understood(NamedTuple):
-    """How a reply to one case is understood; the fields are those of `Case`."""
-
-    choices: Set[Verdict]
-    read: Callable[[str], tuple[Verdict | None, str]]
-    schema: Mapping[str, Any] | None = None
-    words: Callable[[str], Sequence[tuple[int, int]]] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +68,14 @@ class Protocol:
     template: str = ""
     """The prompt itself, where it is somebody's own and no file of ours."""
     n: int | None = None
-    """Utterances that both dialogues of a pair are cut to; ``None``: as long as they are."""
+    """Utterances that dialogues are cut to; ``None``: as long as they are."""
     scale: Scale | None = None
     """Of a score."""
     labels: tuple[str, ...] = LABELS
-    """Of a choice: what a judge writes for the first, the second, both and neither."""
+    """Of a choice: what a judge writes for the first, the second, both and neither; among the
+    speakers of one dialogue, for none of them."""
+    each_speaker: bool = False
+    """Of a place: it is asked of each speaker by itself."""
     chosen_wins: bool = False
     """Of a choice: whether the one that is named is the better; in Arena and GTEval it loses."""
     short: str = ""
@@ -153,7 +140,8 @@ class Protocol:
     @property
     def knows_truth(self) -> bool:
         """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
-        return self.about_ai and (self.kind == "place" or self.shows == "human")
+        alone = self.kind in ("place", "choice") and self.shows == "one"
+        return self.about_ai and (alone or self.shows == "human")
 
     @property
     def subject(self) -> Subject:
@@ -169,8 +157,19 @@ class Protocol:
         return self.name if self.n is None else self.name.removesuffix(f"-n{self.n}")
 
     def at(self, n: int) -> Protocol:
-        """The protocol with both dialogues cut to ``n`` utterances: ``arena-n16``."""
-        return replace(self, name=f"{self.base}-n{n}", n=n)
+        """The protocol with dialogues cut to ``n`` utterances: ``arena-n16``."""
+        leads = self.leads and self.shows != "one"
+        return replace(self, name=f"{self.base}-n{n}", n=n, leads=leads)
+
+    @property
+    def has_n(self) -> bool:
+        """Whether it can be asked of the first N utterances."""
+        return self.shows == "pair" or (self.shows == "one" and self.kind in ("place", "choice"))
+
+    @property
+    def of_speakers(self) -> bool:
+        """Whether a verdict on one dialogue tells its speakers apart."""
+        return self.each_speaker or (self.kind == "choice" and self.shows == "one")
 
     def spoken(self, language: Language) -> Protocol:
         """The protocol asked in another language."""
@@ -202,10 +201,8 @@ class Protocol:
             for by_seed in dialogues.values():
                 for dialogue in by_seed.values():
                     if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
-                        yield partial(
-                            self.one, dialogue.seed_id, dialogue.contestant, dialogue.utterances,
-                            dialogue.spoken_by,
-                        )  # fmt: skip
+                        for alone in self.shown(dialogue):
+                            yield partial(self._one, dialogue.seed_id, alone)
             return
         pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
@@ -221,15 +218,11 @@ class Protocol:
                     yield partial(self._both, seed.id, one, two)
                     yield partial(self._both, seed.id, two, one)
 
-    def one(
-        self,
-        seed_id: str,
-        contestant: str,
-        utterances: Sequence[str],
-        spoken_by: tuple[int, ...] = (),
-    ) -> Case:
-        """The question about one dialogue."""
-        shown = Shown(contestant, tuple(utterances), spoken_by=spoken_by)
+    def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
+        """The question about one dialogue, in which two take turns."""
+        return self._one(seed_id, Shown(contestant, tuple(utterances)))
+
+    def _one(self, seed_id: str, shown: Shown) -> Case:
         return self.asked(seed_id, (shown,), partial(self._worded, conversation=shown))
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
@@ -246,7 +239,9 @@ class Protocol:
 
     def shown(self, *dialogues: Dialogue) -> tuple[Shown, ...]:
         """What a case shows of one or two dialogues; empty: they are too short to compare."""
-        end = None
+        end = self.n
+        if len(dialogues) == 1 and len(dialogues[0].utterances) < (end or 0):
+            return ()
         if len(dialogues) > 1:
             found = comparable(dialogues[0], dialogues[1], self.n)
             if found is None:
@@ -262,18 +257,25 @@ class Protocol:
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
         """The case that asks ``prompt``, or what that makes, about what is shown."""
-        reading = self.reading(shown[0].utterances)
+        reading = self.reading(shown[0].utterances, shown[0].spoken_by)
         understood = self.scale is not None and self.scale.points_off
         report: Report = "read" if understood else "asked" if self.kind == "report" else "none"
         about = self.kind, self.about_ai, report
         return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
 
-    def reading(self, utterances: tuple[str, ...] = ()) -> Understood:
+    def reading(
+        self, utterances: tuple[str, ...] = (), spoken_by: tuple[int, ...] = ()
+    ) -> Understood:
         """How a reply about a dialogue with these utterances, or about two, is understood."""
+        if self.of_speakers:
+            by = spoken_by or tuple(at % 2 for at in range(len(utterances) or 2))
+            if self.each_speaker:
+                return replies.each(by, self.language)
+            return replies.speaker(len({*by}), self.labels[-1], self.language)
         if self.kind == "place":
-            return _place(len(utterances), self.language)
+            return replies.place(len(utterances), self.language)
         if self.kind == "choice":
-            return _choice(self.labels, self.language)
+            return replies.choice(self.labels, self.language)
         if self.kind == "report":
             return Understood(
                 reports.choices(len(utterances)),
@@ -365,7 +367,7 @@ class Protocol:
             return [] if result is None else [(shown[0], result), (shown[1], 1 - result)]
         if self.kind == "place":
             accused = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
-            return [(shown[0], float(not accused))]
+            return [(shown[0], 0.5 if accused == UNTOLD else float(not accused))]
         if self.innocent is not None:
             return [(shown[0], float(verdict == self.innocent))]
         numbers = self.numbers(verdict)
@@ -376,7 +378,28 @@ class Protocol:
     @property
     def innocent(self) -> Verdict | None:
         """The verdict that finds nothing wrong with a dialogue; ``None`` where there is none."""
-        return {"place": "No", "report": "0"}.get(self.kind)
+        choice = {"choice": "neither"} if self.shows == "one" else {}
+        return {"place": "No", "report": "0", **choice}.get(self.kind)
+
+    def whole(self, verdict: Verdict | None) -> Verdict | None:
+        """A verdict about a place as one about the whole dialogue, by the first that is accused.
+
+        ``None``: nobody is, and of some speaker it is undecided.
+        """
+        if self.kind != "place" or verdict is None or verdict in ("No", SOMEWHERE):
+            return verdict
+        accused = accused_index(verdict, self.name)
+        return {0: "No", NOT_SAID: SOMEWHERE, UNTOLD: None}.get(accused, str(accused))
+
+    def seen(self, dialogues: Dialogues) -> Dialogues:
+        """Dialogues alone as judges see them: cut to N where there is one; shorter ones are out."""
+        if self.n is None or self.shows != "one":
+            return dialogues
+        cut = {
+            name: {i: one.cut(self.n) for i, one in by.items() if len(one.utterances) >= self.n}
+            for name, by in dialogues.items()
+        }
+        return {name: by for name, by in cut.items() if by}
 
 
 def comparable(
@@ -396,61 +419,6 @@ def comparable(
     )
     whole = n is None and HUMAN not in (a.contestant, b.contestant)
     return (a, b, shown) if whole or 0 < shown <= min(of_a, of_b) else None
-
-
-@lru_cache(maxsize=256)
-def _place(n: int, language: Language) -> Understood:
-    """Of a reply about ``n`` utterances: ``"No"``, `SOMEWHERE` or a 1-based index; the reason."""
-
-    @cache
-    def meaning(spoken: Language) -> Meaning:
-        return verdicts.meanings(verdicts.labelled(spoken, PLACES), spoken)
-
-    def found(text: str) -> Found:
-        spoken = answered_in(text, language)
-        return verdicts.read_verdict(text, meaning(spoken), spoken)
-
-    def read(text: str) -> tuple[Verdict | None, str]:
-        said = found(text)
-        if said.verdict != "yes":
-            return "No" if said.verdict == "no" else None, said.reason
-        named = said.index is not None and 1 <= said.index <= n
-        return str(said.index) if named else SOMEWHERE, said.reason
-
-    labels = language.labels
-    return Understood(
-        frozenset({"No", SOMEWHERE, *map(str, range(1, n + 1))}),
-        read,
-        choice_schema((labels.no[0], labels.yes[0]), verdicts.fields_asked(language), index=True),
-        lambda text: found(text).words,
-    )
-
-
-@lru_cache(maxsize=64)
-def _choice(asked: tuple[str, ...], language: Language) -> Understood:
-    own = dict(zip(asked, CHOICES.values(), strict=False))  # somebody's own criterion
-    if ours := asked == LABELS:
-        asked = tuple(getattr(language.labels, key)[0] for key in CHOICES)
-
-    @cache
-    def meaning(spoken: Language) -> Meaning:
-        table = verdicts.labelled(spoken, CHOICES) if ours else own
-        return verdicts.meanings(table, spoken, phrases=ours)
-
-    def found(text: str) -> Found:
-        spoken = answered_in(text, language)
-        return verdicts.read_verdict(text, meaning(spoken), spoken, sides=ours)
-
-    def read(text: str) -> tuple[Verdict | None, str]:
-        said = found(text)
-        return said.verdict, said.reason
-
-    return Understood(
-        frozenset([*CHOICES.values()][: len(asked)]),
-        read,
-        choice_schema(asked, verdicts.fields_asked(language)),
-        lambda text: found(text).words[:1],
-    )
 
 
 _ANY = 1 << 40

@@ -19,14 +19,16 @@ from msgspec import UnsetType
 
 from botchat.errors import DataError
 from botchat.measures import intervals
-from botchat.measures.annotations import NOBODY, Annotation, accused_index
+from botchat.measures.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
 from botchat.measures.statistics import mean_interval, share
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import (
     HUMAN,
+    LETTERS,
+    MISSING,
     N_SEED,
-    SOMEWHERE,
+    UNDECIDED,
     Dialogue,
     Dialogues,
     Judgment,
@@ -42,17 +44,37 @@ PASS_AT = (4, 8, 12, 16)
 def passed(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:
     """Whether a dialogue passes UniEval at N = ``turns``: "No", or the accused index is above N.
 
-    Unknown (``None``) without a readable verdict, where a generated dialogue is shorter than N and
-    not accused (a human one is complete at its own length), and where it is longer than N and
-    accused `SOMEWHERE`. Raises `DataError` for a verdict that UniEval does not offer.
+    Unknown (``None``) where it cannot be read or is undecided, where a generated dialogue is
+    shorter than N and not accused (a human one is complete at its own length), and where it is
+    longer than N and accused `SOMEWHERE`. Raises `DataError` for a verdict that UniEval does not
+    offer.
     """
     if verdict is None:
         return None
-    if verdict == SOMEWHERE and turns > N_SEED:
+    accused = accused_index(verdict, "a UniEval judgment")
+    if accused == UNTOLD:
+        return None
+    if accused == NOT_SAID and turns > N_SEED:
         return None if turns < len(dialogue.utterances) else False
-    if 0 < accused_index(verdict, "a UniEval judgment") <= turns:
+    if 0 < accused <= turns:
         return False
     return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
+
+
+def names_own(dialogue: Dialogue, verdict: Verdict | None) -> bool | None:
+    """Whether the speaker that a choice names is the contestant; ``None``: it names none.
+
+    A speaker of whom nothing is known is the contestant. Raises `DataError` for another verdict.
+    """
+    if verdict is None or verdict == "neither":
+        return None
+    if not verdict.isdecimal() or not 0 < int(verdict) <= len(dialogue.speaker_names):
+        raise DataError(
+            f"verdict {verdict!r} on seed {dialogue.seed_id} is no speaker's number, nor neither; "
+            "delete that line and judge again"
+        )
+    known = dialogue.known_speakers.get(int(verdict) - 1)
+    return dialogue.contestant == HUMAN or known != HUMAN
 
 
 @dataclass(frozen=True)
@@ -260,16 +282,22 @@ def better(lead: float) -> str | None:
     return "tie" if abs(lead) < 1e-9 else "1" if lead > 0 else "2"
 
 
-def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
+def preferences(
+    judgments: Iterable[Judgment], protocol: Protocol, dialogues: Dialogues | None = None
+) -> list[Annotation]:
     """What judgments of one protocol say about who is better.
 
     - pairs: the winner (`Protocol.result`), as shown.
     - a place: the dialogue alone, beside `NOBODY`: better (``"1"``) where nothing is accused.
+    - what tells speakers apart: each speaker of ``dialogues`` alone, so that it can be told who is
+      accused; of each the part is its letter.
     - scores and reports of single dialogues: of any two dialogues of one seed the one with the
       higher sum, in the order of their names.
 
     Raises `DataError` for a verdict that the protocol does not offer.
     """
+    if protocol.of_speakers:
+        return [one for made in judgments for one in _by_speaker(made, protocol, dialogues or {})]
     if protocol.shows == "one" and protocol.kind != "place":
         return list(_by_score(judgments, protocol))
     return [
@@ -305,6 +333,37 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annota
         else:
             leads[judgment.seed_id, first, second, judgment.judge] = [lead]
     return [Annotation(*key, better(sum(each))) for key, each in leads.items()]
+
+
+_OF_PLACE = {"No": "1", UNDECIDED: "tie", MISSING: None}
+"""Verdict on a speaker -> that of an `Annotation`; any other accuses."""
+
+
+def _by_speaker(made: Judgment, protocol: Protocol, dialogues: Dialogues) -> Iterator[Annotation]:
+    (name,) = made.contestants
+    dialogue = dialogues.get(name, {}).get(made.seed_id)
+    n = len(dialogue.speaker_names) if dialogue else 2
+    said: list[str | None] = [None] * n
+    if made.verdict is not None and protocol.each_speaker:
+        said = [_OF_PLACE.get(word, "2") for word in made.verdict.split(" ")]
+    elif made.verdict is not None:
+        named, other = ("1", "2") if protocol.chosen_wins else ("2", "1")
+        said = [named if made.verdict == str(i + 1) else other for i in range(n)]
+    for letter, verdict in zip(LETTERS, said, strict=False):
+        yield Annotation(made.seed_id, name, NOBODY, made.judge, verdict, part=letter)
+
+
+def truth(asked: Iterable[Annotation], judge: str, dialogues: Dialogues) -> Iterator[Annotation]:
+    """What is known without asking anybody: which side, dialogue or speaker is human."""
+    seen = {(a.item, a.first, a.second, a.part): a for a in asked}
+    for item, first, second, part in seen:
+        human: bool | None = first == HUMAN
+        dialogue = dialogues.get(first, {}).get(item)
+        if part and dialogue and first != HUMAN and dialogue.who:
+            known = dialogue.known_speakers.get(LETTERS.index(part))
+            human = None if known is None else known == HUMAN
+        if human is not None and (HUMAN in (first, second) or second == NOBODY):
+            yield Annotation(item, first, second, judge, "1" if human else "2", part=part)
 
 
 def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Annotation]:

@@ -18,7 +18,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
 from botchat.protocols.own_words import answered_in, any_of, own, withdrawn, without_others
-from botchat.records import Judgment, Verdict
+from botchat.records import MISSING, Judgment, Verdict
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,6 @@ class Scale:
     def steps(self) -> list[str]:
         """Every score there is, as a verdict spells it."""
         return [f"{tenth / 10:g}" for tenth in range(10 * self.lowest, 10 * self.highest + 1)]
-
-
-MISSING = "?"
-"""Stands in a verdict for points off that the reply does not tell."""
 
 
 @dataclass(frozen=True)

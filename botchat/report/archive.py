@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from botchat.interfaces import Shown
 from botchat.languages import ENGLISH, Language
 from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags, floors
 from botchat.measures.intervals import by_seed
@@ -119,7 +120,10 @@ def build(
         "human": contestants.index(HUMAN) if HUMAN in contestants else -1,
         "judges": list(judged),
         "protocols": [protocol.name for protocol in filed.protocols],
-        "about": [about_protocol(protocol) for protocol in filed.protocols],
+        "about": [
+            about_protocol(protocol) | ({"kind": "place"} if protocol.of_speakers else {})
+            for protocol in filed.protocols
+        ],
         "single": filed.single,
         "pairs": filed.pairs,
         "scores": [{name: scores(by) for name, by in pairs.items()} for pairs in filed.pairs],
@@ -188,7 +192,8 @@ class _Filed:
         """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
         found: dict[tuple[int, ...], list[Any]] = {}
         alone = protocol.shows == "one"
-        absent = "-" if not alone else -2 if protocol.kind == "place" else None
+        is_place = protocol.kind == "place" or protocol.of_speakers
+        absent = "-" if not alone else -2 if is_place else None
         number = self.protocols.index(protocol)
         for judgment in sorted(judgments, key=lambda one: one.contestants):
             at = self._seeds.get(judgment.seed_id)
@@ -198,6 +203,8 @@ class _Filed:
             self.count += 1
             told: list[Any] = []
             dialogue = self._dialogues[judgment.contestants[0]].get(judgment.seed_id)
+            if protocol.of_speakers and dialogue is not None:
+                judgment = _at_a_place(protocol, judgment, dialogue)
             if protocol.kind == "report" and dialogue is not None:
                 given = reports(judgment, dialogue.utterances)
                 told = [[by, _errors(report)] for by, report in given.items()]
@@ -249,6 +256,15 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     }
 
 
+def _at_a_place(protocol: Protocol, judgment: Judgment, dialogue: Dialogue) -> Judgment:
+    """What is said of speakers as the reader shows it: where the first that is accused begins."""
+    verdict = protocol.whole(judgment.verdict)
+    if protocol.kind == "choice" and verdict is not None:
+        whose = Shown.of(dialogue).whose
+        verdict = "No" if verdict == "neither" else str(whose.index(int(verdict) - 1) + 1)
+    return msgspec.structs.replace(judgment, verdict=verdict)
+
+
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """A verdict as lists have it; see `_RESULTS` for pairs.
 
@@ -257,7 +273,7 @@ def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """
     if protocol.shows != "one":
         return _RESULTS[protocol.result(verdict)]
-    if protocol.kind == "place":
+    if protocol.kind == "place" or protocol.of_speakers:
         known = {None: -1, "No": 0, SOMEWHERE: -3}
         return known[verdict] if verdict is None or verdict in known else int(verdict)
     numbers = protocol.told(verdict) or ()
@@ -290,7 +306,9 @@ def about_protocol(protocol: Protocol) -> dict[str, Any]:
         "question": protocol.question,
         "prompt": protocol.template,
     }
-    if protocol.kind == "choice":
+    if protocol.of_speakers:
+        told["of_speakers"], told["none"] = True, protocol.labels[-1]
+    elif protocol.kind == "choice":
         answers = zip(_CHOICE, protocol.labels, strict=False)
         told["answers"] = [[said, label, _code(protocol, said)] for said, label in answers]
     if protocol.scale is not None:
@@ -342,7 +360,7 @@ def _dialogue(
         told["speakers"] = "".join(letters(0, dialogue.spoken_by))
     if who := dialogue.known_speakers:
         told["who"] = {LETTERS[i]: who[i] for i in who}
-    facts = list(enumerate(dialogue.facts, N_SEED + 1))
+    facts = list(enumerate(dialogue.facts, dialogue.n_seed + 1))
     if dropped := {index: fact.dropped for index, fact in facts if fact.dropped}:
         told["dropped"] = dropped
     if odd := {index: fact.outcome for index, fact in facts if fact.outcome != "ok"}:

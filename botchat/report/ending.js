@@ -8,7 +8,7 @@ botchat.ending = (() => {
 
   // What is right where that is known: "No" or "machine", or which of two is the machine's.
   const truth = ({ protocol, contestants, human }) => {
-    if (!protocol.about_ai || protocol.kind === "score") return null;
+    if (!protocol.about_ai || protocol.kind === "score" || protocol.of_speakers) return null;
     if (protocol.kind === "place") return contestants[0] === human ? "No" : "machine";
     return protocol.shows === "human" ? String(2 - contestants.indexOf(human)) : null;
   };
@@ -19,6 +19,7 @@ botchat.ending = (() => {
 
   // Three classes for a comparison, two for a place in a dialogue: what `agree` compares too.
   const category = (asked, verdict) => {
+    if (asked.of_speakers) return verdict;
     if (asked.kind !== "place") return result(asked, verdict);
     return verdict === "No" ? "nowhere" : "somewhere";
   };
@@ -174,6 +175,7 @@ botchat.ending = (() => {
 
   // --------------------------------------------------------------------------------- what they were
   const spoken = (protocol, verdict) => {
+    if (protocol.of_speakers) return protocol.kind === "place" ? verdict.split(" ").map((word, i) => `${"ABCDEFGH"[i]} ${{ No: "person", Undecided: "undecided" }[word] || "machine"}`).join(", ") : "ABCDEFGH"[verdict - 1] || "none";
     if (protocol.kind === "place") return verdict === "No" ? (protocol.about_ai ? "people" : "nowhere") : (protocol.about_ai ? "a machine" : "somewhere") + (verdict === "Yes" ? "" : `, from line ${verdict} on`);
     return protocol.kind === "choice" ? { 1: "the first", 2: "the second" }[verdict] || verdict : verdict;
   };

@@ -181,10 +181,13 @@
   const KEYS = { 1: "1", 2: "2", both: "b", neither: "n" };
   const NAMED = { 1: "The first", 2: "The second", both: "Both", neither: "Neither" };
 
+  const OF_SPEAKERS = { place: "Who of them are machines?", choice: "Which of them is the machine, if any?" };
+
   const isAi = (asked) => asked.about_ai && asked.kind !== "score";
   const inSteps = (asked) => Boolean(chosen.isCut) && asked.kind === "place";
   const question = (asked) => {
     if (!isAi(asked)) return asked.question;
+    if (asked.of_speakers) return OF_SPEAKERS[asked.kind];
     return inSteps(asked) ? (asksWhere ? "Which line gave it away?" : "Who goes on after the second line: people, or a machine?") : HEADS[asked.shows];
   };
 
@@ -232,15 +235,37 @@
     return [...fields.map((one) => one.node), button("Save", "", done, "solid")];
   };
 
+  // The letters of those who speak, in the order in which they first do.
+  const speakers = ({ said, by }) => [...new Set(by?.[0]?.length ? by[0] : said[0].map((_, at) => "AB"[at % 2]))];
+
+  // One of the speakers is named, or each is a person, a machine, or hard to tell.
+  const named = (one) => {
+    const letters = speakers(one);
+    if (one.protocol.kind === "choice") {
+      const some = letters.map((letter, i) => choice(`Speaker ${letter}`, String(i + 1), String(i + 1)));
+      return [...some, choice(isAi(one.protocol) ? "None of them" : one.protocol.none, "n", "neither")];
+    }
+    const said = letters.map(() => "");
+    return letters.flatMap((letter, i) => {
+      const each = Object.entries({ No: "person", Yes: "machine", Undecided: "cannot tell" }).map(([word, label]) =>
+        button(label, "", (event) => {
+          for (const other of each) other.classList.toggle("solid", other === event.currentTarget);
+          said[i] = word;
+          if (said.every(Boolean)) answer(said.join(" "));
+        }, "line"));
+      return [el("b", null, `Speaker ${letter}`), ...each];
+    });
+  };
+
   // `who`: the letters of the speakers, where two do not take turns.
   const utterance = (asked, text, at, who) => {
     const letter = who?.[at] ?? "AB"[at % 2];
-    const body = [el("span", { class: "number" }, who?.length ? `${letter} ${at + 1}` : at + 1), el("span", { class: "said", dir: "auto" }, text)];
+    const body = [el("span", { class: "number" }, who?.length || asked.of_speakers ? `${letter} ${at + 1}` : at + 1), el("span", { class: "said", dir: "auto" }, text)];
     const isPeoples = chosen.isCut && at < 2;
     return el(
       "li",
       { class: letter === "B" ? "B" : "A" },
-      asked.kind === "place" && !isPeoples && (asksWhere || !inSteps(asked))
+      asked.kind === "place" && !asked.of_speakers && !isPeoples && (asksWhere || !inSteps(asked))
         ? el("button", { type: "button", class: "bubble", onclick: () => answer(String(at + 1)) }, body)
         : el("div", { class: isPeoples ? "bubble people" : "bubble" }, body),
     );
@@ -271,7 +296,8 @@
       },
       choice: () => asked.answers.map(([verdict, label]) => choice(isAi(asked) ? NAMED[verdict] : label, KEYS[verdict], verdict)),
       score: () => scores(asked),
-    }[asked.kind]();
+      named: () => named(one),
+    }[asked.of_speakers ? "named" : asked.kind]();
     const hint = `or choose ${inSteps(asked) ? "the line" : isAi(asked) ? "the machine’s first utterance" : "the utterance"}`;
     stage.className = one.said.length > 1 ? "play two" : "play";
     stage.replaceChildren(
@@ -285,7 +311,7 @@
         "footer",
         { class: "act" },
         el("div", { class: "answers" }, answers),
-        asked.kind === "place" && (asksWhere || !inSteps(asked)) ? el("span", { class: "hint" }, hint, kbd("j"), kbd("k"), kbd("Enter")) : null,
+        asked.kind === "place" && !asked.of_speakers && (asksWhere || !inSteps(asked)) ? el("span", { class: "hint" }, hint, kbd("j"), kbd("k"), kbd("Enter")) : null,
         el("span", { class: "tools" }, chosen.open ? button("Skip", "s", skip, "plain") : null, button("Undo", "u", undo, "plain", !history.length && !asksWhere)),
         labels.status,
       ),

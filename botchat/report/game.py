@@ -120,7 +120,7 @@ def build(
     filed = known.among(name for by_protocol in judged.values() for name in by_protocol)
     lists = []
     for protocol in known:
-        if protocol.kind == "place" and protocol.knows_truth:
+        if protocol.kind == "place" and protocol.knows_truth and not protocol.of_speakers:
             lists.append(_List("deals", protocol.name, deals(protocol, seeds, dialogues)))
     for protocol in filed.values():
         if protocol.kind != "report":

@@ -164,7 +164,7 @@ class Judging(Judged["Results[StageResult]"]):
     seed_set: SeedSet
     judge: OneJudge
     models: Annotated[Sequence[str], Arg("contestants (all)", "MODEL", "--model")] = ()
-    turns: Annotated[Sequence[int], Arg("arena: N (8 and 16)", "N")] = ()
+    turns: Annotated[Sequence[int], Arg("the first N utterances alone (arena: 8 and 16)", "N")] = ()
     _: KW_ONLY
     control: Annotated[
         bool, Arg("a panel: judge alone too, with as many calls and as many tokens")
@@ -474,11 +474,14 @@ class LabelPlanning(Request["LabelPlan"]):
 
 
 class ImportingLabels(Request["Told"]):
-    """Take the labels of a colleague, as the page exported them."""
+    """Take labels from elsewhere: as the page exported them, or verdicts on chats."""
 
-    words, does, group = "label import", "pipeline.label:import_labels", JUDGES
+    words, does, group = "label import", "pipeline.labelling:import_labels", JUDGES
 
-    sources: Annotated[Sequence[Path], Word("that the page of label exported", "FILE")]
+    sources: Annotated[
+        Sequence[Path],
+        Word("of the page of label, or item,judge,verdict[,speaker][,after]", "FILE"),
+    ]
     seed_set: SeedSet
 
 

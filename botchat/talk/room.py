@@ -27,7 +27,7 @@ from botchat.pipeline.models import described
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
-from botchat.records import N_SEED, Seed
+from botchat.records import N_SEED, Seed, human_dialogue
 from botchat.report import policy, template, text
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import config, files
@@ -110,8 +110,8 @@ class TalkRoom:
         """
         self.seed_set = seed_set
         self.limits = Limits(MOST_USD) if limits in (None, Limits()) else limits
-        # Two talk in turn here.
-        self.seeds = [seed for seed in workspace.seeds(seed_set) if not seed.speakers]
+        there = workspace.seeds(seed_set)
+        self.seeds = [seed for seed in there if not human_dialogue(seed).spoken_by]
         self._workspace = workspace
         self._models = _offers(workspace, models)
         self.offers = [offer for _, offer in self._models.values()]

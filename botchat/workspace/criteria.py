@@ -15,7 +15,7 @@ FOLDERS = ("probe", "stories")
 PLACES = {"one": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """What a prompt must have room for, by what is shown."""
 
-KINDS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
+KINDS = {"place": ("one",), "choice": ("pair", "one"), "score": ("one", "pair"), "report": ("one",)}
 """What can be shown, by kind of answer."""
 
 
@@ -41,9 +41,10 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Score: ends of the scale; the higher number is the better one."""
     labels: tuple[str, ...] = ("Conversation 1", "Conversation 2", "Both", "Neither")
     """Choice: what the judge writes for the first, the second, both and neither; the last one or
-    two may be left out."""
+    two may be left out. Of one dialogue it names a speaker, ``Speaker A``; here is one label, for
+    none of them (None)."""
     chosen: Literal["wins", "loses"] = "wins"
-    """Choice: what becomes of the conversation that is named."""
+    """Choice: what becomes of the conversation, or of the speaker, that is named."""
 
     def __post_init__(self) -> None:
         """Refuse what does not fit the kind; each message begins with the key."""
@@ -74,10 +75,16 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
             raise ValueError(f"{key}: a score needs the ends of its scale, lowest below highest")
 
     def _check_labels(self) -> None:
+        if self.shows == "one" and self.labels != _DEFAULTS["labels"] and len(self.labels) != 1:
+            raise ValueError(
+                "labels: a choice about one names its speakers (Speaker A, …); give one label, for "
+                "none of them"
+            )
         plain = [
             " ".join(re.sub(r"[^\w\s/]+", " ", label).lower().split()) for label in self.labels
         ]
-        if not 2 <= len(plain) <= 4 or not all(plain) or len(set(plain)) < len(plain):
+        least = 1 if self.shows == "one" else 2
+        if not least <= len(plain) <= 4 or not all(plain) or len(set(plain)) < len(plain):
             raise ValueError(
                 "labels: give two to four different ones, for the first, the second, both, neither"
             )
@@ -108,6 +115,8 @@ def with_prompt(settings: CriterionSettings, text: str) -> CriterionSettings:
         fault = f"unknown place {{{{{odd[0]}}}}} in" if odd else "a place is missing in"
         raise ValueError(f"{fault} {settings.prompt}; a prompt about {settings.shows} has {listed}")
     folded = " ".join(re.sub(r"\{\{.*?\}\}", "", text).casefold().split())
+    if (settings.kind, settings.shows) == ("choice", "one") and len(settings.labels) > 1:
+        settings = msgspec.structs.replace(settings, labels=("None",))
     for label in settings.labels if settings.kind == "choice" else ():
         if " ".join(label.casefold().split()) not in folded:
             fault = f"{settings.prompt} never names {label!r}, so no judge writes it"

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from botchat.errors import BotChatError, DataError
-from botchat.interfaces import Shown, case_digest
+from botchat.interfaces import Shown, case_digest, cut_at
 from botchat.languages import Pack, ReadingWords
 from botchat.records import (
     HUMAN,
@@ -519,7 +519,7 @@ def fitting(workspace: Workspace, file: str) -> Fits:
             told.append(_dialogues(workspace, rest.partition("/")[0]))
         judgment = msgspec.json.decode(line, type=Judgment)
         found = [told[0].get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
-        end = judgment.shown if len(found) > 1 else None
+        end = cut_at(judgment)
         shown = [Shown.of(one, end) for one in found if one is not None]
         whole = len(shown) == len(found)
         return whole and case_digest(judgment.protocol, *shown) == judgment.case

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.boards.coverage import Gaps, of_pairs, of_single
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.boards.protocols import Evidence
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import Made, judgment
@@ -40,10 +41,11 @@ def test_each_way_to_be_missing_in_unieval() -> None:
     dialogues = with_human(seeds, a={"S-1": 6, "S-2": 16, "S-3": 16, "S-4": 6, "S-5": 16})
     said = {"S-1": "No", "S-3": None, "S-4": "5", "S-5": "No"}
     made = [judgment("unieval", seed_id, ("a",), verdict) for seed_id, verdict in said.items()]
-    assert of_single(seeds, dialogues, made, 16) == {
+    judged = Evidence(UNIEVAL, made, Verdicts.of([], UNIEVAL))
+    assert of_single(seeds, dialogues, judged, 16) == {
         "a": Gaps(no_dialogue=1, too_short=1, not_judged=1, unreadable=1)
     }
-    assert of_single(seeds, dialogues, made) == {
+    assert of_single(seeds, dialogues, judged) == {
         "a": Gaps(no_dialogue=1, not_judged=1, unreadable=1)
     }
 

@@ -50,6 +50,8 @@ def test_english_is_what_it_was():
         "arena": "044ddf69",
         "gteval": "04a6394c",
         "diagnosis": "b0a7b79b",
+        "speakers": "11771b6b",
+        "which": "1e33c92b",
     }
     assert [prompts.digest("generation"), STORIES.digest] == ["99561096", "b64efc5c"]
     assert ENGLISH.prompts_digest("generation") == prompts.digest("generation")

@@ -151,7 +151,7 @@ def test_gteval_cuts_the_model_to_the_human_length():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"kind": "choice"}, "a choice shows pair"),
+        ({"shows": "pair"}, "a place shows one"),
         ({"shows": "human"}, "a place shows one"),
         ({"kind": "score"}, "has a scale if it is a score"),
         ({"scale": Scale(1, 5, ("Wit",))}, "has a scale if it is a score"),

@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import ConfigError
+from botchat.boards.coverage import own_seeds
+from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Shown, case_digest
+from botchat.judges.voting import aggregate
+from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.pipeline.generate import checked
 from botchat.pipeline.seeds import import_dialogues
-from botchat.protocols.catalogue import ARENA, DIAGNOSIS, UNIEVAL
+from botchat.protocols.catalogue import ARENA, DIAGNOSIS, SPEAKERS, UNIEVAL, WHICH
 from botchat.records import HUMAN, LETTERS, Dialogue, Seed, numbered
 from botchat.report.archive import _dialogue as on_page
 from botchat.requests import Generating
@@ -49,9 +52,8 @@ def test_speakers_and_bursts_come_back_as_they_were_sent(tmp_path_factory, names
         *names,
     )
     assert kept.known_speakers == dict(enumerate(who.values()))
-    assert ("speakers" in json.loads(msgspec.json.encode(kept))) == bool(numbered(names))
     (seed,) = workspace.seeds("s")
-    assert seed.utterances == kept.utterances[:2]
+    assert (seed.id, seed.utterances, kept.n_seed) == ("c", (), 0)
 
 
 def _turns(names):
@@ -77,12 +79,8 @@ def test_prompts_show_who_speaks(protocol):
     three = msgspec.structs.replace(
         chat("xyyzxz"), utterances=("hi", "ho", "C: I am C", "yes", "no", "so")
     )
-    shown = protocol.one if protocol.shows == "one" else None
-    case = (
-        shown("s", "m", three.utterances, three.spoken_by)
-        if shown
-        else protocol.pair("s", three, msgspec.structs.replace(three, model="n"), 6)
-    )
+    both = {name: {"s": msgspec.structs.replace(three, model=name)} for name in "mn"}
+    case = next(protocol.cases([Seed("s", ("hi", "ho"))], both))()
     end = case.prompt.rindex("A: hi")
     spoken = [line for line in case.prompt[end:].splitlines() if "<chat_end>" in line]
     assert [line.partition(":")[0][-1] for line in spoken] == [*"ABBCAC"]
@@ -91,7 +89,7 @@ def test_prompts_show_who_speaks(protocol):
 
 def test_the_page_says_who_speaks():
     """Letters where two do not take turns, and who they are where it is known."""
-    told = on_page(chat("xyy", who={"x": HUMAN, "y": "model"}), None, None, ())
+    told = on_page(chat("xyy", who=(HUMAN, "model")), None, None, ())
     assert (told["speakers"], told["who"]) == ("ABB", {"A": HUMAN, "B": "m"})
     assert {"speakers", "who"}.isdisjoint(on_page(chat("xyx"), None, None, ()))
 
@@ -117,3 +115,93 @@ def test_a_record_with_other_speakers_is_no_record(speakers):
     said = ("x",) * (9 if len(speakers) == 9 else 3)
     with pytest.raises(ValueError, match=f"at most {len(LETTERS)}"):
         Seed("s", said, tuple(speakers))
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("Reason: B is odd.\nSpeaker A: Human\nSpeaker B: Machine, Index: 2\nSpeaker C: Human",
+         "No 2 No"),
+        ("**Speaker A**: Machine (from utterance 6)\n- B: AI\n- C: person", "6 Yes No"),
+        ("Speaker A: Machine, Index: 2\nSpeaker B: Machine, Index: 99\nSpeaker C: No",
+         "Yes Yes No"),
+        ("Speaker A: Human\nSpeaker B: Human\nSpeaker C: Human\nOr rather:\n"
+         "Speaker C: Machine, Index: 4", "No No 4"),
+        ("Speaker A: Human\nSpeaker B: Human", None),
+        ("<think>Speaker A: Human\nSpeaker B: Human\nSpeaker C: Human</think>I cannot tell.", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_each_speaker(reply, verdict):
+    """A line for each, the last that counts; another's utterance is no place."""
+    understood = SPEAKERS.reading(("x",) * 6, (0, 1, 1, 2, 0, 0))
+    found, reason = understood.read(reply)
+    assert found == verdict
+    assert verdict is None or verdict in understood.choices
+    assert reason == "B is odd." or not reply.startswith("Reason")
+    assert len(understood.choices) == 5 * 4 * 3 == len({*understood.choices})
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ("Choice: Speaker C; Reason: it lists", "3"),
+        ("Reason: so\n**Choice:** B", "2"),
+        ('{"choice": "None", "reason": "all fine"}', "neither"),
+        ("Choice: Neither", "neither"),
+        ("Choice: Speaker D", None),
+        ("I cannot tell.", None),
+    ],
+)
+def test_which_speaker_is_named(reply, verdict):
+    """By its letter; of those who speak alone."""
+    understood = WHICH.reading(("x",) * 6, (0, 1, 1, 2, 0, 0))
+    assert understood.read(reply)[0] == verdict
+    assert understood.choices == {"1", "2", "3", "neither"}
+
+
+@given(st.lists(st.sampled_from(["No", "Yes", "4", "Undecided", "?"]), min_size=1, max_size=8))
+def test_the_first_that_is_accused_is_that_of_the_whole_dialogue(words):
+    """Undecided is no acquittal; missing alone is no verdict."""
+    verdict = " ".join(words)
+    if verdict == "?":
+        with pytest.raises(DataError):
+            accused_index(verdict, "x")
+        return
+    places = {"No": 0, "Yes": NOT_SAID, "4": 4}
+    accused = [places[word] for word in words if places.get(word)]
+    untold = {*words} & {"Undecided", "?"}
+    assert accused_index(verdict, "x") == (min(accused) if accused else -1 if untold else 0)
+    whole = SPEAKERS.whole(verdict)
+    assert whole == ("No" if not accused and not untold else None if not accused else
+                     "4" if 4 in accused else "Yes")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("votes", "verdict"),
+    [
+        (["No 4", "No 4", "No No"], "No 4"),
+        (["2 No", "4 No", "No Yes"], "4 No"),
+        (["No No"], "No No"),
+    ],
+)
+def test_a_panel_counts_votes_speaker_by_speaker(votes, verdict):
+    """As of one place; each speaker by itself."""
+    choices = SPEAKERS.reading(("x",) * 4).choices
+    assert aggregate(votes, choices) == verdict
+
+
+def test_a_chat_of_ones_own_is_no_lack_of_others():
+    """Six models with a chat each: none lacks the others'; people's chats are people's."""
+    seeds = [Seed(f"c{i}", ()) for i in range(6)] + [
+        Seed(f"p{i}", ("a", "b", "c", "d")) for i in range(3)
+    ]
+    made = {f"m{i}": {f"c{i}": chat("xyxy", f"m{i}")} for i in range(6)}
+    everyone = made | {HUMAN: {s.id: chat("xyxy", HUMAN) for s in seeds[6:]}}
+    counted = own_seeds(seeds, everyone, [*made])
+    assert {name: [s.id for s in of] for name, of in counted.items()} == {
+        **{f"m{i}": [f"c{i}"] for i in range(6)},
+        HUMAN: ["p0", "p1", "p2"],
+    }
+    # Where one was generated here, the others lack it as ever.
+    assert len(own_seeds(seeds, everyone, [f"m{i}" for i in range(1, 6)])["m1"]) == 2

@@ -13,7 +13,7 @@ from botchat import languages
 from botchat.papers.chateval import ASPECTS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.items import ANSWERS
-from botchat.protocols.kinds import _choice
+from botchat.protocols.replies import choice
 from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -163,7 +163,7 @@ def test_the_index_is_a_word_of_the_verdict_too():
 
 def test_labels_of_ones_own_are_read_as_they_are():
     """Without the phrases that belong to AI-involved conversations."""
-    read = _choice(("Left", "Right", "Same"), languages.ENGLISH).read
+    read = choice(("Left", "Right", "Same"), languages.ENGLISH).read
     assert read('Choice: Left; Reason: said "Choice: Right"')[0] == "1"
     assert read("Choice: Same")[0] == "both"
     assert read("Choice: only Left")[0] is None

@@ -105,7 +105,7 @@ def refuse_edited(workspace: Workspace, contestants: Dialogues) -> None:
 
 def of_people(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     """The human dialogues of a set by seed id."""
-    return {seed.id: human_dialogue(seed) for seed in seeds}
+    return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
 
 
 def refuse_bursts(seeds: Sequence[Seed], end: int | None, why: str) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Shown, case_digest, digests_of_pairs
+from botchat.interfaces import Shown, case_digest, cut_at, digests_of_pairs
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
 from botchat.measures.drift import Drift, drift
@@ -29,7 +29,6 @@ from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
-    SOMEWHERE,
     UNANSWERED,
     Dialogue,
     Dialogues,
@@ -38,7 +37,6 @@ from botchat.records import (
     PairVerdict,
     Provenance,
     Seed,
-    Verdict,
     human_dialogue,
     outline,
 )
@@ -335,7 +333,7 @@ def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -
             protocol.values(one)
             if protocol.kind == "report":
                 protocol.told(one.verdict)
-            elif protocol.kind == "place" and one.verdict not in _possible(one):
+            elif protocol.kind == "place" and not _possible(one):
                 raise DataError(
                     f"verdict {one.verdict!r} accuses an utterance that was not shown, of "
                     f"{one.shown}; delete that line and judge again"
@@ -351,10 +349,10 @@ def _in_use(seeds: list[Seed], dialogues: Dialogues, judged: Mapping[str, Judgme
     return [seed for seed in seeds if seed.id in ids] or seeds
 
 
-def _possible(one: Judgment) -> Iterator[Verdict | None]:
-    """The verdicts about a place that a judge can have given on what it was shown."""
-    yield from (None, "No", SOMEWHERE)
-    yield from map(str, range(1, one.shown + 1))
+def _possible(one: Judgment) -> bool:
+    """Whether the places that a verdict names were shown."""
+    words = (one.verdict or "").split(" ")
+    return all(int(word) <= one.shown for word in words if word.isdecimal())
 
 
 def _judged_files(
@@ -397,8 +395,7 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
             if judgment.outcome in UNANSWERED:
                 continue  # nobody was asked
             found = [dialogues.get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
-            # UniEval shows the whole dialogue, the others as much as both have.
-            end = judgment.shown if len(found) > 1 else None
+            end = cut_at(judgment)
             shown = [Shown.of(d, end) for d in found if d is not None]
             if len(shown) < len(found):
                 continue
