@@ -211,7 +211,7 @@ def _given(
     found: dict[str, float | None] = dict.fromkeys((*names, SCORE))
     if judgment is None or judgment.verdict is None:
         return found, ["everything"]
-    if protocol.kind == "place":
+    if protocol.kind in ("place", "choice"):
         return found, []
     told = protocol.told(judgment.verdict) or ()
     unjudged: set[str] = set()

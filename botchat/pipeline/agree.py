@@ -21,7 +21,7 @@ from botchat.boards.tables import Table
 from botchat.boards.which_judge import SINGLE, STRATEGY, TALK
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.interfaces import Row, settings_digest
+from botchat.interfaces import Row, Shown, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
@@ -339,7 +339,10 @@ def _with_accusations(
 
     def first_ai(judgment: Judgment) -> int | None:
         (name,) = judgment.contestants
-        return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
+        dialogue = dialogues[name][judgment.seed_id]
+        machines = {i for i, who in dialogue.known_speakers.items() if who != HUMAN}
+        spoken = (n for n, who in enumerate(Shown.of(dialogue).whose, 1) if who in machines)
+        return None if name == HUMAN else next(spoken, dialogue.n_seed + 1)
 
     rows, pairs = detection((judgment for made in judged.values() for judgment in made), first_ai)
     return replace(

@@ -177,7 +177,7 @@ def _result(known: Catalogue, one: Judgment) -> dataset.Winner:
         (_, won), *_ = protocol.values(one)
         return dataset.Winner({1.0: one.contestants[0], 0.0: one.contestants[1]}.get(won, "tie"))
     numbers = [value for _, value in protocol.values(one)]
-    if protocol.kind != "place":
+    if protocol.kind not in ("place", "choice"):
         numbers = [*(protocol.numbers(one.verdict) or ())]
     return dataset.Winner(score=fmean(numbers) if numbers else None)
 

@@ -302,7 +302,7 @@ def write_page(
     for one in shown:
         board = one.board
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
-        accusations = found.judged[board.judge].get(asking[0], ()) if asking else ()
+        accusations = board.evidence[asking[0]].judgments if asking else ()
         samples = pages.pick(found.dialogues, accusations)
         views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), one.facts))
     judged = {one.board.judge: found.judged[one.board.judge] for one in shown}

@@ -361,12 +361,12 @@ def _worded(one: Judgment, catalogue: Catalogue, page: str, at: float | None) ->
         said = [(first, True), (f" {better} ", False), (second, True)]
         if result == 0.5:
             said = [(tie, False), (first, True), (", ", False), (second, True)]
-    elif protocol.kind == "place":
+    elif protocol.kind == "place" and (verdict := protocol.whole(verdict)) is not None:
         place = "somewhere" if verdict == SOMEWHERE else f"from utterance {verdict} on"
         found = "nothing accused" if verdict == "No" else f"a machine {place}"
         said = [(names[0], True), (f": {found}", False)]
     else:
-        said = [(names[0], True), (f": {verdict[:80]}", False)]
+        said = [(names[0], True), (f": {(one.verdict or '')[:80]}", False)]
     where = {"view": "pair", "protocol": one.protocol} if pair else {"view": one.protocol}
     about = where | dict(zip("ab", names, strict=False)) | {"seed": one.seed_id, "judge": one.judge}
     text = one.transcript[-1].text if verdict is None and one.transcript else one.reason
