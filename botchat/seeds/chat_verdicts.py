@@ -75,6 +75,8 @@ def read_verdicts(data: bytes, where: str) -> list[ChatVerdict] | None:
 
     What a judge says again of the same is ``JUDGE (2)``.
     """
+    if not data.strip(b"[] \t\r\n"):
+        return None
     source = opened(data, where)
     names = {name.lower(): name for name in source.names}
     there = [name for name in _COLUMNS if name in names]

@@ -26,6 +26,9 @@ N_SEEDS = 5
 N = 4
 
 OWN = """
+[protocols.kinder]
+kind = "choice"
+prompt = "kinder.txt"
 [protocols.empathy]
 kind = "score"
 prompt = "empathy.txt"
@@ -70,6 +73,8 @@ def everything(call):
     which = ("Left", "Right", "Same")[draw % 3]
     if "Choice: Conversation 1" in prompt:
         which = ("Conversation 1", "Conversation 2", "Both")[draw % 3]
+    elif "Speaker A" in prompt:
+        which = ("Speaker A", "Speaker B", "None")[draw % 3]
     elif "Index" in prompt or "boredom" in prompt:
         which = ("No", "Yes\nIndex: 3")[draw % 2]
     lines = [f"{error}? No" for error in ERRORS[1:]]
@@ -77,6 +82,7 @@ def everything(call):
         "\n".join(
             [
                 f"Choice: {which}",
+                *("Speaker A: Human", f"Speaker B: {('Human', 'Machine, Index: 2')[draw % 2]}"),
                 "Reason: so",
                 f"Empathy: {1 + draw % 10}",
                 f"Warm tone: {1 + draw % 7}.5",
@@ -101,6 +107,7 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
     (folder / "botchat.toml").write_text(f"{judges}[arena]\nturns = [{N}]\n{more}")
     for name in ("empathy", "boredom", "faults"):
         (folder / f"{name}.txt").write_text(f"Is there {name}?\n{{{{conversation}}}}\n")
+    (folder / "kinder.txt").write_text("{{conversation}}\nSpeaker A, Speaker B or None?\n")
     for name in ("rivals", "warmth"):
         shown = "{{conversation_1}}\nor\n{{conversation_2}}"
         asked = "Left, Right or Same?" if name == "warmth" else ""
@@ -214,7 +221,9 @@ def test_the_wording_is_signed(tmp_path, capsys):
         ('kind = "grade"\nprompt = "one.txt"', "kind: Invalid enum value 'grade'"),
         ('kind = "score"\nprompt = "one.txt"', "numbers: name each number"),
         ('kind = "score"\nprompt = "one.txt"\nnumbers = ["A"]', "lowest: a score needs the ends"),
-        ('kind = "choice"\nprompt = "two.txt"', "shows: a choice is about pair, not one"),
+        ('kind = "report"\nshows = "pair"\nprompt = "two.txt"', "shows: a report is about one"),
+        ('kind = "choice"\nprompt = "one.txt"', "labels: one.txt never names 'None'"),
+        ('kind = "choice"\nprompt = "one.txt"\nlabels = ["A", "B"]', "give one label, for none"),
         ('kind = "place"\nshows = "pair"\nprompt = "two.txt"', "shows: a place is about one"),
         ('kind = "place"\nprompt = "one.txt"\nlowest = 1', "lowest: it belongs to the kind score"),
         ('kind = "place"\nprompt = "one.txt"\nchosen = "loses"', "chosen: it belongs to the kind"),
