@@ -123,7 +123,7 @@ class MainTable:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Gauge:
     """How the numbers of a column are drawn, and from where to where."""
 
     form: Callable[[float], float]
@@ -215,7 +215,7 @@ def main_table(
     return MainTable(heads, placed, of_people, average.at if average else None, min(n, _CELLS))
 
 
-def _scale(main: Table, column: Column, rated: bool, people: Interval | None) -> Scale:
+def _scale(main: Table, column: Column, rated: bool, people: Interval | None) -> Gauge:
     """``rated``: it is a rating, and drawn as times in 100."""
     form: Callable[[float], float] = float
     if rated or column.kind == "rate":
@@ -226,10 +226,10 @@ def _scale(main: Table, column: Column, rated: bool, people: Interval | None) ->
     found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
     low, high = min(found), max(found)
     if rated:
-        return Scale(form, max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2))
+        return Gauge(form, max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2))
     if column.kind == "rate":
-        return Scale(form, 0.0, max(10.0, min(100.0, 10 * -(-high // 10))))
-    return Scale(form, low, high if high - low >= 1e-6 else low + 1)
+        return Gauge(form, 0.0, max(10.0, min(100.0, 10 * -(-high // 10))))
+    return Gauge(form, low, high if high - low >= 1e-6 else low + 1)
 
 
 _RANK = "the places that are still possible, of all at once (95 %)"
@@ -281,7 +281,7 @@ def _chosen(
     return {key: found[key] for key in kept} | dict.fromkeys(unjudged, 2)
 
 
-def _ticks(scale: Scale) -> list[tuple[float, str]]:
+def _ticks(scale: Gauge) -> list[tuple[float, str]]:
     ends = [(0.0, f"{scale.low:.0f}"), (100.0, f"{scale.high:.0f}")]
     if scale.low + 12 < 50 < scale.high - 12:
         ends.insert(1, (interval_bar((50.0,) * 3, (scale.low, scale.high)).at, "50"))
@@ -327,7 +327,7 @@ def _cells(
     main: Table,
     column: Column,
     to: Sequence[str],
-    scale: Scale | None,
+    scale: Gauge | None,
     results: Mapping[str, Sequence[float]],
 ) -> list[Cell]:
     """The numbers of a column, each with its interval where it has one."""
@@ -348,7 +348,7 @@ def _cells(
         cell = Cell(whole, title, to[i], value=f"{float(value):.6g}")
         if len(ends) == 2 and not any(pd.isna(end[i]) for end in ends):
             told = float(value), float(ends[0][i]), float(ends[1][i])
-            drawn = (scale or Scale(float, 0, 1)).cell(told, title, to[i])
+            drawn = (scale or Gauge(float, 0, 1)).cell(told, title, to[i])
             is_whole = column.kind in ("rate", "rating")
             cell = drawn if is_whole else replace(drawn, text=written[i], ends=told_ends[i])
         if parts := results.get(names[i]):
@@ -358,7 +358,7 @@ def _cells(
     return made
 
 
-def _people(people: Interval, scale: Scale, board: Board, judge: str | None) -> Cell:
+def _people(people: Interval, scale: Gauge, board: Board, judge: str | None) -> Cell:
     """Where people stand, in the column of the ratings."""
     value, low, high = people
     title = f"People: rating {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how "
