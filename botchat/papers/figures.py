@@ -81,7 +81,8 @@ def sweep(
         values = [_percent(some, one) for each in lines.values() for some in each.values()]
         values += [_percent(some, one) for each in printed.values() for some in each.values()]
         numbers = pd.concat(values).to_numpy(dtype=float)
-        low, high = (float(n) for n in (np.nanmin(numbers), np.nanmax(numbers)))
+        seen = numbers[~np.isnan(numbers)]
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 100.0)
         xs = sorted({float(x) for some in by.values() for x in some[axis]})
         edge = 0.08 * ((xs[-1] - xs[0]) or 1)
         panel = Graph(place % across * wide + 40, top + place // across * tall + 22, wide - 56,

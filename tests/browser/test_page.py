@@ -296,7 +296,7 @@ def test_the_served_pages_work(
             assert "sample-3" in browser.text(".reading h3")
             browser.driver.get(server.url.replace("/sample/", "/live"))
             assert "Finished" in browser.text("h1")
-            assert "bot:eliza" in browser.text("#set tbody th")
+            assert "4 models" in browser.text("#set tbody th")
             with demo_workspace.locked():
                 browser.until(lambda: "Now at work" in browser.text("#said"))
             assert serious_faults(browser) == []

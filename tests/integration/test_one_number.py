@@ -180,7 +180,7 @@ def tables_in(value: Any, depth: int = 0) -> Iterator[Table]:
 def drawn(found: Found, board: Board) -> None:
     """What each figure of a board is drawn from."""
     for chart in figures.draw(board):
-        for one in tables_in(chart.make.args):  # type: ignore[attr-defined]
+        for one in tables_in(chart.plot.args):  # type: ignore[attr-defined]
             if one.name != "leaderboard":
                 for row in one.records:
                     found.row(board.judge, one.name, row, f"figure {chart.name}")
