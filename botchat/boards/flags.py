@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from botchat.boards.names import elided
 from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
@@ -39,8 +40,8 @@ NAMES: Mapping[str, str] = {
 
 USUAL = 0.01
 """Share of the human dialogues that a criterion flags; only more than this is named as a reason."""
-_NAMED = 5
-"""Most seeds that a sentence names."""
+_NAMED = 60
+"""Most letters of the names of seeds in a sentence."""
 _TOLD = 2
 """Most reasons that are named for a contestant."""
 
@@ -70,23 +71,21 @@ def flags(survey: Survey, n_seeds: int, signature: str, language: Language = ENG
 def notes(survey: Survey, n_seeds: int, flagged: Table) -> Iterator[str]:
     """A sentence where only a part of the set was measured, and one on what models remember."""
     yield from _in_part(survey, n_seeds)
-    n = max(flagged.frame["memory_seeds"].dropna(), default=0)
-    if n >= LEAST:
+    if (n := max(flagged.frame["memory_seeds"].dropna(), default=0)) >= LEAST:
         none = "No model goes on with people's own words more often than by chance"
-        none += f" ({n:,} ChatSEEDs with a next human utterance that could be known again)."
-        yield from [*remembered(flagged)] or [none]
+        yield from [*remembered(flagged)] or [
+            f"{none} ({n:,} ChatSEEDs that could be known again)."
+        ]
 
 
 def remembered(flagged: Table) -> Iterator[str]:
     """A sentence on each model that looks to know the set."""
     for row in flagged.records:
         if (row["memory_p"] or 1) <= 1 - LEVEL:
-            seeds = row["remembered"].split(", ")
-            more = f" and {len(seeds) - _NAMED} more" if len(seeds) > _NAMED else ""
+            seeds = elided(row["remembered"], _NAMED)
             yield (
                 f"{row['model']} looks to remember {100 * row['memory']:.1f} % of this set (p = "
-                f"{row['memory_p']:.2g}): it goes on with people's own words on "
-                f"{', '.join(seeds[:_NAMED])}{more}."
+                f"{row['memory_p']:.2g}): it goes on with people's own words on {seeds}."
             )
 
 

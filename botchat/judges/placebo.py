@@ -15,6 +15,7 @@ The transcript has the messages as they were told, by speakers whose names end w
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product, repeat
@@ -34,30 +35,28 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST = 200
 """Ways to exchange a verdict's numbers that are tried."""
 
-Key = tuple[str, tuple[str, ...]]
-"""Seed and contestants of a case."""
-
 
 @dataclass(frozen=True)
 class Placebo(Debate):
     """A debate of two rounds, with other messages in the second."""
 
     settings: DebateSettings
-    after: Mapping[Key, Callable[[], Case]] = field(default_factory=dict)
-    """Case -> the one whose messages are heard in its place."""
+    after: Mapping[tuple[str, tuple[str, ...]], Callable[[], Case]] = field(default_factory=dict)
+    """Seed and contestants of a case -> the one whose messages are heard in its place."""
 
     def among(self, cases: Sequence[tuple[Case, Callable[[], Case]]]) -> Placebo:
         """The same where these are all cases: the next one is about the same contestants."""
-        rings: dict[tuple[str, ...], list[tuple[Key, Callable[[], Case]]]] = {}
+        rings: dict[tuple[str, ...], dict[str, Callable[[], Case]]] = defaultdict(dict)
         for case, make in cases:
-            ring = rings.setdefault(case.contestants, [])
-            ring.append(((case.seed_id, case.contestants), make))
-        after = {
-            key: make
-            for ring in rings.values()
-            for (key, _), (_, make) in zip(ring, [*ring[1:], ring[0]], strict=True)
-            if len(ring) > 1
-        }
+            rings[case.contestants][case.seed_id] = make
+            if case.mirror is not None:
+                rings[case.contestants[::-1]].setdefault(case.seed_id, case.mirror)
+        after: dict[tuple[str, tuple[str, ...]], Callable[[], Case]] = {}
+        for who, ring in rings.items():
+            first, *others = ring
+            if others:
+                following = zip(ring, [*others, first], strict=True)
+                after |= {(one, who): ring[other] for one, other in following}
         return replace(self, after=after)
 
     async def talk(self, case: Case) -> Talk:
@@ -87,16 +86,14 @@ class Placebo(Debate):
                     "has no two sides; give another-question"
                 )
             return None
-        if make := self.after.get((case.seed_id, case.contestants)):
-            return make()
-        make = self.after.get((case.seed_id, case.contestants[::-1]))
-        if make is None or (mirror := make().mirror) is None:
+        make = self.after.get((case.seed_id, case.contestants))
+        if make is None:
             raise ConfigError(
                 f"hears = another-question: there is no other question on "
                 f"{', '.join(case.contestants)} than seed {case.seed_id}; judge two ChatSEEDs or "
                 "more, and neither adaptively nor in a cascade"
             )
-        return mirror()
+        return make()
 
 
 def _known(name: str, first: Sequence[Remark], told: Sequence[Remark]) -> list[Remark]:

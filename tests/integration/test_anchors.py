@@ -69,7 +69,10 @@ def test_a_judge_that_changed_is_found_and_the_board_says_so(tmp_path, capsys, o
             for _ in range(2):
                 assert main(command(folder, *anchors)) == 0
             assert server.n_received == sent + ANCHORS
-        assert "arena-n4: anchors asked again on 4 days: 0 of 120 differ" in capsys.readouterr().out
+        assert (
+            "arena-n4: anchors asked again on 4 days: 0 of 120 (0 %) differ"
+            in capsys.readouterr().out
+        )
         umpire.changed = True
         codes = []
         for day in range(4, 8):
@@ -127,10 +130,12 @@ def test_a_steady_rate_is_no_drift_and_a_rise_is(base):
     steady = [(f"day {i}", base, 60) for i in range(52)]
     assert drift(steady).e < 1
     assert drift([("day 0", base, 60)]).e < 1
+    assert drift([]).e == 0
     risen = drift([*steady[:10], *((f"later {i}", base + 9, 60) for i in range(10))])
     assert risen.alarm
-    assert risen.since == "later 0"
-    assert (risen.before, risen.after) == (base / 60, (base + 9) / 60)
+    assert risen.days[risen.since][0] == "later 0"
+    assert f"{10 * base} of 600" in str(risen)
+    assert f"{10 * (base + 9)} of 600" in str(risen)
     assert not drift(risen_turned(base)).alarm
 
 
