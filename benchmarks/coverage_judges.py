@@ -384,10 +384,10 @@ def sharpness_of_judges() -> Iterator[Line]:
     """d′ and criterion, of machines on one and four dialogues a seed that are loosely alike."""
     place = NormalDist().inv_cdf
     for caught, accused in ((0.6, 0.2), (0.9, 0.05), (0.98, 0.02), (0.5, 0.5), (0.8, 0.3)):
-        for n, k, alike in ((20, 1, 0.0), (20, 4, 0.3), (80, 4, 0.9), (222, 1, 0.0), (222, 4, 0.3)):
+        for n, k, alike in ((20, 1, 0.0), (80, 4, 0.9), (222, 4, 0.3)):
             rng, found = np.random.default_rng([35, n, k, int(100 * caught)]), []
             seed = np.repeat(np.arange(n), k)
-            for _ in range(800):
+            for _ in range(2000):
                 own = rng.random(n * k)
                 hit = np.where(rng.random(n * k) < alike, rng.random(n)[seed], own) < caught
                 row = share(hit, seed, "machines_caught")

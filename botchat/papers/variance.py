@@ -79,7 +79,11 @@ def variance(
     if asked := _asked(request, workspace):
 
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
-            return [made for one in asked for made in await one.ask(workspace, session, stops)]
+            found: list[StageResult] = []
+            for one in asked:
+                found += await one.ask(workspace, session, stops)
+                stops.raise_first()
+            return found
 
         made = in_session(workspace, asked[0].seeds, spending, meter, ask, asked[0].language)
         judges = list(dict.fromkeys(one.judge for one in made))
@@ -90,9 +94,11 @@ def variance(
         said += of_set
     elif not said:
         raise ConfigError("variance needs FILE.csv, or --seeds SET --protocol PROTOCOL")
-    known = {one.judge for _, one in said}
+    known = dict.fromkeys(one.judge for _, one in said).keys()
     people = all(is_person(judge, HUMAN) for judge in known)
     wanted = set(judges) or {judge for judge in known if people or not is_person(judge, HUMAN)}
+    if unknown := sorted(wanted - known):
+        raise MissingError(f"no verdicts of {', '.join(unknown)}; there are: {', '.join(known)}")
     crossed, notes = _crossed(_cells([one for one in said if one[1].judge in wanted]))
     of = "+".join([*request.protocols, *(path.name for path in request.files)])
     digest = settings_digest(sorted((wording, *astuple(one)[:5]) for wording, one in said))
@@ -169,7 +175,7 @@ def _draws(judgment: Judgment) -> list[Judgment]:
 def _cells(said: Sequence[Worded]) -> Cells:
     """Verdicts by two contestants and how they were asked; unreadable ones are none."""
     split = {one.judge: one.judge.rpartition("@")[::2] for _, one in said}
-    personas, models = (set(names) for names in zip(*split.values(), strict=True))
+    personas, models = ({names[i] for names in split.values()} for i in (0, 1))
     if len(personas) < 2 or len(split) != len(personas) * len(models):
         split = {judge: ("", judge) for judge in split}
     found: Cells = {}
@@ -297,7 +303,7 @@ def _designs(one: Crossed, n: int) -> Iterator[Row]:
         yield {"design": "one of each, both orders", "levels": {ITEM: n, ORDER: 2}, "draws": 1}
     yield {"design": NOW, "levels": now, "draws": draws}
     for facet, levels in now.items():
-        more = levels + (levels // MORE if facet == ITEM else 1)
+        more = levels + (max(1, levels // MORE) if facet == ITEM else 1)
         if facet != ORDER:
             said = f"{facet}: {more} for {levels}"
             yield {"design": said, "levels": {**now, facet: more}, "draws": draws}
