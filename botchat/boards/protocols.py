@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from botchat.boards.results import Sides, Tallies, comparisons_of
-from botchat.boards.survival import Curve, curves, survival
+from botchat.boards.survival import Curve, cautions, curves, survival
 from botchat.boards.tables import (
     Column,
     Getter,
@@ -275,8 +275,9 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         [judged.signature],
         f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
         "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
-        "far as it goes, with 95 % intervals; @human length: N is the length of the human "
-        f"dialogue, where that has at least 4 utterances. {BOUNDS}{_criterion(judged)}",
+        f"far as it goes, with 95 % intervals. {cautions(by_utterance, turns)} @human length: N is "
+        "the length of the human dialogue, where that has at least 4 utterances. "
+        f"{BOUNDS}{_criterion(judged)}",
         [f"success_n{n}" for n in turns],
     )
     n_seeds = {name: len(judged.counted.get(name, seeds)) for name in verdicts}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -13,9 +13,9 @@ import numpy.typing as npt
 from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures.annotations import NOT_SAID, accused_index
-from botchat.measures.intervals import entries, of_shares
+from botchat.measures.intervals import entries, of_share, of_shares
 from botchat.measures.statistics import Z
-from botchat.records import N_SEED, Dialogues, Judgment
+from botchat.records import HUMAN, N_SEED, Dialogues, Judgment
 from botchat.verdicts import Floats, Indices
 
 
@@ -50,8 +50,17 @@ class Curve:
     @property
     def early(self) -> int:
         """Dialogues that end, unaccused, before the last utterance of the longest one."""
-        whole = self.at_risk[-1] - self.accused[-1]
-        return int(self.at_risk[0] - self.accused.sum() - whole)
+        return self.stopped(len(self.at_risk))
+
+    def stopped(self, n: int) -> int:
+        """Dialogues that end, unaccused, before utterance ``n``."""
+        through = self.at_risk[n - 1] - self.accused[n - 1]
+        return int(self.at_risk[0] - self.accused[:n].sum() - through)
+
+    def if_stopped(self, n: int, *, accused: bool) -> float:
+        """The share that survives ``n`` if all that stopped before had been accused, or none."""
+        through = self.at_risk[n - 1] - self.accused[n - 1]
+        return float(through + (0 if accused else self.stopped(n))) / float(self.at_risk[0])
 
 
 End: TypeAlias = tuple[int, bool | None]
@@ -135,6 +144,37 @@ def curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, Cur
     return {name: estimate(found, longest) for name, found in ends.items() if found}
 
 
+FEW = 10
+"""Dialogues that reach an utterance, below which intervals may cover .70 instead of .95."""
+
+
+def cautions(found: Mapping[str, Curve], turns: Sequence[int]) -> str:
+    """What success rates at these N take for granted, and where that is little; sentences."""
+    models = {name: curve for name, curve in found.items() if name != HUMAN}
+    said = ["That holds if stopping tells nothing of what would have followed."]
+    n = min(max(turns), min((len(curve.at_risk) for curve in models.values()), default=0))
+    ends = [of_share(curve.stopped(n), curve.at_risk[0]) for curve in models.values()]
+    if ends and max(low for low, _ in ends) > min(high for _, high in ends):
+        said.append(
+            f"How many stop before {n} differs by model: the table of survival has bounds, the "
+            "rate if all that stopped had been accused, or none."
+        )
+    few = [f"{name} @{at} ({curve.at_risk[at - 1]})" for at in turns
+           for name, curve in models.items() if at <= len(curve.at_risk)
+           and curve.stopped(at) and curve.at_risk[at - 1] < FEW]  # fmt: skip
+    if few:
+        more = f" and {len(few) - _NAMED} more" if len(few) > _NAMED else ""
+        said.append(
+            f"Few reach N unaccused, so that intervals hold less often than stated (below {FEW}): "
+            f"{', '.join(few[:_NAMED])}{more}."
+        )
+    return " ".join(said)
+
+
+_NAMED = 5
+"""Most contestants that a sentence names."""
+
+
 def survival(found: Mapping[str, Curve], n_seeds: Mapping[str, int], signature: str) -> Table:
     """One row a contestant, the longest survival first; ``found``: contestant -> curve.
 
@@ -167,6 +207,7 @@ def survival(found: Mapping[str, Curve], n_seeds: Mapping[str, int], signature: 
             getter=lambda name: found[name].reached(3 / 4),
         ),
         Column("half", "Half accused by", "count", getter=lambda name: found[name].reached(0.5)),
+        *(_bounds(found, n) if any(curve.early for curve in found.values()) else ()),
     ]
     return table(
         "survival",
@@ -177,8 +218,19 @@ def survival(found: Mapping[str, Curve], n_seeds: Mapping[str, int], signature: 
         "Utterance by which a quarter and a half of the dialogues are accused, by Kaplan-Meier: a "
         "dialogue that ends unaccused counts as far as it goes, an accusation without a place as "
         "those with one fall. Ended before: unaccused, and "
-        f"shorter than {n} utterances. {explained([missing])}",
+        f"shorter than {n} utterances. Worst, best: unaccused after {n}, in percent, if all of "
+        f"these had been accused, or none. {explained([missing])}",
     )
+
+
+def _bounds(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
+    """What survives utterance n at worst and at best."""
+
+    def of(accused: bool) -> Getter:
+        return lambda name: found[name].if_stopped(n, accused=accused)
+
+    yield Column("surviving_if_stopped_accused", "Worst", "rate", getter=of(True))
+    yield Column("surviving_if_stopped_passed", "Best", "rate", getter=of(False))
 
 
 def _after(found: Mapping[str, Curve], n: int) -> Iterator[Column]:

@@ -316,20 +316,27 @@ class _Tables:
         labels = items.sums(units, rated)
         coincidences = items.sums(statistics.coincidences(units).reshape(-1, 9), rated)
         square = coincidences.reshape(-1, 3, 3)
+        free = items.freedom(rated)
+        if len(units):
+            each = n / (free + 1)  # more where few items decide
+            more = each * statistics.unmet(labels[0], labels[0].sum() / len(units))
+            agree = pairs[0] * len(units) + each * statistics.accuracy(more)
+            pairs = np.append(pairs, agree / (len(units) + each))
+            labels = np.concatenate([labels, labels[0] + more.sum(1)])
+            square = np.concatenate([square, square[0] + more])
         fleiss, alpha = (
             statistics.fleiss_kappa(pairs, labels),
             statistics.krippendorff_alpha(square),
         )
-        least = statistics.least_alpha(square[0])
+        least = max(statistics.least_alpha(square[0]), -1.0)
+        least_fleiss = max(float(statistics.fleiss_kappa(0.0, labels[0])), -1.0)
         return {
             "raters": len(said),
             "units": int(rated.sum()),
             **figures(
                 {
-                    "fleiss_kappa": Statistic(
-                        fleiss, n, float(statistics.fleiss_kappa(0.0, labels[0]))
-                    ),
-                    "krippendorff_alpha": Statistic(alpha, n, least),
+                    "fleiss_kappa": Statistic(fleiss, n, least_fleiss, freedom=free),
+                    "krippendorff_alpha": Statistic(alpha, n, least, freedom=free),
                 }
             ),
         }
@@ -349,15 +356,25 @@ class _Tables:
             row[f"effective_votes{end}"] = float(votes) if 0 < votes < math.inf else None
         return row
 
-    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Statistic, Statistic]:
+    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Statistic, ...]:
         """Cohen's and Fleiss' kappa of two raters."""
         cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
-        confusion = self._items.sums(cell, judged).reshape(-1, 3, 3)
-        labels, n = confusion.sum(-1) + confusion.sum(-2), self._items.count(judged)
+        confusion, n = self._items.sums(cell, judged).reshape(-1, 3, 3), self._items.count(judged)
+        free = self._items.freedom(judged)
+        if n:
+            both = confusion[0].sum(0) + confusion[0].sum(1)
+            more = statistics.unmet(both, 2) * n / (free + 1) / 2
+            confusion = np.concatenate([confusion, confusion[0] + more])
+        labels = confusion.sum(-1) + confusion.sum(-2)
         fleiss = statistics.fleiss_kappa(statistics.accuracy(confusion), labels)
-        least = float(statistics.fleiss_kappa(0.0, labels[0]))
-        kappa, least_kappa = statistics.cohen_kappa(confusion), statistics.least_kappa(confusion[0])
-        return Statistic(kappa, n, least_kappa), Statistic(fleiss, n, least)
+        kappa, of_two = statistics.cohen_kappa(confusion), statistics.least_kappa(confusion[0])
+        return tuple(
+            Statistic(values, n, max(float(least), -1.0), freedom=free)
+            for values, least in (
+                (kappa, of_two),
+                (fleiss, statistics.fleiss_kappa(0.0, labels[0])),
+            )
+        )
 
     def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Statistic]:
         """The figures of `Agreement.rows` of one judge's verdicts."""

@@ -8,7 +8,7 @@ has, and its interval is Wilson's (1927) of so many (Korn & Graubard 1998; Dean 
   agree, so that no interval has width zero. Where few cases hit, or few do not, hardly anything is
   seen of how alike they are: a quarter of an item that says "all alike" is added to what is seen.
 - the variance is estimated, so Student's t with items - 1 degrees of freedom stands for the normal
-  z where it is used; one case an item has Wilson's own interval.
+  z where it is used, fewer where few items decide; one case an item has Wilson's own interval.
 - where few cases hit or few do not, the end is moved out to Poisson's, since Wilson's covers less
   (Brown, Cai & DasGupta 2001, §4.1.1).
 
@@ -30,7 +30,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,8 @@ points wide."""
 
 _ALIKE = 0.25
 """Items' worth of evidence, before any is seen, that cases of one item are all alike."""
+_EVEN = 1e-6
+"""Degrees of freedom by which clusters are as good as equal."""
 _NOTHING = 1e-15
 """A variance that is only rounding."""
 
@@ -93,7 +95,7 @@ def by_seed(
         own = np.bincount(row, weight * (value - mean[row]) ** 2, n_rows) / total
         squares = np.bincount(row, weight**2, n_rows) / total**2
     if seed is None:
-        only = squares, own * squares, np.bincount(row, None, n_rows)
+        only = _Clusters(squares, own * squares, np.bincount(row, None, n_rows))
         return _of_clusters(mean, own, squares, [only])
     apart: Floats = weight * (value - (mean[row] if centre is None else centre))
     ways = [seed] if crossed is None else [seed, crossed, pairs_of(seed, crossed)]
@@ -108,12 +110,38 @@ def pairs_of(one: Indices, other: Indices) -> Indices:
     return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
 
 
-_Way: TypeAlias = tuple[Floats, Floats, Indices]
-"""Of clusters of one kind, shape (rows,): 1 / the clusters of one weight that would say as much,
-the variance of the mean as seen between them, and how many there are."""
+class _Clusters(NamedTuple):
+    """Clusters of one kind, shape (rows,)."""
+
+    seeds: Floats
+    """1 / the clusters of one weight that would say as much."""
+    variance: Floats
+    """Of the mean, as seen between them."""
+    n: Indices
+    """How many there are."""
+    uneven: tuple[Floats, ...] | None = None
+    """What `freedom` takes; ``None``: one case each."""
+
+    def freedom(self, squares: Floats, alike: Floats) -> tuple[Floats, Floats]:
+        """Degrees of freedom of the variance, and what it lacks, as few clusters may decide.
+
+        As of so many clusters of one weight as have as unequal a part in it (Satterthwaite 1946);
+        of equal ones n - 1 and n / (n - 1). ``squares`` and ``alike``: as of `_of_clusters`.
+        """
+        equal = (self.n - 1).astype(np.float64)
+        if self.uneven is None:
+            return equal, self.n / equal
+        own, cross, more, part, share = self.uneven
+        whole = squares + alike * (self.seeds - squares)
+        found = whole**2 / (own + 2 * alike * cross + alike**2 * more) - 1
+        lacking = whole / (whole * (1 + self.seeds) - 2 * (part + alike * share))
+        same = np.abs(found - equal) < _EVEN
+        return np.where(same, equal, found), np.where(same, self.n / equal, lacking)
 
 
-def _between(row: Indices, seed: Indices, weight: Floats, apart: Floats, total: Floats) -> _Way:
+def _between(
+    row: Indices, seed: Indices, weight: Floats, apart: Floats, total: Floats
+) -> _Clusters:
     n_rows, n_seeds = len(total), int(seed.max(initial=0)) + 1
     cell = row * n_seeds + seed
     if n_rows * n_seeds > 4 * len(row) + 1_000_000:  # too sparse to count every cell
@@ -127,31 +155,40 @@ def _between(row: Indices, seed: Indices, weight: Floats, apart: Floats, total: 
     with np.errstate(divide="ignore", invalid="ignore"):
         seeds = np.bincount(of_row, of_seed**2, n_rows) / total**2
         variance = np.bincount(of_row, moved**2, n_rows) / total**2
-    return seeds, variance, np.bincount(of_row, minlength=n_rows)
+        share = of_seed / total[of_row]
+        own = np.bincount(cell, weight**2, len(cells))[some] / total[of_row] ** 2
+    more = share**2 - own
+    uneven = [own**2, own * more, more**2, share * own, share * more]
+    n = np.bincount(of_row, minlength=n_rows)
+    sums = (np.bincount(of_row, one, n_rows).astype(np.float64) for one in uneven)
+    return _Clusters(seeds, variance, n, tuple(sums))
 
 
-def _of_clusters(mean: Floats, own: Floats, squares: Floats, ways: Sequence[_Way]) -> Shares:
+def _of_clusters(mean: Floats, own: Floats, squares: Floats, ways: Sequence[_Clusters]) -> Shares:
     """Shares clustered one way, or by two and by both; all arguments have shape (rows,).
 
     ``own``: variance of a case. ``squares``: 1 / the cases of one weight that would say as much.
     """
-    n = np.minimum.reduce([n for *_, n in ways])
-    t = np.array([student_t(LEVEL, k - 1) if k > 1 else math.inf for k in n.tolist()])
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = []
-        for seeds, variance, _ in ways:
-            alike = (variance / own - squares) / (seeds - squares)
+        parts, free = [], []
+        for way in ways:
+            seeds = way.seeds
+            alike = (way.variance / own - squares) / (seeds - squares)
             seen = np.minimum(mean, 1 - mean) / seeds
             alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
             alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
             parts.append(own / (mean * (1 - mean)) * (squares + alike * (seeds - squares)))
-        each, seeds = parts[0], ways[0][0]
+            free.append(way.freedom(squares, alike))
+        each, (freedom, lacking) = parts[0], free[0]
+        seeds = ways[0].seeds
         if len(parts) > 1:
             one, other, both = parts
             each = np.maximum(one + other - both, np.maximum(one, other))
-            seeds = ways[0][0] + ways[1][0] - ways[2][0]
+            seeds = ways[0].seeds + ways[1].seeds - ways[2].seeds
+            lacking = np.where(free[1][0] < freedom, free[1][1], lacking)
+            freedom = np.minimum(freedom, free[1][0])
         worth = 1 / each
-        each = each * t**2 / Z**2 * n / (n - 1)
+        each = each * _half_widths(freedom) ** 2 / Z**2 * lacking
     each = np.fmin(each, seeds)
     low, high = of_shares(mean, each)
     # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
@@ -159,6 +196,16 @@ def _of_clusters(mean: Floats, own: Floats, squares: Floats, ways: Sequence[_Way
     unseen = of_shares(np.zeros(int(same.sum())), seeds[same])[1]
     low[same], high[same] = mean[same] * (1 - unseen), mean[same] + unseen * (1 - mean[same])
     return Shares(mean, low, high, np.where(np.isfinite(worth), worth, 1 / seeds))
+
+
+def _half_widths(freedom: Floats) -> Floats:
+    """Student's t of degrees of freedom, exact of whole ones; infinite below one."""
+    grid = np.array([*range(1, 60), 60, 80, 120, 240, 1000, 1e9])
+    known = np.array([student_t(LEVEL, int(df)) for df in grid])
+    found = np.interp(-1 / np.maximum(freedom, 1e-9), -1 / grid, known, left=math.inf)
+    for df in np.unique(freedom[freedom == np.round(freedom)]):
+        found[freedom == df] = student_t(LEVEL, int(df)) if df >= 1 else math.inf
+    return np.asarray(found)
 
 
 def share(values: npt.ArrayLike, seed: Sequence[str] | Indices | None, name: str) -> Row:
@@ -239,7 +286,8 @@ class Statistic:
     """A figure and what is known of its spread."""
 
     values: Floats
-    """Of all items, then without each (if bootstrapped, in each resample); shape (n + 1,)."""
+    """Of all items, then without each, and with some that were not met (if bootstrapped, in each
+    resample); shape (n + 1,)."""
     items: int = 0
     """Items that it rests on."""
     least: float = 0.0
@@ -249,6 +297,8 @@ class Statistic:
     """Of a share or difference: independent verdicts that vary as much."""
     ends: tuple[float, float] = (math.nan, math.nan)
     """Of a share: its interval."""
+    freedom: float | None = None
+    """Degrees of freedom where few items decide; default one fewer than items."""
 
     def less(self, other: Statistic) -> Statistic:
         """The difference of two figures of the same items."""
@@ -256,10 +306,11 @@ class Statistic:
         if self.kind == "drawn":
             return Statistic(values, kind="drawn")
         items, least = max(self.items, other.items), min(self.least, other.least) - 1
-        if self.kind == "difference":
-            return Statistic(values, items, 2 * self.least, "difference", self.worth)
         worth = min(self.independent, other.independent)
-        return Statistic(values, items, least, "difference", worth)
+        if self.kind == "difference":
+            least, worth = 2 * self.least, self.worth
+        free = min((one.freedom for one in (self, other) if one.freedom is not None), default=None)
+        return Statistic(values, items, least, "difference", worth, freedom=free)
 
     @property
     def variance(self) -> float:
@@ -291,7 +342,7 @@ class Statistic:
             return self._of_difference()
         worth = self.independent
         if self.items > 1:
-            worth *= (Z / student_t(LEVEL, self.items - 1)) ** 2
+            worth = max(worth * (Z / self._half_width(0)) ** 2, 1.0)
         low, high = of_share(self._place * worth, worth)
         return self.least + low * (1 - self.least), self.least + high * (1 - self.least)
 
@@ -300,11 +351,16 @@ class Statistic:
         """The figure between its ends, 0 to 1."""
         return min(max((float(self.values[0]) - self.least) / (1 - self.least), 0.0), 1.0)
 
+    def _half_width(self, more: int) -> float:
+        """Student's t, with so many more degrees of freedom."""
+        free = self.items - 1 if self.freedom is None else self.freedom
+        return float(_half_widths(np.array([max(free, 1.0) + more]))[0])
+
     def _of_difference(self) -> tuple[float, float]:
         n, value, most = self.worth, float(self.values[0]) / -self.least, -self.least
         middle = n * value / (n + 2)
         square = (n * (n * self.variance / most**2 + value * value) + 2) / (n + 2)
-        reach = student_t(LEVEL, self.items + 1) * math.sqrt((square - middle * middle) / (n + 2))
+        reach = self._half_width(2) * math.sqrt((square - middle * middle) / (n + 2))
         low, high = max(-1.0, middle - reach), min(1.0, middle + reach)
         return most * min(value, low), most * max(value, high)
 
@@ -340,7 +396,9 @@ class Items:
         crossed = None if self.crossed is None else self.crossed[rows]
         found = by_seed(np.zeros(len(item), np.intp), item, values, 1, crossed=crossed)
         low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
-        return Statistic(ratio(total, n), self.count(rows), 0.0, "share", worth, (low, high))
+        free, share = self.freedom(rows), ratio(total, n)
+        items = self.count(rows)
+        return Statistic(share, items, 0.0, "share", worth, (low, high), freedom=free)
 
     def share(self, hit: Flags, of: Flags) -> Statistic:
         """Share of ``hit`` among the rows ``of``."""
@@ -349,10 +407,17 @@ class Items:
     def difference(self, values: Floats, rows: Flags) -> Statistic:
         """Mean of differences from -1 to 1, one a chosen row."""
         total, n = self.sums(np.stack([values, np.ones_like(values)], -1), rows).T
-        found = Statistic(ratio(total, n), self.count(rows), -1.0, "difference")
+        free = self.freedom(rows)
+        found = Statistic(ratio(total, n), self.count(rows), -1.0, "difference", freedom=free)
         varies = found.variance > _NOTHING
         worth = min(float(values.var()) / found.variance, len(values)) if varies else found.items
         return replace(found, worth=worth)
+
+    def freedom(self, rows: Flags) -> float:
+        """Degrees of freedom where items have unequal numbers of chosen rows, half alike."""
+        n = np.bincount(self.item[rows], minlength=self.n).astype(np.float64)
+        part = n * (1 + n)
+        return round(float(part.sum() ** 2 / max((part**2).sum(), 1)) - 1, 9)
 
     def count(self, rows: Flags) -> int:
         """Items with a chosen row."""

@@ -129,6 +129,28 @@ def test_the_table_says_what_is_missing_and_what_ended_early() -> None:
     assert row["surviving_n16"] == 0.5
 
 
+def test_stops_that_differ_by_model_have_bounds_and_few_at_risk_are_named() -> None:
+    """Half of one model's dialogues stop after 3 utterances; only few of them reach 16."""
+    plain = made({"m": 0.5, "best": 0.5}, 30)
+    cut = {
+        seed_id: one
+        if i % 4 == 3
+        else msgspec.structs.replace(one, utterances=one.utterances[:3], facts=())
+        for i, (seed_id, one) in enumerate(plain.dialogues["m"].items())
+    }
+    said = [judgment("unieval", i, (name,), "No") for name in ("m", "best") for i in cut]
+    whole = Made(plain.seeds, plain.dialogues, {"unieval": said}).board().of(Place)[0]
+    (part,) = Made(plain.seeds, {**plain.dialogues, "m": cut}, {"unieval": said}).board().of(Place)
+    row = next(row for row in part.survival.records if row["model"] == "m")
+    bounds = row["surviving_if_stopped_accused"], row["surviving_if_stopped_passed"]
+    assert (bounds, row["early"]) == ((round(7 / 30, 4), 1), 23)
+    assert "How many stop before 16 differs by model" in part.table.note
+    assert "(below 10): m @16 (7), m @" in part.table.note
+    assert "if stopping tells nothing" in whole.table.note
+    assert "differs by model" not in whole.table.note
+    assert "surviving_if_stopped_accused" not in whole.survival.frame
+
+
 def test_without_a_readable_verdict_there_is_no_curve() -> None:
     """A board of such verdicts has no table of it."""
     plain = made({"m": 0.5}, 3)
