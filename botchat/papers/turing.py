@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from botchat.papers.metrics import ends_of
 from botchat.papers.turing_files import Chat
 from botchat.papers.turing_form import ALONE, EQUAL, OTHERS, TRAPS
 from botchat.papers.turing_sources import (
+    CUT,
     Key,
     accusations,
     item_of,
@@ -44,7 +46,7 @@ from botchat.papers.turing_sources import (
 from botchat.pipeline.agree import BUILT_IN, Compared, compare_judges, publish, signature
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import own_name
-from botchat.protocols.catalogue import DIAGNOSIS, GTEVAL, UNIEVAL
+from botchat.protocols.catalogue import DIAGNOSIS, GTEVAL, UNIEVAL, WHICH
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Dialogue, Exam, Judgment
@@ -75,6 +77,7 @@ class Turing(Benchmark):
         made: dict[Protocol, list[Callable[[], Case]]] = {
             UNIEVAL: [partial(case_of, UNIEVAL, one) for one in self._whole],
             GTEVAL: [partial(pair_of, m, p, n) for m, p in pairs for n in (False, True)],
+            WHICH: [partial(case_of, WHICH, o) for o in _in_turn([p.speakers for p in parts])],
             DIAGNOSIS: [partial(case_of, DIAGNOSIS, one) for one in self._marked],
         }
         self.cases = [Cases(protocol, make) for protocol, make in made.items() if make]
@@ -103,10 +106,12 @@ class Turing(Benchmark):
             said[protocol.name] = own | {RULES: self._ruled[protocol.name]}
         whole = said.get(UNIEVAL.name, {})
         seen = {who: self._seen(by) for who, by in whole.items()} | self._forms
+        speakers = self._right_speakers(said.get(WHICH.name, {}))
         pairs = self._right_pairs(said.get(GTEVAL.name, {}))
         rows = {
             "whole": [*self._rows_whole(seen, costs.get(UNIEVAL.name, {}))],
             "prefixes": [*self._rows_prefixes(whole)],
+            "speakers": [*self._rows_right(speakers, costs.get(WHICH.name, {}), {"cut": CUT})],
             "pairs": [*self._rows_right(pairs, costs.get(GTEVAL.name, {}))],
             "systems": [*self._rows_systems(seen)],
             "turns": [*self._rows_turns(said.get(DIAGNOSIS.name, {}))],
@@ -271,15 +276,36 @@ class Turing(Benchmark):
                     points[who] = (np.sign(apart) + 1) / 2
         return found
 
+    def _right_speakers(self, said: Said) -> dict[str, dict[str, Floats]]:
+        """The same of each chat of one machine: whether it alone is named."""
+        parts = {name: part.speakers for name, part in self.parts.items() if part.speakers}
+        found = {
+            name: {
+                who: np.array([named(by.get(item_of(o)), o) for o in of])
+                for who, by in said.items()
+            }
+            for name, of in parts.items()
+        }
+        two = {name: of for name, of in parts.items() if all(len(one.who) == 2 for one in of)}
+        for name, scores in turing_form.which_of_two(two).items():
+            found[name][OTHERS] = (scores > 0).astype(float)
+        for name, of in two.items():
+            found[name] |= turing_form.of_sides(of)
+        return found
+
     def _rows_right(
-        self, points: Mapping[str, Mapping[str, Floats]], costs: Mapping[str, Row]
+        self,
+        points: Mapping[str, Mapping[str, Floats]],
+        costs: Mapping[str, Row],
+        also: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Row]:
         for name, by in points.items():
             for who, given in by.items():
                 if len(known := given[~np.isnan(given)]):
                     row = share(known, None, "right") | {"chats": len(known)}
                     price = of_right(costs.get(who), row["right"])
-                    yield {"source": name, **self.parts[name].head, "who": who, **row, **price}
+                    head = {"source": name, **self.parts[name].head, **also, "who": who}
+                    yield {**head, **row, **price}
 
     def _rows_systems(self, seen: Mapping[str, tuple[Floats, Floats]]) -> Iterator[Row]:
         for at, (name, part) in enumerate(self.parts.items()):
@@ -363,6 +389,13 @@ def _accused(votes: Sequence[tuple[Chat, bool]]) -> Row:
         some = [(accuses, one.id) for one, accuses in votes if bool(one.machines) == kind]
         row |= share([a for a, _ in some], [i for _, i in some], name)
     return row
+
+
+def named(said: Judgment | None, chat: Chat) -> float:
+    """1 where the speaker that is named is the machine, 0 of another or none; nan: not known."""
+    if said is None or said.verdict is None:
+        return np.nan
+    return float(said.verdict.isdecimal() and chat.who[int(said.verdict) - 1] != HUMAN)
 
 
 def _point(said: Mapping[Key, Judgment], machine: Chat, nth: int) -> float:

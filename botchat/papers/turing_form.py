@@ -90,6 +90,19 @@ def _sides(talk: Chat) -> tuple[Form, Form]:
     return form_of(talk, {machine}), form_of(talk, {person})
 
 
+def of_sides(talks: Sequence[Chat]) -> dict[str, Floats]:
+    """Trap -> 1 where it names the machine of two, the better way round; shape (talks,)."""
+    found = {}
+    for name, number in (("length alone", mean_words), ("contractions alone", contractions)):
+        sides = [[number([t for by, t in zip(one.speakers, one.utterances, strict=True) if by == k])
+                  for k in (0, 1)] for one in talks]  # fmt: skip
+        found[name] = np.array([(np.sign(a - b) + 1) / 2 for a, b in sides])
+    found["who speaks first"] = np.ones(len(talks))
+    first = np.array([one.who[0] != HUMAN for one in talks])
+    right = {name: np.where(first, points, 1 - points) for name, points in found.items()}
+    return {name: p if p.mean() >= 0.5 else 1 - p for name, p in right.items()}
+
+
 def mean_words(utterances: Sequence[str]) -> float:
     """Words an utterance."""
     return sum(len(text.split()) for text in utterances) / max(len(utterances), 1)

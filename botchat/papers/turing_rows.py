@@ -195,21 +195,11 @@ COLUMNS = {
         *_ends("machines_accused", "Machines accused"),
         *_ends("people_accused", "People accused"),
     ),
-    "speakers": (
-        *_WHO,
-        *_ends("right", "Right", "the machine alone is named"),
-        Column("chance", "Chance", "rate"),
-        Column("none", "Names none", "rate"),
-        *_COST,
-        Column("chats", "Chats", "count", priority=2),
-        *_CUT,
-    ),
     "pairs": (
         *_WHO,
-        *_ends("right", "Right", "points, a tie is half of one"),
-        Column("none", "Ties", "rate"),
+        *_ends("right", "Right", "of two chats a tie is half of one"),
         *_COST,
-        Column("chats", "Pairs", "count", priority=2),
+        Column("chats", "Cases", "count", priority=2),
         *_CUT,
     ),
     "turns": (
@@ -229,6 +219,7 @@ COLUMNS = {
         *_CUT,
     ),
 }
+COLUMNS["speakers"] = COLUMNS["pairs"]
 TITLES = {
     "whole": "The exam: is a machine in this chat?",
     "prefixes": "The exam, from which utterance on: accused by then",

@@ -15,6 +15,9 @@ from botchat.papers.turing_files import Chat
 from botchat.protocols.reports import reports
 from botchat.records import HUMAN, Judgment
 
+_MOST = 30
+CUT = f"first {_MOST}"
+"""Utterances that are shown where speakers are told apart, who are as long as each other anyway."""
 _SYSTEMS, _CHATS = 3, 10
 """Fewest systems that are ordered, and rated chats of each."""
 _AGAIN = ("repetition", "repetitive_phrasing")
@@ -85,7 +88,8 @@ def part_of(name: str, talks: Mapping[str, Sequence[Chat]]) -> OneSource:
     machine, person = kinds(whole)
     if not person and not ordered(whole):
         whole, both = [], []
-    speakers = [one for one in own if HUMAN in one.who and sum(w != HUMAN for w in one.who) == 1]
+    some = [one for one in own if HUMAN in one.who and sum(w != HUMAN for w in one.who) == 1]
+    speakers = [one for of in some if len({*(one := of.cut(_MOST)).speakers}) == len(one.who)]
     return OneSource(of, end, both, whole, speakers, [*zip(machine, person, strict=False)])
 
 
