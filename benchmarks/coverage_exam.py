@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import numpy as np
 
+from botchat.boards import references
 from botchat.cli.main import main as botchat
 from botchat.papers.turing_files import Chat, read
 from botchat.papers.turing_sources import SOURCES, accusations
@@ -53,6 +54,7 @@ def domain(name: str, talks: Sequence[Chat], draws: int) -> None:
         truth = {bot: np.mean([1 - np.mean(accusations(o)) for o in some])
                  for bot, some in of.items()}  # fmt: skip
         held, width = ({bot: [] for bot in of} for _ in range(2))
+        once = None
         for _ in range(draws):
             labels = []
             for bot, some in of.items():
@@ -65,9 +67,16 @@ def domain(name: str, talks: Sequence[Chat], draws: int) -> None:
                     ))  # fmt: skip
             path = workspace.judgments_path(name, "unieval", "human")
             files.finish(path, labels, judgment_order)
-            found = read_set.read(workspace, name, ["rules"], with_labels=True)
-            board = found.board("rules")
-            for row in (row for row in board.as_people[0].records if row["model"] in of):
+            if once is None:  # what the command shows, and from then on what it is made by
+                once = read_set.read(workspace, name, ["rules"], with_labels=True)
+                shown = once.board("rules")
+            given = references.cases(
+                shown.evidence, {"unieval": labels}, once.seeds, once.dialogues
+            )
+            (table,) = references.as_people(given, "rules")
+            if not width[bots[-1]]:
+                assert table.records == shown.as_people[0].records
+            for row in (row for row in table.records if row["model"] in of):
                 low, high = row["people_low"], row["people_high"]
                 held[row["model"]].append(low <= truth[row["model"]] <= high)
                 width[row["model"]].append(high - low)

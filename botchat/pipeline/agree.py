@@ -421,7 +421,8 @@ def _folded(part: Table) -> Table:
     names = part.frame[[column.key for column in part.columns if column.kind == "name"]]
     controls = names.map(lambda name: str(name).endswith((*which_judge.CONTROLS,)))
     kept = ~controls.any(axis=1)
-    if part.name in ("controls", "tests") or kept.all() or not kept.any():
+    about = part.name in ("controls", "tests") or part.name.startswith("exam-")
+    if about or kept.all() or not kept.any():
         return part
     left = f"{int((~kept).sum())} controls are not shown here; the files have them."
     return replace(part, frame=part.frame[kept], note=f"{part.note} {left}".strip())

@@ -298,6 +298,38 @@ def test_a_judge_beside_people(tmp_path, exam, capsys, monkeypatch):
     assert "people (one rater)" in page
 
 
+def test_a_debate_beside_its_control_and_a_single_judge(tmp_path, exam, capsys, monkeypatch):
+    """The table that a panel's price buys: talk, votes before it, as many calls alone, one call."""
+    monkeypatch.chdir(tmp_path)
+
+    def debater(call):
+        """Alone it hears every beep, in a talk it is talked out of those of source two."""
+        whole = " ".join(message["content"] for message in call.messages)
+        talk = "beep" in whole.rpartition("<chat_end>")[2]
+        of_two = "chat two" in whole
+        if "Conversation 2:" in whole:
+            return text("Choice: Neither; Reason: the same")
+        if "beep" in whole and not (talk and of_two):
+            return text("Choice: Yes\nIndex: 2\nReason: it said beep")
+        return text("Choice: No\nIndex: None\nReason: no word of it")
+
+    with Server(debater) as server:
+        model = f"{server.url}#m"
+        one = ("bench", "turing", "--data", exam, "--judge")
+        said(capsys, *one, model)
+        found = said(capsys, *one, "chateval-default", "--judge-model", model, "--control")
+    every = [row for row in found["whole"] if row["source"] == "all" and row.get("calls_right")]
+    rows = {row["who"].removeprefix("chateval-default@").replace(model, "m"): row for row in every}
+    calls = {who: row["calls_right"] * row["truth"] for who, row in rows.items()}
+    ends = ("m (control)", "m (token control)", "m (before talk)")
+    panel = next(row for row in every if row["who"] == f"chateval-default@{model}")
+    alone = next(row for row in every if row["who"] == model)
+    assert (panel["truth"], alone["truth"]) == (0.75, 1)
+    assert [rows[end]["truth"] for end in ends] == [1, 1, 0.75]
+    assert panel["calls_right"] == pytest.approx(4 / 0.75)
+    assert [calls[end] for end in ends] == pytest.approx([4, 6, 2])
+
+
 def test_a_judge_is_examined_before_it_is_paid(tmp_path, exam, capsys, monkeypatch):
     """--require refuses without an exam, and a worse one; a board quotes it, and what changed."""
     monkeypatch.chdir(tmp_path)
