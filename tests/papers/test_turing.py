@@ -242,12 +242,20 @@ def exam(tmp_path) -> Path:
             labels = {"verdicts": votes if source == "one" else []}
             lines.append({"id": f"{n}", "turns": turns, "who": who, "labels": labels})
         (folder / f"{source}.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+    beside = [{"id": f"{n}", "who": {"x": "human", "y": "m"},
+               "turns": [["x", f"chat three {n}"], ["x", "are you there"], ["y", "I beep"]]}
+              for n in range(4)]  # fmt: skip
+    (folder / "three.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in beside))
     return folder
 
 
 def answer(call):
     """Hears "beep", which one chat in four has not where it should: a judge of a kind."""
     prompt = call.messages[-1]["content"].rpartition("\n\nConversation")[2]
+    if "Choice: Speaker A" in call.messages[-1]["content"]:
+        return text(
+            f"Choice: {'None' if 'chat three 0' in prompt else 'Speaker B'}; Reason: it beeps"
+        )
     both = re.split(r"\nConversation 2:", call.messages[-1]["content"])
     if len(both) > 1:
         first = "beep" in both[0].rpartition("Conversation 1:")[2]
@@ -274,7 +282,7 @@ def test_a_judge_beside_people(tmp_path, exam, capsys, monkeypatch):
         assert not server.calls
         found = said(capsys, *command)
         asked = len(server.calls)
-        assert asked == 16 + 16  # whole chats, and pairs in both orders
+        assert asked == 16 + 16 + 4  # whole chats, pairs in both orders, speakers
         again = said(capsys, *command)
         assert len(server.calls) == asked
     assert again["whole"] == found["whole"]
@@ -292,6 +300,9 @@ def test_a_judge_beside_people(tmp_path, exam, capsys, monkeypatch):
     assert {row["cut"] for row in found["whole"] if row["source"] == "one"} == {"first 4"}
     pairs = {(row["source"], row["who"]): row["right"] for row in found["pairs"]}
     assert pairs["two", name] == 1
+    speakers = {(row["source"], row["who"]): row["right"] for row in found["speakers"]}
+    assert speakers["three", name] == 0.75
+    assert speakers["three", "who speaks first"] == 1  # all machines answer: the position tells
     assert any(line.startswith("rules does not beat") for line in found["answer"])
     page = (tmp_path / "leaderboards/bench-turing/exam.html").read_text()
     assert page.count("<svg") == 1
@@ -307,8 +318,8 @@ def test_a_debate_beside_its_control_and_a_single_judge(tmp_path, exam, capsys, 
         whole = " ".join(message["content"] for message in call.messages)
         talk = "beep" in whole.rpartition("<chat_end>")[2]
         of_two = "chat two" in whole
-        if "Conversation 2:" in whole:
-            return text("Choice: Neither; Reason: the same")
+        if "Conversation 2:" in whole or "Speaker A" in whole:
+            return text("Choice: N; Reason: the same")
         if "beep" in whole and not (talk and of_two):
             return text("Choice: Yes\nIndex: 2\nReason: it said beep")
         return text("Choice: No\nIndex: None\nReason: no word of it")
@@ -391,9 +402,9 @@ def test_a_card_is_made_again_of_the_ledger(tmp_path, exam, capsys, monkeypatch)
     (name,) = {row["who"] for row in card["results"]["whole"]}
     assert card["judge"] == name
     assert [(one["stage"], one["asked"], one["calls"]) for one in card["asked"]] == [
-        ("gteval", "m", 16), ("unieval", "m", 16)
+        ("gteval", "m", 16), ("unieval", "m", 16), ("which", "m", 4)
     ]  # fmt: skip
-    assert set(card["signatures"]) == {"gteval", "unieval"}
+    assert set(card["signatures"]) == {"gteval", "unieval", "which"}
     (prefers,) = card["results"]["preferences"]
     assert prefers["first_preferred"] == 0.5
     assert name in page.read_text()
