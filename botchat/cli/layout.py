@@ -50,6 +50,8 @@ class Grid:
     """One thing with its properties: where it is too wide, each gets a line of its own."""
     broken: bool = False
     """Long texts are broken into lines, not shortened."""
+    filed: tuple[str, ...] = ()
+    """What files call the columns, where that is not the heading; may be asked for, too."""
 
     def only(self, wanted: Sequence[str]) -> Grid:
         """The columns that are named by heading or key, in that order; itself where none is."""
@@ -60,8 +62,8 @@ class Grid:
     @property
     def names(self) -> dict[str, int]:
         """Heading or key, in lower case -> its first column."""
-        both = [*enumerate(self.headings), *enumerate(self.keys)]
-        return {name.casefold(): place for place, name in reversed(both)}
+        every = [*enumerate(self.headings), *enumerate(self.keys), *enumerate(self.filed)]
+        return {name.casefold(): place for place, name in reversed(every)}
 
     def _of(self, chosen: Sequence[int]) -> Grid:
         return Grid(
@@ -154,13 +156,23 @@ def of_table(table: Table) -> Grid:
     """A result's table, each number with its interval."""
     compact = table.compact
     shown = compact.headline
+    filed = tuple(printable(column.heading) for column in shown)
     return Grid(
         tuple(column.key for column in shown),
-        tuple(printable(column.heading) for column in shown),
+        tuple(map(plain, filed)),
         tuple(tuple(map(printable, row)) for row in compact.cells_with_ends),
         tuple(column.priority for column in shown),
         broken=any(column.prose for column in shown),
+        filed=filed,
     )
+
+
+def plain(heading: str) -> str:
+    """A heading in the words of the page; files keep theirs."""
+    return _PLAIN.get(heading, heading.replace("Success @", "Passes "))
+
+
+_PLAIN = {"Rank": "Place", "Mean words": "Words a line", "Mean tokens": "Tokens a line"}
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> Grid:

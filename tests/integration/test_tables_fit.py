@@ -158,13 +158,13 @@ def test_tables_are_as_they_were_and_fit(printed, command, pytestconfig):
 
 
 def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
-    """It was 90 lines. Rank, name, and the first number of each protocol are there."""
+    """It was 90 lines. Place, name, and the first number of each protocol are there."""
     (board,) = printed["leaderboard"]
     lines = board.drawn(80).splitlines()
     assert len(board.cells) == 5
     assert len(lines) <= 15
     head = " ".join(lines[:2])
-    assert all(word in head for word in ("Rank", "Model", "Bradley–Terry", "Success", "GTEval"))
+    assert all(word in head for word in ("Place", "Model", "Bradley–Terry", "Passes", "GTEval"))
 
 
 def test_every_command_with_a_table_is_there():
