@@ -151,7 +151,9 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
             refuse_edited(workspace, compared)
         return Asked(request.seed_set, whole, judge, asked, request.control)
     if request.turns and not protocol.has_n:
-        raise ConfigError(f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own")
+        raise ConfigError(
+            f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
+        )
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
             raise ConfigError(
