@@ -157,23 +157,26 @@ def _first(places: pd.DataFrame, arena: Arena) -> str:
     return f"{len(ahead)} of {_what(names)} may be first"
 
 
-def scores(made: Comparisons) -> tuple[list[str], Floats, Floats, Floats]:
-    """Of every contestant against every other, a win 1 and a tie ½: mean and 95 % interval.
+def scores(made: Comparisons, names: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+    """Of some contestants against each other, a win 1 and a tie ½: mean and 95 % interval.
 
-    The contestants, then three squares in their order; NaN where two were not compared.
+    Three squares in the order of the names; NaN where two were not compared.
     """
-    sides, m = Sides.of(made), len(made.models)
-    found = by_seed(sides.side * m + sides.other, sides.seed, sides.result, m * m)
+    sides, m, place = Sides.of(made), len(names), {name: i for i, name in enumerate(names)}
+    of_model = np.array([place.get(name, -1) for name in made.models], dtype=np.intp)
+    side, other = of_model[sides.side], of_model[sides.other]
+    kept = (side >= 0) & (other >= 0)
+    seed = None if sides.seed is None else sides.seed[kept]
+    found = by_seed((side * m + other)[kept], seed, sides.result[kept], m * m)
     value, low, high = (one.reshape(m, m) for one in (found.value, found.low, found.high))
-    return list(made.models), value, low, high
+    return value, low, high
 
 
 def told_apart(arena: Arena) -> tuple[list[str], Floats, Flags]:
     """Contestants by rating, their scores, and where the interval leaves out one half."""
-    names, value, low, high = scores(arena.compared)
-    order = [names.index(name) for name in arena.table.frame["model"] if name in names]
-    square = np.ix_(order, order)
-    return [names[i] for i in order], value[square], ((low > 0.5) | (high < 0.5))[square]
+    names = [str(name) for name in arena.table.frame["model"] if name in arena.compared.models]
+    value, low, high = scores(arena.compared, names)
+    return names, value, (low > 0.5) | (high < 0.5)
 
 
 def _pairs(arena: Arena, where: str) -> Chart:
@@ -182,6 +185,7 @@ def _pairs(arena: Arena, where: str) -> Chart:
     n, level = int(upper.sum()), np.argwhere(upper & ~told)
     if len(level) in (0, n):
         title = "No pair can be told apart" if len(level) else f"All {n:,} pairs can be told apart"
+        title = title if n else "Nobody was compared"
     else:
         title = f"{len(level):,} of {n:,} pairs cannot be told apart"
         near = float(np.mean(level[:, 1] - level[:, 0] <= 2))
@@ -266,16 +270,11 @@ def _beside(board: Board, part: BesideHuman, where: str) -> Chart:
     rates = part.table.frame.set_index("model")[["win", "tie", "lose"]].dropna().astype(float)
     order = (rates["win"] + rates["tie"] / 2).sort_values(ascending=False, kind="stable").index
     made = board.evidence[part.protocol.name].verdicts
-    compared, _, low, high = scores(comparisons_of(made.only(made.readable)))
-    people = compared.index(HUMAN) if HUMAN in compared else -1
-    level, above = [], []
     names = models_of([str(name) for name in order])
-    for name in names:
-        i = compared.index(name)
-        if low[i, people] > 0.5:
-            above.append(name)
-        elif high[i, people] >= 0.5:
-            level.append(name)
+    _, low, high = scores(comparisons_of(made.only(made.readable)), [*names, HUMAN])
+    above = [name for name, end in zip(names, low[:-1, -1], strict=True) if end > 0.5]
+    level = [name for name, end in zip(names, high[:-1, -1], strict=True)
+             if end >= 0.5 and name not in above]  # fmt: skip
     if not level and not above:
         title = "The judge finds every one more often than it is fooled"
     elif above:
