@@ -65,7 +65,7 @@ botchat.dialogues = (() => {
   };
 
   const text = (said, term = "") => {
-    const shown = el("p", { dir: "auto" });
+    const shown = el("p", { dir: "auto", lang: about.lang });
     const whole = said.length <= LONG || (term && said.toLowerCase().indexOf(term) + term.length > LONG);
     shown.append(...marked(whole ? said : said.slice(0, LONG), term));
     if (whole) return shown;

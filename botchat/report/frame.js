@@ -1,6 +1,6 @@
 // One view at a time, named by the address; the judge of all views; light and dark.
 (() => {
-  const { about, address, chosen, dress, el, link } = botchat;
+  const { about, address, chosen, dress, el, link, named } = botchat;
   const views = [...document.querySelectorAll("[data-view]")];
   const names = views.map((view) => view.dataset.view);
 
@@ -69,6 +69,19 @@
     kept(root.dataset.theme);
   });
   document.querySelector("nav").append(theme);
+
+  document.querySelector(".skip")?.addEventListener("click", (event) => {
+    event.preventDefault();
+    const view = views.find((one) => !one.hidden);
+    const goal = view.querySelector("[data-judge]:not([hidden]) table.board") || view.querySelector("h1");
+    goal.tabIndex = -1;
+    goal.focus();
+  });
+  // In a frame of somebody's page: the table alone, with a way to all of it.
+  if (location.search === "?embed") {
+    root.classList.add("embed");
+    document.querySelector("main").append(el("p", { class: "note" }, el("a", { href: location.pathname, target: "_top" }, "BotChat: ", named(about.set))));
+  }
 
   root.classList.add("scripted");
   chosen.changed(judged);

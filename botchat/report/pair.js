@@ -154,7 +154,7 @@
         return el("td", { class: classes || null }, anchor);
       };
       const head = (i, scope) => el("th", { scope, title: called(index, i), class: i === index.human ? "people" : null, "data-row": scope === "row" ? i : null },
-        el("bdi", { class: scope === "col" ? "hidden" : null }, called(index, i, 22)));
+        el("bdi", null, called(index, i, 22)));
       const table = el(
         "table",
         { class: "matrix", "data-size": size },
@@ -442,7 +442,7 @@
       [["n", "p"], "next, previous contradiction", (key) => step(key === "n" ? 1 : -1, contradicts)],
     ]);
     place.replaceChildren(
-      el("div", { class: "tools" }, one, el("span", { class: "versus" }, "against"), two, protocols, show),
+      el("div", { class: "tools" }, view.querySelector(".switch"), one, el("span", { class: "versus" }, "against"), two, protocols, show),
       el("div", { class: "against-all" }, board, duel),
     );
     address.changed(go);

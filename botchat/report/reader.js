@@ -50,7 +50,7 @@
     const reading = el("article", { class: "reading", "aria-live": "off" });
     const beside = el("aside", { class: "beside-reading" });
     const reader = el("div", { class: "reader" },
-      el("div", { class: "finder" }, el("div", { class: "tools" }, singles.length > 1 ? views : null, who, filter, search, everywhere, count), listing), reading, beside);
+      el("div", { class: "finder" }, el("div", { class: "tools" }, view.querySelector(".switch"), singles.length > 1 ? views : null, who, filter, search, everywhere, count), listing), reading, beside);
 
     // What a list can be narrowed to; "up-0" and "down-0" put it into the order of the first number.
     const filters = (protocol) => {
@@ -200,7 +200,7 @@
       const one = reading.querySelector(`.chat > [data-at="${at}"]`);
       if (!one) return;
       one.classList.add("now");
-      const covered = head().getBoundingClientRect().height;
+      const covered = head().getBoundingClientRect().height + (parseFloat(getComputedStyle(head()).top) || 0);
       const { top, height } = one.getBoundingClientRect();
       const room = innerHeight - covered;
       scrollBy({ top: top - covered - (height < room - 24 ? (room - height) / 2 : 12), behavior: "instant" });
