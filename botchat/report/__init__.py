@@ -48,6 +48,24 @@ SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "pair.js", "reader
 STYLES = ("page.css", "board.css", "reader.css")
 """In the order they build on each other."""
 
+BADGE = "badge.svg"
+"""Beside the page: its result in a line, for a README."""
+
+STAMPS = {
+    "trust": "✓ Trust",
+    "with care": "! Trust with care",
+    "not tested": "? Not tested",
+    "do not trust": "✕ Do not trust",
+}
+"""What a judge is worth -> what stands on its card."""
+
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle "
+    "cx='8' cy='8' r='6' fill='none' stroke='%23a83c0e' stroke-width='2.5' "
+    "stroke-dasharray='3 2'/%3E%3C/svg%3E"
+)
+"""Of the page's tab: the dashes in which people speak."""
+
 PICTURE = "og.png"
 """The picture of the first screen, beside the page, for previews of links."""
 
@@ -117,6 +135,7 @@ def render(
         "first": str(boards[0].main.frame["model"].iloc[0]) if len(boards[0].main.frame) else "",
         "folder": "",
         "chunks": FOLDER,
+        "lang": next((one.language for one in _explained(*boards)), ENGLISH).code,
         "invented": boards[0].invented,
         "protocols": {},
         "picture": PICTURE if picture else "",
@@ -158,6 +177,8 @@ def render(
         screens=screens,
         picture=picture,
         game=game,
+        icon=ICON,
+        STAMPS=STAMPS,
         explained=_explained,
         views=views,
         seed_set=boards[0].seed_set,
@@ -189,6 +210,7 @@ def files(
     the first are chunks, too.
     """
     from botchat.report.archive import FOLDER, script
+    from botchat.report.figures import share
 
     others: dict[int, dict[str, str]] = {}
     picture = f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE
@@ -196,7 +218,9 @@ def files(
     named = {f"judge-{judge}": told for judge, told in others.items()}
     chunks = {f"{FOLDER}/{name}.js": script(name, told) for name, told in named.items()}
     said = archive.files if archive else {}
-    return {**said, **chunks, PICTURE: preview(views[0]), "index.html": page}
+    facts = views[0].facts
+    badge = share.badge(facts.headline.title, STAMPS[facts.verdict.word])
+    return {**said, **chunks, PICTURE: preview(views[0]), BADGE: badge, "index.html": page}
 
 
 def preview(view: View) -> bytes:
@@ -208,10 +232,12 @@ def preview(view: View) -> bytes:
     if facts.verdict.word == "do not trust":
         numbers = {}  # a picture of an order would be one
     people = of_100(facts.people) if facts.people and not in_percent else None
+    if in_percent:
+        numbers = {name: (100 * a, 100 * b, 100 * c) for name, (a, b, c) in numbers.items()}
     return share.preview(
-        board.seed_set,
         facts.headline.sentence,
-        f"Judge {elided(board.judge, 40)}: {facts.verdict.word}",
+        facts.headline.scope,
+        STAMPS[facts.verdict.word],
         {name: told for name, told in numbers.items() if name != HUMAN},
         people,
         rated,

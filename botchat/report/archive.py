@@ -133,7 +133,7 @@ def build(
         "limits": list(limits._asdict().items()),
         "per_chunk": SEEDS,
     }
-    about = {"folder": FOLDER, "lang": catalogue.language.code, "dialogues": sum(map(len, dialogues.values()))}
+    about = {"folder": FOLDER, "dialogues": sum(map(len, dialogues.values()))}
     return Archive(
         {f"{FOLDER}/{name}.js": script(name, content) for name, content in chunks.items()},
         {

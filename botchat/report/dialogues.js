@@ -210,7 +210,7 @@ botchat.dialogues = (() => {
           el(
             "div",
             { class: "turn" },
-            el("h4", null, named(speaker), vote ? [" · votes ", voted(protocol, vote, shown, isPeople)].flat() : "", how === "ok" ? "" : ` · ${how}`),
+            el("h4", { "aria-level": 3 }, named(speaker), vote ? [" · votes ", voted(protocol, vote, shown, isPeople)].flat() : "", how === "ok" ? "" : ` · ${how}`),
             text(said),
           ),
         ),

@@ -15,6 +15,7 @@ from botchat.boards.judge_verdict import Check, JudgeVerdict
 from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.interfaces import Row
+from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, Dialogue
 from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
 from botchat.report.plane import Interval
@@ -173,7 +174,9 @@ def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
         if np.isfinite(value):
             told = (value, low, high) if np.isfinite(low) and np.isfinite(high) else (value,) * 3
             found[name] = told if column.kind == "rate" else of_100(told)
-    word = "Called more human than an average model" if column.kind == "rating" else column.heading
+    of_votes = bool(board.arenas) and board.arenas[0].protocol == VOTES
+    verb = "Preferred to" if of_votes else "Called more human than"
+    word = f"{verb} an average model" if column.kind == "rating" else column.heading
     return found, word, column.kind == "rate"
 
 

@@ -205,7 +205,7 @@
       const { a, b, protocol } = state;
       const found = told(protocol, a, b);
       const side = (i) => el("span", { class: "side" }, calledNode(index, i, 36));
-      const parts = [el("h3", { tabindex: "-1" }, side(a), el("span", { class: "score" }, found ? sides(found.score) : "–"), side(b))];
+      const parts = [el("h3", { tabindex: "-1", "aria-level": 2 }, side(a), el("span", { class: "score" }, found ? sides(found.score) : "–"), side(b))];
       if (!found) return [...parts, el("p", { class: "note" }, named(index.judges[chosen.judge]), " has not judged this.")];
       const { score, low, high, won, tied, lost, seeds } = found;
       const n = won + tied + lost;
@@ -236,7 +236,7 @@
       const side = (i, name) => el("span", { class: "side" }, i === undefined ? name : calledNode(index, i, 36));
       const people = byProtocol.get(protocol).shows === "human" && a !== index.human;
       return [
-        el("h3", { tabindex: "-1" }, side(a, state.called), el("span", { class: "score" }, shown ? `${percent(hits / (of || 1))} %` : "against"), side(people ? index.human : undefined, "everybody")),
+        el("h3", { tabindex: "-1", "aria-level": 2 }, side(a, state.called), el("span", { class: "score" }, shown ? `${percent(hits / (of || 1))} %` : "against"), side(people ? index.human : undefined, "everybody")),
         el("p", { class: "note counted" }, shown ? `${n(hits)} of ${n(of)} ${counts[shown][1]}.` : a === undefined && !people ? `${n(of)} ${counts[""][1]}.` : `${results(whole)} of ${n(of)} ${counts[""][1]}.`),
         el("table", { class: "judges" }, el("tbody", null, each.slice(0, MOST).map(([i, j, counted, score]) =>
           el("tr", null,
@@ -334,7 +334,7 @@
       return [
         el("ol", { class: "chat shared" }, el("li", { class: "part people" }, el("span", null, named(id), ": two people begin")),
           [0, 1].map((i) => utterance(seedSaid, i, { limits, accused: 0 }))),
-        el("div", { class: "columns names" }, [a, b].map((i) => el("h4", null, calledNode(index, i, 36)))),
+        el("div", { class: "columns names" }, [a, b].map((i) => el("h4", { "aria-level": 3 }, calledNode(index, i, 36)))),
         part(2, shown),
         both.some(({ stopped }) => stopped)
           ? el("div", { class: "columns" }, both.map(({ stopped }) => (stopped ? el("p", { class: "warning" }, `Stopped early: ${stopped}`) : el("span"))))

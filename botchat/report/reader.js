@@ -249,7 +249,7 @@
         "header",
         { class: "head" },
         el("div", { class: "line" },
-          el("h3", { tabindex: "-1" }, name, " · ", named(index.seeds[at][0])),
+          el("h3", { tabindex: "-1", "aria-level": 2 }, name, " · ", named(index.seeds[at][0])),
           el("span", { class: "acts" }, button("‹", "Previous dialogue", () => go(-1)), button("›", "Next dialogue", () => go(1)), open, copy, help)),
         el("p", { class: "verdict" }, stamp(one.kind, one.full, accused ? { href: to(state, { at: accused }), title: "To this utterance" } : {}),
           " by ", named(index.judges[chosen.judge]), alsoReported.flat(2)),
@@ -277,7 +277,7 @@
       const rest = human ? human.said.slice(2).map((_, i) => utterance({ ...human, flags: [] }, i + 2, { limits, accused: 0, human: true, words: options.words })) : [];
       return [
         el("ol", { class: "chat" }, begins, said.slice(0, 2), isHuman || said.length < 3 ? null : goesOn, said.slice(2)),
-        diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", null, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
+        diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", { "aria-level": 3 }, "Diagnosed without an utterance"), diagnosis.at[0]) : null,
         dialogue.stopped ? el("p", { class: "warning" }, `Stopped early: ${dialogue.stopped}`) : null,
         rest.length
           ? el("details", { class: "went-on" }, el("summary", null, `How people went on (${rest.length} more)`),
@@ -299,9 +299,9 @@
       const truth = el("tr", { class: "people" }, el("th", { scope: "row" }, "truth"), el("td", null, a === index.human ? about.invented ? "written for the demo, not by people" : "people wrote all of it" : index.human < 0 ? "not known" : "machine from utterance 3 on"));
       const remarks = row ? talk(protocol, row).filter(Boolean) : [];
       return [
-        el("h4", null, "Every judge on this dialogue"),
+        el("h4", { "aria-level": 3 }, "Every judge on this dialogue"),
         el("table", { class: "judges" }, el("tbody", null, judges, protocol.about_ai ? truth : null)),
-        remarks.length ? el("h4", null, row[8] && row[8].length > 1 ? "The panel’s talk" : "The call") : null,
+        remarks.length ? el("h4", { "aria-level": 3 }, row[8] && row[8].length > 1 ? "The panel’s talk" : "The call") : null,
         ...remarks,
       ].filter(Boolean);
     };

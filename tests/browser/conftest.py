@@ -155,8 +155,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return hostile_page(tmp_path_factory.mktemp("hostile"))
 
 
-def serious_faults(browser: Browser) -> list[dict[str, Any]]:
-    """What axe finds in the page that is shown."""
+def serious_faults(browser: Browser, *, every: bool = False) -> list[dict[str, Any]]:
+    """What axe finds in the page that is shown; ``every``: what is no more than moderate, too."""
     if importlib.util.find_spec("axe_core_python") is None:
         pytest.skip("axe-core-python is not installed")
     browser.run(resources.files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
@@ -166,5 +166,5 @@ def serious_faults(browser: Browser) -> list[dict[str, Any]]:
     return [
         {"rule": one["id"], "at": [node["html"][:200] for node in one["nodes"][:3]]}
         for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
+        if every or one["impact"] in ("serious", "critical")
     ]

@@ -116,6 +116,33 @@ def test_it_fits_is_legible_and_accessible(
     assert serious_faults(browser) == []
 
 
+@pytest.mark.parametrize("view", ["", "pair", "read", "figures", "judges", "tables"])
+def test_every_view_is_accessible(browser: Browser, five: Path, view: str) -> None:
+    """No fault by axe, one first heading; the skip link leads to the table in two more keys."""
+    sized(browser, five, 1440, 900, fragment=f"#view={view}" if view else "")
+    if view in ("pair", "read"):
+        browser.text(".duel h3, .reading h3")
+    assert serious_faults(browser, every=True) == []
+    heads = "return [...document.querySelectorAll('h1')].filter((one) => one.offsetWidth).length"
+    assert browser.run(heads) == 1
+    said = "return [...document.querySelectorAll('.chat .bubble > p')].every((one) => one.lang)"
+    assert browser.run(said)
+    if not view:
+        for key in ("\ue004", "\ue007", "\ue004"):  # Tab, Enter, Tab
+            browser.press(key)
+        assert browser.run("return Boolean(document.activeElement.closest('table.board'))")
+
+
+def test_a_page_in_a_frame_is_its_table(browser: Browser, large: Path) -> None:
+    """``?embed``: no parts of the page, but a link to it."""
+    sized(browser, large, 1440, 900)
+    browser.run("location.search = '?embed'")
+    shown = "return [...document.querySelectorAll(arguments[0])].map((one) => one.offsetWidth > 0)"
+    browser.until(lambda: browser.run(shown, ".embed table.board")[:1] == [True])
+    assert not any(browser.run(shown, "header, footer, .lead, aside, .by-judge, .tools"))
+    assert browser.text("main > .note a").startswith("BotChat: ")
+
+
 def test_every_column_sorts_both_ways_and_the_address_keeps_it(
     browser: Browser, large: Path
 ) -> None:
@@ -258,7 +285,10 @@ def test_the_picture_of_a_link_is_beside_the_page(large: Path) -> None:
     assert '<meta property="og:image" content="og.png">' in head
     title = head.split("<title>")[1].split("</title>")[0]
     assert title.startswith("made-up: ")
-    assert f'<meta property="og:title" content="{title}">' in head
+    assert f'<meta property="og:title" content="{title.removesuffix(" · BotChat")}">' in head
+    assert title.endswith(" · BotChat")
+    badge = (large.parent / "badge.svg").read_text()
+    assert title.removesuffix(" · BotChat") in badge
 
 
 @pytest.fixture(scope="module")

@@ -1,70 +1,112 @@
-"""The picture that a link to the page shows: the result, the judge, and everybody's rating."""
+"""What a link to the page shows: its whole sentence, the judge's stamp, and everybody's number."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 
 from botchat.boards.names import elided
 from botchat.report.figures import ink, pictures
-from botchat.report.figures.lettering import wrapped
+from botchat.report.figures.lettering import LEAST, width_of, wrapped
 from botchat.report.figures.sheet import Sheet
 from botchat.report.plane import Interval
 
 WIDTH, HEIGHT = 720, 378
 """Px: 1200 by 630 pixels of `pictures.png`."""
 
-_ROWS = 9
-_SIZE = 22.5
-"""Of the sentence, in px."""
+_EDGE, _FOOT, _ROWS = 34.0, 330.0, 7
+_SIZES = (30.0, 27.0, 24.0, 21.0, 18.5, 16.0, 14.0, 12.0)
+"""Of the sentence, in px: the first in which there is room for all of it."""
 
 
 def preview(
-    seed_set: str,
     sentence: str,
-    judge: str,
+    scope: str,
+    stamp: str,
     ratings: Mapping[str, Interval],
     people: Interval | None,
     rated: str,
 ) -> bytes:
     """The picture as a PNG of 1200 by 630.
 
-    ``judge``: what is said of it. ``ratings``: contestant -> number with its interval, the best
-    first. ``people``: where people are; ``rated``: what the number is.
+    ``scope``: what was done. ``stamp``: what the judge is worth, a sign before it. ``ratings``:
+    contestant -> number of 100 with its interval, the best first. ``people``: where people are;
+    ``rated``: what the number is.
     """
     sheet = Sheet(WIDTH, HEIGHT)
-    width = (0.41 if ratings else 0.9) * WIDTH
-    sheet.say(32, 38, f"BotChat · {elided(seed_set, 40)}", size=13.5, shade=ink.SOFT)
-    lines = wrapped(sentence, _SIZE, width, bold=True)
-    lines = lines if len(lines) <= 6 else [*lines[:5], elided(lines[5], 20) + " …"]
-    for i, line in enumerate(lines):
-        sheet.say(32, 86 + 29 * i, line, size=_SIZE, bold=True)
-    for i, line in enumerate(reversed(wrapped(judge, 14.5, width)[:2])):
-        sheet.say(32, 346 - 20 * i, line, size=14.5)
+    width = (0.47 if ratings else 1) * WIDTH - 1.4 * _EDGE
+    for size in _SIZES:
+        lines = wrapped(sentence, size, width, bold=True)
+        whole = all(width_of(word, size, bold=True) <= width for word in sentence.split())
+        if whole and len(lines) * 1.15 * size <= _FOOT - 44:
+            break
+    y = _EDGE + 6.0
+    for line in lines:
+        y += 1.15 * size
+        sheet.say(_EDGE, y - 0.3 * size, line, size=size, bold=True)
+    below = wrapped(scope, 14, width)
+    for i, line in enumerate(below if y + 8 + 19 * len(below) < _FOOT - 12 else ()):
+        sheet.say(_EDGE, y + 20 + 19 * i, line, size=14, shade=ink.SOFT)
+    sheet.say(_EDGE, _FOOT + 19, "BotChat", size=14.5, bold=True)
+    x = _EDGE + width_of("BotChat", 14.5, bold=True) + 14
+    end = x + width_of(stamp, 14.5) + 22
+    corners = [(x, _FOOT), (end, _FOOT), (end, _FOOT + 28), (x, _FOOT + 28), (x, _FOOT)]
+    if refused := stamp.startswith("✕"):
+        sheet.area(corners, ink.INK)
+    sheet.line(corners, ink.INK, 1.2, (3, 2) if stamp.startswith("?") else ())
+    sheet.say(x + 11, _FOOT + 19, stamp, size=14.5, shade=0.0 if refused else ink.INK)
     if ratings:
-        _rows(sheet, dict([*ratings.items()][:_ROWS]), people, rated)
+        _rows(sheet, dict([*ratings.items()][:_ROWS]), len(ratings), people, rated)
     return pictures.png(sheet)
 
 
 def _rows(
-    sheet: Sheet, ratings: Mapping[str, Interval], people: Interval | None, rated: str
+    sheet: Sheet, shown: Mapping[str, Interval], n: int, people: Interval | None, rated: str
 ) -> None:
-    left, wide, top, each = 0.74 * WIDTH, 0.22 * WIDTH, 44.0, 278.0 / max(len(ratings), 4)
-    foot = top + each * len(ratings)
-    numbers = [*(n for one in ratings.values() for n in one), *(people or ())]
-    low, high = (float(end([n for n in numbers if n == n])) for end in (min, max))
+    """A line each: name, number, and the number with its interval drawn."""
+    names, left, right = 0.53 * WIDTH, 0.8 * WIDTH, WIDTH - _EDGE
+    told = wrapped(f"{rated}, of 100", 12.5, right - names)
+    for i, line in enumerate(told):
+        sheet.say(names, _EDGE + 14 + 16 * i, line, size=12.5, shade=ink.SOFT)
+    top = _EDGE + 22.0 + 16 * len(told)
+    each = min(44.0, (_FOOT - top) / (_ROWS + 0.5))
+    ends = [*(end for one in shown.values() for end in one), *(people or ())]
+    low, high = float(min(ends)), float(max(ends))
 
     def x(value: float) -> float:
-        return left + wide * (value - low) / ((high - low) or 1)
+        return left + (right - left) * (value - low) / ((high - low) or 1)
 
     if people:
-        color = (ink.PEOPLE, 1.0)
-        sheet.box(x(people[1]), top - 4, x(people[2]), foot, color, 0.12)
-        sheet.line([(x(people[0]), top - 4), (x(people[0]), foot)], color, 2)
-        sheet.say(x(people[0]), top - 9, "people", "middle", size=12, shade=color)
-    for i, (name, (value, start, end)) in enumerate(ratings.items()):
+        foot = top + each * len(shown)
+        sheet.box(x(people[1]), top, x(people[2]), foot, (ink.PEOPLE, 1.0), 0.12)
+        sheet.line([(x(people[0]), top), (x(people[0]), foot)], (ink.PEOPLE, 1.0), 2)
+        sheet.say(x(people[0]), top - 4, "people", "end", size=12, shade=(ink.PEOPLE, 1.0))
+    for i, (name, (value, start, end)) in enumerate(shown.items()):
         y = top + (i + 0.5) * each
-        sheet.line([(x(start), y), (x(end), y)], ink.BAR, 2.6)
-        sheet.dot(x(value), y, name, 3.6)
-        sheet.say(left - 12, y + 4.5, elided(name, 26), "end", size=13.3, shade=ink.INK)
-    said = f"{rated}, 95 % interval"
-    sheet.say(left + wide, foot + 22, said, "end", size=11, shade=ink.SOFT)
+        sheet.line([(x(start), y), (x(end), y)], ink.BAR, 6)
+        sheet.dot(x(value), y, name, 4.2)
+        sheet.say(left - 14, y + 5, f"{value:.0f}", "end", size=16, bold=True)
+        sheet.say(names, y + 5, elided(name, 20), size=13.3)
+    if n > len(shown):
+        sheet.say(names, top + each * len(shown) + 16, f"and {n - len(shown):,} more", size=12.5,
+                  shade=ink.SOFT)  # fmt: skip
+
+
+def badge(said: str, stamp: str) -> str:
+    """A line for a README, as SVG: the result in a few words, and what the judge is worth."""
+    parts, x, drawn = ("BotChat", said, stamp), 0.0, []
+    for i, text in enumerate(parts):
+        wide = round(width_of(text, LEAST, bold=i == 0) + 14, 1)
+        fill, shade = ("#1a1917", "#fff") if i == 0 else ("#eeebe4", "#1a1917")
+        weight = ' font-weight="600"' if i == 0 else ""
+        drawn.append(
+            f'<rect x="{x:g}" width="{wide:g}" height="20" fill="{fill}"/><text x="{x + 7:g}" '
+            f'y="14" fill="{shade}"{weight}>{escape(text)}</text>'
+        )
+        x = round(x + wide, 1)
+    whole = escape(": ".join(parts))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{x:g}" height="20" role="img" '
+        f'aria-label="{whole}"><title>{whole}</title><g font-family="system-ui, Arial, '
+        f'\'DejaVu Sans\', sans-serif" font-size="{LEAST:g}">{"".join(drawn)}</g></svg>\n'
+    )
