@@ -34,7 +34,7 @@ HOSTILE = (
     "\u202eesrever\u2066 نموذج",
     "{{ 7 * 7 }}{% raw %}",
 )
-VOID = {"meta", "br", "img", "path", "use", "rect", "line", "circle"}
+VOID = {"link", "meta", "br", "img", "path", "use", "rect", "line", "circle"}
 
 
 class Page(HTMLParser):
