@@ -60,16 +60,21 @@ def of_single(
     for judgment in judged.judgments:
         said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
 
+    n = judged.protocol.n
+
     def lacks(name: str, seed_id: str) -> str | None:
         dialogue = dialogues[name].get(seed_id)
         if dialogue is None:
             return "no_dialogue"
+        if n is not None and len(dialogue.utterances) < n:
+            return "too_short"
         if seed_id not in said[name]:
             return "not_judged"
         verdict = said[name][seed_id]
         if verdict is None:
             return "undecided" if (name, seed_id) in judged.undecided else "unreadable"
-        short = turns is not None and passed(dialogue, verdict, turns) is None
+        shown = dialogue if n is None else dialogue.cut(n)
+        short = turns is not None and passed(shown, verdict, turns) is None
         return "too_short" if short else None
 
     return {
@@ -129,7 +134,7 @@ def coverage(
         protocol, said = part.protocol, judged[part.protocol.name]
         readable = part.table.column(role="readable")
         gaps = (
-            of_single(seeds, protocol.seen(dialogues), said, readable.n)
+            of_single(seeds, dialogues, said, readable.n)
             if protocol.shows == "one"
             else of_pairs(protocol, seeds, dialogues, said.verdicts)
         )

@@ -47,6 +47,9 @@ RESAMPLES = 1000
 _MAX_BYTES = 2**31
 """Of a file of votes."""
 
+_FEW_PEOPLE = 12
+"""Who are compared with each other on a page, where no judge answered what they did."""
+
 
 def agree(
     workspace: Workspace,
@@ -133,12 +136,16 @@ def annotations_of(path: Path, stage: _Stage | None = None) -> tuple[list[Annota
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:
-    """Protocol -> what `agree` finds of a set's judges, where there are two, not all people."""
+    """Protocol -> what `agree` finds of a set's judges, where there are two, not all people.
+
+    Of few people alone, where the truth is known, it finds who is right too.
+    """
     compared = {}
     for name, stage in _stages(found).items():
         judges = [name for name in stage.judged if not is_person(name, HUMAN)]
         truth_known = stage.protocol is not None and stage.protocol.knows_truth
-        if len(stage.judged) > 1 and (judges or truth_known):
+        few = truth_known and len(stage.judged) <= _FEW_PEOPLE
+        if len(stage.judged) > 1 and (judges or few):
             compared[name] = _findings(workspace, stage, [], list(stage.judged))
     return compared
 

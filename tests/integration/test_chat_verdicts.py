@@ -98,7 +98,7 @@ def test_verdicts_are_filed_and_counted(layout, place, tmp_path, capsys):
     assert survived["accused"].sum() == 2
     covered = board.coverage.frame.set_index("model")
     assert covered["undecided"].to_dict() == {"gpt": 0, "human": 1, "meena": 0}
-    assert covered["no_dialogue"].sum() == 0
+    assert covered[["no_dialogue", "too_short"]].sum().sum() == 0
     agreed = said(capsys, "agree", "--protocol", "speakers-n4", *place)
     rows = {row["judge"]: row for row in agreed["rows"]}
     assert rows["rules"]["n"] == 7
