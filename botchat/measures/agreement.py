@@ -324,22 +324,12 @@ class _Tables:
             pairs = np.append(pairs, agree / (len(units) + each))
             labels = np.concatenate([labels, labels[0] + more.sum(1)])
             square = np.concatenate([square, square[0] + more])
-        fleiss, alpha = (
-            statistics.fleiss_kappa(pairs, labels),
-            statistics.krippendorff_alpha(square),
-        )
+        least = max(float(statistics.fleiss_kappa(0.0, labels[0])), -1.0)
+        fleiss = Statistic(statistics.fleiss_kappa(pairs, labels), n, least, freedom=free)
         least = max(statistics.least_alpha(square[0]), -1.0)
-        least_fleiss = max(float(statistics.fleiss_kappa(0.0, labels[0])), -1.0)
-        return {
-            "raters": len(said),
-            "units": int(rated.sum()),
-            **figures(
-                {
-                    "fleiss_kappa": Statistic(fleiss, n, least_fleiss, freedom=free),
-                    "krippendorff_alpha": Statistic(alpha, n, least, freedom=free),
-                }
-            ),
-        }
+        alpha = Statistic(statistics.krippendorff_alpha(square), n, least, freedom=free)
+        told = figures({"fleiss_kappa": fleiss, "krippendorff_alpha": alpha})
+        return {"raters": len(said), "units": int(rated.sum()), **told}
 
     def _worth(self, said: Codes, truth: Codes) -> Row:
         """``error_correlation`` and ``effective_votes`` of judges on axis 0 of ``said``."""
@@ -356,7 +346,7 @@ class _Tables:
             row[f"effective_votes{end}"] = float(votes) if 0 < votes < math.inf else None
         return row
 
-    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Statistic, ...]:
+    def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Statistic, Statistic]:
         """Cohen's and Fleiss' kappa of two raters."""
         cell = np.eye(9)[one[judged] % 3 * 3 + two[judged] % 3]
         confusion, n = self._items.sums(cell, judged).reshape(-1, 3, 3), self._items.count(judged)
@@ -367,14 +357,10 @@ class _Tables:
             confusion = np.concatenate([confusion, confusion[0] + more])
         labels = confusion.sum(-1) + confusion.sum(-2)
         fleiss = statistics.fleiss_kappa(statistics.accuracy(confusion), labels)
-        kappa, of_two = statistics.cohen_kappa(confusion), statistics.least_kappa(confusion[0])
-        return tuple(
-            Statistic(values, n, max(float(least), -1.0), freedom=free)
-            for values, least in (
-                (kappa, of_two),
-                (fleiss, statistics.fleiss_kappa(0.0, labels[0])),
-            )
-        )
+        of_two = max(statistics.least_kappa(confusion[0]), -1.0)
+        least = max(float(statistics.fleiss_kappa(0.0, labels[0])), -1.0)
+        kappa = Statistic(statistics.cohen_kappa(confusion), n, of_two, freedom=free)
+        return kappa, Statistic(fleiss, n, least, freedom=free)
 
     def _figures(self, judge: str, said: Codes, truth: Codes) -> dict[str, Statistic]:
         """The figures of `Agreement.rows` of one judge's verdicts."""
