@@ -125,12 +125,7 @@ def _written(value: float | str, form: str = "{:.0f}") -> str:
 
 
 def series(
-    values: Mapping[str, pd.DataFrame],
-    label: str,
-    form: str,
-    look: Look,
-    *,
-    ordered: bool = True,
+    values: Mapping[str, pd.DataFrame], label: str, form: str, look: Look, *, ordered: bool = True
 ) -> Sheet:
     """Numbers with their intervals, of one or several series, in the order of the first.
 
@@ -140,9 +135,7 @@ def series(
     first = next(iter(values.values()))
     if ordered:
         first = first.sort_values(first.columns[0], ascending=False, kind="stable")
-    names = list(
-        dict.fromkeys([*first.index, *(name for v in values.values() for name in v.index)])
-    )
+    names = [*dict.fromkeys(name for one in (first, *values.values()) for name in one.index)]
     tables = [one.reindex(names) for one in values.values()]
     beside = [(title, [_written(v, form) for v in one.iloc[:, 0]])
               for title, one in zip(values, tables, strict=True)]  # fmt: skip
