@@ -27,6 +27,7 @@ from botchat.boards.board import Board
 from botchat.boards.names import elided, labels
 from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
+from botchat.protocols.catalogue import VOTES
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
@@ -138,6 +139,7 @@ def render(
         "lang": next((one.language for one in _explained(*boards)), ENGLISH).code,
         "invented": boards[0].invented,
         "protocols": {},
+        "votes": others is not None and bool(_votes(boards[0])),
         "picture": PICTURE if picture else "",
         **(archive.about if archive else {}),
     }
@@ -215,12 +217,29 @@ def files(
     others: dict[int, dict[str, str]] = {}
     picture = f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE
     page = render(views, archive, compared, talks, picture, game, others)
-    named = {f"judge-{judge}": told for judge, told in others.items()}
+    named: dict[str, Any] = {f"judge-{judge}": told for judge, told in others.items()}
+    if cast := _votes(views[0].board):
+        named["votes"] = cast
     chunks = {f"{FOLDER}/{name}.js": script(name, told) for name, told in named.items()}
     said = archive.files if archive else {}
     facts = views[0].facts
     badge = share.badge(facts.headline.title, STAMPS[facts.verdict.word])
     return {**said, **chunks, PICTURE: preview(views[0]), BADGE: badge, "index.html": page}
+
+
+def _votes(board: Board) -> dict[str, list[int]]:
+    """Of a file of votes: two places in the table -> votes won, tied and lost by the first."""
+    if not board.arenas or board.arenas[0].protocol != VOTES:
+        return {}
+    place = {name: i for i, name in enumerate(board.main.frame["model"])}
+    found = {}
+    told = ["model_a", "model_b", "win_rate", "win_or_tie_rate", "readable"]
+    for a, b, won, kept, n in board.arenas[0].pairs.frame[told].itertuples(index=False):
+        if n and place[a] < place[b]:
+            found[f"{place[a]},{place[b]}"] = [
+                round(won * n), round((kept - won) * n), round((1 - kept) * n)
+            ]  # fmt: skip
+    return found
 
 
 def preview(view: View) -> bytes:

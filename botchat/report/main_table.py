@@ -201,7 +201,8 @@ def main_table(
             line_by_line = Head(SURVIVAL, "Line by line", _SURVIVAL, "curve", "", ticks=marks)
             heads.append(replace(line_by_line, shown=True, room=1))
             cells.append([_curve(survival, name, judge, view) for name in names])
-    short_names = labels(names, LABEL_COLUMNS)
+    of_votes = bool(board.arenas) and board.arenas[0].protocol == VOTES
+    short_names = names if of_votes else labels(names, LABEL_COLUMNS)  # whole, if there is room
     lines = [
         Line(name, short_names[i], address(judge, view, a=name) if view else "", name == HUMAN,
              is_floor_bot(name), [column[i] for column in cells])
