@@ -222,7 +222,7 @@ def uneven() -> Iterator[Measured]:
 def skewed() -> Iterator[Measured]:
     """Fleiss' kappa and alpha of few texts, one label of which is rare."""
     for n, raters, (rare, right) in product(
-        (10, 20, 40), (2, 3, 8), ((0.5, 0.8), (0.1, 0.9), (0.05, 0.95))
+        (10, 20, 40), (2, 3), ((0.5, 0.8), (0.1, 0.9), (0.05, 0.95))
     ):
         rng = np.random.default_rng([9, n, raters, round(100 * rare)])
         shown = rare * right + (1 - rare) * (1 - right)

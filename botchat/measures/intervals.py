@@ -88,7 +88,7 @@ def by_seed(
     default the mean of its row; in a mean over opponents the mean against this one. ``crossed``:
     who said it, where errors are shared by these too.
     """
-    weight = np.ones(len(row)) if weight is None else weight
+    given, weight = weight, np.ones(len(row)) if weight is None else weight
     total = np.bincount(row, weight, n_rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.bincount(row, weight * value, n_rows) / total
@@ -100,7 +100,7 @@ def by_seed(
     apart: Floats = weight * (value - (mean[row] if centre is None else centre))
     ways = [seed] if crossed is None else [seed, crossed, pairs_of(seed, crossed)]
     whole = np.asarray(total, dtype=np.float64)
-    found = [_between(row, way, weight, apart, whole) for way in ways]
+    found = [_between(row, way, given, apart, whole) for way in ways]
     return _of_clusters(mean, own, squares, found)
 
 
@@ -140,7 +140,7 @@ class _Clusters(NamedTuple):
 
 
 def _between(
-    row: Indices, seed: Indices, weight: Floats, apart: Floats, total: Floats
+    row: Indices, seed: Indices, weight: Floats | None, apart: Floats, total: Floats
 ) -> _Clusters:
     n_rows, n_seeds = len(total), int(seed.max(initial=0)) + 1
     cell = row * n_seeds + seed
@@ -148,20 +148,25 @@ def _between(
         cells, cell = np.unique(cell, return_inverse=True)
     else:
         cells = np.arange(n_rows * n_seeds)
-    some = np.bincount(cell, minlength=len(cells)) > 0
+    counts = np.bincount(cell, minlength=len(cells))
+    some = counts > 0
     of_row = cells[some] // n_seeds
-    of_seed = np.bincount(cell, weight, len(cells))[some]
+    each = [np.asarray(counts[some], dtype=np.float64)] * 2
+    if weight is not None:
+        sums = (np.bincount(cell, one, len(cells))[some] for one in (weight, weight**2))
+        each = [np.asarray(one, dtype=np.float64) for one in sums]
+    of_seed, squared = each
     moved = np.bincount(cell, apart, len(cells))[some]
     with np.errstate(divide="ignore", invalid="ignore"):
         seeds = np.bincount(of_row, of_seed**2, n_rows) / total**2
         variance = np.bincount(of_row, moved**2, n_rows) / total**2
         share = of_seed / total[of_row]
-        own = np.bincount(cell, weight**2, len(cells))[some] / total[of_row] ** 2
+        own = squared / total[of_row] ** 2
     more = share**2 - own
     uneven = [own**2, own * more, more**2, share * own, share * more]
     n = np.bincount(of_row, minlength=n_rows)
-    sums = (np.bincount(of_row, one, n_rows).astype(np.float64) for one in uneven)
-    return _Clusters(seeds, variance, n, tuple(sums))
+    parts = (np.bincount(of_row, one, n_rows).astype(np.float64) for one in uneven)
+    return _Clusters(seeds, variance, n, tuple(parts))
 
 
 def _of_clusters(mean: Floats, own: Floats, squares: Floats, ways: Sequence[_Clusters]) -> Shares:
