@@ -57,6 +57,7 @@ COMMANDS = {
     "label-plan": ["label", "plan", *SET, "--judge", "rules", "--budget", "20"],
     "agree": ["agree", *SET, "--protocol", "unieval"],
     "agree-bridge": ["agree", "bridge", LONG, "rules", *SET],
+    "variance": ["variance", *SET, "--protocol", "unieval"],
     "bench": [
         "bench", "faireval", "--data", "faireval", "--judge", LONG,
     ],
