@@ -81,7 +81,7 @@ def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_p
     names = {path.relative_to(tmp_path).as_posix() for path in before}
     cases = {f"chunks/{kind}-{i}-0.js" for kind in ("game", "answers") for i in range(2)}
     seeds = {f"chunks/seeds-{i}.js" for i in range(3)}
-    pages = {"index.html", "og.png", "game.html", "game.png", "chunks/index.js"}
+    pages = {"index.html", "og.png", "badge.svg", "game.html", "game.png", "chunks/index.js"}
     assert names == pages | seeds | cases
 
 
