@@ -388,18 +388,22 @@ def _spoken(
 def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
     """The judgments of the dialogues as they are now, and how many are of earlier ones."""
     kept: dict[str, list[Judgment]] = {}
+    shown: dict[tuple[str, str, int | None], Shown] = {}  # each meets all others
     stale = 0
     for protocol, judgments in judged.items():
         kept[protocol] = []
         for judgment in judgments:
             if judgment.outcome in UNANSWERED:
                 continue  # nobody was asked
-            found = [dialogues.get(name, {}).get(judgment.seed_id) for name in judgment.contestants]
-            end = cut_at(judgment)
-            shown = [Shown.of(d, end) for d in found if d is not None]
-            if len(shown) < len(found):
+            seed_id, end = judgment.seed_id, cut_at(judgment)
+            of = [(name, seed_id, end) for name in judgment.contestants]
+            for key in of:
+                if key not in shown and (one := dialogues.get(key[0], {}).get(seed_id)) is not None:
+                    shown[key] = Shown.of(one, end)
+            found = [shown[key] for key in of if key in shown]
+            if len(found) < len(of):
                 continue
-            if case_digest(protocol, *shown) == judgment.case:
+            if case_digest(protocol, *found) == judgment.case:
                 kept[protocol].append(judgment)
             else:
                 stale += 1
