@@ -358,7 +358,7 @@ def _done(board: Board, part: Part | None, models: int, bots: int) -> list[tuple
     chats += f"{'invented' if board.invented else 'real'} conversations"
     began = f" got the first two lines of {chats} and went on alone, speaking both parts. "
     if not board.human_lengths or any(one.imported for one in board.evidence.values()):
-        began = f" were judged on {chats}. "
+        began = f" {'was' if models + bots == 1 else 'were'} judged on {chats}. "
     asked = [one.protocol for one in board.evidence.values()]
     about = [one for one in asked if one.about_ai or one.leads] or asked
     one = min(about, key=lambda one: (one.kind != "place", one.shows != "pair"), default=None)

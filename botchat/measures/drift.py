@@ -36,7 +36,7 @@ class Drift:
 
     def __str__(self) -> str:
         """In words."""
-        asked = f"anchors asked again on {len(self.days)} days: "
+        asked = f"anchors asked again on {len(self.days)} day{'s' if len(self.days) > 1 else ''}: "
         if not self.alarm:
             return (
                 f"{asked}{_flips(self.days)} differ from the first verdicts, no sign that the "

@@ -61,7 +61,7 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
 
 
 class Varying(Asking["Compared"], Tabled["Compared"]):
-    """What moves a verdict: question, wording, persona, judge, order, draw; what to ask next."""
+    """What moves a verdict (question, wording, judge, order, …)."""
 
     words, does, group = "variance", "papers.variance:variance", JUDGES
 

@@ -163,12 +163,12 @@ class Turing(Benchmark):
         if not made:
             return []
         said = preferences((one for of in made.values() for one in of), GTEVAL)
-        truth = {
+        truth = dict.fromkeys(  # not a set: sums in another order differ in the last digit
             Annotation(
                 one.item, one.first, one.second, BUILT_IN, "1" if one.first == HUMAN else "2"
             )
             for one in said
-        }
+        )
         pairs = [pair for part in self.parts.values() for pair in part.pairs]
         words = {
             (item_of(m)[0], item_of(one)[1]): turing_form.mean_words(one.utterances)

@@ -76,6 +76,8 @@ def variance(
     `MissingError`: no two contestants were judged in all ways on two questions.
     """
     judges: Sequence[str] = request.judges
+    if request.seed_set is None and (request.samples != 1 or request.limit is not None):
+        raise ConfigError("--samples and --limit are of --seeds; of files leave them out")
     if asked := _asked(request, workspace):
 
         async def ask(session: Session, stops: Stops) -> list[StageResult]:
@@ -208,10 +210,13 @@ def _crossed(cells: Cells) -> tuple[dict[tuple[str, str], Crossed], list[str]]:
             values = np.array([by[item, *way] for item in whole for way in ways])
             found[pair] = Crossed(FACETS, values.reshape(-1, *map(len, levels), draws))
     if not found:
-        there = "; ".join(f"{f}: {', '.join(of)}" for f, of in zip(FACETS[1:], levels, strict=True))
+        there = "; ".join(
+            f"{facet}: {', '.join(of[:5])}{f' and {len(of) - 5} more' if len(of) > 5 else ''}"
+            for facet, of in zip(FACETS[1:], levels, strict=True) if any(of)
+        )  # fmt: skip
         raise MissingError(
             "no two contestants were judged in all ways on two questions; name judges and "
-            f"protocols that asked the same; ways: {there}"
+            f"protocols that asked the same; ways: {there or 'no verdict compares two'}"
         )
     left = asked - sum(len(one.values) for one in found.values())
     said = f"{left:,} of {asked:,} questions of two contestants lack a verdict in some way."

@@ -154,6 +154,8 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         raise ConfigError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
         )
+    if low := [n for n in request.turns if n < 1]:
+        raise ConfigError(f"--turns {low[0]}: judge the first 1, 2, … utterances of a chat")
     if protocol.shows == "human":
         if set(contestants) <= {HUMAN}:
             raise ConfigError(

@@ -69,6 +69,7 @@ COMMANDS = [
     (f"judge arena {JUDGE} --model bot:eliza", "at least two contestants", "--model"),
     (f"judge arena {JUDGE} --adaptive --limit 3", "give --budget K"),
     (f"judge arena {JUDGE} --turns 2", "at least 3 are needed"),
+    (f"judge unieval {JUDGE} --turns -1", "--turns -1: judge the first 1, 2, …"),
     (f"judge gteval {JUDGE} --turns 8", "gteval has no N of its own"),
     (f"judge gteval {JUDGE} --model human", "name a model besides human"),
     (f"judge unieval {JUDGE} --model bot:verbose", "botchat generate --seeds sample"),

@@ -116,7 +116,9 @@ def test_files_are_wordings_and_what_was_not_asked_in_all_ways_does_not_count(
     with pytest.raises(MissingError, match="no verdicts of nobody; there are: strict@m, kind@m"):
         ask(tmp_path, tmp_path / "plain.csv", judges=["nobody"])
     (tmp_path / "none.csv").write_text("item,first,second,judge,verdict\n1,a,b,j,\n2,a,b,j,\n")
-    with pytest.raises(MissingError, match="in all ways on two questions"):
+    with pytest.raises(MissingError, match=r"on two questions.*: no verdict compares two"):
         ask(tmp_path, tmp_path / "none.csv")
+    with pytest.raises(ConfigError, match="--samples and --limit are of --seeds"):
+        ask(tmp_path, tmp_path / "plain.csv", limit=0)
     with pytest.raises(ConfigError, match=r"needs FILE\.csv"):
         ask(tmp_path)
