@@ -147,7 +147,7 @@ def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]
     refuse_bursts([*first_seeds(seeds, request.limit)], N_SEED, "a model goes on from it as one")
     if not all(seed.utterances for seed in seeds):
         raise ConfigError(
-            f"{request.seed_set} has texts or answers, not ChatSEEDs: there is nothing to go on "
+            f"{request.seed_set} has no ChatSEEDs: there is nothing to go on "
             "with; name another --seeds"
         )
     return turns, seeds

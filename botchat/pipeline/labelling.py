@@ -169,7 +169,10 @@ def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) 
     for path in sources:
         if not path.is_file():
             raise MissingError(f"no file {path}; name what the page of botchat label exported")
-        given = _of_chats(workspace, path, seed_set) or files.read(path, Judgment)
+        given = _of_chats(workspace, path, seed_set)
+        if not given and path.suffix in (".csv", ".tsv") and path.stat().st_size:
+            raise DataError(f"{path}: verdicts on chats have the columns item,judge,verdict")
+        given = given or files.read(path, Judgment)
         for name in dict.fromkeys(one.protocol for one in given):
             of_name = [one for one in given if one.protocol == name]
             filed = {judge: there.get(judge, {}).get(name) for judge in {j.judge for j in of_name}}

@@ -171,6 +171,9 @@ def test_a_wrong_row_is_one_line_and_nothing_is_filed(row, message, place, tmp_p
     error = capsys.readouterr().err
     assert f"x.csv row 2: {message}" in error
     assert error.count("\n") == 1
+    (tmp_path / "x.csv").write_text("item,verdict\none,human\n")
+    assert main(["label", "import", str(tmp_path / "x.csv"), *map(str, place)]) == 1
+    assert "x.csv: verdicts on chats have the columns item,judge" in capsys.readouterr().err
     assert not (tmp_path / "w" / "judgments").exists()
 
 

@@ -153,7 +153,7 @@ def test_the_rules_judge_reports_and_decides_offline(tmp_path, capsys):
     assert (
         main(["generate", "--seeds", "evaluate-p", "--model", "bot:parrot", "--dir", str(w)]) == 1
     )
-    assert "evaluate-p has texts or answers, not ChatSEEDs" in capsys.readouterr().err
+    assert "evaluate-p has no ChatSEEDs" in capsys.readouterr().err
 
 
 def scorer(call):

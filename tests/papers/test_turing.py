@@ -379,6 +379,12 @@ def test_a_judge_is_examined_before_it_is_paid(tmp_path, exam, capsys, monkeypat
 def test_a_card_is_made_again_of_the_ledger(tmp_path, exam, capsys, monkeypatch):
     """Stage files gone, the ledger gives the same bytes, and nobody is paid; a change is told."""
     monkeypatch.chdir(tmp_path)
+    compare, given = turing.compare_judges, []
+    monkeypatch.setattr(
+        turing,
+        "compare_judges",
+        lambda all_of, *a, **b: given.append(all_of) or compare(all_of, *a, **b),
+    )
     with Server(answer) as server:
         judge = f"{server.url}#m"
         command = ("bench", "turing", "--data", str(exam), "--judge", judge, "--card")
@@ -398,6 +404,11 @@ def test_a_card_is_made_again_of_the_ledger(tmp_path, exam, capsys, monkeypatch)
         path.write_text(path.read_text().replace('"calls": 16', '"calls": 17', 1))
         assert main([*command, "--verify"]) == 4
         assert "asked differ" in capsys.readouterr().err
+    truth, said = (
+        [(x.item, x.first) for x in given[0] if (x.judge.startswith("who wrote")) == of]
+        for of in (True, False)
+    )
+    assert truth == [*dict.fromkeys(said)]  # not by hash: sums have the same last digit everywhere
     card = json.loads(before)
     (name,) = {row["who"] for row in card["results"]["whole"]}
     assert card["judge"] == name
