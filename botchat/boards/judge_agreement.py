@@ -317,7 +317,7 @@ _PAIRS = [
     Column("ranking_p", "p of rankings", "exact", detail=True),
     Column("ranking_most", "Most apart on", "name", detail=True),
     Column("family", "Question", "name", detail=True),
-    Column("holm_p", "p, Holm", "exact", detail=True),
+    Column("holm_p", "p (Holm)", "exact", detail=True),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),

@@ -279,7 +279,7 @@ _TESTS = [
     Column("ranking_most", "Most apart on", "name"),
     Column("times", "Price, times", "number", meaning="of the judge, that of the other being 1"),
     Column("p", "p", "exact", getter=_p),
-    Column("holm_p", "p, Holm", "exact", meaning="corrected for all tests of its question"),
+    Column("holm_p", "p (Holm)", "exact", meaning="corrected for all tests of its question"),
 ]
 
 

@@ -99,8 +99,9 @@ def read(place: Path) -> dict[str, list[Chat]]:
                     else:
                         opinions.setdefault(made[0], []).append(made[1])
             except (KeyError, TypeError, ValueError, AttributeError) as error:
+                why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
                 raise DataError(
-                    f"{record.place}: {quoted(one)} is no talk ({type(error).__name__}: {error}); "
+                    f"{record.place}: {quoted(one)} is no talk ({why}); "
                     "get the file again, or bring it into the plain form (docs/benchmarks.md)"
                 ) from None
     if not found:

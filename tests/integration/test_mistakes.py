@@ -108,6 +108,7 @@ COMMANDS = [
     ("bench faireval --data nope --judge rules", "no folder nope"),
     ("bench faireval --data seeds --judge rules", "needs question.jsonl", "found mine.jsonl"),
     ("bench faireval --data two --judge rules", "give one of two/a, two/b"),
+    ("bench faireval --data two/a --judge rules", "rules answers UniEval", "name a model"),
     # the whole run
     ("run", "run needs --seeds SET", "botchat init"),
     ("run --seeds sample", "run needs --model MODEL"),

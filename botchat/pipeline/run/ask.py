@@ -170,10 +170,8 @@ class Asked:
         """The judge with the cases that it answers, as their protocol wants it; so its control."""
         knows = _KNOWS.get(self.judge.name)
         for protocol in [cases.protocol for cases in self.cases] if knows else ():
-            of_form = self.judge.name == FINGERPRINT and (
-                protocol.kind == "report" or not protocol.about_ai
-            )
-            if protocol.template or of_form:
+            known = protocol.about_ai or (self.judge.name == RULES and protocol.kind == "report")
+            if protocol.template or not known:
                 raise ConfigError(
                     f"--judge {self.judge.name} answers {knows}, not {protocol.name}; name a model"
                 )
