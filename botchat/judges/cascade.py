@@ -5,17 +5,14 @@ Consistency does not prove that a verdict is right. So the strong judge is also 
 *calibration slice*: a fixed share of the accepted cases, chosen by the digest of the question (the
 same for both orders). Wherever the strong judge was asked, its answer is the cascade's.
 
-With a *guarantee* a verdict is accepted if the cheap judge is also sure enough of it. How sure it
-is: the mean, over the orders asked, of the probability of its words where that is known, else of
-the share of its opening votes that say so. Questions without a second order are then asked once and
-accepted likewise. Of the accepted verdicts at most a share ``alpha`` disagrees with the strong
-judge, with confidence 1 - ``delta``: on one case of each of some ChatSEEDs drawn at random both
-judges are asked, so the cases are independent, however alike the verdicts of one ChatSEED are.
-Thresholds are tried from strict to loose, each by the exact binomial test that more than ``alpha``
-disagree, and the first that is not passed ends it. Then the chance that any threshold is passed
-wrongly is at most ``delta`` (fixed-sequence testing: Bauer 1991; Angelopoulos et al. 2021, *Learn
-then Test*; Jung, Brahman & Choi 2024, *Trust or Escalate*). Which thresholds are tried is decided
-by verdicts of other ChatSEEDs, so that the slice has no say in it. That holds of all verdicts
+With a *guarantee* a verdict is accepted if the cheap judge is also sure enough of it (`sureness`);
+questions without a second order are then asked once and accepted likewise. Of the accepted verdicts
+at most a share ``alpha`` disagrees with the strong judge, with confidence 1 - ``delta``: both are
+asked one case of each of some ChatSEEDs drawn at random, so the cases are independent. Thresholds,
+chosen by verdicts of other ChatSEEDs, are tried from strict to loose, each by the exact binomial
+test that more than ``alpha`` disagree, until one is not passed. The chance that any is passed
+wrongly is then at most ``delta`` (fixed-sequence testing: Bauer 1991; Angelopoulos et al. 2021,
+*Learn then Test*; Jung, Brahman & Choi 2024, *Trust or Escalate*). That holds of all verdicts
 together: a contestant of whom more than ``alpha`` of the accepted cases of the slice disagree is
 refused, and all of its cases go to the strong judge.
 """
@@ -53,16 +50,13 @@ DISAGREE, TIE, UNREADABLE, ONE_ORDER, UNSURE, REFUSED = (
 DRAWN = "drawn to calibrate"
 """Begins the cause of a case of a guarantee's slice; any other cause it has comes after it."""
 
-
 MakeCase: TypeAlias = Callable[[], Case]
 Work: TypeAlias = Callable[
     [Sequence[MakeCase], Callable[[MakeCase], Awaitable[None]]], Awaitable[None]
 ]
 
-
 STEPS = 5
 """Thresholds that are tried, at most."""
-
 ENOUGH, LEAST_PART = 1.5, 0.5
 """The strictest one is to accept as many cases of the slice, times as many as can show it, and so
 large a part of the verdicts: of few, a single one that disagrees ends it."""
@@ -108,12 +102,12 @@ class Calibrated:
 
     def __str__(self) -> str:
         """In words."""
+        if not self.whole:
+            return "the calibration is not complete, so nothing was decided; run it again"
         promise = (
             f"at most {100 * self.alpha:g} % of the accepted verdicts disagree with the strong "
             f"judge, with {100 * (1 - self.delta):g} % confidence"
         )
-        if not self.whole:
-            return "the calibration is not complete, so nothing was decided; run it again"
         seen = f"{self.disagreed} of {self.accepted} disagree in the slice of {self.seeds}"
         if self.threshold is None:
             return f"no threshold shows that {promise} ({seen}): everything went to it"
@@ -126,12 +120,10 @@ class Calibrated:
     @property
     def signed(self) -> str:
         """The part of a signature."""
-        threshold = "none" if self.threshold is None else f"{self.threshold!r}"
+        threshold = "none" if self.threshold is None else repr(self.threshold)
         refused = f",refused={settings_digest(self.refused)}" if self.refused else ""
-        return (
-            f"alpha={self.alpha!r},delta={self.delta!r},threshold={threshold},"
-            f"slice={self.slice_digest}{refused}"
-        )
+        found = f"alpha={self.alpha!r},delta={self.delta!r},threshold={threshold}"
+        return f"{found},slice={self.slice_digest}{refused}"
 
 
 def draw(cases: Iterable[tuple[str, str]], n: int) -> list[str]:
@@ -176,16 +168,13 @@ def loosest(
     ``seen``: of each case of the slice that may be accepted, how sure the cheap judge is and
     whether the strong one disagrees.
     """
-    found: tuple[float | None, int, int] | None = None
-    for threshold in tried:
+    found: tuple[float | None, int, int] = (None, 0, 0)
+    for number, threshold in enumerate(tried):
         apart = [disagrees for sure, disagrees in seen if sure >= threshold]
-        n, k = len(apart), sum(apart)
-        passed = so_few(k, n, guarantee.alpha) <= guarantee.delta
-        if passed or found is None:
-            found = threshold if passed else None, n, k
-        if not passed:
-            break
-    return found or (None, 0, 0)
+        if so_few(sum(apart), len(apart), guarantee.alpha) > guarantee.delta:
+            return found if number else (None, len(apart), sum(apart))
+        found = threshold, len(apart), sum(apart)
+    return found
 
 
 Seen: TypeAlias = tuple[float, bool, tuple[str, ...]]
@@ -198,17 +187,18 @@ def by_contestant(seen: Iterable[Seen], threshold: float | None, alpha: float) -
 
     ``refused``: more than ``alpha`` of them disagree.
     """
-    counted: dict[str, Row] = {}
-    if threshold is None:
-        return ()
-    for sure, disagrees, names in seen:
+    apart: dict[str, list[bool]] = {}
+    for sure, disagrees, names in seen if threshold is not None else ():
         for name in names:
-            row = counted.setdefault(name, {"contestant": name, "accepted": 0, "disagreed": 0})
-            row["accepted"] += sure >= threshold
-            row["disagreed"] += sure >= threshold and disagrees
+            apart.setdefault(name, []).extend([disagrees] if sure >= (threshold or 0.0) else [])
     return tuple(
-        {**row, "refused": row["disagreed"] > alpha * row["accepted"]}
-        for _, row in sorted(counted.items())
+        {
+            "contestant": name,
+            "accepted": len(apart[name]),
+            "disagreed": sum(apart[name]),
+            "refused": sum(apart[name]) > alpha * len(apart[name]),
+        }
+        for name in sorted(apart)
     )
 
 
@@ -259,20 +249,19 @@ class Cascade:
 
         ``work(makers, do)`` does each, side by side. Raises `ConfigError`: fewer seeds than asked.
         """
-        if self.guarantee is None:
+        if (wanted := self.guarantee) is None:
             return self
         known = [(case.seed_id, case.contestants, case.digest) for case in (one() for one in make)]
-        drawn = draw(((seed, digest) for seed, _, digest in known), self.guarantee.seeds)
-        if len(drawn) < self.guarantee.seeds:
+        drawn = frozenset(draw(((seed, digest) for seed, _, digest in known), wanted.seeds))
+        if len(drawn) < wanted.seeds:
             raise ConfigError(
-                f"calibration_seeds = {self.guarantee.seeds} of {self.name}: a case of "
-                f"{len(drawn)} ChatSEEDs can be drawn; give fewer, or calibration instead of alpha"
+                f"calibration_seeds = {wanted.seeds} of {self.name}: a case of {len(drawn)} "
+                "ChatSEEDs can be drawn; give fewer, or calibration instead of alpha"
             )
-        chosen = frozenset(drawn)
-        inside = {seed for seed, _, digest in known if digest in chosen}
+        inside = {seed for seed, _, digest in known if digest in drawn}
         asked: dict[object, MakeCase] = {}
         for one, (seed, contestants, digest) in zip(make, known, strict=True):
-            if digest in chosen:
+            if digest in drawn:
                 asked[digest] = one
             elif seed not in inside:
                 asked.setdefault((seed, frozenset(contestants)), one)
@@ -283,45 +272,41 @@ class Cascade:
             case = one()
             answers = await self._cheap_answers(case)
             sure = sureness(answers)
-            if case.digest not in chosen:
+            if case.digest not in drawn:
                 outside.append(sure)
-            elif sure is None:
-                if not any(answer.outcome in UNANSWERED for answer in answers):
-                    seen[case.digest] = None
-            else:
+            elif sure is not None:
                 strong = await self.strong.answer(case)
-                if strong.verdict is not None or strong.outcome not in UNANSWERED:
-                    disagrees = strong.verdict != answers[0].verdict
-                    seen[case.digest] = sure, disagrees, case.contestants
+                if not _unanswered(strong):
+                    seen[case.digest] = sure, strong.verdict != answers[0].verdict, case.contestants
+            elif not any(answer.outcome in UNANSWERED for answer in answers):
+                seen[case.digest] = None
 
         await work(list(asked.values()), ask)
         usable = [one for one in seen.values() if one is not None]
-        found = loosest(
-            strict_to_loose(outside, self.guarantee), [one[:2] for one in usable], self.guarantee
-        )
-        whole = len(seen) == len(chosen)
+        whole = len(seen) == len(drawn)
+        found: tuple[float | None, int, int] = (None, 0, 0)
+        if whole:
+            found = loosest(strict_to_loose(outside, wanted), [one[:2] for one in usable], wanted)
         calibrated = Calibrated(
-            self.guarantee.alpha,
-            self.guarantee.delta,
-            *(found if whole else (None, 0, 0)),
-            seeds=len(chosen),
-            slice_digest=settings_digest(sorted(chosen)),
-            contestants=by_contestant(usable, found[0], self.guarantee.alpha) if whole else (),
+            wanted.alpha,
+            wanted.delta,
+            *found,
+            seeds=len(drawn),
+            slice_digest=settings_digest(sorted(drawn)),
+            contestants=by_contestant(usable, found[0], wanted.alpha),
             whole=whole,
         )
-        return replace(self, calibrated=calibrated, drawn=chosen)
+        return replace(self, calibrated=calibrated, drawn=drawn)
 
     async def answer(self, case: Case) -> Answer:
         """Ask the cheap judge, in both orders if there are two, and the strong one if need be."""
         if case.mirror is None and self.guarantee is None:
             return await self._escalated(case, ONE_ORDER, ())
         answers = await self._cheap_answers(case)
-        for answer in answers:
-            if answer.verdict is None and answer.outcome in UNANSWERED:
-                # Not escalated: the next run asks the cheap judge again.
-                return _joined(answer, answers)
-        cause = _cause([answers[0].verdict, *(mirrored(one.verdict) for one in answers[1:])])
-        found = self.calibrated
+        if silent := [answer for answer in answers if _unanswered(answer)]:
+            # Not escalated: the next run asks the cheap judge again.
+            return _joined(silent[0], answers)
+        cause, found = _cause(answers), self.calibrated
         if self.guarantee is None:
             swapped = case.mirror() if case.mirror else case
             if cause == ACCEPTED and _drawn(case, swapped) < self.calibration:
@@ -331,8 +316,7 @@ class Cascade:
         elif found is None or not found.whole:
             return _joined(Answer(None, "not calibrated yet", outcome="transport"), answers)
         elif cause == ACCEPTED:
-            least = found.threshold
-            if least is None or (sureness(answers) or 0.0) < least:
+            if found.threshold is None or (sureness(answers) or 0.0) < found.threshold:
                 cause = UNSURE
             elif not set(found.refused).isdisjoint(case.contestants):
                 cause = REFUSED
@@ -351,11 +335,8 @@ class Cascade:
         answer = await self.strong.answer(case)
         said = (*answer.transcript, _spoken(STRONG, answer))
         joined = _joined(answer, cheap, Remark(CASCADE, cause), *said)
-        return replace(
-            joined,
-            reason=f"escalated ({cause}): {answer.reason}",
-            calls=(*joined.calls, *answer.calls),
-        )
+        reason = f"escalated ({cause}): {answer.reason}"
+        return replace(joined, reason=reason, calls=(*joined.calls, *answer.calls))
 
 
 @dataclass(frozen=True)
@@ -421,8 +402,12 @@ def outside_slice(judgments: Sequence[Judgment]) -> list[Judgment]:
 
 
 def sureness(answers: Sequence[Answer]) -> float | None:
-    """How sure a judge is of its verdict in the orders asked; ``None``: it has none to accept."""
-    if _cause([answers[0].verdict, *(mirrored(one.verdict) for one in answers[1:])]) != ACCEPTED:
+    """How sure a judge is of its verdict in the orders asked; ``None``: it has none to accept.
+
+    The mean over the orders of the probability of its words where that is known, else of the share
+    of its opening votes that say so.
+    """
+    if _cause(answers) != ACCEPTED:
         return None
 
     def of_one(answer: Answer) -> float:
@@ -434,14 +419,19 @@ def sureness(answers: Sequence[Answer]) -> float | None:
     return fmean(map(of_one, answers))
 
 
-def _cause(said: Sequence[str | None]) -> str:
-    """Why verdicts of one question, all about the same order, are not accepted, or `ACCEPTED`."""
-    first = said[0]
+def _cause(answers: Sequence[Answer]) -> str:
+    """Why the answers to a question, in the order shown and the other, are not accepted, if so."""
+    first = answers[0].verdict
+    said = [first, *(mirrored(one.verdict) for one in answers[1:])]
     if first is None or None in said:
         return UNREADABLE
-    if any(one != first for one in said):
+    if set(said) != {first}:
         return DISAGREE
     return TIE if is_tie(first) else ACCEPTED
+
+
+def _unanswered(answer: Answer) -> bool:
+    return answer.verdict is None and answer.outcome in UNANSWERED
 
 
 def _drawn(case: Case, swapped: Case) -> float:

@@ -30,7 +30,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.protocols import replies, reports, scores
 from botchat.protocols.replies import LABELS, Understood
-from botchat.protocols.scores import Scale, ScoreChoices
+from botchat.protocols.scores import Scale
 from botchat.protocols.wording import Wording, wording
 from botchat.records import (
     HUMAN,
@@ -202,7 +202,7 @@ class Protocol:
                 for dialogue in by_seed.values():
                     if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
                         for alone in self.shown(dialogue):
-                            yield partial(self._one, dialogue.seed_id, alone)
+                            yield partial(self._about, dialogue.seed_id, alone)
             return
         pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
@@ -215,39 +215,28 @@ class Protocol:
                     end = found[2]
                     one = there.get((a, end)) or there.setdefault((a, end), Shown.of(found[0], end))
                     two = there.get((b, end)) or there.setdefault((b, end), Shown.of(found[1], end))
-                    yield partial(self._both, seed.id, one, two)
-                    yield partial(self._both, seed.id, two, one)
+                    yield partial(self._about, seed.id, one, two)
+                    yield partial(self._about, seed.id, two, one)
 
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue, in which two take turns."""
-        return self._one(seed_id, Shown(contestant, tuple(utterances)))
-
-    def _one(self, seed_id: str, shown: Shown) -> Case:
-        return self.asked(seed_id, (shown,), partial(self._worded, conversation=shown))
+        return self._about(seed_id, Shown(contestant, tuple(utterances)))
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
-        return self._both(seed_id, Shown.of(first, n), Shown.of(second, n))
+        return self._about(seed_id, Shown.of(first, n), Shown.of(second, n))
 
-    def _both(self, seed_id: str, one: Shown, two: Shown) -> Case:
-        return self.asked(
-            seed_id,
-            (one, two),
-            partial(self._worded, conversation_1=one, conversation_2=two),
-            partial(self._both, seed_id, two, one),
-        )
+    def _about(self, seed_id: str, *shown: Shown) -> Case:
+        mirror = partial(self._about, seed_id, *reversed(shown)) if len(shown) > 1 else None
+        return self.asked(seed_id, shown, partial(self._worded, shown), mirror)
 
     def shown(self, *dialogues: Dialogue) -> tuple[Shown, ...]:
         """What a case shows of one or two dialogues; empty: they are too short to compare."""
-        end = self.n
-        if len(dialogues) == 1 and len(dialogues[0].utterances) < (end or 0):
-            return ()
-        if len(dialogues) > 1:
-            found = comparable(dialogues[0], dialogues[1], self.n)
-            if found is None:
-                return ()
-            end = found[2]
-        return tuple(Shown.of(one, end) for one in dialogues)
+        first, *others = dialogues
+        if others:
+            found = comparable(first, others[0], self.n)
+            return tuple(Shown.of(one, found[2]) for one in dialogues) if found else ()
+        return (Shown.of(first, self.n),) if len(first.utterances) >= (self.n or 0) else ()
 
     def asked(
         self,
@@ -258,10 +247,11 @@ class Protocol:
     ) -> Case:
         """The case that asks ``prompt``, or what that makes, about what is shown."""
         reading = self.reading(shown[0].utterances, shown[0].spoken_by)
-        understood = self.scale is not None and self.scale.points_off
-        report: Report = "read" if understood else "asked" if self.kind == "report" else "none"
-        about = self.kind, self.about_ai, report
-        return Case(self.name, seed_id, shown, prompt, *reading, mirror, *about)
+        report: Report = "asked" if self.kind == "report" else "none"
+        if self.scale is not None and self.scale.points_off:
+            report = "read"
+        about = mirror, self.kind, self.about_ai, report
+        return Case(self.name, seed_id, shown, prompt, *reading, *about)
 
     def reading(
         self, utterances: tuple[str, ...] = (), spoken_by: tuple[int, ...] = ()
@@ -282,10 +272,8 @@ class Protocol:
                 partial(reports.read_diagnosis, utterances=utterances),
                 reports.SCHEMA,
             )
-        scale = self.asked_scale
-        return Understood(
-            ScoreChoices(scale), partial(scores.read, scale=scale, language=self.language)
-        )
+        read = partial(scores.read, scale=self.asked_scale, language=self.language)
+        return Understood(scores.choices(self.asked_scale), read)
 
     @property
     def asked_scale(self) -> Scale:
@@ -302,15 +290,16 @@ class Protocol:
         said = self.wording.conversation(shown.utterances, shown.spoken_by)
         return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
 
-    def _worded(self, **dialogues: Shown) -> str:
+    def _worded(self, shown: Sequence[Shown]) -> str:
         """The prompt, with the utterances of these dialogues."""
-        conversations = {name: self._framed(shown) for name, shown in dialogues.items()}
+        names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
+        told = dict(zip(names, map(self._framed, shown), strict=True))
         if self.template:
-            return prompts.fill_text(self.template, self.name, **conversations)
+            return prompts.fill_text(self.template, self.name, **told)
         first, *examples = self.prompts
-        text = self.language.text
-        shown = {"examples": "\n\n".join(map(text, examples))} if examples else {}
-        return self.language.fill(first, **conversations, **shown)
+        if examples:
+            told["examples"] = "\n\n".join(map(self.language.text, examples))
+        return self.language.fill(first, **told)
 
     # ------------------------------------------------------------------------------- verdicts
 
@@ -321,25 +310,29 @@ class Protocol:
         Neither are ties (BotChat §3.3); by scores the higher sum wins. An unreadable verdict has no
         result. Raises `DataError` for a verdict that the protocol does not offer.
         """
+        lead = self.lead(verdict)
+        return None if lead is None else 0.5 if abs(lead) < 1e-9 else float(lead > 0)
+
+    def lead(self, verdict: Verdict | None) -> float | None:
+        """How far the first shown is ahead: by its scores, or ½, 0 or -½; see `result`."""
         if verdict is None:
             return None
         if self.kind == "score" and (given := self.numbers(verdict)):
             half = len(given) // 2
-            lead = sum(given[:half]) - sum(given[half:])
-            return 0.5 if abs(lead) < 1e-9 else float(lead > 0)
-        named_first = {"1": 1.0, "2": 0.0, "both": 0.5, "neither": 0.5}.get(verdict)
+            return sum(given[:half]) - sum(given[half:])
+        named_first = {"1": 0.5, "2": -0.5, "both": 0.0, "neither": 0.0}.get(verdict)
         if named_first is None:
             raise DataError(
                 f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
                 "delete that line and judge again"
             )
-        return named_first if self.chosen_wins else 1 - named_first
+        return named_first if self.chosen_wins else -named_first
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
         """The numbers of a score or a report's verdict, where all are there; raises as `told`."""
-        told = self.told(verdict) or (None,)
+        told = self.told(verdict) or ()
         found = tuple(number for number in told if number is not None)
-        return found if len(found) == len(told) else None
+        return found if found and len(found) == len(told) else None
 
     def told(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
         """The same, ``None`` for one that the reply does not tell; `DataError` if it is neither."""
@@ -412,13 +405,11 @@ def comparable(
     """
     if a is None or b is None:
         return None
-    of_a, of_b = len(a.utterances), len(b.utterances)
-    most = max(of_a, of_b) if n is None else n
-    shown = min(
-        most, of_a if a.contestant == HUMAN else most, of_b if b.contestant == HUMAN else most
-    )
-    whole = n is None and HUMAN not in (a.contestant, b.contestant)
-    return (a, b, shown) if whole or 0 < shown <= min(of_a, of_b) else None
+    lengths = [len(one.utterances) for one in (a, b)]
+    of_people = [len(one.utterances) for one in (a, b) if one.contestant == HUMAN]
+    shown = min([max(lengths) if n is None else n, *of_people])
+    whole = n is None and not of_people
+    return (a, b, shown) if whole or 0 < shown <= min(lengths) else None
 
 
 _ANY = 1 << 40
@@ -435,7 +426,7 @@ class Field:
         self.seed_ids = tuple(seed.id for seed in protocol.eligible(seeds))
         self._dialogues = [dialogues[name] for name in self.contestants]
         known = [outline(of).lengths for of in self._dialogues]
-        lengths = [[of.get(seed_id, 0) for seed_id in self.seed_ids] for of in known]
+        lengths = [of.get(seed_id, 0) for of in known for seed_id in self.seed_ids]
         shape = len(self.contestants), len(self.seed_ids)
         self._length = np.array(lengths, dtype=np.intp).reshape(shape)
         human = np.array([name == HUMAN for name in self.contestants])

@@ -323,11 +323,8 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annota
     leads: dict[tuple[str, str, str, str], list[float]] = {}
     for judgment in judgments:
         first, second = judgment.contestants
-        lead = _lead(judgment, protocol)
-        if protocol.kind == "score":
-            given = protocol.numbers(judgment.verdict) or (math.nan, math.nan)
-            half = len(given) // 2
-            lead = sum(given[:half]) - sum(given[half:])
+        found = protocol.lead(judgment.verdict)
+        lead = math.nan if found is None else found
         if (swapped := (judgment.seed_id, second, first, judgment.judge)) in leads:
             leads[swapped].append(-lead)
         else:

@@ -7,19 +7,16 @@ they first speak, or ``"neither"``. What is said of each speaker is a word for e
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 from botchat.languages import Language
 from botchat.protocols import verdicts
 from botchat.protocols.own_words import answered_in, own
-from botchat.protocols.verdicts import Found, Meaning
-from botchat.protocols.wording import choice_schema
+from botchat.protocols.scores import Combinations
+from botchat.protocols.verdicts import Found, Meaning, choice_schema
 from botchat.records import LETTERS, SOMEWHERE, Verdict
 
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
@@ -39,31 +36,52 @@ class Understood(NamedTuple):
     words: Callable[[str], Sequence[tuple[int, int]]] | None = None
 
 
+def _marked(
+    choices: Set[Verdict],
+    schema: Mapping[str, Any],
+    language: Language,
+    table: Callable[[Language], Mapping[str, str]],
+    *,
+    phrases: bool = True,
+    sides: bool = False,
+    settled: Callable[[Found], Verdict | None] | None = None,
+) -> Understood:
+    """Of a reply that marks its verdict ("Choice: …"), a label of the ``table`` of a language.
+
+    ``settled``: the verdict of what was found, if its index counts too. The others: as of
+    `botchat.protocols.verdicts`.
+    """
+
+    @cache
+    def meaning(spoken: Language) -> Meaning:
+        return verdicts.meanings(table(spoken), spoken, phrases=phrases)
+
+    def found(text: str) -> Found:
+        spoken = answered_in(text, language)
+        return verdicts.read_verdict(text, meaning(spoken), spoken, sides=sides)
+
+    def read(text: str) -> tuple[Verdict | None, str]:
+        said = found(text)
+        return settled(said) if settled else said.verdict, said.reason
+
+    return Understood(choices, read, schema, lambda text: found(text).words[: 2 if settled else 1])
+
+
 @lru_cache(maxsize=256)
 def place(n: int, language: Language) -> Understood:
     """Of a reply about ``n`` utterances: ``"No"``, `SOMEWHERE` or a 1-based index; the reason."""
 
-    @cache
-    def meaning(spoken: Language) -> Meaning:
-        return verdicts.meanings(verdicts.labelled(spoken, PLACES), spoken)
-
-    def found(text: str) -> Found:
-        spoken = answered_in(text, language)
-        return verdicts.read_verdict(text, meaning(spoken), spoken)
-
-    def read(text: str) -> tuple[Verdict | None, str]:
-        said = found(text)
+    def settled(said: Found) -> Verdict | None:
         if said.verdict != "yes":
-            return "No" if said.verdict == "no" else None, said.reason
-        named = said.index is not None and 1 <= said.index <= n
-        return str(said.index) if named else SOMEWHERE, said.reason
+            return "No" if said.verdict == "no" else None
+        return str(said.index) if said.index is not None and 1 <= said.index <= n else SOMEWHERE
 
-    labels = language.labels
-    return Understood(
+    return _marked(
         frozenset({"No", SOMEWHERE, *map(str, range(1, n + 1))}),
-        read,
-        choice_schema((labels.no[0], labels.yes[0]), verdicts.fields_asked(language), index=True),
-        lambda text: found(text).words,
+        choice_schema((language.labels.no[0], language.labels.yes[0]), language, index=True),
+        language,
+        partial(verdicts.labelled, keys=PLACES),
+        settled=settled,
     )
 
 
@@ -73,110 +91,62 @@ def choice(asked: tuple[str, ...], language: Language) -> Understood:
     own = dict(zip(asked, CHOICES.values(), strict=False))  # somebody's own criterion
     if ours := asked == LABELS:
         asked = tuple(getattr(language.labels, key)[0] for key in CHOICES)
-
-    @cache
-    def meaning(spoken: Language) -> Meaning:
-        table = verdicts.labelled(spoken, CHOICES) if ours else own
-        return verdicts.meanings(table, spoken, phrases=ours)
-
-    def found(text: str) -> Found:
-        spoken = answered_in(text, language)
-        return verdicts.read_verdict(text, meaning(spoken), spoken, sides=ours)
-
-    def read(text: str) -> tuple[Verdict | None, str]:
-        said = found(text)
-        return said.verdict, said.reason
-
-    return Understood(
-        frozenset([*CHOICES.values()][: len(asked)]),
-        read,
-        choice_schema(asked, verdicts.fields_asked(language)),
-        lambda text: found(text).words[:1],
+    return _marked(
+        frozenset(own.values()),
+        choice_schema(asked, language),
+        language,
+        partial(verdicts.labelled, keys=CHOICES) if ours else lambda _: own,
+        phrases=ours,
+        sides=ours,
     )
-
-
-# ------------------------------------------------------------------------------ about speakers
-
-_OF_EACH = re.compile(
-    r"^[^\w\n]*(?:speaker[ \t]+)?(?P<who>[A-H])\b[^\w\n]*[:\uff1a][^\w\n]*"
-    r"(?P<said>human|person|people|no|machine|ai|bot|yes)\b(?P<rest>.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_HUMAN_WORDS = ("human", "person", "people", "no")
-_REASON = re.compile(
-    r"\breason\W*[:\uff1a](.*?)(?=^\W*speaker [A-H]\W*[:\uff1a]|\Z)", re.I | re.S | re.M
-)
 
 
 @lru_cache(maxsize=64)
 def speaker(n: int, none: str, language: Language) -> Understood:
     """Of a reply that names one of n speakers, or ``none`` of them."""
-    asked = {f"Speaker {LETTERS[i]}": str(i + 1) for i in range(n)} | {none: "neither"}
-    known = asked | {LETTERS[i]: str(i + 1) for i in range(n)}
-    known |= dict.fromkeys(("Neither", "Nobody", "No one", "None of them"), "neither")
+    numbers = {LETTERS[i]: str(i + 1) for i in range(n)}
+    asked = {f"Speaker {letter}": number for letter, number in numbers.items()}
+    asked[none] = "neither"
+    others = dict.fromkeys(("Neither", "Nobody", "No one", "None of them"), "neither")
+    known = asked | numbers | others
+    schema = choice_schema(tuple(asked), language)
+    return _marked(frozenset(asked.values()), schema, language, lambda _: known, phrases=False)
 
-    def found(text: str) -> Found:
-        spoken = answered_in(text, language)
-        return verdicts.read_verdict(text, verdicts.meanings(known, spoken, phrases=False), spoken)
+
+# ------------------------------------------------------------------------------ of each speaker
+
+_OF_EACH = re.compile(
+    r"^[^\w\n]*(?:speaker[ \t]+)?(?P<who>[A-H])\b[^\w\n]*[:\uff1a][^\w\n]*"
+    r"(?:(?P<human>human|person|people|no)|machine|ai|bot|yes)\b(?P<rest>.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REASON = re.compile(
+    r"\breason\W*[:\uff1a](.*?)(?=^\W*speaker [A-H]\W*[:\uff1a]|\Z)", re.I | re.S | re.M
+)
+
+
+@lru_cache(maxsize=256)
+def each(spoken_by: tuple[int, ...], language: Language) -> Understood:
+    """Of a reply with a line for each speaker: human or a machine, and from where on.
+
+    ``spoken_by``: the number of each utterance's speaker. The last line about a speaker counts; an
+    index of another's utterance is no place. Without a line for one there is no verdict.
+    """
+    places: list[list[Verdict]] = [["No", SOMEWHERE] for _ in {*spoken_by}]
+    for number, who in enumerate(spoken_by, 1):
+        places[who].append(str(number))
 
     def read(text: str) -> tuple[Verdict | None, str]:
-        said = found(text)
-        return said.verdict, said.reason
-
-    return Understood(
-        frozenset(asked.values()),
-        read,
-        choice_schema(tuple(asked), verdicts.fields_asked(language)),
-        lambda text: found(text).words[:1],
-    )
-
-
-@dataclass(frozen=True)
-class EachSpeaker(Set[Verdict]):
-    """Every verdict on each speaker of a chat; ``spoken_by``: the number of each utterance's."""
-
-    spoken_by: tuple[int, ...]
-
-    @property
-    def offered(self) -> list[list[Verdict]]:
-        """The words that each may get: an index is of an utterance of that speaker."""
-        of = range(len({*self.spoken_by}))
-        said = [[str(n) for n, who in enumerate(self.spoken_by, 1) if who == one] for one in of]
-        return [["No", SOMEWHERE, *indices] for indices in said]
-
-    def __contains__(self, verdict: object) -> bool:
-        """Whether it has a word for each that may be given."""
-        words, offered = str(verdict).split(" "), self.offered
-        return len(words) == len(offered) and all(
-            word in one for word, one in zip(words, offered, strict=True)
-        )
-
-    def __iter__(self) -> Iterator[Verdict]:
-        """One after the other, first that all are human."""
-        return map(" ".join, product(*self.offered))
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return math.prod(map(len, self.offered))
-
-    def read(self, text: str) -> tuple[Verdict | None, str]:
-        """(verdict, reason) of a reply with a line for each speaker, of which the last counts.
-
-        ``None`` where one has none. An index of another's utterance is no place.
-        """
+        text = own(text, language)
         told = {match["who"].upper(): match for match in _OF_EACH.finditer(text)}
         words = []
-        for who, offered in enumerate(self.offered):
-            if (match := told.get(LETTERS[who])) is None:
+        for letter, offered in zip(LETTERS, places, strict=False):
+            if (match := told.get(letter)) is None:
                 return None, " ".join(text.split())
             index = re.search(r"[1-9]\d*", match["rest"])
             at = index[0] if index and index[0] in offered else SOMEWHERE
-            words.append("No" if match["said"].lower() in _HUMAN_WORDS else at)
+            words.append("No" if match["human"] else at)
         why = _REASON.search(text)
         return " ".join(words), " ".join((why[1] if why else text).split())
 
-
-def each(spoken_by: tuple[int, ...], language: Language) -> Understood:
-    """Of a reply that says of each speaker whether it is a machine, and from where on."""
-    offered = EachSpeaker(spoken_by)
-    return Understood(offered, lambda text: offered.read(own(text, language)))
+    return Understood(Combinations(tuple(map(tuple, places))), read)

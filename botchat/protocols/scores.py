@@ -7,10 +7,11 @@ error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"`
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 
 from botchat.errors import DataError
@@ -37,32 +38,48 @@ class Scale:
         """A number with the ends of the scale as 0 and 1."""
         return (number - self.lowest) / (self.highest - self.lowest)
 
-    @property
-    def steps(self) -> list[str]:
-        """Every score there is, as a verdict spells it."""
-        return [f"{tenth / 10:g}" for tenth in range(10 * self.lowest, 10 * self.highest + 1)]
+
+@lru_cache(maxsize=64)
+def _steps(scale: Scale) -> tuple[Verdict, ...]:
+    """Every score there is, as a verdict spells it."""
+    return tuple(f"{tenth / 10:g}" for tenth in range(10 * scale.lowest, 10 * scale.highest + 1))
+
+
+@lru_cache(maxsize=64)
+def choices(scale: Scale) -> Combinations:
+    """Every verdict on a scale; those that lack a number are known, and not listed."""
+    return Combinations((_steps(scale),) * len(scale.names), scale.points_off)
 
 
 @dataclass(frozen=True)
-class ScoreChoices(Set[Verdict]):
-    """Every verdict on a scale, without a list of them: three numbers from 1 to 10 have 753,571."""
+class Combinations(Set[Verdict]):
+    """Verdicts of several words without a list of them: three scores from 1 to 10 have 753,571."""
 
-    scale: Scale
+    offered: tuple[tuple[str, ...], ...]
+    """What each of the words may be."""
+    may_lack: bool = False
+    """Whether words, but not all of them, may be `MISSING`."""
 
     def __contains__(self, verdict: object) -> bool:
-        """Whether it is as many scores as are asked for, each on the scale and spelled as here."""
-        said = str(verdict).split(" ")
-        told = set(said) - {MISSING} if self.scale.points_off else set(said)
-        return len(said) == len(self.scale.names) and bool(told) and told <= _steps(self.scale)
+        """Whether it is as many words as are asked for, each of them offered at its place."""
+        words = str(verdict).split(" ")
+        lacks = words.count(MISSING) if self.may_lack else 0
+        return lacks < len(words) == len(self.offered) and all(
+            word in known or (lacks > 0 and word == MISSING)
+            for word, known in zip(words, self._known, strict=True)
+        )
+
+    @cached_property
+    def _known(self) -> list[frozenset[str]]:
+        return [*map(frozenset, self.offered)]
 
     def __iter__(self) -> Iterator[Verdict]:
-        """One after the other, lowest first; without those that lack a number."""
-        return map(" ".join, product(self.scale.steps, repeat=len(self.scale.names)))
+        """One after the other, in the order of the lists."""
+        return map(" ".join, product(*self.offered))
 
     def __len__(self) -> int:
         """How many there are."""
-        n: int = len(self.scale.steps) ** len(self.scale.names)
-        return n
+        return math.prod(map(len, self.offered))
 
 
 def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict | None, str]:
@@ -105,7 +122,7 @@ def _given(plain: str, scale: Scale, language: Language) -> Given | None:
             return [w.number(cell[1]) for cell in cells if cell], *match.span()
     if w.n > 1 and (alike := list(w.each.finditer(plain))):
         return [w.number(alike[-1]["number"])] * w.n, *alike[-1].span()
-    if bare := list(_bare(w.n).finditer(plain)):
+    if bare := list(w.bare.finditer(plain)):
         return [w.number(one) for one in re.findall(_NUMBER, bare[-1][0])], *bare[-1].span()
     return None
 
@@ -118,9 +135,8 @@ def _on_its_own(box: re.Match[str]) -> str:
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
     found = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
     w = _patterns(scale, language)
-    if not found and (
-        alike := list(w.each.finditer(own(text, language).translate(language.plain)))
-    ):
+    alike = list(w.each.finditer(own(text, language).translate(language.plain)))
+    if not found and alike:
         found = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
     verdict = points([found.get(kind) for kind in range(w.n)], scale)
     reason = error_reports.before(text, language) if verdict else text
@@ -129,40 +145,37 @@ def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | 
 
 def points(given: Iterable[float | None], scale: Scale) -> Verdict | None:
     """The verdict of some scores, `MISSING` where there is none on the scale; ``None``: nowhere."""
+    known = choices(scale)._known[0]
     spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in given]
-    verdict = [score if score in _steps(scale) else MISSING for score in spelled]
+    verdict = [score if score in known else MISSING for score in spelled]
     return None if set(verdict) == {MISSING} else " ".join(verdict)
 
 
-def scores(verdict: Verdict, n: int) -> tuple[float, ...]:
-    """The ``n`` scores of a verdict, in their order; raises `DataError` if it is not that."""
-    try:
-        found = tuple(float(score) for score in verdict.split())
-    except ValueError:
-        found = ()
-    if len(found) != n:
-        raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
-    return found
-
-
 def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[Rating]:
-    """One of the ``n`` `scores` of judgments of single texts, the one at ``place`` from 0."""
+    """One of the ``n`` scores of judgments of single texts, the one at ``place`` from 0."""
     return [
         Rating(
-            judgment.seed_id,
-            judgment.contestants[0],
-            judgment.judge,
-            None if judgment.verdict is None else told(judgment.verdict, n)[place],
+            made.seed_id,
+            made.contestants[0],
+            made.judge,
+            None if made.verdict is None else told(made.verdict, n)[place],
         )
-        for judgment in judgments
+        for made in judgments
     ]
 
 
 def told(verdict: Verdict, n: int) -> tuple[float | None, ...]:
-    """As `scores`, of a verdict in which some may be `MISSING`."""
-    given = verdict.split()
-    known = iter(scores(" ".join(one for one in given if one != MISSING), n - given.count(MISSING)))
-    return tuple(None if one == MISSING else next(known) for one in given)
+    """The ``n`` scores of a verdict, in their order, ``None``: `MISSING`.
+
+    Raises `DataError` if it is not that.
+    """
+    try:
+        found = [None if one == MISSING else float(one) for one in verdict.split()]
+    except ValueError:
+        found = []
+    if len(found) != n:
+        raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
+    return tuple(found)
 
 
 def harmless(text: str, scale: Scale) -> str:
@@ -184,84 +197,64 @@ _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
 
 
-@lru_cache(maxsize=64)
-def _steps(scale: Scale) -> frozenset[str]:
-    return frozenset(scale.steps)
+class _Patterns:
+    """The forms in which scores are given; of texts with plain marks."""
 
+    def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
+        packs = list(dict.fromkeys((ENGLISH, language)))
 
-@dataclass(frozen=True)
-class _ScorePatterns:
-    """Of texts with plain marks."""
+        def of(key: str, part: str = "labels") -> str:
+            return any_of(word for one in packs for word in getattr(getattr(one, part), key))
 
-    named: re.Pattern[str]
-    told: re.Pattern[str]
-    """In a sentence: "gets a 7"."""
-    each: re.Pattern[str]
-    """One number for all."""
-    names: Mapping[str, int]
-    """Plain spelling of a name -> its place."""
-    numerals: Mapping[str, int]
+        called = {name: place for place, name in enumerate(scale.names)}
+        called |= {
+            f"{other} {name.removeprefix(head).strip()}": place
+            for head, others in language.reading.names.items()
+            for other in others
+            for name, place in called.items()
+            if name.startswith(head)
+        }
+        self.n = len(scale.names)
+        self.names = {_plain(name): place for name, place in called.items()}
+        self._numerals = {
+            word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)
+        }
+        numerals, names = any_of(self._numerals), _any_of(list(called))
+        number = rf"(?P<number>{_NUMBER}|(?:{numerals})(?!\w))"
+        # A number is a score only where nothing but an end, an aside or the next one follows it.
+        aside = any_of(word for one in packs if one.pack.report for word in one.pack.report.aside)
+        ends = (
+            rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
+        )
+        most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{numerals}))?"
+        behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
+        changed = rf"(?:{_NUMBER}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
+        cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
+        given = rf"(?:{_MARKS}(?:{of('given', 'reading')})(?![A-Za-z]))+{_MARKS}"
+        start = _start(scale) if len(called) == self.n else ""
+        name = rf"{start}(?P<name>{names})"
 
-    @property
-    def n(self) -> int:
-        """Numbers that are asked for."""
-        return max(self.names.values()) + 1
+        def compiled(pattern: str) -> re.Pattern[str]:
+            return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+
+        self.named = compiled(
+            rf"{name}(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?"
+            rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
+        )
+        # In a sentence: "gets a 7"; and one number for all.
+        self.told = compiled(rf"{name}{given}{number}{behind}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each', 'reading')}){given}{number}{behind}")
+        # Nothing but the numbers on a line; one number alone must be the whole reply.
+        line = rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{self.n - 1}}}[ \t]*\r?$"
+        self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
 
     def number(self, said: str) -> float:
         """A number in digits or in words."""
-        in_words = self.numerals.get(said.lower())
+        in_words = self._numerals.get(said.lower())
         return float(re.sub(r"[\u2212\u2013\u2014]", "-", said)) if in_words is None else in_words
 
 
-@lru_cache(maxsize=64)
-def _patterns(scale: Scale, language: Language = ENGLISH) -> _ScorePatterns:
-    packs = list(dict.fromkeys((ENGLISH, language)))
-
-    def of(key: str, part: str = "labels") -> str:
-        return any_of(word for one in packs for word in getattr(getattr(one, part), key))
-
-    called = {name: place for place, name in enumerate(scale.names)}
-    called |= {
-        f"{other} {name.removeprefix(head).strip()}": place
-        for head, others in language.reading.names.items()
-        for other in others
-        for name, place in called.items()
-        if name.startswith(head)
-    }
-    numerals = {word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)}
-    names = _any_of(list(called))
-    number = rf"(?P<number>{_NUMBER}|(?:{any_of(numerals)})(?!\w))"
-    changed = rf"(?:{_NUMBER}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
-    # A number is a score only where nothing but an end, an aside or the next one follows it.
-    aside = any_of(word for one in packs if one.pack.report for word in one.pack.report.aside)
-    ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
-    most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{any_of(numerals)}))?"
-    behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
-    cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-    given = rf"(?:{_MARKS}(?:{of('given', 'reading')})(?![A-Za-z]))+{_MARKS}"
-
-    def compiled(pattern: str) -> re.Pattern[str]:
-        return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-
-    start = _start(scale) if len(called) == len(scale.names) else ""
-    name = rf"{start}(?P<name>{names})"
-    return _ScorePatterns(
-        compiled(
-            rf"{name}(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?"
-            rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
-        ),
-        compiled(rf"{name}{given}{number}{behind}"),
-        compiled(rf"(?<!\w)(?:{of('each', 'reading')}){given}{number}{behind}"),
-        {_plain(name): place for name, place in called.items()},
-        numerals,
-    )
-
-
-@lru_cache(maxsize=8)
-def _bare(n: int) -> re.Pattern[str]:
-    if n == 1:  # a reply that is a number
-        return re.compile(rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
-    return re.compile(rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{n - 1}}}[ \t]*\r?$", re.MULTILINE)
+_patterns = lru_cache(maxsize=64)(_Patterns)
 
 
 @lru_cache(maxsize=64)

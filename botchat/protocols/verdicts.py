@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from botchat.languages import ENGLISH, PLAIN, Language
 from botchat.protocols.own_words import any_of, own, withdrawn
+from botchat.protocols.wording import object_schema
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are, ``None``: none that is offered."""
@@ -49,9 +50,7 @@ def read_verdict(
     return found if after is None else _anew(found, plain, after, meaning, language)
 
 
-def _read(
-    plain: str, text: str, meaning: Meaning, w: _VerdictPatterns, sides: bool
-) -> tuple[Found, int]:
+def _read(plain: str, text: str, meaning: Meaning, w: _Patterns, sides: bool) -> tuple[Found, int]:
     """The last verdict that is given, and where its words end."""
     if (fields := _fields(plain, json_fields(text), w)) is not None:
         return _of_fields(fields, text, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
@@ -103,7 +102,7 @@ def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = Tr
     return meaning
 
 
-def reason(text: str, w: _VerdictPatterns) -> str:
+def reason(text: str, w: _Patterns) -> str:
     """What follows ``Reason:``, or the whole text where the mark is missing; white space joined."""
     match = w.reason.search(w.folded(text))
     said = text[match.end() :] if match else text
@@ -145,11 +144,17 @@ def labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def fields_asked(language: Language) -> tuple[str, str, str]:
-    """What JSON fields of choice, index and reason are called."""
+def choice_schema(
+    choices: Sequence[str], language: Language, *, index: bool = False
+) -> dict[str, Any]:
+    """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason."""
     labels = language.labels
-    named = (labels.choice[0], labels.index[0], labels.reason[0])
-    return ("choice", "index", "reason") if language.english else named
+    names = [labels.choice[0], labels.index[0], labels.reason[0]]
+    of_choice, of_index, of_reason = _FIELDS if language.english else names
+    fields: dict[str, Any] = {of_choice: {"type": "string", "enum": list(choices)}}
+    if index:
+        fields[of_index] = {"type": ["integer", "null"]}
+    return object_schema({**fields, of_reason: {"type": "string"}})
 
 
 # ---------------------------------------------------------------------------------- where
@@ -157,6 +162,7 @@ def fields_asked(language: Language) -> tuple[str, str, str]:
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 _CALLED = frozenset({"arguments", "parameters"})
 _BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
+_FIELDS = ("choice", "index", "reason")
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
 _MARKS = r"[\"'`*_~\s\[\]]*"
@@ -167,7 +173,7 @@ _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 
 def _given(
-    plain: str, text: str, meaning: Meaning, w: _VerdictPatterns, marks: re.Pattern[str]
+    plain: str, text: str, meaning: Meaning, w: _Patterns, marks: re.Pattern[str]
 ) -> tuple[str, int, int] | None:
     """(verdict, start, end of its words) of the last verdict that is given; none of a mere list."""
     last: tuple[str | None, int, int] | None = None
@@ -193,7 +199,7 @@ def _given(
     return None if last is None or last[0] is None else (last[0], *last[1:])
 
 
-def _led_to(line: str, w: _VerdictPatterns) -> bool:
+def _led_to(line: str, w: _Patterns) -> bool:
     """Whether what stands before a mark on its line ends a sentence, or leads to one's verdict."""
     before = line[-_NEAR:]
     if w.boundary.search(before):
@@ -202,7 +208,7 @@ def _led_to(line: str, w: _VerdictPatterns) -> bool:
     return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
 
-def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _VerdictPatterns) -> str | None:
+def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _Patterns) -> str | None:
     """The verdict of the words behind a mark, if it is one and no other is named beside it."""
     verdict = meaning(match["said"])
     beside = w.beside.match(plain, match.end())
@@ -219,7 +225,7 @@ def _quoted(text: str, start: int, since: str = "\n") -> bool:
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
 
-def _in_reason(plain: str, after: int, start: int, w: _VerdictPatterns) -> bool:
+def _in_reason(plain: str, after: int, start: int, w: _Patterns) -> bool:
     """Whether the reason of a verdict, told since ``after``, is still going on at ``start``."""
     told = list(w.reason.finditer(plain, after, start))
     return bool(told) and not re.search(r"\n[ \t]*\n", plain[told[-1].end() : start])
@@ -233,7 +239,7 @@ def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     return None
 
 
-def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, int] | None:
+def _bare(plain: str, meaning: Meaning, w: _Patterns) -> tuple[str, int, int] | None:
     """The verdict that the first line is, where no verdict is marked."""
     if w.choice.search(plain):
         return None
@@ -248,7 +254,7 @@ def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, 
 
 
 def _index(
-    plain: str, text: str, start: int, end: int, w: _VerdictPatterns
+    plain: str, text: str, start: int, end: int, w: _Patterns
 ) -> tuple[int | None, list[tuple[int, int]]]:
     """(number, its words) of the index that is told behind a verdict, else on a line before it.
 
@@ -273,7 +279,7 @@ def _index(
     return None, []
 
 
-def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _VerdictPatterns) -> bool:
+def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Patterns) -> bool:
     """Whether an index is told for itself, not quoted and not in passing."""
     start = match.start()
     line = plain[plain.rfind("\n", 0, start) + 1 : start]
@@ -287,7 +293,7 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _VerdictP
 # ------------------------------------------------------------------------- JSON and tables
 
 
-def _fields(plain: str, told: Mapping[str, Any], w: _VerdictPatterns) -> dict[str, Any] | None:
+def _fields(plain: str, told: Mapping[str, Any], w: _Patterns) -> dict[str, Any] | None:
     """Those of a JSON object, or of the first table with a column for the verdict and one row."""
     found = {w.fields.get(w.normal(name), name): value for name, value in told.items()}
     if "choice" in found:
@@ -306,9 +312,7 @@ def _cells(row: str) -> list[str]:
     return row.strip().strip("|").split("|") if "|" in row else []
 
 
-def _of_fields(
-    fields: Mapping[str, Any], text: str, meaning: Meaning, w: _VerdictPatterns
-) -> Found:
+def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Patterns) -> Found:
     said = " ".join(str(fields.get("reason") or "").split())
     told = "" if fields["choice"] is None else fields["choice"]
     value = w.choice.search(w.folded(f"choice: {told}"))
@@ -325,166 +329,136 @@ def _of_fields(
 # ---------------------------------------------------------------------------------- words
 
 
-@dataclass(frozen=True)
-class _VerdictPatterns:
-    """The patterns of a language's labels; of texts that are `folded`."""
+class _Patterns:
+    """The patterns of a language's labels, English beside them; of texts that are `folded`."""
 
-    choice: re.Pattern[str]
-    also: re.Pattern[str]
-    """The same for what is a verdict's mark only where nothing else is."""
-    index: re.Pattern[str]
-    index_at_once: re.Pattern[str]
-    """An index without its label, directly behind a verdict."""
-    reason: re.Pattern[str]
-    value: re.Pattern[str]
-    """A field of a reply in JSON."""
-    fields: Mapping[str, str]
-    """Name of a field -> choice, index or reason."""
-    numerals: Mapping[str, int]
-    before: re.Pattern[str]
-    after: re.Pattern[str]
-    beside: re.Pattern[str]
-    """What stands next to a verdict's words, on its line."""
-    alternative: re.Pattern[str]
-    placeholder: re.Pattern[str]
-    """The form of a reply, as the prompt gives it, behind a verdict in it."""
-    more: re.Pattern[str]
-    """Another number, or the rest of one, behind a number."""
-    boundary: re.Pattern[str]
-    """What ends a sentence, or leads to one's own verdict."""
-    others: re.Pattern[str]
-    """What others say, or ask for."""
-    anew: re.Pattern[str]
-    """The verdict behind a withdrawn one, and what leads to it."""
-    sides: re.Pattern[str]
-    """One of two conversations, and whose it is said to be."""
-    who: Mapping[str, int]
-    """0 of people, 1 of machines."""
-    spaced: bool
-    plain: Mapping[int, int | str]
+    def __init__(self, language: Language) -> None:
+        packs = list(dict.fromkeys((language, ENGLISH)))
+        own, self._spaced = language.labels, language.pack.units == "words"
+        self._plain = {**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')}
+
+        def of(key: str) -> list[str]:
+            where = ("labels", "reading")[hasattr(language.reading, key)]
+            return [word for one in packs for word in getattr(getattr(one, where), key)]
+
+        def any_(key: str) -> str:
+            return any_of(of(key))
+
+        def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+            return re.compile(pattern, re.IGNORECASE | flags)
+
+        spaced = self._spaced
+        edge = r"(?<![^\W\d_])" if spaced else "(?<![A-Za-z])"
+        choice, index, why = map(any_, _FIELDS)
+        # A number in words does not go on, and without blanks digits do not go on in words.
+        signs = "A-Za-z" if spaced else re.escape("".join({*"".join(own.numerals)})) or "A-Za-z"
+        digits = rf"-?\d+(?![\d{'' if spaced else signs}])"
+        number = rf"{digits}|(?:{any_of(own.numerals)})(?![{signs}\d])"
+        blank = r"[ \t]+" if spaced else r"[ \t]*"
+        is_ = rf"{blank}(?:{any_('copula')}){blank}"
+        ends = r"(?:[:=]|(?!\w))" if spaced else "[:=]"
+        next_label = rf"{edge}(?:{index}|{why}){_MARKS}{ends}"
+        said = (
+            rf"(?P<said>(?:(?!{next_label}|[ \t]-[ \t]|[-=]>)"
+            r"[^\n;,.(}\"'`*|<\u2013\u2014\u2192])*)"
+        )
+
+        def mark(words: str) -> re.Pattern[str]:
+            # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
+            other = (
+                rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{is_}|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
+            )
+            heading = r"[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)"
+            sep = rf"{_MARKS}(?P<sep>[:=]){_MARKS}|{other}|{heading}"
+            return compiled(rf"{edge}(?:{words})(?:{sep}){_LEFT}{said}")
+
+        def phrases(key: str) -> str:
+            plain = {self._bare(word) for word in of(key)}
+            ordered = sorted(plain, key=lambda word: (-len(word), word))
+            return "|".join(map(re.escape, ordered)) or "(?!)"
+
+        space = " " if spaced else ""
+        self.choice = mark(choice)
+        # A verdict's mark only where nothing else is one.
+        self.also = mark(any_("also"))
+        self.index = compiled(
+            rf"{edge}(?:{index})(?:{_MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
+            rf"(?:(?:{any_('ordinal')})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)"
+        )
+        # An index without its label, directly behind a verdict.
+        self.index_at_once = compiled(
+            rf"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{any_('since')})[ \t]*"
+            rf"(?:{any_('ordinal')})[ \t#]*(?P<other>\d{{1,9}})"
+        )
+        self.reason = compiled(rf"{edge}(?:{why}){_MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*")
+        # A field of a reply in JSON, and what its names mean.
+        self.value = compiled(
+            rf"(?<!\\)\"(?P<key>{choice}|{index})\"\s*:\s*\"?(?P<value>[^\",}}\n]*)"
+        )
+        self.fields = {self._bare(name): key for key in _FIELDS for name in of(key)}
+        self.numerals = {
+            word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)
+        }
+        self.before = re.compile(rf"\A(?:(?:{phrases('before')}){space})+")
+        self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")
+        # What stands next to a verdict's words, on its line.
+        self.beside = compiled(
+            rf"{_CHANCE}[\"'`*_ \t]*"
+            rf"(?:[,;(/\u2013\u2014-]|(?=(?:{any_('alternative')})[ \t]))[\"'`*_ \t]*{said}"
+        )
+        self.alternative = re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+")
+        # The form of a reply, as the prompt gives it, behind a verdict in it.
+        self.placeholder = compiled(
+            rf"\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_('placeholder')})"
+        )
+        # Another number, or the rest of one, behind a number.
+        self.more = compiled(rf"[.]\d|\s*(?:{any_('alternative')})\s*\d")
+        # What ends a sentence, or leads to one's own verdict.
+        self.boundary = compiled(
+            rf"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{any_('lead')})[ \t]*[:,]?)[\s*_`\[(]*\Z"
+        )
+        # What others say, or ask for.
+        self.others = compiled(
+            rf"{edge if spaced else ''}(?:{any_('others')})(?![A-Za-z])"
+            r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z"
+        )
+        # The verdict behind a withdrawn one, and what leads to it.
+        self.anew = compiled(rf"\W*(?:(?:{any_('anew')})\W{'+' if spaced else '*'})*{said}")
+        # One of two conversations, and whose it is said to be: 0 of people, 1 of machines.
+        self.sides = compiled(
+            rf"^[^\w\n]*(?:(?P<first>{any_('first')})|{any_('second')})"
+            r"[\"'`*_ \t]*(?:[:=|\u2013\u2014]|[ \t]-[ \t])[\"'`*_ \t]*(?P<said>[^\n.,;(|]*)",
+            re.MULTILINE,
+        )
+        self.who = {
+            self._bare(word): who
+            for who, key in enumerate(("person", "machine"))
+            for word in of(key)
+        }
 
     def folded(self, text: str) -> str:
         """The text with plain digits and marks, as long as it was."""
-        return text.translate(self.plain)
-
-    def one_by_one(self, plain: str) -> str | None:
-        """The verdict on two of which each is said to be a person's or not, and no more."""
-        said: dict[bool, set[int | None]] = {True: set(), False: set()}
-        for match in self.sides.finditer(plain):
-            said[match["first"] is not None].add(self.who.get(self.normal(match["said"]).strip()))
-        if None in said[True] | said[False] or not len(said[True]) == len(said[False]) == 1:
-            return None
-        return ("neither", "2", "1", "both")[2 * said[True].pop() + said[False].pop()]  # type: ignore[operator]
+        return text.translate(self._plain)
 
     def normal(self, words: str) -> str:
         """Words of a judge without case, marks and surplus white space."""
-        return _normal(self.folded(words), self.spaced)
+        return self._bare(self.folded(words))
+
+    def _bare(self, words: str) -> str:
+        found = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
+        return found if self._spaced else found.replace(" ", "")
+
+    def one_by_one(self, plain: str) -> str | None:
+        """The verdict on two of which each is said to be a person's or not, and no more."""
+        said: tuple[set[int | None], set[int | None]] = (set(), set())
+        for match in self.sides.finditer(plain):
+            said[match["first"] is None].add(self.who.get(self.normal(match["said"]).strip()))
+        if None in said[0] | said[1] or not len(said[0]) == len(said[1]) == 1:
+            return None
+        return ("neither", "2", "1", "both")[2 * said[0].pop() + said[1].pop()]  # type: ignore[operator]
 
 
-@lru_cache(maxsize=16)
-def _words(language: Language) -> _VerdictPatterns:
-    packs = [one.labels for one in dict.fromkeys((language, ENGLISH))]
-    own = packs[0]
-    spaced = language.pack.units == "words"
-
-    def of(key: str) -> list[str]:
-        return [word for one in packs for word in getattr(one, key)]
-
-    def read(key: str) -> str:
-        known = dict.fromkeys((language, ENGLISH))
-        return any_of(word for one in known for word in getattr(one.reading, key))
-
-    edge = r"(?<![^\W\d_])" if spaced else "(?<![A-Za-z])"
-    choice, index, why = (any_of(of(key)) for key in ("choice", "index", "reason"))
-    numerals = any_of(own.numerals) or "(?!)"
-    # A number in words does not go on, and without blanks digits do not go on in words.
-    signs = "A-Za-z" if spaced else re.escape("".join({*"".join(own.numerals)})) or "A-Za-z"
-    number = rf"-?\d+(?![\d{'' if spaced else signs}])|(?:{numerals})(?![{signs}\d])"
-    blank = r"[ \t]+" if spaced else r"[ \t]*"
-    is_ = rf"{blank}(?:{any_of(of('copula'))}){blank}"
-    ends = r"(?:[:=]|(?!\w))" if spaced else "[:=]"
-    next_label = rf"{edge}(?:{index}|{why}){_MARKS}{ends}"
-    said = rf"(?P<said>(?:(?!{next_label}|[ \t]-[ \t]|[-=]>)[^\n;,.(}}\"'`*|<\u2013\u2014\u2192])*)"
-
-    def mark(words: str) -> re.Pattern[str]:
-        # Without its colon, on a line of its own: a table, brackets, "is", a dash, a heading.
-        other = rf"[ \t*_`]*\|[ \t*_`]*|\][ \t]*|{is_}|[ \t]*[\u2013\u2014][ \t]*|(?<=\w)>[ \t]*"
-        heading = r"[ \t*_#]*\n\s*(?=[\"'*_`\[]*\w)"
-        return re.compile(
-            rf"{edge}(?:{words})(?:{_MARKS}(?P<sep>[:=]){_MARKS}|{other}|{heading}){_LEFT}{said}",
-            re.IGNORECASE,
-        )
-
-    def phrases(key: str) -> str:
-        plain = sorted(
-            {_normal(word, spaced) for word in of(key)}, key=lambda word: (-len(word), word)
-        )
-        return "|".join(map(re.escape, plain)) or "(?!)"
-
-    space = " " if spaced else ""
-    return _VerdictPatterns(
-        choice=mark(choice),
-        also=mark(any_of(of("also")) or "(?!)"),
-        index=re.compile(
-            rf"{edge}(?:{index})(?:{_MARKS}[:=]|[ \t*_`]*\||(?<=\w)>)[\s\"'`*_~\[(#]*"
-            rf"(?:(?:{any_of(of('ordinal'))})[\s.#\[(]*)*(?P<said>{number}|[^\n;,}}|<]*)",
-            re.IGNORECASE,
-        ),
-        index_at_once=re.compile(
-            rf"[ \t]*\((?P<said>\d{{1,9}})\)|[ \t,;(]*(?:{read('since')})[ \t]*"
-            rf"(?:{any_of(of('ordinal'))})[ \t#]*(?P<other>\d{{1,9}})",
-            re.IGNORECASE,
-        ),
-        reason=re.compile(
-            rf"{edge}(?:{why}){_MARKS}(?:[:=]|(?<=\])|(?<=\w)>|[ \t]*\|)\s*", re.IGNORECASE
-        ),
-        value=re.compile(
-            rf"(?<!\\)\"(?P<key>{choice}|{index})\"\s*:\s*\"?(?P<value>[^\",}}\n]*)", re.IGNORECASE
-        ),
-        fields={
-            _normal(name, spaced): key for key in ("choice", "index", "reason") for name in of(key)
-        },
-        numerals={word.lower(): n for one in packs for n, word in enumerate(one.numerals, 1)},
-        before=re.compile(rf"\A(?:(?:{phrases('before')}){space})+"),
-        after=re.compile(rf"{space}(?:{phrases('after')})\Z"),
-        beside=re.compile(
-            rf"{_CHANCE}[\"'`*_ \t]*"
-            rf"(?:[,;(/\u2013\u2014-]|(?=(?:{any_of(of('alternative'))})[ \t]))"
-            rf"[\"'`*_ \t]*{said}",
-            re.IGNORECASE,
-        ),
-        alternative=re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+"),
-        placeholder=re.compile(
-            rf"\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_of(of('placeholder')) or '(?!)'})",
-            re.IGNORECASE,
-        ),
-        more=re.compile(rf"[.]\d|\s*(?:{any_of(of('alternative'))})\s*\d", re.IGNORECASE),
-        boundary=re.compile(
-            rf"(?:[.!?;]|[^\W\d_]\)|{edge}(?:{any_of(of('lead'))})[ \t]*[:,]?)[\s*_`\[(]*\Z",
-            re.IGNORECASE,
-        ),
-        others=re.compile(
-            rf"{edge if spaced else ''}(?:{any_of(of('others'))})(?![A-Za-z])"
-            r"|(?<!\w)[AB][*_ ]*:[\s*_`]*\Z",
-            re.IGNORECASE,
-        ),
-        anew=re.compile(
-            rf"\W*(?:(?:{read('anew')})\W{'+' if spaced else '*'})*{said}", re.IGNORECASE
-        ),
-        sides=re.compile(
-            rf"^[^\w\n]*(?:(?P<first>{any_of(of('first'))})|{any_of(of('second'))})"
-            r"[\"'`*_ \t]*(?:[:=|\u2013\u2014]|[ \t]-[ \t])[\"'`*_ \t]*(?P<said>[^\n.,;(|]*)",
-            re.IGNORECASE | re.MULTILINE,
-        ),
-        who={
-            _normal(word, spaced): of_machine
-            for one in dict.fromkeys((language, ENGLISH))
-            for of_machine, words in enumerate((one.reading.person, one.reading.machine))
-            for word in words
-        },
-        spaced=spaced,
-        plain={**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')},
-    )
+_words = lru_cache(maxsize=16)(_Patterns)
 
 
 _NEAR = 120
@@ -493,8 +467,3 @@ _CHANCE = r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t
 """How likely a verdict is; one with another beside it is none."""
 _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
-
-
-def _normal(words: str, spaced: bool) -> str:
-    found = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
-    return found if spaced else found.replace(" ", "")

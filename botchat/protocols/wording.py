@@ -117,21 +117,6 @@ def wording(language: Language) -> Wording:
     )
 
 
-def choice_schema(
-    choices: Sequence[str], names: tuple[str, str, str], *, index: bool = False
-) -> dict[str, Any]:
-    """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason.
-
-    ``names``: of these three fields.
-    """
-    of_choice, of_index, of_reason = names
-    fields: dict[str, Any] = {of_choice: {"type": "string", "enum": list(choices)}}
-    if index:
-        fields[of_index] = {"type": ["integer", "null"]}
-    fields[of_reason] = {"type": "string"}
-    return object_schema(fields)
-
-
 def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
     """JSON schema of an object with all of these fields and no other, as strict endpoints want."""
     return {
