@@ -13,8 +13,9 @@ import pandas as pd
 from botchat.boards.tables import Column, Table
 from botchat.papers.experiments import Experiment, column, key_of
 from botchat.report.figures import ink, rows
+from botchat.report.figures.axes import Graph
 from botchat.report.figures.chart import Chart, chart
-from botchat.report.figures.curves import Graph, line_look
+from botchat.report.figures.curves import line_look
 from botchat.report.figures.sheet import WIDE, Dot, Look, Sheet
 
 _APART = 0.05

@@ -12,9 +12,9 @@ from botchat.boards.tables import Table, fragment
 from botchat.interfaces import Row
 from botchat.papers.turing_form import TRAPS
 from botchat.report.figures import ink, rows
+from botchat.report.figures.axes import Axis
 from botchat.report.figures.chart import Chart, chart
 from botchat.report.figures.sheet import Look, Sheet
-from botchat.report.plane import Axis
 from botchat.workspace import files
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined, Template
@@ -33,7 +33,7 @@ from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogues, Judgment, natu
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import Sample as Sample
 from botchat.report.first_screen import of_100, rating, screen
-from botchat.report.main_table import address
+from botchat.report.main_table import Links, address
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
@@ -144,9 +144,10 @@ def render(
         **(archive.about if archive else {}),
     }
     opens = about.get("view", "")
+    links = [Links(board.judge if i else "", opens) for i, board in enumerate(boards)]
     screens = [
-        screen(view.board, view.facts, view.board.judge if i else "", opens, view.samples)
-        for i, view in enumerate(views)
+        screen(view.board, view.facts, to, view.samples)
+        for view, to in zip(views, links, strict=True)
     ]
     good = [i for i, one in enumerate(views) if one.facts.verdict.word != "do not trust"]
 
@@ -190,7 +191,7 @@ def render(
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
         prompts=[*_prompts(boards), *talks],
         about=about,
-        opens=opens,
+        links=links,
         about_json=inert(about),
         script=script,
         policy=policy(script, "img-src data:", chunks=True),
@@ -367,48 +368,41 @@ def _prompts(boards: Sequence[Board]) -> list[Prompt]:
     return [*generated, *(Prompt(p.short or p.title, p.digest, p.texts) for p in asked if p.texts)]
 
 
-@dataclass(frozen=True)
-class _TableCell:
+class _TableCell(NamedTuple):
     text: str
     full: str
     """The whole name, where ``text`` is not."""
     kind: str
     """CSS class."""
-    below: str = ""
+    below: str
     """A word on the number, in small type: its interval, or what it is made of."""
-    href: str = ""
+    href: str
     """Where the dialogue that it names is read."""
 
 
-def _shown(table: Table, judge: str = "", view: str = "") -> list[list[_TableCell]]:
-    """Rows as people read them; reasons stand below the numbers that they explain.
-
-    ``judge``, ``view``: of links, as of `botchat.report.main_table.main_table`.
-    """
-    cells = table.cells
-    rows: list[list[_TableCell]] = [[] for _ in cells]
-    for place, column in enumerate(table.headline):
+def _shown(table: Table, links: Links | None = None) -> list[tuple[_TableCell, ...]]:
+    """Rows as people read them; reasons stand below the numbers that they explain."""
+    written, columns = [*zip(*table.cells, strict=True)], []
+    for column, full in zip(table.headline, written or [()] * len(table.headline), strict=True):
         if column.role == "reason":
             continue
-        full = [row[place] for row in cells]
-        short = labels(full) if column.kind == "name" else full
-        below = _below(table, column)
-        for i, (row, text, name) in enumerate(zip(rows, short, full, strict=True)):
-            low = column.role == "coverage" and table.frame[column.key].iloc[i] < LOW_COVERAGE
-            kind = "low" if low else column.kind
-            href = ""
-            if view and column.key == "seed_id":
-                href = address(judge, view, a=table.frame["model"].iloc[i], seed=name)
-            row.append(_TableCell(text, "" if text == name else name, kind, below[i], href))
-    return rows
-
-
-def _below(table: Table, column: Column) -> list[str]:
-    """What explains the numbers of a column: the reasons, or the interval, if not shown."""
-    for reason in table.columns:
-        if reason.role == "reason" and reason.of == column.key:
-            return ["" if pd.isna(said) else said for said in table.frame[reason.key]]
-    return table.told_ends(column)
+        values = table.frame[column.key]
+        low = values < LOW_COVERAGE if column.role == "coverage" else [False] * len(values)
+        below = table.told_ends(column)
+        if because := [c for c in table.columns if (c.role, c.of) == ("reason", column.key)]:
+            below = ["" if pd.isna(said) else said for said in table.frame[because[0].key]]
+        hrefs = [""] * len(full)
+        if links and column.key == "seed_id":
+            models = table.frame["model"]
+            hrefs = [links.to(a=a, seed=s) for a, s in zip(models, full, strict=True)]
+        columns.append([
+            _TableCell(text, "" if text == name else name, "low" if bad else column.kind, *more)
+            for text, name, bad, *more in zip(
+                labels(full) if column.kind == "name" else full, full, low, below, hrefs,
+                strict=True,
+            )
+        ])  # fmt: skip
+    return [*zip(*columns, strict=True)]
 
 
 def inline(chart: Chart) -> Markup:
@@ -420,19 +414,18 @@ def ranks(boards: Sequence[Board]) -> Table:
     """Rank of every contestant by every judge, and the number that it is by."""
     columns = [Column("model", "Model", "name", getter=str)]
     for i, board in enumerate(boards):
-        main, key = board.main, f"value_{i}"
+        main, key, heading = board.main, f"rank_{i}", f"Rank by {board.judge}"
         rank = main.column(role="rank")
-        heading, place = f"Rank by {board.judge}", main.values(rank.key).get
-        columns.append(replace(rank, key=f"rank_{i}", heading=heading, of=key, getter=place))
+
+        def of(column: Column, main: Table = main, **told: Any) -> Column:
+            return replace(column, getter=main.values(column.key).get, **told)
+
+        columns.append(of(rank, key=key, heading=heading, of=f"value_{i}"))
         for end in main.ends(rank.key) or ():
-            key_of_end, values = f"rank_{i}_{end.role}", main.values(end.key).get
             said = f"{heading}, {end.role}"
-            columns.append(
-                replace(end, key=key_of_end, heading=said, of=f"rank_{i}", getter=values)
-            )
+            columns.append(of(end, key=f"{key}_{end.role}", heading=said, of=key))
         if rank.of:
-            by = main.column(rank.of)
-            columns.append(replace(by, key=key, getter=main.values(by.key).get))
+            columns.append(of(main.column(rank.of), key=f"value_{i}"))
     return table(
         "judges-ranks",
         "Every contestant by every judge",

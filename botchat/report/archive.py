@@ -86,149 +86,123 @@ def build(
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
     catalogue, known = catalogue or Catalogue(), measured or {}
-    filed = _Filed(ordered, contestants, dialogues, judged, catalogue)
+    # Dialogues can be read where nobody has judged them alone: the first view is always there.
+    first = [p.name for p in catalogue if p.shows == "one" and p.leads]
+    there = {name for by_protocol in judged.values() for name in by_protocol}
+    protocols = list(catalogue.among({*first, *there}).values())
     flagged, limits = catalogue.language.has_rules, floors(ENGLISH)
     if flagged:
         limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
-    chunks: dict[str, Any] = {}
-    marks: dict[str, list[int]] = {name: [] for name in contestants}
-    for first in range(0, len(ordered), SEEDS):
-        chunk = []
-        for seed in ordered[first : first + SEEDS]:
-            told = [
-                _dialogue(
-                    dialogues[name].get(seed.id),
-                    limits,
-                    catalogue.language,
-                    known[name].flags.get(seed.id) if name in known else None if flagged else (),
-                )
-                for name in contestants
-            ]
-            for name, one in zip(contestants, told, strict=True):
-                marks[name].append(-1 if one is None else len(one["flags"]))
-            chunk.append(
-                {
-                    "dialogues": told,
-                    "verdicts": filed.verdicts[seed.id],
-                    "reports": filed.reports[seed.id],
-                }
-            )
-        chunks[f"seeds-{first // SEEDS}"] = chunk
+
+    def said(name: str, seed_id: str) -> dict[str, Any] | None:
+        marks = known[name].flags.get(seed_id) if name in known else None if flagged else ()
+        return _dialogue(dialogues[name].get(seed_id), limits, catalogue.language, marks)
+
+    entries: list[dict[str, list[Any]]] = [
+        {"dialogues": [said(name, seed.id) for name in contestants], "verdicts": [], "reports": []}
+        for seed in ordered
+    ]
+    places = {seed.id: i for i, seed in enumerate(ordered)}
+    single: list[dict[str, Any]] = []
+    pairs: list[dict[str, Any]] = []
+    for who, by_protocol in enumerate(judged.values()):
+        codes: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+        for number, protocol in enumerate(protocols):
+            found = _file(entries, places, contestants, dialogues, who, number, protocol,
+                          by_protocol.get(protocol.name, ()))  # fmt: skip
+            if found:
+                codes[protocol.shows != "one"][protocol.name] = found
+        single.append(codes[0])
+        pairs.append(codes[1])
+    chunks: dict[str, Any] = {
+        f"seeds-{at // SEEDS}": entries[at : at + SEEDS] for at in range(0, len(entries), SEEDS)
+    }
     chunks["index"] = {
         "seeds": [[seed.id, _opening(_first(seed, dialogues))] for seed in ordered],
         "contestants": contestants,
         "human": contestants.index(HUMAN) if HUMAN in contestants else -1,
         "judges": list(judged),
-        "protocols": [protocol.name for protocol in filed.protocols],
+        "protocols": [protocol.name for protocol in protocols],
         "about": [
             about_protocol(protocol) | ({"kind": "place"} if protocol.of_speakers else {})
-            for protocol in filed.protocols
+            for protocol in protocols
         ],
-        "single": filed.single,
-        "pairs": filed.pairs,
-        "scores": [{name: scores(by) for name, by in pairs.items()} for pairs in filed.pairs],
+        "single": single,
+        "pairs": pairs,
+        "scores": [{name: scores(by) for name, by in found.items()} for found in pairs],
         "error_types": ERRORS,
-        "flags": [marks[name] for name in contestants],
+        "flags": [
+            [-1 if one is None else len(one["flags"]) for one in made]
+            for made in zip(*(entry["dialogues"] for entry in entries), strict=True)
+        ] or [[] for _ in contestants],
         "lengths": [len(seed.utterances) for seed in ordered],
         "limits": list(limits._asdict().items()),
         "per_chunk": SEEDS,
-    }
-    about = {"folder": FOLDER, "dialogues": sum(map(len, dialogues.values()))}
+    }  # fmt: skip
+    alone = [p.name for p in protocols if p.shows == "one" and p.kind != "report"]
+    opens = [*(name for name in alone if any(name in by for by in single)), *alone]
     return Archive(
         {f"{FOLDER}/{name}.js": script(name, content) for name, content in chunks.items()},
         {
-            **about,
-            "verdicts": filed.count,
-            "view": filed.view,
-            "protocols": {protocol.name: protocol.shows for protocol in filed.protocols},
+            "folder": FOLDER,
+            "dialogues": sum(map(len, dialogues.values())),
+            "verdicts": sum(len(entry["verdicts"]) for entry in entries),
+            "view": next(iter([*opens, *(protocol.name for protocol in protocols)]), ""),
+            "protocols": {protocol.name: protocol.shows for protocol in protocols},
         },
     )
 
 
-class _Filed:
-    """Judgments by seed, and as short codes for lists."""
+def _file(
+    entries: Sequence[dict[str, list[Any]]],
+    places: Mapping[str, int],
+    contestants: Sequence[str],
+    dialogues: Dialogues,
+    who: int,
+    number: int,
+    protocol: Protocol,
+    judgments: Sequence[Judgment],
+) -> dict[str, Any]:
+    """Put one judge's judgments of one protocol at their seeds; their codes by contestants.
 
-    def __init__(
-        self,
-        seeds: Sequence[Seed],
-        contestants: Sequence[str],
-        dialogues: Dialogues,
-        judged: ByJudge,
-        catalogue: Catalogue,
-    ) -> None:
-        self._seeds = {seed.id: i for i, seed in enumerate(seeds)}
-        self._contestants = {name: i for i, name in enumerate(contestants)}
-        self._dialogues = dialogues
-        # Dialogues can be read where nobody has judged them alone: the first view is always there.
-        first = [p.name for p in catalogue if p.shows == "one" and p.leads]
-        there = {name for by_protocol in judged.values() for name in by_protocol}
-        self.protocols = list(catalogue.among({*first, *there}).values())
-        self.verdicts: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
-        """By seed: see `_row`."""
-        self.reports: dict[str, list[list[Any]]] = {seed.id: [] for seed in seeds}
-        """By seed: judge, protocol, contestant, score, and who reports with its errors."""
-        self.single: list[dict[str, dict[str, Any]]] = []
-        """Of each judge: protocol -> contestant -> one code a seed; see `_code`."""
-        self.pairs: list[dict[str, dict[str, Any]]] = []
-        """Of each judge: protocol -> contestants in the order shown -> one of `_RESULTS` a seed."""
-        self.count = 0
-        for who, by_protocol in enumerate(judged.values()):
-            alone: dict[str, dict[str, Any]] = {}
-            in_pairs: dict[str, dict[str, Any]] = {}
-            for protocol in self.protocols:
-                if filed := self._file(who, protocol, by_protocol.get(protocol.name, ())):
-                    (alone if protocol.shows == "one" else in_pairs)[protocol.name] = filed
-            self.single.append(alone)
-            self.pairs.append(in_pairs)
-
-    @property
-    def view(self) -> str:
-        """Name of the protocol that the reader opens with."""
-        names = [p.name for p in self.protocols if p.shows == "one" and p.kind != "report"]
-        judged = [name for name in names if any(name in by for by in self.single)]
-        return next(iter((*judged, *names, *(p.name for p in self.protocols))), "")
-
-    def _file(self, who: int, protocol: Protocol, judgments: Sequence[Judgment]) -> dict[str, Any]:
-        """Put one judge's judgments of one protocol at their seeds; their codes by contestants."""
-        found: dict[tuple[int, ...], list[Any]] = {}
-        alone = protocol.shows == "one"
-        is_place = protocol.kind == "place" or protocol.of_speakers
-        absent = "-" if not alone else -2 if is_place else None
-        number = self.protocols.index(protocol)
-        for judgment in sorted(judgments, key=lambda one: one.contestants):
-            at = self._seeds.get(judgment.seed_id)
-            shown = tuple(self._contestants.get(name, -1) for name in judgment.contestants)
-            if at is None or -1 in shown or len(shown) != (1 if alone else 2):
-                continue
-            self.count += 1
-            told: list[Any] = []
-            dialogue = self._dialogues[judgment.contestants[0]].get(judgment.seed_id)
-            if protocol.of_speakers and dialogue is not None:
-                judgment = _at_a_place(protocol, judgment, dialogue)
-            if protocol.kind == "report" and dialogue is not None:
-                given = reports(judgment, dialogue.utterances)
-                told = [[by, _errors(report)] for by, report in given.items()]
-                self.reports[judgment.seed_id].append(
-                    [who, number, shown[0], judgment.verdict, told]
-                )
-            # The reason of a report is its errors once more.
-            reason = "" if told else judgment.reason
-            self.verdicts[judgment.seed_id].append(_row(who, number, judgment, shown, reason))
-            if shown not in found:
-                found[shown] = [absent] * len(self._seeds)
-            found[shown][at] = _code(protocol, judgment.verdict)
-        return {
-            ",".join(map(str, shown)): codes if alone else "".join(codes)
-            for shown, codes in found.items()
-        }
+    Of one dialogue a list of codes, of two a text of `_RESULTS`, one a seed; see `_code`.
+    """
+    found: dict[tuple[int, ...], list[Any]] = {}
+    alone = protocol.shows == "one"
+    is_place = protocol.kind == "place" or protocol.of_speakers
+    absent = "-" if not alone else -2 if is_place else None
+    numbers = {name: i for i, name in enumerate(contestants)}
+    for judgment in sorted(judgments, key=lambda one: one.contestants):
+        at = places.get(judgment.seed_id)
+        shown = tuple(numbers.get(name, -1) for name in judgment.contestants)
+        if at is None or -1 in shown or len(shown) != (1 if alone else 2):
+            continue
+        told: list[Any] = []
+        dialogue = dialogues[judgment.contestants[0]].get(judgment.seed_id)
+        if protocol.of_speakers and dialogue is not None:
+            judgment = _at_a_place(protocol, judgment, dialogue)
+        if protocol.kind == "report" and dialogue is not None:
+            given = reports(judgment, dialogue.utterances)
+            told = [[by, _errors(report)] for by, report in given.items()]
+            entries[at]["reports"].append([who, number, shown[0], judgment.verdict, told])
+        # The reason of a report is its errors once more.
+        reason = "" if told else judgment.reason
+        entries[at]["verdicts"].append(_row(who, number, judgment, shown, reason))
+        if shown not in found:
+            found[shown] = [absent] * len(places)
+        found[shown][at] = _code(protocol, judgment.verdict)
+    return {
+        ",".join(map(str, shown)): codes if alone else "".join(codes)
+        for shown, codes in found.items()
+    }
 
 
 def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     """Who is ahead in each pair of contestants: win 1, tie 0.5, loss 0, by seed.
 
-    ``pairs``: as `_Filed.pairs` of one protocol. Found: the pair, its smaller number first -> score
-    of that one with the ends of its 95 % interval (`by_seed`), its wins, ties and losses, and the
-    seeds with a result.
+    ``pairs``: as `_file` has them of one protocol. Found: the pair, its smaller number first ->
+    score of that one with the ends of its 95 % interval (`by_seed`), its wins, ties and losses, and
+    the seeds with a result.
     """
     values = np.full(128, np.nan)
     for code, worth in _VALUES.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,11 +15,10 @@ from botchat.boards.headline import Headline, chance
 from botchat.boards.judge_verdict import Check, JudgeVerdict
 from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Place
-from botchat.interfaces import Row
+from botchat.interfaces import Row, Shown
 from botchat.protocols.catalogue import VOTES
-from botchat.records import HUMAN, Dialogue
-from botchat.report.main_table import Bar, MainTable, address, interval_bar, main_table, steps
-from botchat.report.plane import Interval
+from botchat.records import HUMAN, LETTERS, Dialogue
+from botchat.report.main_table import Bar, Interval, Links, MainTable, Scale, main_table, steps
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,19 @@ class Facts:
         )
 
 
+class SampleLine(NamedTuple):
+    """One utterance of a sample."""
+
+    n: int
+    text: str
+    side: str
+    """``A`` or ``B``: where it stands."""
+    by: str
+    """Who speaks, where two do not take turns."""
+    is_peoples: bool
+    accused: bool
+
+
 @dataclass(frozen=True)
 class Sample:
     """A dialogue and its UniEval verdict."""
@@ -61,6 +74,18 @@ class Sample:
         """The verdict in a few words."""
         n = self.accused
         return f"accused from utterance {n} on" if n else "taken for human"
+
+    @property
+    def lines(self) -> list[SampleLine]:
+        """What was said, and by whom as far as that is known."""
+        one, shown = self.dialogue, Shown.of(self.dialogue)
+        known, found = one.known_speakers, []
+        for n, (text, who) in enumerate(zip(one.utterances, shown.whose, strict=True), 1):
+            peoples = n <= one.n_seed or one.contestant == HUMAN
+            peoples = known[who] == HUMAN if who in known else peoples
+            by = LETTERS[who] if shown.spoken_by else ""
+            found.append(SampleLine(n, text, "AB"[who == 1], by, peoples, n == self.accused))
+        return found
 
     @property
     def stopped(self) -> str:
@@ -92,8 +117,7 @@ class Excerpt:
 
     title: str
     sample: Sample
-    shown: Sequence[int]
-    """Numbers of its lines."""
+    lines: Sequence[SampleLine]
     href: str
 
 
@@ -107,32 +131,26 @@ class Screen:
     excerpt: Excerpt | None
     table: MainTable
     people_curve: str
+    """Survival of people's own dialogues."""
 
 
 def screen(
-    board: Board,
-    facts: Facts,
-    judge: str,
-    view: str,
-    samples: Mapping[str, Sequence[Sample]] | None = None,
+    board: Board, facts: Facts, links: Links, samples: Mapping[str, Sequence[Sample]]
 ) -> Screen:
-    """The first screen. ``judge``, ``view``: as of `main_table`; ``samples``: by contestant."""
+    """The first screen; ``samples``: by contestant."""
+    curve = next((part.curves.get(HUMAN) for part in board.of(Place)), None)
     return Screen(
         facts.headline,
         facts.verdict,
-        [_checked(check, judge, view, board) for check in facts.verdict.checks],
-        _excerpt(board, facts.verdict, samples or {}, judge, view),
-        main_table(board, judge, view, facts.people),
-        _people_curve(board),
+        [_checked(check, board, links) for check in facts.verdict.checks],
+        _excerpt(board, facts.verdict, samples, links),
+        main_table(board, links, facts.people),
+        steps([float(x) for x in curve.surviving if np.isfinite(x)]) if curve else "",
     )
 
 
 def _excerpt(
-    board: Board,
-    verdict: JudgeVerdict,
-    samples: Mapping[str, Sequence[Sample]],
-    judge: str,
-    view: str,
+    board: Board, verdict: JudgeVerdict, samples: Mapping[str, Sequence[Sample]], links: Links
 ) -> Excerpt | None:
     """Two people's lines and the line that gave the machine away; of a failed judge its failure."""
     failed = {check.key for check in verdict.checks if check.state == "fails"}
@@ -144,15 +162,12 @@ def _excerpt(
     elif failed & {"bots_caught", "machines_caught", "machine_picked", "best_floor_bot"}:
         title, among, accused = "What it let pass", [*scripts, *models], False
     place = next((part.protocol.name for part in board.of(Place) if part.protocol.about_ai), "")
-    for name in among:
-        for one in samples.get(name, ()):
-            if bool(one.accused) != accused:
-                continue
-            shown = dict.fromkeys((1, 2, *([one.accused] if accused else (3, 4, 5))))
-            said = len(one.dialogue.utterances)
-            to = address(judge, place, a=name, seed=one.dialogue.seed_id) if view else ""
-            return Excerpt(title, one, [n for n in shown if n <= said], to)
-    return None
+    told = (one for name in among for one in samples.get(name, ()))
+    if (one := next((one for one in told if bool(one.accused) == accused), None)) is None:
+        return None
+    shown = {1, 2, *([one.accused] if accused else (3, 4, 5))}
+    to = links.to(place, a=one.dialogue.contestant, seed=one.dialogue.seed_id)
+    return Excerpt(title, one, [line for line in one.lines if line.n in shown], to)
 
 
 def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
@@ -186,46 +201,36 @@ def of_100(told: Interval) -> Interval:
     return value, low, high
 
 
-def _checked(check: Check, judge: str, view: str, board: Board) -> Checked:
+def _checked(check: Check, board: Board, links: Links) -> Checked:
     bar = reference = None
     if (told := check.well) and check.key != "best_floor_bot":  # its places say more
-        scale = (-1.0, 1.0) if check.key in ("other_judges", "people_agree") else (0.0, 1.0)
-        bar = interval_bar(told, scale)
+        scale = Scale(-1.0 if check.key in ("other_judges", "people_agree") else 0.0, 1.0)
+        bar = scale.bar(told)
         if check.line is not None:
-            reference = interval_bar((check.line,) * 3, scale).at
-    return Checked(check, bar, reference, _evidence(check, judge, board) if view else "")
+            reference = scale.bar((check.line,) * 3).at
+    return Checked(check, bar, reference, _evidence(check, board, links))
 
 
-def _evidence(check: Check, judge: str, board: Board) -> str:
+def _evidence(check: Check, board: Board, links: Links) -> str:
     """Where the cases that a check counts are read; empty: they are nobody's."""
     key = check.key
     if key in ("other_judges", "people_agree"):
-        return "#judges"
+        return "#judges" if links.first else ""
     bots = [name for name in board.main.frame["model"] if is_floor_bot(name)]
-    of = {"people_accused": "", "bots_caught": "bots", "machines_caught": "machines"}
-    if key in of and check.protocol:
-        who = {"of": of[key], "show": "lose"} if of[key] else {"a": HUMAN, "show": "win"}
-        return address(judge, check.protocol, **who)
     of_pairs = {"same_winner": "same", "first_preferred": "first", "ties": "decided"}
-    parts = [part.protocol for part in board.parts]
-    quoted = next((one for one in parts if one.name == check.protocol), None)
-    if key == "unreadable_rate" and quoted:
-        if quoted.shows == "one":
-            return address(judge, quoted.name, of="all", show="read")
-        return address(judge, "pair", protocol=quoted.name, of="all", show="readable")
-    if key in of_pairs and quoted:
-        return address(judge, "pair", protocol=quoted.name, of="all", show=of_pairs[key])
-    beside = next((one.name for one in parts if one.shows == "human"), "")
+    parts = {part.protocol.name: part.protocol for part in board.parts}
+    quoted = parts.get(check.protocol)
+    if key == "people_accused" and check.protocol:
+        return links.to(check.protocol, a=HUMAN, show="win")
+    if key in ("bots_caught", "machines_caught") and check.protocol:
+        return links.to(check.protocol, of=key.removesuffix("_caught"), show="lose")
+    if key == "unreadable_rate" and quoted and quoted.shows == "one":
+        return links.to(quoted.name, of="all", show="read")
+    if key in (*of_pairs, "unreadable_rate") and quoted:
+        return links.pair(quoted.name, of="all", show=of_pairs.get(key, "readable"))
+    beside = next((name for name, one in parts.items() if one.shows == "human"), "")
     if key == "machine_picked" and beside:
-        said = "bots" if bots else "all"
-        return address(judge, "pair", protocol=beside, of=said, show="lose")
+        return links.pair(beside, of="bots" if bots else "all", show="lose")
     if key == "best_floor_bot" and bots and board.leading:
-        leading = board.leading.protocol.name
-        return address(judge, "pair", protocol=leading, a=bots[0], of="all")
+        return links.pair(board.leading.protocol.name, a=bots[0], of="all")
     return ""
-
-
-def _people_curve(board: Board) -> str:
-    """Survival of people's own dialogues."""
-    curve = next((part.curves.get(HUMAN) for part in board.of(Place)), None)
-    return steps([float(x) for x in curve.surviving if np.isfinite(x)]) if curve else ""

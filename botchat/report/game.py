@@ -19,11 +19,12 @@ from botchat.interfaces import Shown, case_digest
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.wording import letters
-from botchat.records import HUMAN, SIGNED, SOMEWHERE, Dialogue, Dialogues, Seed, Verdict, eligible
+from botchat.records import HUMAN, SIGNED, SOMEWHERE, Dialogues, Seed, Verdict, eligible
 from botchat.report import inert, policy, template, text
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
 
 SCRIPTS = ("core.js", "labels.js", "ending.js", "game.js")
+STYLES = ("game.css",)
 
 PICTURE = "game.png"
 """For previews of links, the same for all sets; beside the page."""
@@ -91,13 +92,9 @@ class Dealt:
         return verdict if int(verdict) <= len(self.said[0]) else "No"
 
 
-@dataclass(frozen=True)
-class _List:
-    """Cases in their order: ``deals`` of ten, ``all`` that judges were asked, or a ``plan``."""
-
-    kind: str
-    protocol: str
-    cases: Sequence[Dealt]
+Listed = tuple[str, str, Sequence[Dealt]]
+"""Cases in their order: ``deals`` of ten, ``all`` that judges were asked, or a ``plan``; of which
+protocol, the plan of any."""
 
 
 def build(
@@ -118,36 +115,38 @@ def build(
     """
     known = catalogue or Catalogue()
     filed = known.among(name for by_protocol in judged.values() for name in by_protocol)
-    lists = []
-    for protocol in known:
-        if protocol.kind == "place" and protocol.knows_truth and not protocol.of_speakers:
-            lists.append(_List("deals", protocol.name, deals(protocol, seeds, dialogues)))
-    for protocol in filed.values():
-        if protocol.kind != "report":
-            cases = list(islice(in_order(protocol, dialogues, judged), MOST))
-            lists.append(_List("all", protocol.name, cases))
-    lists.append(_List("plan", "", planned(plan, known, dialogues)[:MOST]))
-    lists = [one for one in lists if one.cases]
-    protocols = {case.protocol.name: case.protocol for one in lists for case in one.cases}
+    lists: list[Listed] = [
+        ("deals", protocol.name, deals(protocol, seeds, dialogues))
+        for protocol in known
+        if protocol.kind == "place" and protocol.knows_truth and not protocol.of_speakers
+    ]
+    lists += [
+        ("all", protocol.name, [*islice(in_order(protocol, dialogues, judged), MOST)])
+        for protocol in filed.values()
+        if protocol.kind != "report"
+    ]
+    lists.append(("plan", "", planned(plan, known, dialogues)[:MOST]))
+    lists = [one for one in lists if one[2]]
+    protocols = {case.protocol.name: case.protocol for *_, cases in lists for case in cases}
     about = {
         "set": seed_set,
         "people": "for the demo, not by people," if invented else "by people",
         "signed": SIGNED,
         "chunks": FOLDER,
         "protocols": [about_protocol(protocol) for protocol in protocols.values()],
-        "lists": [[one.kind, one.protocol, len(one.cases)] for one in lists],
+        "lists": [[kind, name, len(cases)] for kind, name, cases in lists],
         "per_chunk": CHUNK,
         "ten": TEN,
     }
     code = "\n".join(text(name) for name in SCRIPTS)
     page = template("game.html").render(
-        style=text("game.css"),
+        style="\n".join(text(name) for name in STYLES),
         about_json=inert(about),
         picture=f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE,
         script=code,
         policy=policy(code, "img-src data:", "connect-src 'self'", chunks=True),
     )
-    return Game(page, dict(_files(lists, judged)))
+    return Game(page, dict(_files(lists, [*protocols], judged)))
 
 
 def picture() -> bytes:
@@ -164,15 +163,19 @@ def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
     """
     people = dialogues.get(HUMAN, {})
     machines = {name: by for name, by in dialogues.items() if name != HUMAN}
-    longest = max(
-        (len(one.utterances) for by in machines.values() for one in by.values()), default=0
-    )
+    longest = max((len(d.utterances) for by in machines.values() for d in by.values()), default=0)
     long = [seed for seed in seeds if len(seed.utterances) >= LONG]
-    usable = [
-        seed
-        for seed in _shuffled(long if len(long) >= TEN else eligible(seeds), "deal")
-        if seed.id in people and _long_enough(machines, seed.id, _end(seed, longest))
-    ]
+    ends = {seed.id: _end(seed, longest) for seed in seeds}
+    able = {
+        seed.id: [
+            by[seed.id]
+            for by in machines.values()
+            if seed.id in by and len(by[seed.id].utterances) >= ends[seed.id]
+        ]
+        for seed in seeds
+    }
+    offered = _shuffled(long if len(long) >= TEN else eligible(seeds), "deal")
+    usable = [seed for seed in offered if seed.id in people and able[seed.id]]
     size = TEN if len(usable) >= TEN else len(usable) // 2 * 2
     dealt: list[Dealt] = []
     had: Counter[str] = Counter()
@@ -180,17 +183,13 @@ def deals(protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues) -> li
         ten = usable[first : first + size]
         of_people = {seed.id for seed in _shuffled(ten, "who")[: size // 2]}
         for seed in ten:
-            end = _end(seed, longest)
-            if seed.id in of_people:
-                dialogue = people[seed.id]
-            else:
-                able = _long_enough(machines, seed.id, end)
-                dialogue = min(
-                    able, key=lambda one: (had[one.contestant], _rank(one.contestant, seed.id))
-                )
+            dialogue = people[seed.id]
+            if seed.id not in of_people:
+                dialogue = min(able[seed.id], key=lambda one: (
+                    had[one.contestant], _rank(one.contestant, one.seed_id)))  # fmt: skip
                 had[dialogue.contestant] += 1
-            whole = len(dialogue.utterances) == end
-            cut = (Shown.of(dialogue, end),)
+            cut = (Shown.of(dialogue, ends[seed.id]),)
+            whole = len(dialogue.utterances) == ends[seed.id]
             dealt.append(Dealt(protocol, seed.id, (dialogue.contestant,), cut, whole))
     return dealt
 
@@ -204,11 +203,6 @@ def _end(seed: Seed, longest: int) -> int:
     most = min(there, max(3, there - 2))
     least = min(4, most)
     return least + int.from_bytes(_rank("end", seed.id)[:4]) % (most - least + 1)
-
-
-def _long_enough(machines: Dialogues, seed_id: str, end: int) -> list[Dialogue]:
-    there = (by[seed_id] for by in machines.values() if seed_id in by)
-    return [one for one in there if len(one.utterances) >= end]
 
 
 def in_order(protocol: Protocol, dialogues: Dialogues, judged: ByJudge) -> Iterator[Dealt]:
@@ -262,40 +256,35 @@ def _dealt(
     return Dealt(protocol, seed_id, names, shown) if shown else None
 
 
-def _files(lists: Sequence[_List], judged: ByJudge) -> Iterator[tuple[str, str]]:
+def _files(
+    lists: Sequence[Listed], protocols: Sequence[str], judged: ByJudge
+) -> Iterator[tuple[str, str]]:
     """Chunks of each list: cases, and the answers to them."""
-    said = {
-        judge: {
-            name: {(one.seed_id, one.contestants): one.verdict for one in made}
+    said = [
+        {
+            (name, one.seed_id, one.contestants): one.verdict
             for name, made in by_protocol.items()
+            for one in made
         }
-        for judge, by_protocol in judged.items()
-    }
-    places = {
-        name: i
-        for i, name in enumerate(
-            dict.fromkeys(case.protocol.name for one in lists for case in one.cases)
-        )
-    }
-    for i, one in enumerate(lists):
-        for k, first in enumerate(range(0, len(one.cases), CHUNK)):
-            cases = one.cases[first : first + CHUNK]
-            blind = [[places[case.protocol.name], *case.blind] for case in cases]
+        for by_protocol in judged.values()
+    ]
+    for i, (*_, every) in enumerate(lists):
+        for k, first in enumerate(range(0, len(every), CHUNK)):
+            cases = every[first : first + CHUNK]
+            blind = [[protocols.index(case.protocol.name), *case.blind] for case in cases]
             answers = [
-                [case.contestants, case.exact, [_verdict(by, case) for by in said.values()]]
+                [
+                    case.contestants,
+                    case.exact,
+                    [case.as_seen(by.get((case.protocol.name, case.seed_id, case.contestants)))
+                     for by in said],
+                ]
                 for case in cases
-            ]
+            ]  # fmt: skip
             told = {"judges": list(judged), "human": HUMAN, "cases": answers}
             for prefix, content in zip(PREFIXES, (blind, told), strict=True):
                 name = f"{prefix}{i}-{k}"
                 yield f"{FOLDER}/{name}.js", script(name, content)
-
-
-def _verdict(
-    said: Mapping[str, Mapping[tuple[str, tuple[str, ...]], Verdict | None]], case: Dealt
-) -> Verdict | None:
-    by_case = said.get(case.protocol.name, {})
-    return case.as_seen(by_case.get((case.seed_id, case.contestants)))
 
 
 def _rank(*parts: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from botchat.records import Dialogue
 from botchat.report import policy, template, text
@@ -113,8 +113,8 @@ class State:
     calls: Sequence[ModelStats]
     said: Sequence[Dialogue]
     """Newest first; likewise the two others."""
-    verdicts: Sequence[News] = field(default_factory=tuple)
-    failed: Sequence[News] = field(default_factory=tuple)
+    verdicts: Sequence[News] = ()
+    failed: Sequence[News] = ()
 
     @property
     def quiet_s(self) -> float:
@@ -157,20 +157,19 @@ def whole(steps: Sequence[StepRow]) -> list[StepRow]:
 
 def _together(parts: Sequence[StepRow]) -> StepRow:
     states = [one.state for one in parts]
-    known = [one.calls for one in parts if one.calls is not None]
+    calls = [one.calls for one in parts if one.calls is not None]
     costs = [one.cost_usd for one in parts if one.cost_usd is not None]
-    return StepRow(
-        parts[0].name,
-        f"{len(parts)} {'models' if parts[0].name == 'Dialogues' else 'judges'}",
-        sum(one.done for one in parts),
-        total(one.total for one in parts),
-        parts[0].unit,
-        sum(known) if known else None,
-        sum(costs) if costs else None,
-        sum(one.unpriced for one in parts),
-        "; ".join(f"{one.by}: {one.failed}" for one in parts if one.failed),
-        next((state for state in ("failed", "running", "waiting") if state in states), "done"),
-        any(one.at_most for one in parts),
+    return replace(
+        parts[0],
+        by=f"{len(parts)} {'models' if parts[0].name == 'Dialogues' else 'judges'}",
+        done=sum(one.done for one in parts),
+        total=total(one.total for one in parts),
+        calls=sum(calls) if calls else None,
+        cost_usd=sum(costs) if costs else None,
+        unpriced=sum(one.unpriced for one in parts),
+        failed="; ".join(f"{one.by}: {one.failed}" for one in parts if one.failed),
+        state=next((one for one in ("failed", "running", "waiting") if one in states), "done"),
+        at_most=any(one.at_most for one in parts),
     )
 
 

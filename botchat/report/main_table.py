@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -24,12 +25,12 @@ from botchat.boards.protocols import BesideHuman, Part, Place
 from botchat.boards.tables import Column, Table
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN
-from botchat.report.plane import Interval
+
+Interval = tuple[float, float, float]
+"""A number and the ends of its interval."""
 
 SHOWN = 7
 """Columns that are shown until the reader chooses."""
-
-SURVIVAL = "survival"
 
 _EDGE = 1.0
 """Percent of a cell that stays free on both sides."""
@@ -37,9 +38,34 @@ _EDGE = 1.0
 _CELLS = 16
 """Most cells of the strip of places: each is one place, or as many as there must be."""
 
+_RANK = "the places that are still possible, of all at once (95 %)"
+_SURVIVAL = "share of chats not accused yet, from the first to the last line"
 
-@dataclass(frozen=True)
-class Bar:
+
+def address(judge: str, view: str = "", **parts: str) -> str:
+    """A link into the page; empty parts are left out, as `botchat.link` of the page does."""
+    told = {"view": view, **parts, "judge": judge}
+    return "#" + urlencode({key: value for key, value in told.items() if value})
+
+
+class Links(NamedTuple):
+    """Makes links into the reader, of one judge; none where the page has no archive."""
+
+    judge: str = ""
+    """Empty: the one that the page opens with."""
+    first: str = ""
+    """The reader's first protocol; empty: there is no archive."""
+
+    def to(self, view: str = "", **parts: str) -> str:
+        """Into the reader, by default into its first protocol."""
+        return address(self.judge, view or self.first, **parts) if self.first else ""
+
+    def pair(self, protocol: str, **parts: str) -> str:
+        """Into head to head."""
+        return self.to("pair", protocol=protocol, **parts)
+
+
+class Bar(NamedTuple):
     """A number and its interval, in percent of the cell's width."""
 
     at: float
@@ -122,37 +148,28 @@ class MainTable:
     """Cells of the strip of places."""
 
 
-@dataclass(frozen=True)
-class Gauge:
+class Scale(NamedTuple):
     """How the numbers of a column are drawn, and from where to where."""
 
-    form: Callable[[float], float]
     low: float
     high: float
+    form: Callable[[float], float] = float
+
+    def bar(self, told: Interval) -> Bar:
+        """A number and its interval, what is outside at the edge."""
+        shown = (min(max(self.form(value), self.low), self.high) for value in told)
+        room = (100 - 2 * _EDGE) / (self.high - self.low)
+        return Bar(*(round(_EDGE + room * (value - self.low), 2) for value in shown))
 
     def cell(self, told: Interval, title: str, href: str) -> Cell:
         """A number with its interval."""
-        shown = self.form(told[0]), self.form(told[1]), self.form(told[2])
         value, low, high = (f"{one:.6g}" for one in told)
-        text, ends = f"{shown[0]:.0f}", f"{shown[1]:.0f}–{shown[2]:.0f}"
-        bar = interval_bar(shown, (self.low, self.high))
-        return Cell(text, title, href, bar, "", value, low, high, ends)
+        text, *ends = (f"{self.form(one):.0f}" for one in told)
+        return Cell(text, title, href, self.bar(told), "", value, low, high, "–".join(ends))
 
 
-def address(judge: str, view: str = "", **parts: str) -> str:
-    """A link into the page; empty parts are left out, as `botchat.link` of the page does."""
-    told = {"view": view, **parts, "judge": judge}
-    return "#" + urlencode({key: value for key, value in told.items() if value})
-
-
-def main_table(
-    board: Board, judge: str = "", view: str = "", people: Interval | None = None
-) -> MainTable:
-    """The first screen's table of a board.
-
-    ``judge``: for links, empty for the judge that the page opens with. ``view``: the reader's first
-    protocol; empty: there is no archive to link to. ``people``: rating of people with its interval.
-    """
+def main_table(board: Board, links: Links, people: Interval | None = None) -> MainTable:
+    """The first screen's table of a board; ``people``: rating of people with its interval."""
     main = board.main
     parts = {part.quote(column).key: part for part in board.parts for column in part.table.columns}
     parts |= {part.coverage.key: part for part in board.parts if part.quoted}
@@ -160,81 +177,81 @@ def main_table(
     known = sorted(others, key=lambda column: column.key != rank.of)  # what it is ranked by first
     first = known[0] if known and known[0].key == rank.of else None
     rated = first if first is not None and first.kind == "rating" else None
+    scale = _scale(main, rated, people, rating=True) if rated else None
     survival = next((part for part in board.of(Place) if part.survival is not None), None)
     chosen = _chosen(known, parts, first)
     names = list(main.frame["model"])
     n = sum(name != HUMAN for name in names)
 
-    split = {c.key for c in known if c.key.endswith("win_or_tie") and c.key in parts}
-    scales = {c.key: _scale(main, c, c is rated, people) for c in known if main.ends(c.key)}
-    drawn = {key: scale for key, scale in scales.items() if key not in split}
     heads = [Head(rank.key, "Place", _RANK, "rank", "Place", shown=True, room=0)]
     cells, seen = [_places(main, rank, n)], {""}
     for column in known:
         key, part = column.key, parts.get(column.key)
         group, label, short = _words(board, part, column)
         over = group if key in chosen and group not in seen else ""
-        seen |= {group} if key in chosen else set()
+        seen.add(over)
+        results = _results(part) if part and key.endswith("win_or_tie") else None
+        drawn = scale if column is rated else _scale(main, column) if main.ends(key) else None
         head = Head(
             key,
             f"{label}: {column.heading}" if column is rated else column.heading,
             column.meaning,
-            "stack" if key in split else "rated" if key in drawn else "plain",
+            "stack" if results is not None else "rated" if drawn else "plain",
             label,
             short,
             over,
-            _ticks(drawn[key]) if column is rated else (),
+            _ticks(drawn) if column is rated and drawn else (),
             key in chosen,
             chosen.get(key, 2),
         )
-        to = [_target(name, part, column, judge, view) if view else "" for name in names]
+        to = [_target(name, part, column, links) for name in names]
         heads.append(head)
-        results = _results(part) if part and key in split else {}
-        made = _cells(main, column, to, drawn.get(key), results)
-        if column is rated and people and HUMAN in names:
-            made[names.index(HUMAN)] = _people(people, drawn[key], board, judge if view else None)
+        made = _cells(main, column, to, drawn, results or {})
+        if column is rated and scale and people and HUMAN in names:
+            made[names.index(HUMAN)] = _people(people, scale, board, links)
         cells.append(made)
-        if survival is not None and part is survival and SURVIVAL not in seen:
-            seen.add(SURVIVAL)
+        if survival is not None and part is survival:
             last = max(len(curve.surviving) for curve in survival.curves.values())
             marks = [(0, "1"), (50, str(last // 2)), (100, str(last))]
-            line_by_line = Head(SURVIVAL, "Line by line", _SURVIVAL, "curve", "", ticks=marks)
-            heads.append(replace(line_by_line, shown=True, room=1))
-            cells.append([_curve(survival, name, judge, view) for name in names])
-    of_votes = bool(board.arenas) and board.arenas[0].protocol == VOTES
-    short_names = names if of_votes else labels(names, LABEL_COLUMNS)  # whole, if there is room
+            heads.append(Head("survival", "Line by line", _SURVIVAL, "curve", "", ticks=marks,
+                              shown=True, room=1))  # fmt: skip
+            cells.append([_curve(survival, name, links) for name in names])
+            survival = None
+    # Of votes names are whole: there is room.
+    short_names = names if _of_votes(board) else labels(names, LABEL_COLUMNS)
     lines = [
-        Line(name, short_names[i], address(judge, view, a=name) if view else "", name == HUMAN,
-             is_floor_bot(name), [column[i] for column in cells])
+        Line(name, short_names[i], links.to(a=name), name == HUMAN, is_floor_bot(name),
+             [column[i] for column in cells])
         for i, name in enumerate(names)
     ]  # fmt: skip
-    scale = drawn[rated.key] if rated else None
-    of_people = scale.cell(people, "", "").bar if scale and people else None
-    middle = scale is not None and scale.low < 50 < scale.high
-    average = scale.cell((1000.0,) * 3, "", "").bar if scale and middle else None
-    placed = _placed(lines, people, main, rated)
-    return MainTable(heads, placed, of_people, average.at if average else None, min(n, _CELLS))
+    if people and rated:  # they stand in their place among the ratings
+        at = main.values(rated.key)
+        lines.sort(key=lambda one: 1 if one.is_human else 0 if at[one.name] >= people[0] else 2)
+    middle = scale.bar((1000.0,) * 3).at if scale and scale.low < 50 < scale.high else None
+    of_people = scale.bar(people) if scale and people else None
+    return MainTable(heads, lines, of_people, middle, min(n, _CELLS))
 
 
-def _scale(main: Table, column: Column, rated: bool, people: Interval | None) -> Gauge:
-    """``rated``: it is a rating, and drawn as times in 100."""
+def _of_votes(board: Board) -> bool:
+    return bool(board.arenas) and board.arenas[0].protocol == VOTES
+
+
+def _scale(
+    main: Table, column: Column, people: Interval | None = None, *, rating: bool = False
+) -> Scale:
+    """``rating``: drawn as times in 100 that one is preferred to an average one."""
     form: Callable[[float], float] = float
-    if rated or column.kind == "rate":
-        form = (lambda x: 100 * chance(x)) if rated else (lambda x: 100 * x)
+    if rating or column.kind == "rate":
+        form = (lambda x: 100 * chance(x)) if rating else (lambda x: 100 * x)
     keys = [column.key, *(end.key for end in main.ends(column.key) or ())]
-    told = main.frame[keys].to_numpy(dtype=float, na_value=np.nan).ravel().tolist()
-    told += people if rated and people else ()
+    told = [*main.frame[keys].to_numpy(dtype=float, na_value=np.nan).flat, *(people or ())]
     found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
     low, high = min(found), max(found)
-    if rated:
-        return Gauge(form, max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2))
+    if rating:
+        return Scale(max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2), form)
     if column.kind == "rate":
-        return Gauge(form, 0.0, max(10.0, min(100.0, 10 * -(-high // 10))))
-    return Gauge(form, low, high if high - low >= 1e-6 else low + 1)
-
-
-_RANK = "the places that are still possible, of all at once (95 %)"
-_SURVIVAL = "share of chats not accused yet, from the first to the last line"
+        return Scale(0.0, max(10.0, min(100.0, 10 * -(-high // 10))), form)
+    return Scale(low, high if high - low >= 1e-6 else low + 1)
 
 
 def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, str]:
@@ -245,18 +262,16 @@ def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, s
     if part is None or column.role != "value":
         line = f"{unit.capitalize()} a line"
         return "", line if column.key == f"mean_{unit}" else column.heading, ""
-    about, n = part.protocol.about_ai, column.n
-    if isinstance(part, Arena) and (about or part.protocol == VOTES):
-        votes = part.protocol == VOTES
-        if column.key.startswith("bt"):
-            verb = "preferred to" if votes else "called more human than"
-            return "Two models compared", f"{verb} an average model, of 100", "compared"
-        if column.key == "win_or_tie":
-            return "Against everybody", "wins, ties, loses", "wins"
-    elif isinstance(part, Place) and about:
+    about, votes, n = part.protocol.about_ai, part.protocol == VOTES, column.n
+    if isinstance(part, Arena) and (about or votes) and column.key.startswith("bt"):
+        verb = "preferred to" if votes else "called more human than"
+        return "Two models compared", f"{verb} an average model, of 100", "compared"
+    if isinstance(part, Arena) and (about or votes) and column.key == "win_or_tie":
+        return "Against everybody", "wins, ties, loses", "wins"
+    if isinstance(part, Place) and about:
         lines = "lines at people’s own length" if n is None else f"all {n} lines"
         return "One chat read alone", f"passes {lines}, of 100", f"passes {n or 'all'}"
-    elif isinstance(part, BesideHuman) and about:
+    if isinstance(part, BesideHuman) and about:
         return "Beside a real chat", "judge fooled, unsure, or finds it", "fooled"
     return part.protocol.short or part.protocol.title, column.heading, column.heading
 
@@ -282,14 +297,14 @@ def _chosen(
     return {key: found[key] for key in kept} | dict.fromkeys(unjudged, 2)
 
 
-def _ticks(scale: Gauge) -> list[tuple[float, str]]:
+def _ticks(scale: Scale) -> list[tuple[float, str]]:
     ends = [(0.0, f"{scale.low:.0f}"), (100.0, f"{scale.high:.0f}")]
     if scale.low + 12 < 50 < scale.high - 12:
-        ends.insert(1, (interval_bar((50.0,) * 3, (scale.low, scale.high)).at, "50"))
+        ends.insert(1, (scale._replace(form=float).bar((50.0,) * 3).at, "50"))
     return ends
 
 
-def _results(part: Part) -> dict[str, tuple[float, float, float]]:
+def _results(part: Part) -> dict[str, Interval]:
     """Contestant -> wins, ties and losses in percent."""
     won, kept = part.table.values("win"), part.table.values("win_or_tie")
     return {
@@ -297,16 +312,6 @@ def _results(part: Part) -> dict[str, tuple[float, float, float]]:
                round(100 - 100 * kept[name], 2))
         for name in won if not pd.isna(won[name])
     }  # fmt: skip
-
-
-def interval_bar(told: Interval, scale: tuple[float, float]) -> Bar:
-    """A number and the ends of its interval on a scale from its low to its high end."""
-    low, high = scale
-    room = 100 - 2 * _EDGE
-    at, left, right = (
-        round(_EDGE + room * (min(max(value, low), high) - low) / (high - low), 2) for value in told
-    )
-    return Bar(at, left, right)
 
 
 def _places(main: Table, rank: Column, n: int) -> list[Cell]:
@@ -328,8 +333,8 @@ def _cells(
     main: Table,
     column: Column,
     to: Sequence[str],
-    scale: Gauge | None,
-    results: Mapping[str, Sequence[float]],
+    scale: Scale | None,
+    results: Mapping[str, Interval],
 ) -> list[Cell]:
     """The numbers of a column, each with its interval where it has one."""
     ends = [main.frame[end.key].tolist() for end in main.ends(column.key) or ()]
@@ -347,11 +352,10 @@ def _cells(
         title += "".join(f" ({said[i]})" for said in why if not pd.isna(said[i]))
         whole = f"{value:,.0f}" if column.kind == "number" and abs(value) >= 1 else written[i]
         cell = Cell(whole, title, to[i], value=f"{float(value):.6g}")
-        if len(ends) == 2 and not any(pd.isna(end[i]) for end in ends):
-            told = float(value), float(ends[0][i]), float(ends[1][i])
-            drawn = (scale or Gauge(float, 0, 1)).cell(told, title, to[i])
-            is_whole = column.kind in ("rate", "rating")
-            cell = drawn if is_whole else replace(drawn, text=written[i], ends=told_ends[i])
+        if scale and not any(pd.isna(end[i]) for end in ends):
+            cell = scale.cell((value, ends[0][i], ends[1][i]), title, to[i])
+            if column.kind not in ("rate", "rating"):
+                cell = replace(cell, text=written[i], ends=told_ends[i])
         if parts := results.get(names[i]):
             title = "wins {:.0f}, ties {:.0f}, loses {:.0f} of 100".format(*parts)
             cell = replace(cell, title=title, bar=None, ends="", parts=parts)
@@ -359,19 +363,17 @@ def _cells(
     return made
 
 
-def _people(people: Interval, scale: Gauge, board: Board, judge: str | None) -> Cell:
+def _people(people: Interval, scale: Scale, board: Board, links: Links) -> Cell:
     """Where people stand, in the column of the ratings."""
     value, low, high = people
     title = f"People: rating {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how "
     title += "models do beside people, at the length of people’s dialogues"
     beside = next(iter(board.of(BesideHuman)), None)
-    to = ""
-    if judge is not None and beside:
-        to = address(judge, "pair", protocol=beside.protocol.name, a=HUMAN, of="all")
+    to = links.pair(beside.protocol.name, a=HUMAN, of="all") if beside else ""
     return scale.cell(people, title, to)
 
 
-def _curve(part: Place, name: str, judge: str, view: str) -> Cell:
+def _curve(part: Place, name: str, links: Links) -> Cell:
     """A survival curve; the exact number is its mean, utterances survived as a share."""
     curve = part.curves.get(name)
     if curve is None:
@@ -379,7 +381,7 @@ def _curve(part: Place, name: str, judge: str, view: str) -> Cell:
     surviving = curve.surviving[np.isfinite(curve.surviving)]
     half = curve.reached(0.5)
     title = f"half are accused by line {half}" if half else "most are never accused"
-    to = address(judge, part.protocol.name, a=name, show="lose") if view else ""
+    to = links.to(part.protocol.name, a=name, show="lose")
     return Cell("", title, to, path=steps(surviving.tolist()), value=f"{surviving.mean():.6g}")
 
 
@@ -391,29 +393,13 @@ def steps(shares: Sequence[float]) -> str:
     return "".join(told)
 
 
-def _target(name: str, part: Part | None, column: Column, judge: str, view: str) -> str:
+def _target(name: str, part: Part | None, column: Column, links: Links) -> str:
     """Where the cases behind a number are read."""
     if part is None:
-        return address(judge, view, a=name, show="flagged" if column.key == "flagged" else "")
-    protocol, show = part.protocol, "read" if column.role == "coverage" else ""
+        return links.to(a=name, show="flagged" if column.key == "flagged" else "")
+    protocol, is_coverage = part.protocol, column.role == "coverage"
     if protocol.shows == "one":
-        if not show and isinstance(part, Place):
-            show = f"win-{column.n or 'own'}"
-        return address(judge, protocol.name, a=name, show=show)
-    show = show.replace("read", "readable")
-    if protocol.shows == "human" and name != HUMAN:
-        return address(judge, "pair", protocol=protocol.name, a=name, b=HUMAN, show=show)
-    return address(judge, "pair", protocol=protocol.name, a=name, of="all", show=show)
-
-
-def _placed(
-    lines: Sequence[Line], people: Interval | None, main: Table, first: Column | None
-) -> list[Line]:
-    """People in their place among the ratings, if it is known; else after the models."""
-    models = [line for line in lines if not line.is_human]
-    if people is None or first is None or len(models) == len(lines):
-        return list(lines)
-    ratings = main.values(first.key)
-    before = [line for line in models if ratings[line.name] >= people[0]]
-    humans = [line for line in lines if line.is_human]
-    return [*before, *humans, *(line for line in models if line not in before)]
+        passed = f"win-{column.n or 'own'}" if isinstance(part, Place) else ""
+        return links.to(protocol.name, a=name, show="read" if is_coverage else passed)
+    whom = {"b": HUMAN} if protocol.shows == "human" and name != HUMAN else {"of": "all"}
+    return links.pair(protocol.name, a=name, **whom, show="readable" if is_coverage else "")

@@ -15,9 +15,9 @@ from botchat.boards.which_judge import TALK
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Opinions
 from botchat.report.figures.agreement import NAMES, draw
-from botchat.report.figures.points import against
+from botchat.report.figures.axes import Axis
+from botchat.report.figures.points import Point, against
 from botchat.report.figures.sheet import WIDE, Look
-from botchat.report.plane import Axis, Point
 from tests.unit.test_plots import SCRIPTS, assert_readable
 
 LONG = ("an-organisation/judge-with-quite-a-long-name-{:02d}",)

@@ -31,6 +31,7 @@ from botchat.measures.form import NAMES, form, matrix, usual
 from botchat.measures.intervals import Statistic
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.report import _shown
+from botchat.report.main_table import Links
 
 WORDS = ["river", "lamp", "garden", "train", "letter", "window", "music", "paper", "bread"]
 SMALL = ["i", "you", "the", "and", "but", "so", "well", "it", "was", "to", "really", "had"]
@@ -281,7 +282,7 @@ def test_the_board_has_a_column_a_table_and_examples_that_open_on_the_page() -> 
     assert {row["model"] for row in because.records} == {"loop"}  # nothing gives who is not told
     assert len(because.records) == 5
     first = because.records[0]
-    page = _shown(because, "j", "unieval")
+    page = _shown(because, Links("j", "unieval"))
     assert page[0][-1].href == f"#view=unieval&a=loop&seed={first['seed_id']}&judge=j"
     assert not _shown(because)[0][-1].href
 

@@ -28,10 +28,11 @@ from botchat.protocols.scores import Scale
 from botchat.records import HUMAN
 from botchat.report import figures
 from botchat.report.figures import cells, curves, pictures, points, questions, rows
+from botchat.report.figures.axes import Axis, ruler
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.lettering import LEAST, LETTERS, apart, width_of
+from botchat.report.figures.points import OF_A_CROWD, Point
 from botchat.report.figures.sheet import NARROW, WIDE, Look, Sheet, Text
-from botchat.report.plane import MOST_NAMED, Axis, Point, laid_out
 from tests.boards import judgment, made
 
 NAMES = {
@@ -316,39 +317,33 @@ def test_the_pareto_line_leads_along_those_that_nobody_beats() -> None:
     numbers = {"free": (0, 900), "good": (1, 1000), "beaten": (2, 950), "best": (4, 1100)}
     some = {name: Point(x, nan, nan, y, nan, nan) for name, (x, y) in numbers.items()}
     some["dear"] = Point(9.0, nan, nan, 1050.0, nan, nan)
+    best = {name: one for name, one in some.items() if name in ("free", "good", "best")}
+    assert points._unbeaten(dict(sorted(some.items(), key=lambda one: -one[1].y))) == [*best]
     cost, rating = Axis("USD", log=True), Axis("Rating")
-    plane = laid_out(some, cost, rating, (5, 3), len, dict.fromkeys(some, ""), pareto=True)
-    assert [one.name for one in plane.best] == ["free", "good", "best"]
-    assert plane.across.ticks[0][1] == "0"
     sheet = points.against(some, cost, rating, Look(), best="best for its cost")
     assert {"free", "good", "best", "0"} <= {text.said for text in sheet.texts}
     crowd = {f"m{i}{j}": Point(i, nan, nan, j, nan, nan) for i in range(8) for j in range(5)}
     sheet = points.against(crowd, Axis("x"), Axis("y"), Look())
     named = [text for text in sheet.texts if text.said.startswith("m")]
-    assert 1 <= len(named) <= MOST_NAMED
+    assert 1 <= len(named) <= OF_A_CROWD
 
 
 @given(
     st.lists(st.floats(0, 1e6, allow_subnormal=False), min_size=1, max_size=30), st.booleans(),
-    st.booleans(), st.floats(0.8, 8),
+    st.floats(80, 800),
 )  # fmt: skip
 def test_an_axis_holds_its_numbers_and_its_ticks_fit(
-    values: list[float], is_log: bool, down: bool, wide: float
+    values: list[float], is_log: bool, wide: float
 ) -> None:
     """Whatever the numbers: all inside, ticks in their order and none over another."""
-    is_log = is_log and any(value > 1e-6 for value in values)
     values = [value if value > 1e-6 else 0.0 for value in values]
-    some = {str(i): Point(v, v, v, v, v, v) for i, v in enumerate(values)}
-    axis = Axis("x", log=is_log, down=down and not is_log)
-    plane = laid_out(
-        some, axis, axis, (wide, 3), lambda text: 0.08 * len(text), {n: n for n in some}
-    )
-    for scale in (plane.across, plane.up):
-        places = [at for at, _ in scale.ticks]
-        assert places == sorted(places, reverse=axis.down)
-        assert all(-1e-9 <= at <= 1 + 1e-9 for at in places)
-        assert all(-1e-9 <= scale.share(value) <= 1 + 1e-9 for value in values)
-    assert sum(0.08 * len(text) + 0.15 for _, text in plane.across.ticks) <= wide
+    scale = ruler(Axis("x", log=is_log and any(values)), values,
+                  lambda texts: sum(8 * len(text) + 14 for text in texts) <= wide)  # fmt: skip
+    places = [at for at, _ in scale.ticks]
+    assert places == sorted(places)
+    assert all(-1e-9 <= at <= 1 + 1e-9 for at in places)
+    assert all(-1e-9 <= scale.share(value) <= 1 + 1e-9 for value in values)
+    assert sum(8 * len(text) + 14 for _, text in scale.ticks) <= wide
 
 
 def test_signed_numbers_diverge() -> None:

@@ -19,12 +19,13 @@ from botchat.boards.protocols import Part, Place, Scored
 from botchat.boards.tables import Column, Table
 from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures import cells, curves, points, questions, rows
+from botchat.report.figures.axes import Axis
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import Chart as Chart
 from botchat.report.figures.chart import chart
+from botchat.report.figures.points import Point
 from botchat.report.figures.questions import cases, counted, ends_of, told_apart
 from botchat.report.figures.sheet import WIDE
-from botchat.report.plane import Axis, Point
 
 if TYPE_CHECKING:
     from botchat.boards.judge_verdict import JudgeVerdict
@@ -54,8 +55,7 @@ def draw(
     found = [*questions.ask(board, where, verdicts or {})]
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
-        found += _of_arenas(arenas, where)
-        found += _of_costs(arenas[0], where, costs or {})
+        found += _of_arenas(arenas, where, costs or {})
     found += [chart for part in board.of(Place) for chart in _of_places(part, where)]
     found += [
         _scores(part, number, where)
@@ -63,7 +63,7 @@ def draw(
         for number in part.quoted
         if part.table.frame[number.key].notna().any()
     ]
-    return [*found, *_utterance_lengths(board, of), *_human_lengths(board)]
+    return [*found, *_lengths(board, of)]
 
 
 def _of_some(board: Board, names: Collection[str]) -> Board:
@@ -94,7 +94,7 @@ def _of_some(board: Board, names: Collection[str]) -> Board:
     )
 
 
-def _of(part: Part, name: str, title: str) -> tuple[str, str]:
+def _of(part: Part, name: str, title: str = "") -> tuple[str, str]:
     """Name and title of a figure of a protocol, which says its own where another one leads."""
     protocol = part.protocol
     if protocol.leads:
@@ -102,74 +102,50 @@ def _of(part: Part, name: str, title: str) -> tuple[str, str]:
     return f"{protocol.name}-{name}", f"{protocol.title}: {title}"
 
 
-# -------------------------------------------------------------------------------------- Arenas
-
-
-def _n(arena: Arena) -> str:
-    """Such as ``N = 16``, if it is known."""
-    return f"N = {n}" if (n := arena.protocol.n) else ""
-
-
-def _at(arena: Arena) -> str:
-    return f", {n}" if (n := _n(arena)) else ""
-
-
-def _compared(arena: Arena) -> str:
-    return counted(arena.comparisons.n, arena.comparisons.missing)
-
-
-def _of_arenas(arenas: Sequence[Arena], where: str) -> Iterator[Chart]:
-    """Of one protocol, the largest N first, if N is known; ``where`` says what they are of."""
-    first = arenas[0]
-    ratings = ends_of(first.table, "bt", "rating").dropna(subset="rating")
-    many = f"{_compared(first)} comparisons"
-    yield chart(
-        *_of(first, "bradley-terry", f"Bradley–Terry ratings with 95 % intervals{_at(first)}"),
-        "Each model's rating and 95 % interval, and the places that the comparisons leave open of "
-        "all at once; it is these that say who is clearly better, not whether two lines overlap.",
-        many, where, first.table.signatures,
-        rows.series, {"rating": ratings.assign(place=first.table.written("rank"))},
-        "Bradley–Terry rating (points)", "{:.0f}",
-    )  # fmt: skip
-    for one in arenas:
-        yield _win_rates(one, where)
-
-
-def _win_rates(arena: Arena, where: str) -> Chart:
-    names, _, told = told_apart(arena)
-    parts = [
-        Cells(title, arena.matrix(key).reindex(index=names, columns=names), told)
-        for title, key in (("Win rate (%)", "win_rate"), ("Win + tie rate (%)", "win_or_tie_rate"))
-    ]
-    ending = f"-n{arena.protocol.n}" if arena.protocol.n else ""
-    return chart(
-        *_of(arena, f"win-rates{ending}", f"Win rates between models{_at(arena)}"),
-        "How often the row's model wins, or at least ties, against the column's; both by rating. "
-        "Bold: the two can be told apart, the 95 % interval of wins and half the ties leaves out "
-        "50.",
-        f"{_compared(arena)} comparisons", where, arena.table.signatures,
-        cells.squares, parts, "row against column", width=WIDE, on_page=len(names) <= _TOLD,
-    )  # fmt: skip
-
-
-def _of_costs(arena: Arena, where: str, costs: Mapping[str, float]) -> Iterator[Chart]:
-    """Rating against what a conversation costs."""
-    ratings = ends_of(arena.table, "bt", "y").dropna(subset="y").astype(float)
-    found = {str(name): Point(costs[name], math.nan, math.nan, *y)
-             for name, *y in ratings.itertuples() if name in costs}  # fmt: skip
-    if len(found) > 1 and any(one.x for one in found.values()):
+def _of_arenas(arenas: Sequence[Arena], where: str, costs: Mapping[str, float]) -> Iterator[Chart]:
+    """Of one protocol, the largest N first; ``where`` says what they are of."""
+    for arena in arenas:
+        n, made = arena.protocol.n, arena.comparisons
+        at, many = (f", N = {n}" if n else ""), f"{counted(made.n, made.missing)} comparisons"
+        if arena is arenas[0]:
+            ratings = ends_of(arena.table, "bt", "rating").dropna(subset="rating")
+            yield chart(
+                *_of(arena, "bradley-terry", f"Bradley–Terry ratings with 95 % intervals{at}"),
+                "Each model's rating and 95 % interval, and the places that the comparisons leave "
+                "open of all at once; it is these that say who is clearly better, not whether two "
+                "lines overlap.",
+                many, where, arena.table.signatures,
+                rows.series, {"rating": ratings.assign(place=arena.table.written("rank"))},
+                "Bradley–Terry rating (points)", "{:.0f}",
+            )  # fmt: skip
+        names, _, told = told_apart(arena)
+        parts = [
+            Cells(title, arena.matrix(key).reindex(index=names, columns=names), told)
+            for title, key in (
+                ("Win rate (%)", "win_rate"), ("Win + tie rate (%)", "win_or_tie_rate")
+            )
+        ]  # fmt: skip
         yield chart(
-            *_of(arena, "cost-rating", f"Rating against cost{_at(arena)}"),
-            "Bradley–Terry rating with its 95 % interval over what a conversation cost. No model "
-            "on the dotted line is beaten by a cheaper one.",
-            f"{_compared(arena)} comparisons", where, arena.table.signatures[:1],
-            partial(points.against, best="best for its cost"), found,
-            Axis("dollars for one conversation", log=True),
-            Axis("Bradley–Terry rating", "{:.0f}".format, least=40),
+            *_of(arena, f"win-rates-n{n}" if n else "win-rates", f"Win rates between models{at}"),
+            "How often the row's model wins, or at least ties, against the column's; both by "
+            "rating. Bold: the two can be told apart, the 95 % interval of wins and half the ties "
+            "leaves out 50.",
+            many, where, arena.table.signatures,
+            cells.squares, parts, "row against column", width=WIDE, on_page=len(names) <= _TOLD,
         )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------ other protocols
+        found = {str(name): Point(costs[name], math.nan, math.nan, *y)
+                 for name, *y in ends_of(arena.table, "bt", "y").dropna(subset="y").itertuples()
+                 if name in costs}  # fmt: skip
+        if arena is arenas[0] and len(found) > 1 and any(one.x for one in found.values()):
+            yield chart(
+                *_of(arena, "cost-rating", f"Rating against cost{at}"),
+                "Bradley–Terry rating with its 95 % interval over what a conversation cost. No "
+                "model on the dotted line is beaten by a cheaper one.",
+                many, where, arena.table.signatures[:1],
+                partial(points.against, best="best for its cost"), found,
+                Axis("dollars for one conversation", log=True),
+                Axis("Bradley–Terry rating", "{:.0f}".format, least=40),
+            )  # fmt: skip
 
 
 def _of_places(part: Place, where: str) -> Iterator[Chart]:
@@ -190,7 +166,7 @@ def _of_places(part: Place, where: str) -> Iterator[Chart]:
     at_n = {n: 100 * ends_of(shown, key, "success").astype(float) for n, key in by_n.items()}
     said = ("Success rate (% of dialogues)", "{:.1f}")
     yield chart(
-        _of(part, "success-rates", "")[0], f"{protocol.title} success rate by length N",
+        _of(part, "success-rates")[0], f"{protocol.title} success rate by length N",
         "Dialogues that the judge takes for human, or accuses only after utterance N "
         "(Kaplan–Meier), with 95 % intervals.",
         f"{cases(shown, next(iter(by_n.values())))} dialogues", where, shown.signatures,
@@ -209,10 +185,7 @@ def _scores(part: Scored, number: Column, where: str) -> Chart:
     )  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------- dialogues
-
-
-def _utterance_lengths(board: Board, where: str) -> Iterator[Chart]:
+def _lengths(board: Board, where: str) -> Iterator[Chart]:
     spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
     if n := sum(map(len, spoken.values())):
         yield chart(
@@ -221,9 +194,6 @@ def _utterance_lengths(board: Board, where: str) -> Iterator[Chart]:
             "starts with; dot and line: median and middle half.",
             f"{n:,} utterances", where, board.lengths.signatures, rows.violins, spoken, unit,
         )  # fmt: skip
-
-
-def _human_lengths(board: Board) -> Iterator[Chart]:
     if lengths := board.human_lengths:
         n, eligible = len(lengths), sum(length >= MIN_HUMAN for length in lengths)
         yield chart(

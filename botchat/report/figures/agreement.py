@@ -13,13 +13,12 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.which_judge import agreement, control_of
 from botchat.interfaces import Row
 from botchat.report.figures import cells, ink, points
+from botchat.report.figures.axes import Axis, Graph
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import Chart, chart
-from botchat.report.figures.curves import Graph
 from botchat.report.figures.lettering import fitted
-from botchat.report.figures.points import MOST_NAMED, Standing
+from botchat.report.figures.points import MOST_NAMED, Point, Standing
 from botchat.report.figures.sheet import WIDE, Look, Sheet
-from botchat.report.plane import Axis, Point
 
 NAMES = (
     "cost-against-agreement", "judges-against-each-other", "judges-calibration", "debates-turns",

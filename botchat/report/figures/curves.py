@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from botchat.boards.survival import Curve
 from botchat.records import HUMAN, N_SEED
 from botchat.report.figures import ink
+from botchat.report.figures.axes import Graph
 from botchat.report.figures.lettering import SIZE, apart, fitted, widest
 from botchat.report.figures.sheet import Look, Shade, Sheet, Spot
 
@@ -22,37 +22,6 @@ MOST_NAMED = 10
 def line_look(i: int) -> tuple[Shade, tuple[float, ...]]:
     """Shade and dashes of the line number ``i``."""
     return (1.0, 0.55)[i % 2], DASHES[i // 2 % len(DASHES)]
-
-
-class Graph(NamedTuple):
-    """A plot of two scales."""
-
-    left: float
-    top: float
-    wide: float
-    tall: float
-    x: tuple[float, float]
-    y: tuple[float, float]
-    """First and last number of each scale."""
-
-    def at(self, x: float, y: float) -> Spot:
-        """Where two numbers stand."""
-        (x0, x1), (y0, y1) = self.x, self.y
-        across, up = (x - x0) / ((x1 - x0) or 1), (y - y0) / ((y1 - y0) or 1)
-        return self.left + self.wide * across, self.top + self.tall * (1 - up)
-
-    def scales(
-        self, sheet: Sheet, xs: Iterable[float], ys: Iterable[float], label: str = "", up: str = ""
-    ) -> None:
-        """Ticks and what is along them; of the upright one ``up`` stands above."""
-        for y in ys:
-            sheet.line([self.at(self.x[0], y), self.at(self.x[1], y)], ink.GRID)
-            sheet.say(self.left - 6, self.at(0, y)[1] + 4, f"{y:g}", "end", shade=ink.SOFT)
-        foot = self.top + self.tall
-        for x in xs:
-            sheet.say(self.at(x, 0)[0], foot + 14, f"{x:g}", "middle", shade=ink.SOFT)
-        sheet.say(self.left + self.wide, foot + 28, label, "end", shade=ink.SOFT)
-        sheet.say(self.left - 6, self.top - 8, up, shade=ink.SOFT)
 
 
 def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from botchat.records import HUMAN
 from botchat.report.figures import ink
+from botchat.report.figures.axes import Axis, Graph, ruler
 from botchat.report.figures.lettering import LEAST, apart, fitted, widest, width_of
 from botchat.report.figures.sheet import INCH, Look, Shade, Sheet, Spot
-from botchat.report.plane import Axis, Mark, Point, laid_out
 
 MOST_NAMED = 20
-"""Points that all have a name; of more, ten."""
+"""Points that all have a name; of more, `OF_A_CROWD`."""
+
+OF_A_CROWD = 10
+"""Points with a name in a crowd; the others are named when they are pointed at."""
+
+_LINE = 14.4
+"""Px of height that a name needs."""
+
+_NEAR = 24.0
+"""A name farther from its point than this, in px, has a line to it."""
+
+_TICK = 30.7
+"""Px that a tick of an upright axis needs."""
+
+
+class Point(NamedTuple):
+    """Two numbers of one contestant with the ends of their intervals; NaN where not known."""
+
+    x: float
+    x_low: float
+    x_high: float
+    y: float
+    y_low: float
+    y_high: float
 
 
 def against(
@@ -31,8 +55,8 @@ def against(
     """One number against another, with intervals, and names where there is room for them.
 
     ``hollow``, ``pale``: open and light marks; ``lines``: from a point to another; ``best``: names
-    a line along those that nobody beats in both; ``key``: what marks mean; ``reach``: how far
-    from its point a name may stand, in inches.
+    a line along those that nobody beats in both, a small x being good; ``key``: what marks mean;
+    ``reach``: how far from its point a name may stand, in inches.
     """
     key = [*key, *([("dotted", ink.INK, best)] if best else [])]
     texts = dict(zip(points, fitted([*points], 0.4 * look.px, LEAST), strict=True))
@@ -40,56 +64,113 @@ def against(
     head = sheet.key(2, key) if key else 8.0
     left = 40.0
     wide, tall = look.wide(left, 10.0), look.tall(270, 90)
-    plane = laid_out(
-        points, x, y, (wide / INCH, tall / INCH),
-        lambda text: width_of(text, LEAST, bold=bool(look.highlight)) / INCH, texts,
-        first=look.highlight, pareto=bool(best), everybody=len(points) <= MOST_NAMED, reach=reach,
-    )  # fmt: skip
+    panel = Graph(left, head + 16, wide, tall)
     sheet.height = head + 16 + tall + 34
-
-    def at(right: float, up: float) -> tuple[float, float]:
-        return left + wide * right, head + 16 + tall * (1 - up)
-
-    for share, said in plane.up.ticks:
-        sheet.line([at(0, share), at(1, share)], ink.GRID)
-        sheet.say(left - 6, at(0, share)[1] + 4, said, "end", shade=ink.SOFT)
-    for share, said in plane.across.ticks:
-        sheet.line([at(share, 0), at(share, 1)], ink.GRID)
-        sheet.say(at(share, 0)[0], at(0, 0)[1] + 14, said, "middle", shade=ink.SOFT)
+    order = sorted(points, key=lambda name: (-points[name].y, points[name].x))
+    # The end of an interval can be near 0, which is far on a logarithmic axis.
+    xs = [v for one in points.values() for v in one[: 1 if x.log else 3] if math.isfinite(v)]
+    ys = [v for one in points.values() for v in one[3:] if math.isfinite(v)]
+    bold = bool(look.highlight)
+    across = ruler(x, xs, lambda ticks: sum(width_of(tick, LEAST) + 14 for tick in ticks) <= wide)
+    up = ruler(y, ys, lambda ticks: len(ticks) * _TICK <= tall)
+    for share, _ in across.ticks:
+        sheet.line([panel.at(share, 0), panel.at(share, 1)], ink.GRID)
+    panel.scales(sheet, across.ticks, up.ticks)
     sheet.say(0, head + 8, y.label, shade=ink.SOFT)
     sheet.say(look.px, sheet.height - 5, x.label, "end", shade=ink.SOFT)
-    spots = {one.name: one.at for one in plane.marks}
-    for p in spots.values():
+
+    def at(right: float, high: float) -> tuple[float, float]:
+        return panel.at(across.share(right), up.share(high))
+
+    for p in (points[name] for name in order):
         sheet.line([at(p.x, p.y_low), at(p.x, p.y_high)], ink.BAR, 2.4)
         sheet.line([at(p.x_low, p.y), at(p.x_high, p.y)], ink.BAR, 2.4)
-    for control, panel in (lines or {}).items():
-        if {control, panel} <= {*spots}:
-            sheet.line([at(*(spots[name].x, spots[name].y)) for name in (control, panel)], ink.SOFT)
-    if plane.best:
-        steps = [(one.at.x, one.at.y) for one in plane.best]
-        ends = [*(x for x, _ in steps[1:]), 1.0]
-        line = [
-            spot for (x, y), end in zip(steps, ends, strict=True) for spot in ((x, y), (end, y))
+    for ends in (lines or {}).items():
+        if {*ends} <= {*points}:
+            sheet.line([at(points[name].x, points[name].y) for name in ends], ink.SOFT)
+    unbeaten = _unbeaten({name: points[name] for name in order}) if best else []
+    if unbeaten:
+        steps = [at(points[name].x, points[name].y) for name in unbeaten]
+        ends_of = [*(right for right, _ in steps[1:]), left + wide]
+        corners = [
+            spot for (a, b), end in zip(steps, ends_of, strict=True) for spot in ((a, b), (end, b))
         ]
-        sheet.line([at(*spot) for spot in line], ink.INK, 1, (1.5, 2.5))
-    for one in plane.marks:
-        _mark(sheet, one, at, look, hollow=one.name in hollow, pale=one.name in pale)
+        sheet.line(corners, ink.INK, 1, (1.5, 2.5))
+    everybody = len(points) <= MOST_NAMED
+    first = [name for name in look.highlight if name in points]
+    named = [*dict.fromkeys([*first, *unbeaten, *order])][: None if everybody else OF_A_CROWD]
+    far = min(INCH * reach, tall) if everybody else 0.0
+    spots = {name: at(one.x, one.y) for name, one in points.items()}
+    bars = [(*at(p.x, p.y_high), *at(p.x, p.y_low)) for p in points.values()]
+    bars += [(*at(p.x_low, p.y), *at(p.x_high, p.y)) for p in points.values()]
+    room = {name: width_of(texts[name], LEAST, bold) for name in named}
+    tags = _tags(spots, bars, room, panel, far)
+    for name in order:
+        (a, b), one = spots[name], points[name]
+        said = f"{name}: {y.form(one.y)}, {x.label} {x.form(one.x)}"
+        sheet.dot(a, b, name, 4.6 if name in look.highlight else 3.6, hollow=name in hollow,
+                  fill=ink.BAR if name in pale else ink.INK, whole=said)  # fmt: skip
+        if name in tags:
+            start, end, middle = tags[name]
+            if abs(middle - b) > _NEAR:
+                sheet.line([(a, b), (start if start > a else end, middle)], ink.BAR, 0.8)
+            sheet.name(start, middle + 4, name, texts[name], look, "start", size=LEAST)
     return sheet
 
 
-def _mark(sheet: Sheet, one: Mark, at: Callable[[float, float], Spot], look: Look, *,
-          hollow: bool, pale: bool) -> None:  # fmt: skip
-    """A point, and its name where there is room; with a line to one that is far."""
-    x, y = at(one.at.x, one.at.y)
-    sheet.dot(x, y, one.name, 4.6 if one.name in look.highlight else 3.6, hollow=hollow,
-              fill=ink.BAR if pale else ink.INK, whole=one.said)  # fmt: skip
-    if (label := one.label) is None:
-        return
-    left, middle = x + INCH * label.dx, y - INCH * label.dy
-    if label.is_far:
-        end = left if label.dx > 0 else left + INCH * label.width
-        sheet.line([(x, y), (end, middle)], ink.BAR, 0.8)
-    sheet.name(left, middle + 4, one.name, label.text, look, "start", size=LEAST)
+def _unbeaten(points: Mapping[str, Point]) -> list[str]:
+    """Those that no other beats in both, the smallest x first; ``points`` are best y first."""
+    found: list[str] = []
+    for name, point in points.items():
+        if not found or point.x < points[found[-1]].x:
+            found.append(name)
+    return found[::-1]
+
+
+Box = tuple[float, float, float, float]
+"""Left, upper, right and lower end, in px."""
+
+
+def _tags(
+    spots: Mapping[str, Spot],
+    bars: Sequence[Box],
+    widths: Mapping[str, float],
+    panel: Graph,
+    far: float,
+) -> dict[str, tuple[float, float, float]]:
+    """Where names stand beside their points: left end, right end, and middle of the height.
+
+    ``widths``: of the names, the first before the others; ``far``: px that one may be away from its
+    point where there is no room beside it.
+    """
+    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots.values()]
+    right, foot = panel.left + panel.wide, panel.top + panel.tall
+    found = {}
+    for name, w in widths.items():
+        x, y = spots[name]
+
+        def free(dx: float, dy: float, x: float = x, y: float = y, w: float = w) -> Box | None:
+            box = (x + dx, y + dy, x + dx + w, y + dy + _LINE)
+            inside = panel.left <= box[0] and box[2] <= right and panel.top <= box[1]
+            if inside and box[3] <= foot and not any(_meet(box, other) for other in taken):
+                return box
+            return None
+
+        h = _LINE
+        near = [(8, -h / 2), (-8 - w, -h / 2), (6, -h - 4), (6, 4), (-w - 6, -h - 4), (-w - 6, 4),
+                (-w / 2, -h - 9), (-w / 2, 9)]  # fmt: skip
+        boxes = [box for spot in near if (box := free(*spot))]
+        box = min(boxes, key=lambda box: sum(_meet(box, bar) for bar in bars), default=None)
+        away = ((side, n * h * up - h / 2) for n in range(2, int(far / h)) for up in (-1, 1)
+                for side in (24, -24 - w))  # fmt: skip
+        if box := box or next((box for spot in away if (box := free(*spot))), None):
+            taken.append(box)
+            found[name] = (box[0], box[2], (box[1] + box[3]) / 2)
+    return found
+
+
+def _meet(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
 class Standing(NamedTuple):

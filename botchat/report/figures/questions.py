@@ -7,7 +7,7 @@ leave sure; where they leave nothing it says that. Floor bots are no models, and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -25,10 +25,9 @@ from botchat.measures.intervals import by_seed, mean
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN, N_SEED
 from botchat.report.figures import cells, points, rows
+from botchat.report.figures.axes import Axis
 from botchat.report.figures.chart import Chart, chart
-from botchat.report.figures.points import Standing
-from botchat.report.figures.sheet import Sheet
-from botchat.report.plane import Axis, Point, spread
+from botchat.report.figures.points import Point, Standing
 from botchat.verdicts import Flags, Floats, Indices
 
 _LETTERS = 22
@@ -48,12 +47,12 @@ def ask(board: Board, where: str, verdicts: Mapping[str, JudgeVerdict]) -> Itera
     if arena:
         yield _strength(board, arena, where)
     if place:
-        yield _mask(place, where)
+        yield from _mask(place, where)
     for part in board.of(BesideHuman):
         if part.protocol.about_ai:
             yield _beside(board, part, where)
     yield from _length(board, arena, place, where)
-    if arena and len(arena.table.frame) > 1:
+    if arena and arena.comparisons.n:
         yield _pairs(arena, where)
     if place and place.curves:
         yield _given_away(place, where)
@@ -81,10 +80,6 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(short) if len(short) < 3 else f"{short[0]} and {len(short) - 1} more"
 
 
-def _lines(n: int | None) -> str:
-    return f"{n} lines" if n else "votes"
-
-
 # ------------------------------------------------------------------------- who is better, by how
 
 
@@ -106,8 +101,8 @@ def _chances(arena: Arena) -> pd.DataFrame:
 
 
 def _strength(board: Board, long: Arena, where: str) -> Chart:
-    short = next((one for one in reversed(board.arenas) if one.protocol.base == long.protocol.base
-                  and one is not long), None)  # fmt: skip
+    same = [one for one in board.arenas if one.protocol.base == long.protocol.base]
+    short = same[-1] if len(same) > 1 else None
     places, now = _left_open(long.table), _chances(long)
     said = "Times in 100 called more human than an average one, with 95 % intervals."
     if short is None:
@@ -120,14 +115,13 @@ def _strength(board: Board, long: Arena, where: str) -> Chart:
     both = [name for name in places.index if name in before.index]
     up = [name for name in both if places["high"][name] < before["low"][name]]
     down = [name for name in both if places["low"][name] > before["high"][name]]
-    at = f"at {short.protocol.n} and at {_lines(long.protocol.n)}"
+    at = f"at {short.protocol.n} and at {long.protocol.n} lines"
+    title = _first(places, long) + "; length moves nobody for certain" * (not long.few)
     if up or down:
-        told = [f"lift {_listed(up)}"] * bool(up) + [f"sink {_listed(down)}"] * bool(down)
+        told = [f"{verb} {_listed(some)}" for verb, some in (("lift", up), ("sink", down)) if some]
         title = f"Longer chats {' and '.join(told)}"
-    else:
-        title = _first(places, long) + "; length moves nobody for certain" * (not long.few)
     standing = {
-        _lines(one.protocol.n): {
+        f"{one.protocol.n} lines": {
             str(name): Standing(v, low, high, f"{v:.0f}")
             for name, v, low, high in found.itertuples()
         }
@@ -183,11 +177,10 @@ def _pairs(arena: Arena, where: str) -> Chart:
     names, score, told = told_apart(arena)
     upper = np.triu(np.isfinite(score), 1)
     n, level = int(upper.sum()), np.argwhere(upper & ~told)
+    title = f"{len(level):,} of {n:,} pairs cannot be told apart"
     if len(level) in (0, n):
         title = "No pair can be told apart" if len(level) else f"All {n:,} pairs can be told apart"
-        title = title if n else "Nobody was compared"
     else:
-        title = f"{len(level):,} of {n:,} pairs cannot be told apart"
         near = float(np.mean(level[:, 1] - level[:, 0] <= 2))
         if len(names) > _FEWEST and near >= 0.8:
             title += f", {'all' if near == 1 else 'nearly all'} of them neighbours"
@@ -202,57 +195,35 @@ def _pairs(arena: Arena, where: str) -> Chart:
 # ----------------------------------------------------------------------------- read one by one
 
 
-def _mask(part: Place, where: str) -> Chart:
+def _mask(part: Place, where: str) -> Iterator[Chart]:
     shown, by_n = part.table, part.table.by_n()
     ns = sorted(by_n)
     last = ns[-1]
     first = 8 if 8 in ns and last > 8 else ns[0]
-    values = shown.frame.set_index("model")
-    found = pd.DataFrame(index=values.index)
-    for name, n in (("short", first), ("long", last)):
-        keys = (by_n[n].key, *(end.key for end in shown.ends(by_n[n].key) or ()))
-        for key, end in zip(keys, ("", "_low", "_high"), strict=True):
-            found[f"{name}{end}"] = values[key].astype(float)
-    found = found.dropna(how="all").sort_values("long", ascending=False, kind="stable")
-    names = models_of([str(name) for name in found.index[found["long"].notna()]])
-    some = found.loc[names]
-    sure = some[some["long_high"] < some["short_low"]]
-    half = sure[sure["long"] < sure["short"] / 2]
-    question, each = "How long does the mask hold?", cases(shown, by_n[last].key)
-    plot: Callable[..., Sheet]
     if first == last:
-        title, plot = _most_often(some, last), rows.series
-        data: Sequence[object] = (
-            {"pass": 100 * found[["long", "long_low", "long_high"]]}, "% of chats", "{:.0f}",
-        )  # fmt: skip
-        caption = f"Of 100 chats, how many pass {last} lines, with 95 % intervals."
-    else:
-        plot, data = rows.lost, (found, first, last)
-        between = f"between line {first} and line {last}"
-        title = f"Nobody clearly loses {between}"
-        if len(some) and (some["long"] == 0).all():
-            title = f"Nobody passes {last} lines"
-        elif n := len(half) or len(sure):
-            verb = "loses" if n == 1 else "lose"
-            how = "more than half" if len(half) else "clearly"
-            title = f"{n} of {_what(names)} {verb} {how} {between}"
-        caption = (
-            f"Of 100 chats, how many pass after {first} lines (open) and after {last} (filled). "
-            "Boxes: 95 % intervals. Right: points lost."
-        )
-    return chart("mask", title, caption, f"{each} chats", where, shown.signatures, plot, *data,
-                 question=question)  # fmt: skip
-
-
-def _most_often(some: pd.DataFrame, n: int) -> str:
-    """Who passes most often, where that is sure."""
-    if not len(some) or (some["long"] == 0).all():
-        return f"Nobody passes {n} lines"
-    best = some["long_low"].max()
-    ahead = [str(name) for name in some.index if some["long_high"][name] >= best]
-    if len(ahead) == 1:
-        return f"{_listed(ahead)} passes most often"
-    return f"Nobody is sure to pass most often: {len(ahead)} of {len(some)} may"
+        return
+    found = pd.concat(
+        [ends_of(shown, by_n[n].key, "at").astype(float).add_prefix(f"{name}_")
+         for name, n in (("short", first), ("long", last))], axis=1,
+    )  # fmt: skip
+    found = found.dropna(how="all").sort_values("long_at", ascending=False, kind="stable")
+    some = found.loc[models_of([str(name) for name in found.index[found["long_at"].notna()]])]
+    sure = some[some["long_high"] < some["short_low"]]
+    half = sure[sure["long_at"] < sure["short_at"] / 2]
+    between = f"between line {first} and line {last}"
+    title = f"Nobody clearly loses {between}"
+    if len(some) and (some["long_at"] == 0).all():
+        title = f"Nobody passes {last} lines"
+    elif n := len(half) or len(sure):
+        how = "more than half" if len(half) else "clearly"
+        title = f"{n} of {_what([*some.index])} lose{'s' * (n == 1)} {how} {between}"
+    yield chart(
+        "mask", title,
+        f"Of 100 chats, how many pass after {first} lines (open) and after {last} (filled). "
+        "Boxes: 95 % intervals. Right: points lost.",
+        f"{cases(shown, by_n[last].key)} chats", where, shown.signatures,
+        rows.lost, found, first, last, question="How long does the mask hold?",
+    )  # fmt: skip
 
 
 def cases(shown: Table, of: str = "") -> str:
@@ -275,15 +246,13 @@ def _beside(board: Board, part: BesideHuman, where: str) -> Chart:
     above = [name for name, end in zip(names, low[:-1, -1], strict=True) if end > 0.5]
     level = [name for name, end in zip(names, high[:-1, -1], strict=True)
              if end >= 0.5 and name not in above]  # fmt: skip
-    if not level and not above:
-        title = "The judge finds every one more often than it is fooled"
-    elif above:
+    if above:
         verb = "is" if len(above) == 1 else "are"
         title = f"{_listed(above)} {verb} called more human than people"
-    elif len(level) == 1:
-        title = f"The judge finds {_listed(level)} about as often as it is fooled"
-    else:
+    elif level:
         title = f"{len(level)} of {_what(names)} cannot be told from people"
+    else:
+        title = "The judge finds every one more often than it is fooled"
     return chart(
         "beside-people", title,
         "Beside the real chat of the same start, cut to its length: whether the judge finds the "
@@ -312,11 +281,10 @@ def _given_away(part: Place, where: str) -> Chart:
         title = f"Half of those found out are found out by line {every}"
     else:
         title = f"The weakest {third} are mostly found out by line {worst}, the best by line {best}"
-    early = "" if every is None else f" {N_SEED} lines are people’s."
     each = int(max((curve.at_risk[0] for curve in curves.values()), default=0))
     return chart(
         "given-away", title,
-        f"Area: share of chats first accused at that line.{early}",
+        f"Area: share of chats first accused at that line. {N_SEED} lines are people’s.",
         f"up to {each:,} chats each", where, part.table.signatures,
         rows.given_away, curves, question="Where does it give itself away?",
     )  # fmt: skip
@@ -327,22 +295,21 @@ def _given_away(part: Place, where: str) -> Chart:
 
 def _slips(board: Board, where: str) -> Iterator[Chart]:
     frame = board.flags.frame.set_index("model")
-    kinds = [key for key in NAMES if (frame[key].fillna(0) > 0).any()]
+    kinds = [key for key in NAMES if (frame[key].fillna(0) > 0).any()] or [*NAMES]
     order = [n for n in dict.fromkeys([*board.main.frame["model"], HUMAN]) if n in frame.index]
     if not order or not frame.loc[order, [*NAMES]].notna().to_numpy().any():
         return
-    kinds = kinds or [*NAMES]
     low = frame.loc[order, [f"{key}_low" for key in kinds]].to_numpy(dtype=float)
     told = low > USUAL
     names = models_of(order)
-    counts = dict(zip(kinds, told[[order.index(name) for name in names]].sum(axis=0), strict=True))
-    most = max(kinds, key=lambda key: counts[key])
+    counts = told[[order.index(name) for name in names]].sum(axis=0)
+    most, what = counts.max(), NAMES[kinds[counts.argmax()]]
     title = "Nobody clearly does what few people do"
-    if counts[most]:
-        few = 2 * counts[most] <= len(names)
-        title = f"Most give themselves away by ‘{NAMES[most]}’"
-        title = f"Nothing gives most away; ‘{NAMES[most]}’ the most" if few else title
-        title += f": {counts[most]} of {_what(names)}"
+    if most:
+        few = 2 * most <= len(names)
+        title = f"Most give themselves away by ‘{what}’"
+        title = f"Nothing gives most away; ‘{what}’ the most" if few else title
+        title += f": {most} of {_what(names)}"
     shares = frame.loc[order, kinds].fillna(0).astype(float)
     yield chart(
         "slips", title,
@@ -381,7 +348,8 @@ def _length(board: Board, arena: Arena | None, place: Place | None, where: str) 
         title = f"How much it says does not tell which of {len(rated)} {what} more often"
     else:
         title = f"The more one says in a line, the {'less' if tau < 0 else 'more'} often it {what}"
-    x = Axis(f"{spoken.unit} a line", log=spread(point.x for point in found.values()))
+    long = [point.x for point in found.values()]
+    x = Axis(f"{spoken.unit} a line", log=0 < 4 * min(long) < max(long))
     yield chart(
         "length", title, f"{axis.label[:1].upper()}{axis.label[1:]}, over mean {spoken.unit} a "
         f"line; bars: 95 % intervals. Kendall’s τ of the two: {tau:+.2f}.".replace("-", "−"),
@@ -421,9 +389,8 @@ _WORDS = {"trust": "yes", "with care": "care", "not tested": "–", "do not trus
 def _judges(board: Board, verdicts: Mapping[str, JudgeVerdict]) -> Chart:
     states = {judge: {c.key: c.state for c in said.checks} for judge, said in verdicts.items()}
     every = dict.fromkeys(key for found in states.values() for key in found)
-    asked = [
-        key for key in every if {by.get(key, "unknown") for by in states.values()} - {"unknown"}
-    ]
+    asked = [key for key in every if any(by.get(key, "unknown") != "unknown"
+                                         for by in states.values())]  # fmt: skip
     failed = {judge: said for judge, said in verdicts.items() if said.word == "do not trust"}
     faults, n = {said.fault for said in failed.values()}, len(verdicts)
     if not asked:
@@ -431,8 +398,8 @@ def _judges(board: Board, verdicts: Mapping[str, JudgeVerdict]) -> Chart:
     elif len(failed) == 1:
         title = f"{_listed([*failed])} fails: it {faults.pop()}"
     elif failed:
-        who = f"{len(failed)} of {n}" if len(failed) < n else "Both" if n == 2 else f"All {n}"
-        title = f"{who} judges fail" + (f": each {faults.pop()}" if len(faults) == 1 else "")
+        title = f"{len(failed)} of {n} judges fail"
+        title += f": each {faults.pop()}" if len(faults) == 1 else ""
     elif n == 1:
         passed = [*next(iter(states.values())).values()].count("passes")
         title = f"{_listed([*states])} passes {passed} of {len(asked)} checks and fails none"

@@ -15,9 +15,9 @@ from botchat.boards.names import is_floor_bot
 from botchat.boards.survival import Curve
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED
 from botchat.report.figures import ink
+from botchat.report.figures.axes import Axis, Ruler, ruler
 from botchat.report.figures.lettering import LEAST, SIZE, fitted, widest, width_of, wrapped
 from botchat.report.figures.sheet import Dot, Look, Shade, Sheet
-from botchat.report.plane import Axis, Ruler, ruler
 
 PERCENT = [(n / 100, str(n)) for n in (0, 25, 50, 75, 100)]
 """Ticks of an axis of shares."""
@@ -173,20 +173,20 @@ def series(
 def lost(values: pd.DataFrame, first: int, last: int, look: Look) -> Sheet:
     """What passes after ``first`` lines (open) and after ``last`` (filled), and what was lost.
 
-    ``values``: index model; ``short``, ``short_low``, ``short_high``, ``long`` …, 0 to 1.
+    ``values``: index model; ``short_at``, ``short_low``, ``short_high``, ``long_at`` …, 0 to 1.
     """
     drawn = rows([*values.index], look, right=30, top=20, ticks=PERCENT)
     sheet = drawn.sheet
     sheet.key(0, [("ring", ink.INK, f"{first} lines"), ("dot", ink.INK, str(last))], drawn.left)
     sheet.say(look.px, 12, "lost", "end", shade=ink.SOFT)
     for row, (name, one) in enumerate(values.iterrows()):
-        y = drawn.y(row)
-        sheet.line([(drawn.x(one["long"]), y), (drawn.x(one["short"]), y)], ink.BAR, 1.5)
+        y, (before, after) = drawn.y(row), one[["short_at", "long_at"]]
+        sheet.line([(drawn.x(after), y), (drawn.x(before), y)], ink.BAR, 1.5)
         for key, shade in (("short", ink.GRID * 1.5), ("long", ink.BAR)):
             sheet.box(drawn.x(one[f"{key}_low"]), y - 4, drawn.x(one[f"{key}_high"]), y + 4, shade)
-        sheet.dot(drawn.x(one["short"]), y, str(name), 3.4, hollow=True)
-        sheet.dot(drawn.x(one["long"]), y, str(name), 3.4)
-        if math.isfinite(gone := 100 * (one["short"] - one["long"])):
+        sheet.dot(drawn.x(before), y, str(name), 3.4, hollow=True)
+        sheet.dot(drawn.x(after), y, str(name), 3.4)
+        if math.isfinite(gone := 100 * (before - after)):
             drawn.number(row, f"−{gone:.0f}" if gone >= 0.5 else "0")
     return sheet
 

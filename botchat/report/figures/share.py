@@ -9,7 +9,7 @@ from botchat.boards.names import elided
 from botchat.report.figures import ink, pictures
 from botchat.report.figures.lettering import LEAST, width_of, wrapped
 from botchat.report.figures.sheet import Sheet
-from botchat.report.plane import Interval
+from botchat.report.main_table import Interval
 
 WIDTH, HEIGHT = 720, 378
 """Px: 1200 by 630 pixels of `pictures.png`."""
