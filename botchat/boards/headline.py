@@ -4,16 +4,13 @@ The sentence is about the number that the board ranks by. A model is called best
 interval of ranks, which holds for all at once, is one place wide among models; people and scripts
 (floor bots) are no models. Fewer than 20 conversations make no claim, and a judge not to be trusted
 makes no ranking.
-
-``headline.of(board, others, verdict)`` gives a `Headline`; ``others``: the boards of other judges.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +21,7 @@ from botchat.boards.judge_verdict import JudgeVerdict
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
 from botchat.boards.second_opinion import is_copy
-from botchat.boards.tables import Column
+from botchat.boards.tables import Column, triple
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST
 from botchat.protocols.catalogue import VOTES
@@ -34,8 +31,6 @@ from botchat.verdicts import Flags
 
 _NAMED = 3
 """Most contestants that a sentence names."""
-
-_NO_RANKING = "No ranking: this judge"
 
 _COUNTED = "No One Two Three Four Five Six Seven Eight Nine Ten Eleven Twelve".split()  # noqa: SIM905
 
@@ -68,8 +63,9 @@ class Headline:
         return "".join(text for text, _ in self.done)
 
 
-@dataclass(frozen=True)
-class _Lead:
+class _Lead(NamedTuple):
+    """The sentence in pieces, the title without the set, and as of `Headline`."""
+
     words: Sequence[str]
     title: str
     best: str | None = None
@@ -77,41 +73,46 @@ class _Lead:
 
 
 def of(board: Board, others: Sequence[Board] = (), verdict: JudgeVerdict | None = None) -> Headline:
-    """The headline of a board; ``verdict``: on its judge, where one was asked for."""
+    """The headline of a board.
+
+    ``others``: the boards of other judges. ``verdict``: on its judge, where one was asked for.
+    """
     contestants = [name for name in board.main.frame["model"] if name != HUMAN]
     models = [name for name in contestants if not is_floor_bot(name)]
     part = board.leading or _ranking(board)
-    arena = part if isinstance(part, Arena) else None
+    distrusted = board.parts and verdict is not None and verdict.word == "do not trust"
     if not board.parts:
         said = _Lead(["Nothing was judged yet."], "nothing judged yet")
-    elif verdict is not None and verdict.word == "do not trust":
-        said = _refused(verdict, part)
+    elif verdict is not None and distrusted:
+        refused = f"No ranking: this judge {_fault(verdict, part)}"
+        said = _Lead([f"{refused}."], refused)
     elif len(contestants) == 1:
-        said = _one(board, contestants[0])
+        what = "one script" if is_floor_bot(contestants[0]) else "one model"
+        told = _passes(board).get(contestants[0], " was judged too little to say more")
+        words = [f"{what.capitalize()}, nothing to rank: ", contestants[0], f"{told}."]
+        said = _Lead(words, f"{what}, nothing to rank")
     elif part is None:
         said = _Lead(["Nobody was compared with anybody: there is no order."], "no order")
     else:
         said = _ranked(board, part, models, others)
-    if unfinished(board) and not said.title.startswith(_NO_RANKING):
+    if unfinished(board) and not distrusted:
         first, *rest = said.words
         first = first if first in contestants else f"{first[:1].lower()}{first[1:]}"
-        said = replace(said, words=["So far ", first, *rest], title=f"so far, {said.title}")
+        said = said._replace(words=["So far ", first, *rest], title=f"so far, {said.title}")
     pieces = tuple((text, text in contestants) for text in said.words if text)
     done = _done(board, part, len(models), len(contestants) - len(models))
-    title = f"{board.seed_set}: {said.title}"
-    n = None if arena is None else arena.protocol.n
+    n = part.protocol.n if isinstance(part, Arena) else None
     sure = " ".join([*said.sure, *remembered(board.flags)])
-    return Headline(pieces, done, sure, title, said.best, n)
+    return Headline(pieces, done, sure, f"{board.seed_set}: {said.title}", said.best, n)
 
 
-def _refused(verdict: JudgeVerdict, part: Part | None) -> _Lead:
-    """Of a judge that is not to be trusted: what it does, and no order."""
-    fault = verdict.fault
+def _fault(verdict: JudgeVerdict, part: Part | None) -> str:
+    """What a judge that is not to be trusted does, after "this judge"."""
     if isinstance(part, Arena) and part.separates:
         fitted = part.strengths.ties.half
         if any(is_floor_bot(fitted.models[i]) for i in np.flatnonzero(fitted.places[0] == 1)):
-            fault = "puts scripts that understand nothing first"
-    return _Lead([f"{_NO_RANKING} {fault}."], f"{_NO_RANKING} {fault}")
+            return "puts scripts that understand nothing first"
+    return verdict.fault
 
 
 def _ranking(board: Board) -> Part | None:
@@ -138,17 +139,15 @@ def unfinished(board: Board) -> bool:
 
 def _ranked(board: Board, part: Part, models: Sequence[str], others: Sequence[Board]) -> _Lead:
     """Who is first by what the board is ranked by, and who is level with it."""
-    arena = part if isinstance(part, Arena) else None
-    column = part.ranking[0]
-    if arena is not None and arena.few:
-        unit = arena.strengths.design.unit.replace("ChatSEEDs", "conversations")
-        few = f"Fewer than {LEAST} {unit} were compared: too few to say who is best."
-        return _Lead([few], "too few to say who is best")
+    arena, column = part if isinstance(part, Arena) else None, part.ranking[0]
     rows = [row for row in part.table.records if row["model"] != HUMAN and _known(part, row)]
     order = [row["model"] for row in rows]
-    if not order:
-        few = f"Fewer than {LEAST} chats of each were judged: too few to say who is best."
-        return _Lead([few], "too few to say who is best")
+    if not order or (arena is not None and arena.few):
+        few = f"Fewer than {LEAST} chats of each were judged"
+        if arena is not None:
+            unit = arena.strengths.design.unit.replace("ChatSEEDs", "conversations")
+            few = f"Fewer than {LEAST} {unit} were compared"
+        return _Lead([f"{few}: too few to say who is best."], "too few to say who is best")
     values = [row[column.key] for row in rows]
     if arena is not None and not arena.separates and max(values) - min(values) < 2 * EQUAL:
         return _Lead(["Nobody leads: every comparison came out even."], "nobody leads")
@@ -160,35 +159,34 @@ def _ranked(board: Board, part: Part, models: Sequence[str], others: Sequence[Bo
     if (most := max((one.protocol.n or 0 for one in board.arenas), default=0)) > (n or most):
         sure.append(f"At {most} lines nobody is told apart: this is of the first {n}.")
     if not rated:
-        alone = len(level) == 1
-        verb = " is ahead of the other scripts" if alone else " are scripts, none clearly ahead"
-        title = f"{_short(level[0])} leads the scripts" if alone else "scripts, none ahead"
+        title, verb = "scripts, none ahead", " are scripts, none clearly ahead"
+        if len(level) == 1:
+            title = f"{elided(level[0], LABEL_COLUMNS)} leads the scripts"
+            verb = " is ahead of the other scripts"
         return _Lead([*_listed(level), f"{verb}; no model takes part."], title, None, sure)
     over = [order.index(name) for name in rated]
-    floor = _floor(level, any(better[order.index(name), over].all() for name in level))
+    beaten = any(better[order.index(name), over].all() for name in level)
+    floor = _floor(level, beaten)
     if missing := len(models) - len(rated):
         sure.append(f"{missing} more {'was' if missing == 1 else 'were'} judged too little.")
-    rates = _passes(board, n)
-    first = next(row for row in rows if row["model"] == ahead[0])
+    rates, best = _passes(board, n), ahead[0]
     if len(rated) == 1 or (len(ahead) == 1 and missing and arena is None):
-        told = rates.get(ahead[0], " is the only model")
-        return _Lead([ahead[0], f"{told}.", *floor], "one model judged enough", None, sure)
+        told = rates.get(best, " is the only model")
+        return _Lead([best, f"{told}.", *floor], "one model judged enough", None, sure)
     if len(ahead) == 1:
-        best = ahead[0]
-        told = rates.get(best) or _by(part, column, first)
-        title = "a script leads" if floor and "ahead" in floor[-1] else f"{_short(best)}{told}"
-        others = [one for one in others if not is_copy(board, one)]
-        sure = [f"{best} is first with 95 % confidence over all places at once{_ties(board)}.",
-                *sure, *_agree(best, others), *_whole(arena)]  # fmt: skip
+        told = rates.get(best) or _by(part, column, next(r for r in rows if r["model"] == best))
+        title = "a script leads" if beaten else f"{elided(best, LABEL_COLUMNS)}{told}"
+        sure = [f"{best} is first with 95 % confidence over all places at once.",
+                *sure, *_agree(board, best, others), *_whole(arena)]  # fmt: skip
         return _Lead([best, f"{told}. No other model is level with it.", *floor], title, best, sure)
     share = f"{_count(len(ahead))} of {len(rated)} models share first place"
     if len(ahead) == len(rated):
         all_of = "Both models" if len(rated) == 2 else f"All {len(rated)} models"
         share = f"{all_of} share first place"
-    words = [f"{share}; ", ahead[0], f" has the highest {_measure(part, column)}."]
+    words = [f"{share}; ", best, f" has the highest {_measure(part, column)}."]
     if passing := next((told for name, told in rates.items() if name in ahead), ""):
         words = [f"{share}. At best they{passing.replace('passes', 'pass')}."]
-    sure = [*_left_open(part, ahead, rated, better, order), *sure, *_whole(arena)]
+    sure = [_left_open(part, ahead, rated, better, order), *sure, *_whole(arena)]
     return _Lead([*words, *floor], f"{share[:1].lower()}{share[1:]}", None, sure)
 
 
@@ -215,9 +213,9 @@ def _by(part: Part, column: Column, row: Mapping[str, Any]) -> str:
     if isinstance(part, Arena):
         verb = "preferred to" if part.protocol == VOTES else "called more human than"
         return f" is {verb} an average model {100 * chance(row[column.key]):.0f} times in 100"
-    told = [row[f"{column.key}{end}"] for end in ("", "_low", "_high")]
     form = "{:.0%} ({:.0%}–{:.0%})" if column.kind == "rate" else "{:.2f} ({:.2f}–{:.2f})"
-    return f" has the highest {_measure(part, column)}: {form.format(*told).replace('%', ' %')}"
+    number = form.format(*triple(row, column.key)).replace("%", " %")
+    return f" has the highest {_measure(part, column)}: {number}"
 
 
 def _ahead(better: Flags, order: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -226,8 +224,8 @@ def _ahead(better: Flags, order: Sequence[str], names: Sequence[str]) -> list[st
     ``better``: of all in ``order``.
     """
     among = [order.index(name) for name in names]
-    inside = better[np.ix_(among, among)]
-    return [name for i, name in enumerate(names) if not inside[:, i].any()]
+    beaten = better[np.ix_(among, among)].any(axis=0)
+    return [name for name, by_one in zip(names, beaten, strict=True) if not by_one]
 
 
 def _floor(level: Sequence[str], beaten: bool) -> list[str]:
@@ -239,34 +237,23 @@ def _floor(level: Sequence[str], beaten: bool) -> list[str]:
     return [f" {what[0]}", *_listed(level), f"{what[1]} {where}"]
 
 
-def _ties(board: Board) -> str:
-    """``; 2–3 and 4–5 are ties``: the places that some have open and nobody else has."""
-    tied = []
-    for text, n in Counter(board.main.written("rank")).items():
-        low, dash, high = text.partition("–")
-        if low and dash and n == int(high) - int(low) + 1:
-            tied.append(text)
-    *most, last = tied[:_NAMED] or [""]
-    listed = f"{', '.join(most)} and {last}" if most else last
-    return f"; {listed} {'are ties' if most else 'is a tie'}" if last else ""
-
-
 def _left_open(
     part: Part, ahead: Sequence[str], rated: Sequence[str], better: Flags, order: Sequence[str]
-) -> list[str]:
+) -> str:
     """What is left open where several share first place."""
     if part.protocol == VOTES and isinstance(part, Arena):
         a_model = round(2 * part.strengths.ties.half.n_comparisons / len(order))
         first, last = part.strengths.ties.half.places
         half = int(np.median(last - first + 1))
-        return [f"{a_model:,} votes a model, and half of the models have {half} places open."]
+        return f"{a_model:,} votes a model, and half of the models have {half} places open."
     any_of = f"Any of {len(ahead)} models may be first"
     rest = [name for name in rated if name not in ahead]
     if not rest:
-        return [f"{any_of}."]
+        return f"{any_of}."
     of = int(better[[order.index(name) for name in ahead], order.index(rest[0])].sum())
     whom = "all" if of == len(ahead) else _count(of).lower()
-    return [f"{any_of}; the next, {_short(rest[0])}, is clearly behind {whom} of them."]
+    following = elided(rest[0], LABEL_COLUMNS)
+    return f"{any_of}; the next, {following}, is clearly behind {whom} of them."
 
 
 def _whole(arena: Arena | None) -> list[str]:
@@ -280,30 +267,17 @@ def _whole(arena: Arena | None) -> list[str]:
     return [f"{n:,} of {whole:,} comparisons are judged."] if n < whole else []
 
 
-def _agree(best: str, others: Sequence[Board]) -> list[str]:
-    """How many other judges put the same first."""
-    firsts = [first for other in others if (first := _first(other)) is not None]
-    same = sum(first == best for first in firsts)
+def _agree(board: Board, best: str, others: Sequence[Board]) -> list[str]:
+    """How many other judges, copies left out, put the same model first."""
+    firsts = []
+    for other in others:
+        table = other.main if other.leading is None else other.leading.table
+        names = [one for one in table.frame["model"] if one != HUMAN and not is_floor_bot(one)]
+        firsts += [] if is_copy(board, other) else names[:1]
+    same = firsts.count(best)
     if len(firsts) == 1:
         return [f"The other judge {'also puts it' if same else 'puts another'} first."]
     return [f"{same} of {len(firsts)} other judges also put it first."] if firsts else []
-
-
-def _first(board: Board) -> str | None:
-    """The model that a judge puts first, by what the board is ranked by."""
-    arena = board.leading
-    table = board.main if arena is None else arena.table
-    names = [name for name in table.frame["model"] if name != HUMAN]
-    return next((name for name in names if not is_floor_bot(name)), None)
-
-
-def _one(board: Board, name: str) -> _Lead:
-    """One contestant has no rank, but it survives."""
-    what = "One script" if is_floor_bot(name) else "One model"
-    told = _passes(board).get(name, " was judged too little to say more")
-    return _Lead(
-        [f"{what}, nothing to rank: ", name, f"{told}."], f"{what.lower()}, nothing to rank"
-    )
 
 
 def _passes(board: Board, n: int | None = None) -> dict[str, str]:
@@ -322,23 +296,18 @@ def _passes(board: Board, n: int | None = None) -> dict[str, str]:
             for row in sorted(known, key=lambda row: -row[key])}  # fmt: skip
 
 
-def _short(name: str) -> str:
-    return elided(name, LABEL_COLUMNS)
-
-
 def _count(n: int) -> str:
     return _COUNTED[n] if n < len(_COUNTED) else f"{n:,}"
 
 
 def _listed(names: Sequence[str]) -> list[str]:
     """Names with commas between; those beyond `_NAMED` are counted."""
-    shown = list(names[:_NAMED] if len(names) > _NAMED + 1 else names)
+    shown = names[:_NAMED] if len(names) > _NAMED + 1 else names
     more = len(names) - len(shown)
-    found: list[str] = []
-    for i, name in enumerate(shown):
-        last = i == len(shown) - 1 and not more
-        found += ["" if i == 0 else " and " if last else ", ", name]
-    return [*found, f" and {more} more"] if more else found
+    between = [", "] * (len(shown) - 1) + ["" if not more else f" and {more} more"]
+    if not more and len(shown) > 1:
+        between[-2] = " and "
+    return [text for both in zip(shown, between, strict=True) for text in both]
 
 
 def _done(board: Board, part: Part | None, models: int, bots: int) -> list[tuple[str, bool]]:

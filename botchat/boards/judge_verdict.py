@@ -8,10 +8,6 @@ on the good side (`RULES`); between them it warns. Any check that fails makes *d
 that warns *with care*, and some things that were never tested are no more than *with care*. A judge
 that was asked nothing with a known answer is *not tested*, unless something else warns.
 
-``judge_verdict.of(board, others, people)`` gives a `JudgeVerdict`: ``.word``, ``.reasons`` and
-``.checks``. ``others``: the boards of other judges of the same set. ``people``: what
-`second_opinion.with_people` finds, where people have labelled.
-
 A new check is a line of `RULES` and a value in `_own`, or in `of` if it needs other boards.
 """
 
@@ -20,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,7 +25,7 @@ from botchat.boards.board import Board
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.second_opinion import is_copy, order_agreement
-from botchat.boards.tables import DIGITS
+from botchat.boards.tables import DIGITS, triple
 from botchat.interfaces import Row
 from botchat.judges.fingerprint import FingerprintJudge
 from botchat.judges.rules import RulesJudge
@@ -37,14 +33,13 @@ from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST, by_seed, share
 from botchat.measures.statistics import Z
 from botchat.records import HUMAN, Exam
-from botchat.verdicts import Flags, Verdicts
+from botchat.verdicts import LOSS, TIE, WIN
 
 Word = Literal["trust", "with care", "not tested", "do not trust"]
 State = Literal["fails", "warns", "passes", "unknown"]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What one check of a judge asks for."""
 
     name: str
@@ -55,7 +50,7 @@ class Rule:
     """The whole interval on the good side of it: the check passes."""
     low_is_good: bool
     reason: str
-    """What it does, with ``{number}`` and ``{interval}``."""
+    """What it does, with ``{number}``, ``{interval}``, or ``{value}`` where the number is none."""
     fault: str = ""
     """What a judge does that fails, after "this judge"."""
 
@@ -75,14 +70,14 @@ RULES: Mapping[str, Rule] = {
         "Of pairs that it decides in both orders, {number} have the same winner{interval}.",
         "changes its mind when two chats are swapped"),
     "first_preferred": Rule("Prefers no side", 0.25, 0.15, True,
-        "The conversation shown first wins {number} of decided comparisons{interval}.",
+        "The conversation shown first wins {value} of decided comparisons{interval}.",
         "goes by which chat it is shown first"),
     "ties": Rule("Decides between two", 0.80, 0.60, True,
         "It decides {number} of comparisons{interval}.", "hardly ever decides between two"),
     "unreadable_rate": Rule("Gives readable answers", 0.25, 0.20, True,
         "Of its answers {number} can be read{interval}.", "gives answers that cannot be read"),
     "best_floor_bot": Rule("Ranks scripts low", 0.40, 0.40, True,
-        "The best script is on {number}, with {score} of the points against models.",
+        "The best script is on {number}, with {value} of the points against models.",
         "puts scripts that understand nothing level with models"),
     "own_model": Rule("Judges no model of its own", None, 0, True,
         "It judges itself, which it may favour: {number}."),
@@ -136,17 +131,15 @@ class Check:
         """What ``number`` says and the ends of its interval; ``None`` where there is no bar."""
         if self.value is None or self.low is None or self.high is None:
             return None
-        return _well(self.key, self.value, self.low, self.high)
+        if self.key in TURNED:
+            return 1 - self.value, 1 - self.high, 1 - self.low
+        return self.value, self.low, self.high
 
     @property
     def line(self) -> float | None:
         """``reference`` on the scale of `well`."""
         line = self.reference
         return 1 - line if line is not None and self.key in TURNED else line
-
-
-def _well(key: str, value: float, low: float, high: float) -> tuple[float, float, float]:
-    return (1 - value, 1 - high, 1 - low) if key in TURNED else (value, low, high)
 
 
 @dataclass(frozen=True)
@@ -180,18 +173,20 @@ class JudgeVerdict:
 
     def line(self, judge: str, columns: int = 80) -> str:
         """The word and as many of the reasons as a line has room for."""
-        said = f"judge {elided(judge, LABEL_COLUMNS)}: {self.word}"
-        for i, reason in enumerate(self.short):
-            left = len(self.short) - i - 1
-            longer = f"{said}{'; ' if i else ' – '}{reason}"
-            if len(longer) + (len(f" (+{left})") if left else 0) > columns:
-                return f"{said} (+{left + 1})" if i else said
-            said = longer
-        return said
+        line = f"judge {elided(judge, LABEL_COLUMNS)}: {self.word}"
+        lines, n = [line], len(self.short)
+        for i, reason in enumerate(self.short, 1):
+            line += f"{'; ' if i > 1 else ' – '}{reason}"
+            lines.append(f"{line} (+{n - i})" if i < n else line)
+        return next((one for one in reversed(lines) if len(one) <= columns), lines[0])
 
 
 def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) -> JudgeVerdict:
-    """The verdict on the judge of a board."""
+    """The verdict on the judge of a board.
+
+    ``others``: the boards of other judges of the same set. ``people``: what
+    `second_opinion.with_people` finds, where people have labelled.
+    """
     own = _own(board)
     peers: list[Board] = []
     copies: list[Board] = []
@@ -200,20 +195,25 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
             continue
         if not any(check.state == "fails" for check in _own(other)):
             (copies if is_copy(board, other) else peers).append(other)
-    second = _other_judges(board, peers), _people_agree(people)
+    # Cohen's kappa with the majority of people.
+    second = _other_judges(board, peers), _check("people_agree", *triple(people or {}, "kappa"))
     checks = (*own, *second, _passed_exam(board.exam))
-    fails, warns, passes = (
-        [check for check in checks if check.state == state]
+    of_state = {
+        state: [check for check in checks if check.state == state]
         for state in ("fails", "warns", "passes")
-    )
+    }
     untested = _untested(board, own, second, peers, copies)
-    word: Word = "do not trust" if fails else "with care" if warns or untested else "trust"
-    asked = any(check.key in (*KNOWN, "people_agree", "passed_exam") for check in passes)
-    if word == "with care" and not asked and all(check.key == "own_model" for check in warns):
-        word = "not tested"
-    shown = fails + warns if word != "trust" else passes
-    of_checks = {check.reason: f"{check.name.lower()} {check.number}" for check in shown}
-    reasons = of_checks | untested if word != "trust" else of_checks
+    word: Word = "trust"
+    if of_state["fails"]:
+        word = "do not trust"
+    elif of_state["warns"] or untested:
+        word = "with care"
+        asked = {*KNOWN, "people_agree", "passed_exam"} & {one.key for one in of_state["passes"]}
+        if not asked and all(check.key == "own_model" for check in of_state["warns"]):
+            word = "not tested"
+    shown = of_state["passes"] if word == "trust" else of_state["fails"] + of_state["warns"]
+    reasons = {check.reason: f"{check.name.lower()} {check.number}" for check in shown}
+    reasons |= {} if word == "trust" else untested
     return JudgeVerdict(word, tuple(reasons), checks, tuple(reasons.values()))
 
 
@@ -225,28 +225,27 @@ def _untested(
     copies: Sequence[Board],
 ) -> dict[str, str]:
     """Why a judge that fails nothing is taken with care all the same: sentence -> a few words."""
-    known = {check.key for check in own if check.state != "unknown"}
-    people = _conversations_of_people(board)
     found = {}
-    if not known & {*KNOWN[:-1]}:
+    if not {check.key for check in own if check.state != "unknown"} & {*KNOWN[:-1]}:
         found["It was asked nothing that has a known answer."] = "tested on nothing known"
-    elif people < LEAST:
+    elif (people := _conversations_of_people(board)) < LEAST:
         said = f"It was shown {people} human conversations; to say more takes {LEAST}."
         found[said] = f"{people} human conversations"
     if not any(map(is_floor_bot, board.main.frame["model"])):
         found["No script (bot:…) was judged: nothing shows that it would catch one."] = "no script"
     if board.judge in (RulesJudge.name, FingerprintJudge.name):
         found["It sees the form of a dialogue only, not what is said."] = "sees form only"
-    if all(check.state == "unknown" for check in second):
-        for other in copies:
-            said = f"{other.judge} gives the same verdicts: that is no second opinion."
-            found[said] = f"{other.judge} says the same"
-        if peers:
-            said = "Too little is ranked by it and by other judges to compare the order."
-            found[said] = "order not compared"
-        elif not copies:
-            said = "No second judge that passes these checks, and no people, to compare it with."
-            found[said] = "no second judge"
+    if any(check.state != "unknown" for check in second):
+        return found
+    for other in copies:
+        said = f"{other.judge} gives the same verdicts: that is no second opinion."
+        found[said] = f"{other.judge} says the same"
+    if peers:
+        said = "Too little is ranked by it and by other judges to compare the order."
+        found[said] = "order not compared"
+    elif not copies:
+        said = "No second judge that passes these checks, and no people, to compare it with."
+        found[said] = "no second judge"
     return found
 
 
@@ -269,8 +268,7 @@ def _about_ai(board: Board) -> list[Evidence]:
 
 def _own(board: Board) -> tuple[Check, ...]:
     """The checks that need nobody else; what the judge's table says is quoted from there."""
-    judged = _about_ai(board)
-    facts = board.judge_facts
+    judged, facts = _about_ai(board), board.judge_facts
     place = next((facts[one.protocol.name] for one in judged if one.protocol.kind == "place"), {})
     beside = next((one for one in judged if one.protocol.shows == "human"), None)
     pairs = [facts[one.protocol.name] for one in judged if one.protocol.shows == "pair"]
@@ -283,164 +281,128 @@ def _own(board: Board) -> tuple[Check, ...]:
         key=lambda row: (row["unreadable_rate_low"], -row["unreadable_rate_high"]),
         default={},
     )
-    n = place.get("people") or 0
-    people = f"{n - round((place.get('people_accused') or 0) * n)} of {n}"
+
+    def quoted(key: str, row: Row, number: str = "") -> Check:
+        return _check(key, *triple(row, key), number, row.get("protocol", ""))
+
+    n, first = place.get("people") or 0, pair.get("first_preferred") or 0.0
+    accused = round((place.get("people_accused") or 0) * n)
     caught = "bots_caught" if place.get("bots_caught") is not None else "machines_caught"
     return (
-        _quoted("people_accused", place, people),
-        _quoted(caught, place),
+        quoted("people_accused", place, f"{n - accused} of {n}"),
+        quoted(caught, place),
         _machine_picked(beside),
-        _quoted("same_winner", pair),
-        _first_preferred(pair),
-        _quoted("ties", pair),
-        _quoted("unreadable_rate", missed),
+        quoted("same_winner", pair),
+        quoted("first_preferred", pair, f"{100 * first:.0f} : {100 - round(100 * first)}"),
+        quoted("ties", pair),
+        quoted("unreadable_rate", missed),
         _best_floor_bot(board.leading),
         _own_model(board.own),
     )
-
-
-def _quoted(key: str, row: Row, number: str = "") -> Check:
-    """A check of a number of the judge's table."""
-    found = _check(key, row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high"), number)
-    return replace(found, protocol=row.get("protocol", ""))
 
 
 def _machine_picked(judged: Evidence | None) -> Check:
     """Of decided GTEval verdicts: on floor bots, or on all machines where there is no floor bot."""
     key = "machine_picked"
     if judged is None:
-        return _unknown(key)
+        return _check(key)
     made = judged.verdicts
-    floor = np.array([is_floor_bot(name) for name in made.contestants], dtype=bool)
-    people = np.array([name == HUMAN for name in made.contestants], dtype=bool)
+    floor, people = (
+        np.array([is_one(name) for name in made.contestants], dtype=bool)
+        for is_one in (is_floor_bot, HUMAN.__eq__)
+    )
     on_bots = floor[made.first] | floor[made.second]
     made = made.only(made.readable & (on_bots if on_bots.any() else True))
-    decided = made.only(_decided(made))
+    tied = np.asarray(made.result == TIE)
+    decided = made.only(~tied)
     if len(made) and not len(decided):
-        found = _share(key, [0.0] * len(made), made.seed, "never")
+        found = _check(key, *triple(share([0.0] * len(made), made.seed, key), key), "never")
         return replace(found, reason="Beside a person it never picks the machine: all are ties.")
-    right = np.where(people[decided.first], decided.result == 1, decided.result == 0)
-    found = _share(key, right, decided.seed)
-    ties = share(~_decided(made), made.seed, "ties") if len(made) else {}
+    right = decided.result == np.where(people[decided.first], WIN, LOSS)
+    found = _check(key, *triple(share(right, decided.seed, key), key))
+    ties = share(tied, made.seed, "ties")
     if found.state == "passes" and ties["ties_low"] > RULES["ties"].passes:
         reason = f"{found.reason[:-1]}, but ties {100 * ties['ties']:.0f} % of them."
         return replace(found, state="warns", reason=reason)
     return found
 
 
-def _first_preferred(row: Row) -> Check:
-    """How far the first shown is from winning half of what is decided."""
-    key = "first_preferred"
-    value, low, high = (row.get(f"{key}{end}") for end in ("", "_low", "_high"))
-    if value is None or low is None or high is None:
-        return _unknown(key)
-    rule, (near, far) = RULES[key], sorted((abs(low - 0.5), abs(high - 0.5)))
-    state = _state(rule, 0.0 if low <= 0.5 <= high else near, far)
-    number = f"{100 * value:.0f} %"
-    reason = rule.reason.format(number=number, interval=_interval(low, high))
-    number = f"{100 * value:.0f} : {100 - round(100 * value)}"
-    of = row.get("protocol", "")
-    return Check(key, rule.name, state, number, value, low, high, 0.5, reason, of)
-
-
 def _best_floor_bot(arena: Arena | None) -> Check:
     """The places that are left to the best one, and its points against models."""
-    key, rule = "best_floor_bot", RULES["best_floor_bot"]
+    key = "best_floor_bot"
     if arena is None:
-        return _unknown(key)
-    made = arena.compared
+        return _check(key)
+    made, fitted = arena.compared, arena.strengths.ties.half
     bot = np.array([is_floor_bot(name) for name in made.models], dtype=bool)
     model = ~bot & np.array([name != HUMAN for name in made.models], dtype=bool)
     # Each comparison of a floor bot with a model, from the bot's side.
-    of_bot = np.where(bot[made.first], made.first, made.second)
     kept = (bot[made.first] & model[made.second]) | (model[made.first] & bot[made.second])
     if not kept.any():
-        return _unknown(key)
+        return _check(key)
+    of_bot = np.where(bot[made.first], made.first, made.second)[kept]
     points = np.where(bot[made.first], made.result, 1 - made.result)[kept]
     seed = None if made.cluster is None else made.cluster[kept]
-    found = by_seed(of_bot[kept], seed, points, len(made.models))
-    first, last = arena.strengths.ties.half.places
-    best = int(np.where(bot, -arena.strengths.ties.half.rating, np.inf).argmin())
-    if math.isnan(found.value[best]):
-        return _unknown(key)
-    value, low, high = (float(part[best]) for part in (found.value, found.low, found.high))
-    state = _state(rule, low, high)
-    n = len(made.models)
-    if state == "passes" and first[best] <= TOP * n:
-        state = "warns"
-    places = f" {first[best]}" if first[best] == last[best] else f"s {first[best]}–{last[best]}"
-    number = f"place{places} of {n}"
-    reason = rule.reason.format(number=number, score=f"{100 * value:.0f} %")
-    return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
+    best, n = int(np.where(bot, -fitted.rating, np.inf).argmin()), len(made.models)
+    first, last = (int(ends[best]) for ends in fitted.places)
+    number = f"place {first} of {n}" if first == last else f"places {first}–{last} of {n}"
+    found = _check(key, *triple(by_seed(of_bot, seed, points, n).row(best, key), key), number)
+    warns = found.state == "passes" and first <= TOP * n
+    return replace(found, state="warns") if warns else found
 
 
 def _own_model(own: Sequence[str]) -> Check:
     """Whether the judge hears itself in a contestant."""
-    key, number = "own_model", ", ".join(elided(name, LABEL_COLUMNS) for name in own) or "none"
-    reason = "It judges no model of its own."
-    if own:
-        reason = RULES[key].reason.format(number=number)
-    return Check(key, RULES[key].name, "warns" if own else "passes", number, reason=reason)
+    rule, number = RULES["own_model"], ", ".join(elided(name, LABEL_COLUMNS) for name in own)
+    reason = rule.reason.format(number=number) if own else "It judges no model of its own."
+    state: State = "warns" if own else "passes"
+    return Check("own_model", rule.name, state, number or "none", reason=reason)
 
 
 def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
     """Mean Kendall's tau-b with the order of the others; its interval is Fieller's (1957)."""
-    key = "other_judges"
     found = [(tau, n) for one in peers for tau, n in (order_agreement(board, one),) if n]
-    if not found:
-        return _unknown(key)
-    n = min(n for _, n in found)
-    value = float(np.mean([tau for tau, _ in found]))
+    value = sum(tau for tau, _ in found) / len(found) if found else math.nan
     if math.isnan(value):
-        return _unknown(key)
+        return _check("other_judges")
+    n = min(n for _, n in found)
     middle, reach = math.atanh(min(max(value, -0.99), 0.99)), Z * math.sqrt(0.437 / (n - 4))
-    low, high = math.tanh(middle - reach), math.tanh(middle + reach)
-    return _check(key, value, low, high)
-
-
-def _people_agree(row: Row | None) -> Check:
-    """Cohen's kappa with the majority of people."""
-    if row is None or row.get("kappa") is None:
-        return _unknown("people_agree")
-    value, low, high = (row[f"kappa{end}"] for end in ("", "_low", "_high"))
-    return _check("people_agree", value, low, high)
+    return _check("other_judges", value, math.tanh(middle - reach), math.tanh(middle + reach))
 
 
 def _passed_exam(exam: Exam | None) -> Check:
     """What the judge was worth where the truth is known; which exam, when and how well."""
     if exam is None:
-        return _unknown("passed_exam")
-    value, low, high = (exam.figures.get(f"auc{end}") for end in ("", "_low", "_high"))
-    found = _check("passed_exam", value, low, high)
+        return _check("passed_exam")
+    found = _check("passed_exam", *triple(exam.figures, "auc"))
     which = [exam.exam, f"{exam.chats:,} chats", *([exam.day] if exam.day else [])]
     if (caught := exam.figures.get("caught@5")) is not None:
         which.append(f"{100 * caught:.0f} % caught where 5 % of people are accused")
     return replace(found, reason=f"{found.reason} ({', '.join(which)})." if found.reason else "")
 
 
-def _decided(made: Verdicts) -> Flags:
-    return np.asarray(np.isin(made.result, (0.0, 1.0)))
-
-
-def _share(key: str, hits: Any, seeds: Any, number: str = "") -> Check:
-    """A check of a share of cases, its interval by seed."""
-    row = share(hits, seeds, key)
-    value, low, high = (row[f"{key}{end}"] for end in ("", "_low", "_high"))
-    return _check(key, value, low, high, number)
-
-
 def _check(
-    key: str, value: float | None, low: float | None, high: float | None, number: str = ""
+    key: str,
+    value: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    number: str = "",
+    protocol: str = "",
 ) -> Check:
-    """A check of a number with its interval; ``None`` or nan: not known."""
-    if value is None or low is None or high is None or math.isnan(value):
-        return _unknown(key)
-    rule, of_one = RULES[key], key not in ("other_judges", "people_agree")
-    well, *ends = _well(key, value, low, high)
-    number = number or (f"{100 * well:.0f} %" if of_one else f"{value:.2f}")
-    state = _state(rule, low, high)
-    reason = rule.reason.format(number=number, interval=_interval(*ends, percent=of_one))
-    return Check(key, rule.name, state, number, value, low, high, rule.passes, reason)
+    """A check of a number with its interval; ``number``: how people read it, default as it is."""
+    rule, of_half = RULES[key], key == "first_preferred"
+    line = 0.5 if of_half and value is not None else rule.passes
+    found = Check(key, rule.name, "unknown", "–", value, low, high, line, protocol=protocol)
+    if low is None or high is None or found.well is None:
+        return found
+    well, *ends = (f"{100 * one:.0f}" for one in found.well)
+    well, between = f"{well} %", f" ({ends[0]}–{ends[1]} %)"
+    if key in ("other_judges", "people_agree"):
+        well, between = f"{value:.2f}", f" ({low:.2f} to {high:.2f})"
+    if of_half:  # it counts how far the share is from there
+        near, far = sorted((abs(low - line), abs(high - line)))
+        low, high = 0.0 if low <= line <= high else near, far
+    reason = rule.reason.format(number=number or well, value=well, interval=between)
+    return replace(found, state=_state(rule, low, high), number=number or well, reason=reason)
 
 
 def _state(rule: Rule, low: float, high: float) -> State:
@@ -449,13 +411,3 @@ def _state(rule: Rule, low: float, high: float) -> State:
     else:
         fails, passes = rule.fails is not None and high < rule.fails, low >= rule.passes
     return "fails" if fails else "passes" if passes else "warns"
-
-
-def _interval(low: float, high: float, *, percent: bool = True) -> str:
-    if percent:
-        return f" ({100 * low:.0f}–{100 * high:.0f} %)"
-    return f" ({low:.2f} to {high:.2f})"
-
-
-def _unknown(key: str) -> Check:
-    return Check(key, RULES[key].name, "unknown", "–", reference=RULES[key].passes)

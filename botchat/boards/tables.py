@@ -283,27 +283,29 @@ def record(columns: Iterable[Column], row: Any) -> Row:
     return {column.key: column.value(row) for column in columns}
 
 
+def triple(row: Row, key: str) -> tuple[Any, Any, Any]:
+    """What a row has under a key, and the ends of its interval; ``None`` for what is not there."""
+    return row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high")
+
+
 def with_ends(
     column: Column,
     before: str | None = None,
     *,
-    after: str | None = None,
     detail: bool | None = None,
     low: Getter | None = None,
     high: Getter | None = None,
 ) -> tuple[Column, Column, Column]:
     """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
-    ``before``: begins their headings, default: the column's heading and a comma. ``after``: their
-    keys are ``low<after>`` and ``high<after>``. ``detail``: of the ends, default: the column's.
-    ``low``, ``high``: their getters.
+    ``before``: begins their headings, default: the column's heading and a comma. ``detail``: of the
+    ends, default: the column's. ``low``, ``high``: their getters.
     """
     before = f"{column.heading}," if before is None else before
     detail = column.detail if detail is None else detail
 
     def end(role: Literal["low", "high"], getter: Getter | None) -> Column:
-        key = f"{column.key}_{role}" if after is None else f"{role}{after}"
-        heading = f"{before} {role}" if before else role.capitalize()
+        key, heading = f"{column.key}_{role}", f"{before} {role}"
         return Column(key, heading, column.kind, detail, "", getter, role, column.key, column.n)
 
     return column, end("low", low), end("high", high)
