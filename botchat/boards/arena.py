@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import methodcaller
 
 import numpy as np
 import pandas as pd
 
 from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, covered
-from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of, from_seeds
+from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
-from botchat.interfaces import Row
 from botchat.measures.flags import STYLE, Measured
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.kinds import Protocol
@@ -38,18 +39,27 @@ class Arena(Part):
     """Each comparison once, seen from the model with the higher rating."""
     elo: EloSettings | None
     """How it is rated by Elo, if it is."""
-    misfit: Table | None
-    """The pairs that Bradley-Terry explains worst."""
-    style: Table | None
-    """What style is worth; ``None`` where the dialogues were not measured."""
-    fragility: Table | None
-    """What decides who is first; ``None`` where seeds are not known."""
     notes: tuple[str, ...]
     """What a reader must know of the ratings, a sentence each."""
     strengths: Strengths
     """The ratings, with how the comparisons were designed."""
     compared: Comparisons
     """What they are from."""
+
+    @cached_property
+    def misfit(self) -> Table | None:
+        """The pairs that Bradley-Terry explains worst."""
+        return self.strengths.misfit_table(self.table)
+
+    @cached_property
+    def style(self) -> Table | None:
+        """What style is worth; ``None`` where the dialogues were not measured."""
+        return self.strengths.style_table(self.table)
+
+    @cached_property
+    def fragility(self) -> Table | None:
+        """What decides who is first; ``None`` where seeds are not known."""
+        return self.strengths.fragility_table(self.table)
 
     @property
     def few(self) -> bool:
@@ -118,8 +128,8 @@ def rate(
     ``seed_ids``: those that count; every pair is expected on each, in both orders. ``measured``:
     of each contestant, for the style at N.
     """
-    found = [_Counted.of(one, seed_ids) for one in judged]
-    found = [one for one in found if len(one.comparisons)]
+    counted = (_Counted(one, seed_ids) for one in judged)
+    found = [one for one in counted if len(one.comparisons)]
     groups: list[list[_Counted]] = []
     for one in found:
         alike = (group for group in groups if group[0].has_cases_of(one))
@@ -132,43 +142,29 @@ def rate(
         settings = _as_designed(elo, group[0].design)
         rated = rate_elo(Bootstrap.of([one.cases for one in group], settings))
         results |= {one.judged.protocol: result for one, result in zip(group, rated, strict=True)}
-    return [
-        _arena(
-            protocol := one.judged.protocol,
-            Tallies.of(one.comparisons, one.contestants, 2 * len(set(seed_ids))),
-            one.comparisons,
-            result := results[protocol],
-            Strengths.of(
-                one.comparisons,
-                one.design,
-                _differences(one.readable, one.comparisons, measured, protocol.n),
-                STYLE,
-            ),
-            f"{one.judged.signature}|{elo_signature(result.settings)}",
-        )
-        for one in found
-    ]
+    made = []
+    for one in found:
+        protocol = one.judged.protocol
+        apart = _differences(one.readable, one.comparisons, measured, protocol.n)
+        strengths = Strengths.of(one.comparisons, one.design, apart, STYLE)
+        signature, rated_so = one.judged.signature, results[protocol]
+        made.append(_arena(protocol, one.tallies, one.comparisons, rated_so, strengths, signature))
+    return made
 
 
-@dataclass(frozen=True)
 class _Counted:
     """The verdicts of an Arena that count, and what is rated of them."""
 
-    judged: Evidence
-    made: Verdicts
-    readable: Verdicts
-    comparisons: Comparisons
-    contestants: Sequence[str]
-    """Those that only unreadable verdicts name among them."""
-    design: Design
-
-    @classmethod
-    def of(cls, judged: Evidence, seed_ids: Collection[str]) -> _Counted:
-        made = judged.verdicts.on(seed_ids)
-        readable = made.only(made.readable)
+    def __init__(self, judged: Evidence, seed_ids: Collection[str]) -> None:
+        self.judged = judged
+        self.expected = 2 * len(set(seed_ids))
+        self.made = judged.verdicts.on(seed_ids)
+        self.readable = self.made.only(self.made.readable)
+        self.comparisons = comparisons_of(self.readable)
+        # Those that only unreadable verdicts name are contestants too.
         contestants = judged.verdicts.judged_contestants
-        design = _design(made, contestants, 2 * len(set(seed_ids)))
-        return cls(judged, made, readable, comparisons_of(readable), contestants, design)
+        self.tallies = Tallies.of(self.comparisons, contestants, self.expected)
+        self.design = _design(self.made, contestants, self.expected)
 
     @property
     def cases(self) -> RatedCases:
@@ -209,17 +205,11 @@ def of_votes(
     design = Design(found.made, per_pair, units=units)
     few = len(comparisons.models) <= MOST_ELO or elo.most_games is None
     rated = bootstrap_elo(comparisons, _as_designed(elo, design)) if few else None
-    return _arena(
-        VOTES,
-        found,
-        comparisons,
-        rated,
-        Strengths.of(comparisons, design, differences, STYLE),
-        f"{signature}|{elo_signature(rated.settings)}" if rated else signature,
-    )
+    strengths = Strengths.of(comparisons, design, differences, STYLE)
+    return _arena(VOTES, found, comparisons, rated, strengths, signature)
 
 
-def elo_signature(settings: EloSettings) -> str:
+def _elo_signature(settings: EloSettings) -> str:
     """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
     paper, told = EloSettings(), f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
     for name in ("init", "scale"):
@@ -269,9 +259,6 @@ def _differences(
     return np.asarray(differences)
 
 
-_ALIKE = ", each of whom counts alike"
-
-
 def _arena(
     protocol: Protocol,
     tallies: Tallies,
@@ -282,19 +269,21 @@ def _arena(
 ) -> Arena:
     """The Arena's tables.
 
-    ``tallies``: of all contestants; ``rated`` and ``strengths``: of those with a
-    readable comparison. ``signature``: how the comparisons were made and rated by Elo.
+    ``tallies``: of all contestants; ``rated`` and ``strengths``: of those with a readable
+    comparison. ``signature``: how the comparisons were made.
     """
-    name = protocol.name
-    at = f" at N = {protocol.n}" if protocol.n else ""
+    name, uneven = protocol.name, strengths.design.uneven
+    title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
+    signature += f"|{_elo_signature(rated.settings)}" if rated else ""
+    signature += f"|{strengths.signature}"
     elos, fitted = _elos(rated, strengths) if rated else {}, strengths.rows()
-    allow = from_seeds(comparisons, " and ".join(strengths.design.units))
-    title, signature = f"{protocol.title}{at}", f"{signature}|{strengths.signature}"
-    uneven = strengths.design.uneven
     sides = Sides.of(comparisons)
-    of_models, of_pairs = sides.by_model(alike=uneven), sides.by_pair()
+    of_models, of_pair = sides.by_model(alike=uneven), sides.by_pair()
     fewer = _fewer(rated) if rated else ""
     told = f"Elo as in the paper{fewer and f', {fewer}'}; ± runs is the spread between runs of "
+    allow = "take the comparisons as independent"
+    if comparisons.cluster is not None:
+        allow = f"allow for the {' and '.join(strengths.design.units)} that comparisons share"
     standing = table(
         name,
         title,
@@ -317,48 +306,37 @@ def _arena(
             for model in tallies.place
         ],
         [signature],
-        f"Rates in percent, of the comparisons with all others{_ALIKE if uneven else ''}, with "
-        f"95 % intervals that {allow}. {f'{told}shuffles. ' if rated else ''}"
-        f"{strengths.note()} {BOUNDS}",
+        f"Rates in percent, of the comparisons with all others"
+        f"{', each of whom counts alike' if uneven else ''}, with 95 % intervals that {allow}. "
+        f"{f'{told}shuffles. ' if rated else ''}{strengths.note()} {BOUNDS}",
         ["bt"],
     )
     order = standing.frame["model"].tolist()
+    pairs = table(
+        f"{name}-pairs",
+        f"{title}, pair by pair",
+        _PAIRS,
+        (
+            {"model_a": a, "model_b": b, "tally": tallies.of_pair(a, b), **of_pair(a, b)}
+            for a, b in tallies.listed(order)
+        ),
+        [signature],
+        f"Of more than {MOST_LISTED} contestants those that were compared, once each."
+        if len(order) > MOST_LISTED
+        else "",
+    )
+    notes = [f"{title}. {warning}" for warning in strengths.warnings]
+    if fewer:
+        notes.append(f"{title}. Elo is {fewer}; --shuffles {EloSettings.shuffles} plays all.")
     return Arena(
         protocol,
         standing,
-        table(
-            f"{name}-pairs",
-            f"{title}, pair by pair",
-            _PAIRS,
-            (
-                {
-                    "model_a": a,
-                    "model_b": b,
-                    "tally": tallies.of_pair(a, b),
-                    **_pair(of_pairs.of(a, b)),
-                }
-                for a, b in tallies.listed(order)
-            ),
-            [signature],
-            f"Of more than {MOST_LISTED} contestants those that were compared, once each."
-            if len(order) > MOST_LISTED
-            else "",
-        ),
-        comparisons=tallies.together(order),
-        elo=rated.settings if rated else None,
-        misfit=strengths.misfit_table(f"{name}-misfit", title, signature),
-        style=strengths.style_table(f"{name}-style", title, signature),
-        fragility=strengths.fragility_table(f"{name}-fragility", title, signature),
-        notes=(
-            *(f"{title}. {warning}" for warning in strengths.warnings),
-            *(
-                [f"{title}. Elo is {fewer}; --shuffles {EloSettings.shuffles} plays all."]
-                if fewer
-                else []
-            ),
-        ),
-        strengths=strengths,
-        compared=comparisons,
+        pairs,
+        tallies.together(order),
+        rated.settings if rated else None,
+        tuple(notes),
+        strengths,
+        comparisons,
     )
 
 
@@ -398,21 +376,18 @@ def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]
     return found
 
 
-def _pair(ends: Row) -> Row:
-    """The rates of a pair under the keys of its table."""
-    return {
-        f"{key}_rate{end}": ends[f"{key}{end}"]
-        for key in ("win", "win_or_tie")
-        for end in ("", "_low", "_high")
-        if ends
-    }
+def _rate(key: str, heading: str) -> tuple[Column, ...]:
+    """A rate of `Sides` in the table of pairs, and its ends."""
+    value, low, high = (methodcaller("get", f"{key}{end}") for end in ("", "_low", "_high"))
+    column = Column(f"{key}_rate", heading, "rate", getter=value)
+    return with_ends(column, detail=True, low=low, high=high)
 
 
 _PAIRS = (
     Column("model_a", "Model", "name"),
     Column("model_b", "Against", "name"),
-    *with_interval(Column("win_rate", "Win", "rate")),
-    *with_interval(Column("win_or_tie_rate", "Win + tie", "rate")),
+    *_rate("win", "Win"),
+    *_rate("win_or_tie", "Win + tie"),
     *covered(lambda row: row["tally"].win),
 )
-"""Of rows with a ``tally``."""
+"""Of rows with a ``tally`` and the entries of `Sides`."""

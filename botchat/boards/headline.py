@@ -8,9 +8,9 @@ makes no ranking.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
 from botchat.boards.second_opinion import is_copy
 from botchat.boards.tables import Column, triple
+from botchat.interfaces import Row
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST
 from botchat.protocols.catalogue import VOTES
@@ -190,7 +191,7 @@ def _ranked(board: Board, part: Part, models: Sequence[str], others: Sequence[Bo
     return _Lead([*words, *floor], f"{share[:1].lower()}{share[1:]}", None, sure)
 
 
-def _known(part: Part, row: Mapping[str, Any]) -> bool:
+def _known(part: Part, row: Row) -> bool:
     """Whether a row has a number that is from enough dialogues."""
     column = part.ranking[0]
     if row[column.key] is None or isinstance(part, Arena):
@@ -208,7 +209,7 @@ def _measure(part: Part, column: Column) -> str:
     return "rating" if isinstance(part, Arena) else part.quote(column).heading
 
 
-def _by(part: Part, column: Column, row: Mapping[str, Any]) -> str:
+def _by(part: Part, column: Column, row: Row) -> str:
     """What the first is first by, where it is not how often it passes."""
     if isinstance(part, Arena):
         verb = "preferred to" if part.protocol == VOTES else "called more human than"
@@ -224,8 +225,8 @@ def _ahead(better: Flags, order: Sequence[str], names: Sequence[str]) -> list[st
     ``better``: of all in ``order``.
     """
     among = [order.index(name) for name in names]
-    beaten = better[np.ix_(among, among)].any(axis=0)
-    return [name for name, by_one in zip(names, beaten, strict=True) if not by_one]
+    inside = better[np.ix_(among, among)]
+    return [name for i, name in enumerate(names) if not inside[:, i].any()]
 
 
 def _floor(level: Sequence[str], beaten: bool) -> list[str]:

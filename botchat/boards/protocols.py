@@ -328,7 +328,7 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
         protocol.title,
         [MODEL, *PAIRWISE],
         [
-            {"model": model, "tally": tallies.of_pair(model, HUMAN), **beside.of(model, HUMAN)}
+            {"model": model, "tally": tallies.of_pair(model, HUMAN), **beside(model, HUMAN)}
             for model in models
         ],
         [judged.signature],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -48,66 +48,55 @@ class Sides:
         """Model -> its rates and their ends; ``alike``: means over opponents, who count alike."""
         m = len(self.models)
         pair = self.side * m + self.other
-        weight = centres = None
-        if alike:
-            games = np.bincount(pair, minlength=m * m)
-            opponents = (games.reshape(m, m) > 0).sum(axis=1)
-            weight = 1 / (games[pair] * opponents[self.side])
-        found: dict[str, Shares] = {}
-        for name, counted in _RESULTS.items():
-            hit = np.isin(self.result, counted).astype(np.float64)
-            if alike:
-                centres = (np.bincount(pair, hit, m * m) / np.maximum(games, 1))[pair]
-            found[name] = intervals.by_seed(
-                self.side, self.seed, hit, m, weight, centres, self.crossed
-            )
-        return {
-            model: {
-                key: value
-                for name, rates in found.items()
-                for key, value in rates.row(i, name).items()
-            }
-            for i, model in enumerate(self.models)
-        }
+        games = np.bincount(pair, minlength=m * m)
+        opponents = (games.reshape(m, m) > 0).sum(axis=1)
+        weight = 1 / (games[pair] * opponents[self.side]) if alike else None
 
-    def by_pair(self) -> PairRates:
-        """The rates of every model against every other that it was compared with."""
+        def centre(hit: Floats) -> Floats | None:
+            if not alike:
+                return None
+            return np.asarray((np.bincount(pair, hit, m * m) / np.maximum(games, 1))[pair])
+
+        found = self._rates(self.side, m, weight, centre)
+        return {model: _row(found, i) for i, model in enumerate(self.models)}
+
+    def by_pair(self) -> Callable[[str, str], Row]:
+        """(model, other) -> the rates of one against the other; empty where not compared.
+
+        A row is made when it is asked for: a thousand models have a million.
+        """
         m = len(self.models)
         pairs, pair = distinct(self.side * m + self.other)
-        found = {
-            name: intervals.by_seed(
-                pair,
-                self.seed,
-                np.isin(self.result, counted).astype(np.float64),
-                len(pairs),
-                crossed=self.crossed,
-            )
+        found = self._rates(pair, len(pairs))
+        place = {name: i for i, name in enumerate(self.models)}
+        rows = {pair: i for i, pair in enumerate(pairs.tolist())}
+
+        def of(model: str, other: str) -> Row:
+            there = model in place and other in place
+            i = rows.get(place[model] * m + place[other]) if there else None
+            return {} if i is None else _row(found, i)
+
+        return of
+
+    def _rates(
+        self,
+        row: Indices,
+        n: int,
+        weight: Floats | None = None,
+        centre: Callable[[Floats], Floats | None] = lambda _: None,
+    ) -> dict[str, Shares]:
+        hits = {
+            name: np.isin(self.result, counted).astype(np.float64)
             for name, counted in _RESULTS.items()
         }
-        place = {name: i for i, name in enumerate(self.models)}
-        return PairRates(place, {pair: i for i, pair in enumerate(pairs.tolist())}, found)
+        return {
+            name: intervals.by_seed(row, self.seed, hit, n, weight, centre(hit), self.crossed)
+            for name, hit in hits.items()
+        }
 
 
-@dataclass(frozen=True, eq=False)
-class PairRates:
-    """Rates of pairs that were compared, with their ends.
-
-    ``place``: number of each model. ``row``: first model times their number plus the other -> its
-    place in ``found``. A row is made when it is asked for: a thousand models have a million.
-    """
-
-    place: Mapping[str, int]
-    row: Mapping[int, int]
-    found: Mapping[str, Shares]
-
-    def of(self, model: str, other: str) -> Row:
-        """Of the model against the other; empty where they were not compared."""
-        if model not in self.place or other not in self.place:
-            return {}
-        i = self.row.get(self.place[model] * len(self.place) + self.place[other])
-        if i is None:
-            return {}
-        return {k: v for name, rates in self.found.items() for k, v in rates.row(i, name).items()}
+def _row(found: Mapping[str, Shares], i: int) -> Row:
+    return {k: v for name, rates in found.items() for k, v in rates.row(i, name).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +170,3 @@ def comparisons_of(readable: Verdicts) -> Comparisons:
     return Comparisons(
         tuple(contestants), of[readable.first], of[readable.second], readable.result, readable.seed
     )
-
-
-def from_seeds(made: Comparisons, unit: str = "ChatSEEDs") -> str:
-    """What the intervals of rates do about what is shared, after "intervals that"."""
-    if made.cluster is None:
-        return "take the comparisons as independent"
-    return f"allow for the {unit} that comparisons share"

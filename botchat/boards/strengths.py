@@ -232,7 +232,7 @@ class Strengths:
             "manner is taken out; not used for any rank."
         )
 
-    def misfit_table(self, name: str, title: str, signature: str) -> Table | None:
+    def misfit_table(self, board: Table) -> Table | None:
         """The pairs whose results the ratings explain worst; ``None`` where none can differ."""
         pairs = self.pairs
         order = np.argsort(-np.abs(pairs.residual), kind="stable")[:WORST_PAIRS]
@@ -256,23 +256,23 @@ class Strengths:
         ]
         beyond = int((np.abs(pairs.residual) > 3).sum())
         return table(
-            name,
-            f"{title}: pairs that one number a model does not explain",
+            f"{board.name}-misfit",
+            f"{board.title}: pairs that one number a model does not explain",
             columns,
             worst,
-            [signature],
+            [board.signature],
             f"Misfit {pairs.misfit:.2f}: the mean square residual, about 1 where one number a "
             f"model does. {beyond} of {len(pairs.residual)} pairs are beyond ±3. "
             f"{explained(columns)}",
         )
 
-    def fragility_table(self, name: str, title: str, signature: str) -> Table | None:
+    def fragility_table(self, board: Table) -> Table | None:
         """How few ChatSEEDs decide who is first; ``None`` where that is not known."""
         if self.fragile is None:
             return None
         return table(
-            name,
-            f"{title}: what decides who is first",
+            f"{board.name}-fragility",
+            f"{board.title}: what decides who is first",
             [
                 Column("first", "First", "name"),
                 Column("second", "Second", "name"),
@@ -286,10 +286,10 @@ class Strengths:
                 Column("of", "Of", "count"),
             ],
             [self.fragile],
-            [signature],
+            [board.signature],
         )
 
-    def style_table(self, name: str, title: str, signature: str) -> Table | None:
+    def style_table(self, board: Table) -> Table | None:
         """What each feature of style is worth to the judge; ``None`` where it is not measured."""
         style = self.style
         if style is None:
@@ -297,15 +297,15 @@ class Strengths:
         worth = Column("worth", "Worth", "rating", getter=lambda i: style.coefficient[i])
         warning = f" {style.warning}." if style.warning else ""
         return table(
-            name,
-            f"{title}: what style is worth",
+            f"{board.name}-style",
+            f"{board.title}: what style is worth",
             [
                 Column("feature", "Style", "name", getter=lambda i: style.features[i]),
                 *with_ends(worth, "95 %", low=lambda i: style.low[i], high=lambda i: style.high[i]),
                 Column("step", "One step", "decimal", getter=lambda i: style.scale[i]),
             ],
             range(len(style.features)),
-            [signature],
+            [board.signature],
             "Rating points that go with one step more than the other dialogue has, at equal "
             "strength; what style goes with need not be its effect. A step is the usual difference "
             "of two dialogues. Length: logarithm "

@@ -295,7 +295,6 @@ def test_ties_alone_are_not_certain() -> None:
     assert found is not None
     assert found.rating == pytest.approx(1000)
     assert found.high - found.low > 20
-    assert (found.n, found.seeds, found.comparisons) == (16, 20, 120)
 
 
 # Where no Arena says them: from the interval of each rate.
