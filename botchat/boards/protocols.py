@@ -9,9 +9,9 @@ A new column is a `Column` of the part whose table it is in.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from operator import itemgetter
 from statistics import fmean
 from typing import Any
@@ -41,7 +41,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS
 from botchat.ratings.places import apart
-from botchat.records import HUMAN, Dialogues, Judgment, Seed, Verdict
+from botchat.records import HUMAN, Dialogues, Judgment, Seed
 from botchat.verdicts import Flags, Verdicts
 
 MODEL = Column("model", "Model", "name", getter=str)
@@ -66,6 +66,14 @@ class Evidence:
     """Contestant -> the seeds that it is counted on, where that is not all: see `own_seeds`."""
     undecided: Collection[tuple[str, str]] = ()
     """(contestant, seed id) of dialogues of which people cannot tell; their verdict is ``None``."""
+
+    @cached_property
+    def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
+        """Contestant -> the judgments on its dialogues, in their order."""
+        found: dict[str, list[Judgment]] = {}
+        for one in self.judgments:
+            found.setdefault(one.contestants[0], []).append(one)
+        return found
 
     @property
     def signatures(self) -> Counter[str]:
@@ -94,6 +102,8 @@ class Part:
     protocol: Protocol
     table: Table
     """One row a contestant, best first."""
+    keys: Sequence[str] = field(default=(), kw_only=True)
+    """Of the columns of the table that the protocol is quoted by, most important first."""
 
     @property
     def tables(self) -> list[Table]:
@@ -102,8 +112,8 @@ class Part:
 
     @property
     def quoted(self) -> list[Column]:
-        """Columns of the table that the protocol is quoted by, most important first."""
-        return []
+        """The columns that the protocol is quoted by."""
+        return [self.table.column(key) for key in self.keys]
 
     @property
     def ranking(self) -> list[Column]:
@@ -187,8 +197,7 @@ class Place(Part):
     @property
     def quoted(self) -> list[Column]:
         """Success rates, largest N first, then at the human length."""
-        rates = [*self.table.by_n().values(), self.table.column("success_human_length")]
-        return [replace(column, heading=f"Success {column.heading}") for column in rates]
+        return [replace(one, heading=f"Success {one.heading}") for one in super().quoted]
 
     @property
     def ranking(self) -> list[Column]:
@@ -199,32 +208,13 @@ class Place(Part):
 class NamedSpeaker(Part):
     """A protocol that asks which speaker of one dialogue it is."""
 
-    @property
-    def quoted(self) -> list[Column]:
-        """How often the contestant is not the one that is named, or, where that is good, is."""
-        return [next(one for one in self.table.columns if one.kind == "rate")]
-
 
 class BesideHuman(Part):
     """A protocol that sets models beside people, such as GTEval."""
 
-    @property
-    def quoted(self) -> list[Column]:
-        """The paper's metric."""
-        return [self.table.column("win_or_tie")]
-
 
 class Scored(Part):
     """A protocol that asks for numbers about one dialogue, such as somebody's own criterion."""
-
-    @property
-    def quoted(self) -> list[Column]:
-        """The mean of each number."""
-        return [
-            column
-            for column in self.table.columns
-            if column.kind == "decimal" and column.role == "value"
-        ]
 
 
 @dataclass(frozen=True)
@@ -235,44 +225,42 @@ class Reported(Part):
     """Every report."""
 
 
+def _standing(
+    judged: Evidence, columns: Iterable[Column], rows: Iterable[Row], note: str, by: Sequence[str]
+) -> Table:
+    """The table of a protocol."""
+    protocol, columns = judged.protocol, [MODEL, *columns]
+    return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
+
+
 def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
     """Success rates, at each N that the dialogues reach and at the human length; survival."""
     protocol = judged.protocol
     dialogues = protocol.seen(dialogues)
-    verdicts: dict[str, dict[str, Verdict | None]] = {}
-    for judgment in judged.judgments:
-        verdicts.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
     turns = success_turns(judged, dialogues)
-
     by_utterance = curves(judged.judgments, dialogues)
     rows: list[Row] = []
-    for name, said in verdicts.items():
+    for name, judgments in judged.by_contestant.items():
+        said = {one.seed_id: one.verdict for one in judgments}
         row: Row = {"model": name}
         for n in (*turns, None):
             rate = rates.success(judged.counted.get(name, seeds), dialogues[name], said, n)
-            key, after = (
-                ("success_human_length", "_human_length")
-                if n is None
-                else (f"success_n{n}", f"_n{n}")
-            )
-            row |= rate.bounds(key) | {f"rate{after}": rate}
+            after = _after(n)
+            key, plain = f"success{after}", (rate.value, *of_share(rate.hits, rate.n))
+            row |= rate.bounds(key) | {f"rate{after}": rate} | entries(f"{key}{_PLAIN}", *plain)
             if n is None or name == HUMAN:
                 # People's dialogues are complete at their own length: none is cut short.
-                shown_rate = entries(key, rate.value, *of_share(rate.hits, rate.n))
-            else:
-                shown_rate = by_utterance[name].at(n, key) if name in by_utterance else {}
-            row |= shown_rate
-            if n is not None:
-                row |= entries(f"{key}{_PLAIN}", rate.value, *of_share(rate.hits, rate.n))
+                row |= entries(key, *plain)
+            elif name in by_utterance:
+                row |= by_utterance[name].at(n, key)
         rows.append(row)
-    columns = [_success(n, f"@{n}", detail=n < turns[0]) for n in turns]
-    columns.append(_success(None, "@human length", detail=True))
-    shown = table(
-        protocol.name,
-        protocol.title,
-        [MODEL, *(column for rate in columns for column in rate)],
+    shown = _standing(
+        judged,
+        [
+            *(column for n in turns for column in _success(n, f"@{n}", detail=n < turns[0])),
+            *_success(None, "@human length", detail=True),
+        ],
         rows,
-        [judged.signature],
         f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
         "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
         f"far as it goes, with 95 % intervals. {cautions(by_utterance, turns)} @human length: N is "
@@ -280,11 +268,12 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         f"{BOUNDS}{_criterion(judged)}",
         [f"success_n{n}" for n in turns],
     )
-    n_seeds = {name: len(judged.counted.get(name, seeds)) for name in verdicts}
+    n_seeds = {name: len(judged.counted.get(name, seeds)) for name in judged.by_contestant}
     survived = survival(by_utterance, n_seeds, judged.signature) if by_utterance else None
     if survived is not None and not protocol.leads:
         survived = replace(survived, name=f"{protocol.name}-{survived.name}")
-    return Place(protocol, shown, survived, by_utterance)
+    keys = [f"success{_after(n)}" for n in (*turns, None)]
+    return Place(protocol, shown, survived, by_utterance, keys=keys)
 
 
 def _criterion(judged: Evidence) -> str:
@@ -314,133 +303,118 @@ _PLAIN = "_plain"
 _FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
 
 
+def _after(n: int | None) -> str:
+    """Ends the keys of what is at N, or at the human length."""
+    return "_human_length" if n is None else f"_n{n}"
+
+
 def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
     """Win, tie and lose rates of each model against the human dialogues."""
-    protocol = judged.protocol
-    models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
-    seed_ids = [seed.id for seed in protocol.eligible(seeds)]
+    contestants = judged.verdicts.judged_contestants
+    seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
     compared = comparisons_of(counted.only(counted.readable))
-    tallies = Tallies.of(compared, judged.verdicts.judged_contestants, 2 * len(seed_ids))
+    tallies = Tallies.of(compared, contestants, 2 * len(seed_ids))
     beside = Sides.of(compared).by_pair()
-    shown = table(
-        protocol.name,
-        protocol.title,
-        [MODEL, *PAIRWISE],
+    shown = _standing(
+        judged,
+        PAIRWISE,
         [
             {"model": model, "tally": tallies.of_pair(model, HUMAN), **beside(model, HUMAN)}
-            for model in models
+            for model in contestants
+            if model != HUMAN
         ],
-        [judged.signature],
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
         "comparisons, with 95 % intervals that allow for both orders of one ChatSEED. A model wins "
         f"where the judge takes the human dialogue for AI. {BOUNDS}",
         ["win_or_tie", "win"],
     )
-    return BesideHuman(protocol, shown)
+    return BesideHuman(judged.protocol, shown, keys=["win_or_tie"])
 
 
 def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
-    protocol, scale = judged.protocol, judged.protocol.asked_scale
-    given: dict[str, list[tuple[float | None, ...] | None]] = {}
-    for judgment in judged.judgments:
-        said = protocol.told(judgment.verdict)
-        given.setdefault(judgment.contestants[0], []).append(said)
-    rows = []
-    for model, verdicts in given.items():
-        known = [said for said in verdicts if said is not None]
-        n_seeds = len(judged.counted.get(model, seeds))
-        row: Row = {"model": model, "rate": Rate(0, len(known), n_seeds - len(known))}
-        for i, told in enumerate(zip(*known, strict=True), 1):
+    protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
+    keys = [f"mean_{i}" for i, _ in enumerate(scale.names, 1)]
+    for model, judgments in judged.by_contestant.items():
+        known = [said for one in judgments if (said := protocol.told(one.verdict)) is not None]
+        row: Row = {"model": model, "rate": _rate(judged, seeds, model, 0, len(known))}
+        for key, told in zip(keys, zip(*known, strict=True), strict=False):
             if values := [number for number in told if number is not None]:
-                row |= entries(
-                    f"mean_{i}", fmean(values), *mean(values, scale.lowest, scale.highest)
-                )
+                row |= entries(key, fmean(values), *mean(values, scale.lowest, scale.highest))
         rows.append(row)
-    columns = [
-        with_interval(Column(f"mean_{i}", name, "decimal")) for i, name in enumerate(scale.names, 1)
-    ]
-    shown = table(
-        protocol.name,
-        protocol.title,
-        [MODEL, *(column for mean in columns for column in mean), *covered(itemgetter("rate"))],
+    means = zip(keys, scale.names, strict=True)
+    columns = [c for key, name in means for c in with_interval(Column(key, name, "decimal"))]
+    shown = _standing(
+        judged,
+        [*columns, *covered(itemgetter("rate"))],
         rows,
-        [judged.signature],
         f"Means over dialogues of scores from {scale.lowest} to {scale.highest}, with 95 % "
         "intervals; a dialogue without a readable score is missing.",
-        [mean.key for mean, *_ in columns],
+        keys,
     )
-    return Scored(protocol, shown)
+    return Scored(protocol, shown, keys=keys)
 
 
 def named(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> NamedSpeaker:
     """How often each contestant's speakers are named, a person beside them, and nobody."""
-    protocol, rows = judged.protocol, []
-    key, heading = ("named", "Named") if protocol.chosen_wins else ("not_named", "Not named")
-    said: dict[str, list[Judgment]] = {}
-    for judgment in judged.judgments:
-        said.setdefault(judgment.contestants[0], []).append(judgment)
-    for name, made in said.items():
-        known = [one for one in made if one.verdict is not None]
+    wanted, rows = judged.protocol.chosen_wins, []
+    key, heading = ("named", "Named") if wanted else ("not_named", "Not named")
+    for name, judgments in judged.by_contestant.items():
+        known = [one for one in judgments if one.verdict is not None]
         own = [rates.names_own(dialogues[name][one.seed_id], one.verdict) for one in known]
-        ids, n_seeds = [one.seed_id for one in known], len(judged.counted.get(name, seeds))
-        found = {
-            key: [hit is True for hit in own] if protocol.chosen_wins else [not hit for hit in own],
-            "person": [hit is False for hit in own],
-            "nobody": [hit is None for hit in own],
-        }
-        shares = [intervals.share(hits, ids, one) for one, hits in found.items()]
-        rate = Rate(sum(found[key]), len(known), n_seeds - len(known))
-        rows.append({"model": name, "rate": rate, **shares[0], **shares[1], **shares[2]})
-    columns = [
-        with_interval(Column(one, title, "rate"))
-        for one, title in ((key, heading), ("person", "Another named"), ("nobody", "None named"))
-    ]
-    shown = table(
-        protocol.name,
-        protocol.title,
-        [MODEL, *(column for one in columns for column in one), *covered(itemgetter("rate"))],
+        hits = [hit is True if wanted else not hit for hit in own]
+        row: Row = {"model": name, "rate": _rate(judged, seeds, name, sum(hits), len(known))}
+        ids = [one.seed_id for one in known]
+        row |= intervals.share(hits, ids, key)
+        row |= intervals.share([hit is False for hit in own], ids, "person")
+        row |= intervals.share([hit is None for hit in own], ids, "nobody")
+        rows.append(row)
+    shown = _standing(
+        judged,
+        [
+            *with_interval(Column(key, heading, "rate")),
+            *with_interval(Column("person", "Another named", "rate")),
+            *with_interval(Column("nobody", "None named", "rate")),
+            *covered(itemgetter("rate")),
+        ],
         rows,
-        [judged.signature],
         "In percent of dialogues, with 95 % intervals: those in which a speaker that is the "
         f"contestant is {heading.lower()} by the judge; in which it names another, who is known to "
         "be a person; and in which it names none.",
         [key],
     )
-    return NamedSpeaker(protocol, shown)
+    return NamedSpeaker(judged.protocol, shown, keys=[key])
+
+
+def _rate(judged: Evidence, seeds: Sequence[Seed], name: str, hits: int, n: int) -> Rate:
+    """Of a contestant's dialogues, one on each seed that it is counted on."""
+    return Rate(hits, n, len(judged.counted.get(name, seeds)) - n)
 
 
 def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
     """Error rates of each contestant, fewest points lost first."""
-    protocol = judged.protocol
     diagnoses = rates.diagnoses(judged.judgments, dialogues)
-    shown = table(
-        protocol.name,
-        protocol.title,
+    types = [Column(type_, name, "rate") for type_, name in ERRORS.items()]
+    shown = _standing(
+        judged,
         [
-            MODEL,
             *with_interval(Column("score", "Score", "number")),
             *with_interval(Column("any", "Any error", "rate", detail=True)),
             *_bounds("any", "Any error"),
-            *(
-                c
-                for type_, name in ERRORS.items()
-                for c in with_interval(Column(type_, name, "rate"))
-            ),
+            *(column for type_ in types for column in with_interval(type_)),
             *(Column(f"score_{type_}", name, "number", True) for type_, name in ERRORS.items()),
             *(Column(f"readable_{type_}", name, "count", True) for type_, name in ERRORS.items()),
             *with_interval(Column("quoted", "Quotes found", "rate")),
             *covered(),
         ],
         rates.error_rates(judged.judgments, diagnoses, len(seeds)),
-        [judged.signature],
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",
         ["score"],
     )
-    return Reported(protocol, shown, diagnoses)
+    return Reported(judged.protocol, shown, diagnoses)
 
 
 def _bounds(key: str, heading: str, *, detail: bool = True, n: int | None = None) -> list[Column]:
@@ -458,11 +432,11 @@ def covered(rate: Getter | None = None, of: Column | None = None, after: str = "
     def part(name: str) -> Getter | None:
         return rate and (lambda row: getattr(rate(row), name))
 
-    columns = [
-        Column(f"{role}{after}", role.capitalize(), kind, role=role, getter=part(name))
-        for role, kind, name in _COVERED
-    ]
-    return [replace(column, of=of.key, n=of.n) for column in columns] if of else columns
+    found = []
+    for role, kind, name in _COVERED:
+        key, heading = f"{role}{after}", role.capitalize()
+        found.append(Column(key, heading, kind, role=role, getter=part(name)))
+    return [replace(column, of=of.key, n=of.n) for column in found] if of else found
 
 
 _COVERED: tuple[tuple[Role, Kind, str], ...] = (
@@ -473,26 +447,20 @@ _COVERED: tuple[tuple[Role, Kind, str], ...] = (
 """Role and key, kind, and which number of a `Rate` it is."""
 
 
-def _results() -> Iterator[Column]:
-    for key, heading in (
-        ("win", "Win"),
-        ("tie", "Tie"),
-        ("lose", "Lose"),
-        ("win_or_tie", "Win + tie"),
-    ):
-        yield from with_interval(Column(key, heading, "rate"))
-    for key, heading in (("win", "Win"), ("win_or_tie", "Win + tie")):
-        for column in _bounds(key, heading, detail=key == "win"):
-            yield replace(column, getter=partial(_bound, key, column.key))
-
-
 def _bound(of: str, key: str, row: Row) -> Any:
     return getattr(row["tally"], of).bounds(of)[key]
 
 
 _COMPARISONS, _MISSING, _COVERAGE = covered(lambda row: row["tally"].win)
 PAIRWISE = (
-    *_results(),
+    *with_interval(Column("win", "Win", "rate")),
+    *with_interval(Column("tie", "Tie", "rate")),
+    *with_interval(Column("lose", "Lose", "rate")),
+    *with_interval(Column("win_or_tie", "Win + tie", "rate")),
+    *(
+        replace(column, getter=partial(_bound, column.of, column.key))
+        for column in (*_bounds("win", "Win"), *_bounds("win_or_tie", "Win + tie", detail=False))
+    ),
     replace(_COMPARISONS, heading="Comparisons"),
     replace(_MISSING, detail=True),
     _COVERAGE,
@@ -502,7 +470,7 @@ PAIRWISE = (
 
 def _success(n: int | None, heading: str, *, detail: bool) -> list[Column]:
     """A success rate at N, or at the human length (``None``), and what it is from."""
-    after = "_human_length" if n is None else f"_n{n}"
+    after = _after(n)
     key = f"success{after}"
     value = Column(key, heading, "rate", n=n)
     plain = Column(f"{key}{_PLAIN}", f"{heading}, share of those that reach it", "rate", True, n=n)
