@@ -65,8 +65,6 @@ class Board:
     """Why each contestant's dialogues fail, without a judge."""
     told: Sequence[Table] = ()
     """How well models are told from people by form, without a judge; none where they are not."""
-    flags_judge: Table | None = None
-    """The flags beside the first protocol that asks for a place."""
     lengths: Table
     judge_health: Table | None = None
     """Consistency under swap, what is preferred, ties, unreadable verdicts, false alarms."""
@@ -149,7 +147,6 @@ class Board:
             *(shown for part in self.parts for shown in part.tables),
             self.flags,
             *self.told,
-            self.flags_judge,
             *(part.style for part in self.arenas),
             *(part.misfit for part in self.arenas),
             self.lengths,
@@ -217,8 +214,7 @@ def build(
     digest = settings_digest(found.thresholds._asdict())
     spoken = catalogue.language.signed
     named = f"set:{seed_set}{spoken}|thresholds:{digest}{made_elsewhere}"
-    flags_signature = f"{SIGNED}|flags|{named}"
-    flagged = flags.flags(found, len(seeds), flags_signature, catalogue.language)
+    flagged = flags.flags(found, len(seeds), f"{SIGNED}|flags|{named}", catalogue.language)
     told: Sequence[Table] = ()
     if found.lineup:
         signed = f"{SIGNED}|fingerprint|set:{seed_set}{spoken}{made_elsewhere}"
@@ -236,7 +232,6 @@ def build(
         parts=parts,
         flags=flagged,
         told=told,
-        flags_judge=_flags_judge(found, judged.values(), flags_signature),
         lengths=length_table,
         judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
         coverage=covered,
@@ -348,18 +343,6 @@ def evidence(
             protocol, plain, verdicts, sureness(made), made_elsewhere, counted, untold
         )
     return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
-
-
-def _flags_judge(surveyed: Survey, judged: Iterable[Evidence], signature: str) -> Table | None:
-    """The flags beside the first protocol that asks for the place of an accusation."""
-    places = (one for one in judged if one.protocol.kind == "place" and one.protocol.about_ai)
-    first = next(places, None)
-    if first is None:
-        return None
-    said: dict[str, dict[str, str | None]] = {}
-    for judgment in first.judgments:
-        said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-    return flags.agreement(surveyed, said, [signature, first.signature])
 
 
 def _main(

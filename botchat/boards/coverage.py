@@ -17,8 +17,8 @@ from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Field, Protocol
 from botchat.protocols.rates import passed
-from botchat.records import HUMAN, Dialogues, Seed
-from botchat.verdicts import Flags, Indices, Verdicts
+from botchat.records import HUMAN, Dialogues, Seed, Verdict
+from botchat.verdicts import Verdicts
 
 Gaps = Counter[str]
 """Cases of one contestant without a readable verdict, by what they lack first: see `_REASONS`."""
@@ -46,75 +46,68 @@ def own_seeds(
 
 
 def of_single(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    judged: Evidence,
-    turns: int | None = None,
+    seeds: Sequence[Seed], dialogues: Dialogues, judged: Evidence, turns: int | None = None
 ) -> dict[str, Gaps]:
     """What a protocol on single dialogues lacks on each contestant that it judged.
 
     ``turns``: N of a success rate, which a shorter dialogue that is not accused tells nothing
     about; ``None``: any length will do.
     """
-    said: dict[str, dict[str, str | None]] = {}
-    for judgment in judged.judgments:
-        said.setdefault(judgment.contestants[0], {})[judgment.seed_id] = judgment.verdict
-
     n = judged.protocol.n
 
-    def lacks(name: str, seed_id: str) -> str | None:
+    def lacks(name: str, seed_id: str, said: Mapping[str, Verdict | None]) -> str | None:
         dialogue = dialogues[name].get(seed_id)
         if dialogue is None:
             return "no_dialogue"
         if n is not None and len(dialogue.utterances) < n:
             return "too_short"
-        if seed_id not in said[name]:
+        if seed_id not in said:
             return "not_judged"
-        verdict = said[name][seed_id]
-        if verdict is None:
+        if (verdict := said[seed_id]) is None:
             return "undecided" if (name, seed_id) in judged.undecided else "unreadable"
         shown = dialogue if n is None else dialogue.cut(n)
         short = turns is not None and passed(shown, verdict, turns) is None
         return "too_short" if short else None
 
-    return {
-        name: Gaps(filter(None, (lacks(name, s.id) for s in judged.counted.get(name, seeds))))
-        for name in said
-    }
+    found = {}
+    for name, made in judged.by_contestant.items():
+        said = {one.seed_id: one.verdict for one in made}
+        counted = judged.counted.get(name, seeds)
+        found[name] = Gaps(filter(None, (lacks(name, seed.id, said) for seed in counted)))
+    return found
 
 
 def of_pairs(
     protocol: Protocol, seeds: Sequence[Seed], dialogues: Dialogues, verdicts: Verdicts
 ) -> dict[str, Gaps]:
     """What a protocol about pairs lacks on each contestant; beside ``human`` only on models."""
-    names = verdicts.judged_contestants
+    names, beside_human = verdicts.judged_contestants, protocol.shows == "human"
     field = Field(protocol, seeds, {name: dialogues[name] for name in names})
-    beside_human = protocol.shows == "human"
     seed_number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
     seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
     place = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
     made = verdicts.only(seed[verdicts.seed] >= 0)
-    m = len(names)
     first, second = place[made.first], place[made.second]
     absent, short = field.obstacles(first, second, seed[made.seed])
-
-    def judged(kept: Flags) -> Indices:
-        """Verdicts of these that each contestant is in, shape (m,)."""
-        both = np.concatenate([first[kept], second[kept]])
-        return np.asarray(np.bincount(both, minlength=m))
-
-    done = [judged(kept) for kept in (absent, short, ~absent & ~short, ~made.readable)]
+    # Verdicts of each kind that each contestant is in.
+    done = [
+        np.bincount(np.concatenate([first[kept], second[kept]]), minlength=len(names))
+        for kept in (absent, short, ~absent & ~short, ~made.readable)
+    ]
     found = {}
     for i, name in enumerate(names):
-        others = np.array(
-            [j for j in range(m) if j != i and (not beside_human or names[j] == HUMAN)], np.intp
-        )
-        if not beside_human or name != HUMAN:
-            absent, short = field.obstacles(i, others)
-            # A case each in both orders.
-            lacking = [2 * int(each.sum()) for each in (absent, short, ~absent & ~short)]
-            open_ = [all_ - int(of[i]) for all_, of in zip(lacking, done, strict=False)]
-            found[name] = Gaps(dict(zip(_REASONS, [*open_, int(done[3][i])], strict=False)))
+        if beside_human and name == HUMAN:
+            continue
+        others = [
+            j
+            for j, other in enumerate(names)
+            if j != i and other in ({HUMAN} if beside_human else names)
+        ]
+        absent, short = field.obstacles(i, np.array(others, dtype=np.intp))
+        # A case each in both orders.
+        lacking = [2 * int(each.sum()) for each in (absent, short, ~absent & ~short)]
+        open_ = [all_ - int(of[i]) for all_, of in zip(lacking, done, strict=False)]
+        found[name] = Gaps(dict(zip(_REASONS, [*open_, int(done[3][i])], strict=False)))
     return found
 
 
@@ -139,15 +132,12 @@ def coverage(
             else of_pairs(protocol, seeds, dialogues, said.verdicts)
         )
         counted = {role: part.table.values(part.table.column(role=role).key) for role in _COVERED}
-        for name in part.table.frame["model"]:
-            rows.append(
-                {
-                    "protocol": protocol.name,
-                    "model": name,
-                    **{role: values[name] for role, values in counted.items()},
-                    **{key: gaps[name][key] for key in _REASONS},
-                }
-            )
+        rows += [
+            {"protocol": protocol.name, "model": name}
+            | {role: values[name] for role, values in counted.items()}
+            | {key: gaps[name][key] for key in _REASONS}
+            for name in part.table.frame["model"]
+        ]
     if not rows:
         return None
     return table(
@@ -171,13 +161,9 @@ def notes(covered: Table | None, catalogue: Catalogue) -> Iterator[str]:
         protocol = catalogue.find(str(name))
         # A case of two contestants stands with both; beside people with the model alone.
         contestants = 2 if protocol is not None and protocol.shows == "pair" else 1
-        sums = {
-            key: int(rows[key].sum()) // contestants
-            for key in ("readable", "missing", *_REASONS)
-            if key in rows
-        }
+        sums = (rows.select_dtypes("number").sum() // contestants).astype(int).to_dict()
         reasons = [
-            f"{sums[key]:,} {word.lower()}" for key, word in _REASONS.items() if sums.get(key)
+            f"{n:,} {word.lower()}" for key, word in _REASONS.items() if (n := sums.get(key))
         ]
         if reasons:
             total = sums["readable"] + sums["missing"]

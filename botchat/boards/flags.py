@@ -7,23 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from botchat.boards.names import elided
 from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
 from botchat.languages import ENGLISH, Language
 from botchat.measures import lengths
-from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.measures.flags import CRITERIA, MEASURES, Measured, Survey
 from botchat.measures.intervals import LEAST, entries, mean, of_share, share
 from botchat.measures.memory import memory
 from botchat.measures.statistics import LEVEL
-from botchat.records import HUMAN, Verdict
-from botchat.verdicts import Indices
+from botchat.records import HUMAN
 
 NAMES: Mapping[str, str] = {
     "ai_phrases": "says it is an AI",
@@ -111,39 +107,6 @@ def _in_part(survey: Survey, n_seeds: int) -> Iterator[str]:
         )
 
 
-def agreement(
-    survey: Survey, verdicts: Mapping[str, Mapping[str, Verdict | None]], signatures: Sequence[str]
-) -> Table | None:
-    """The first flag beside the utterance that the judge accuses; ``None`` without a verdict.
-
-    ``verdicts``: contestant -> seed id -> UniEval verdict.
-    """
-    rows = []
-    for name, found in survey.measured.items():
-        said = verdicts.get(name, {})
-        both = [
-            (first, accused)
-            for seed_id, first in zip(found.seed_ids, _first_of_any(found).tolist(), strict=True)
-            if (verdict := said.get(seed_id)) is not None
-            and (accused := accused_index(verdict, f"{name} on seed {seed_id}")) != NOT_SAID
-        ]
-        if both:
-            rows.append(_beside(name, *np.array(both).T))
-    if not rows:
-        return None
-    rows.sort(key=lambda row: (-row["same"] - row["neither"], row["model"]))
-    return table(
-        "flags-judge",
-        "Flags beside the judge",
-        _AGREEMENT,
-        rows,
-        signatures,
-        "In percent of the dialogues with a readable UniEval verdict: the first flag is at the "
-        "utterance that the judge accuses, at most one utterance away (the same included), or "
-        "neither accuses. The rest: only one of them does, or both do further apart.",
-    )
-
-
 def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     mean = Column(
@@ -174,69 +137,37 @@ def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
 
 def _row(name: str, found: Measured) -> Row:
     """A contestant in `_COLUMNS`."""
-    flagged = _first_of_any(found)
-    first = dict(zip(CRITERIA, found.first.T, strict=True))
-    shares = {criterion: _share(at) for criterion, at in first.items()}
-    usual = sorted((c for c in CRITERIA if shares[c] > USUAL), key=lambda c: -shares[c])
-    measures = pd.DataFrame(found.measures, columns=MEASURES)
-    few = len(found.seed_ids) < LEAST
-    return {
-        **{key: value for name in MEASURES for key, value in _mean(name, measures[name]).items()},
-        **{key: value for c, at in first.items() for key, value in share(at > 0, None, c).items()},
-        **{f"first_{criterion}": _median(at) for criterion, at in first.items()},
-        "model": name,
-        **share(flagged > 0, None, "flagged"),
-        "first_flag": _median(flagged),
-        "why": None
-        if few
-        else ", ".join(f"{NAMES[c]} {100 * shares[c]:.0f} %" for c in usual[:_TOLD]) or None,
-        **share(measures["closing_loop"] > 0, None, "loop_share"),
-        "loop_from": _median(measures["closing_loop"]),
-        **share(measures["ai_phrases"] > 0, None, "ai_share"),
-        "measured": len(found.seed_ids),
-    }
-
-
-def _beside(name: str, flag: Indices, judge: Indices) -> Row:
-    """A contestant in `_AGREEMENT`, from the first flagged and accused utterances, 0 for none."""
-    flagged, accused, apart = flag > 0, judge > 0, np.abs(flag - judge)
-    return {
-        "model": name,
-        **share(flagged & accused & (apart == 0), None, "same"),
-        **share(flagged & accused & (apart <= 1), None, "near"),
-        **share(~flagged & ~accused, None, "neither"),
-        **share(~flagged & accused, None, "only_judge"),
-        **share(flagged & ~accused, None, "only_flags"),
-        "readable": len(flag),
-    }
-
-
-def _first_of_any(found: Measured) -> Indices:
-    """First flagged utterance of each dialogue, 0 for none."""
+    row: Row = {"model": name, "measured": len(found.seed_ids)}
     none = np.iinfo(np.intp).max
     first = np.where(found.first > 0, found.first, none).min(axis=1, initial=none)
-    return np.where(first == none, 0, first)
+    measures = dict(zip(MEASURES, found.measures.T, strict=True))
+    for key, values in measures.items():
+        row |= _mean(key, values[~np.isnan(values)].tolist())
+    # Of what a criterion and a measure are both called, the share that is flagged.
+    by_criterion = dict(zip(CRITERIA, found.first.T, strict=True))
+    for at, share_key, place_key in (
+        *((at, c, f"first_{c}") for c, at in by_criterion.items()),
+        (np.where(first == none, 0, first), "flagged", "first_flag"),
+        (measures["closing_loop"], "loop_share", "loop_from"),
+        (measures["ai_phrases"], "ai_share", ""),
+    ):
+        row |= share(at > 0, None, share_key)
+        if place_key:
+            row[place_key] = float(np.median(at[at > 0])) if (at > 0).any() else math.nan
+    flagged = sorted(
+        (-(row[c] or 0), i, c) for i, c in enumerate(CRITERIA) if (row[c] or 0) > USUAL
+    )
+    told = ", ".join(f"{NAMES[c]} {-100 * part:.0f} %" for part, _, c in flagged[:_TOLD])
+    row["why"] = told if told and len(found.seed_ids) >= LEAST else None
+    return row
 
 
-def _mean(name: str, values: pd.Series) -> Row:
+def _mean(name: str, known: Sequence[float]) -> Row:
     """The entries of a mean over dialogues; ends where it is of shares."""
-    known = values.dropna().tolist()
-    if not known:
-        return entries(name, math.nan, math.nan, math.nan)
-    share_like = min(known) >= 0 and max(known) <= 1
-    ends = mean(known, 0, 1) if share_like else (math.nan, math.nan)
-    return entries(name, math.fsum(known) / len(known), *ends)
-
-
-def _share(values: Any) -> float:
-    """Share of those above 0."""
-    return float((values > 0).mean()) if len(values) else math.nan
-
-
-def _median(values: Any) -> float:
-    """Median of those above 0."""
-    known = values[values > 0]
-    return float(np.median(known)) if len(known) else math.nan
+    ends = (math.nan, math.nan)
+    if known and min(known) >= 0 and max(known) <= 1:
+        ends = mean(known, 0, 1)
+    return entries(name, math.fsum(known) / len(known) if known else math.nan, *ends)
 
 
 _MODEL = Column("model", "Model", "name")
@@ -285,14 +216,4 @@ _COLUMNS = _with_intervals(
     Column("measured", "Dialogues", "count"),
     *_MEMORY,
     *(Column(f"first_{c}", f"First: {s}", "number", detail=True) for c, s in NAMES.items()),
-)
-
-_AGREEMENT = _with_intervals(
-    _MODEL,
-    Column("same", "Same utterance", "rate"),
-    Column("near", "Within one", "rate"),
-    Column("neither", "Neither accuses", "rate"),
-    Column("only_judge", "Only the judge", "rate"),
-    Column("only_flags", "Only a flag", "rate"),
-    Column("readable", "Dialogues", "count", role="readable"),
 )

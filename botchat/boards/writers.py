@@ -53,10 +53,16 @@ def tex(shown: Table) -> str:
     ``T1`` fonts or XeLaTeX; names in other scripts need a font that has them.
     """
     names = [column.kind == "name" for column in shown.headline]
-    rows = [
-        [cell if ends is None else f"{cell} {{\\scriptsize {ends}}}" for cell, ends in row]
-        for row in _parted(shown)
-    ]
+    columns = []
+    for column in shown.headline:
+        said = [_tex(cell) for cell in shown.written(column.key)]
+        if column.kind != "name":
+            said = [re.sub(r"^-(?=\d)", "$-$", cell) for cell in said]
+        ends = [
+            _tex(one) and rf" {{\scriptsize {{[}}{_tex(one)}{{]}}}}"
+            for one in shown.told_ends(column)
+        ]
+        columns.append(list(map(str.__add__, said, ends)))
     heads = [_tex(column.heading) for column in shown.headline]
     note = [rf"\par\smallskip{{\footnotesize {_tex(shown.note)}\par}}"] if shown.note else []
     lines = [
@@ -69,7 +75,7 @@ def tex(shown: Table) -> str:
         r"\toprule",
         rf"{' & '.join(heads)} \\",
         r"\midrule",
-        *(rf"{' & '.join(row)} \\" for row in rows),
+        *(rf"{' & '.join(row)} \\" for row in zip(*columns, strict=True)),
         r"\bottomrule",
         r"\end{tabular}",
         *note,
@@ -95,34 +101,17 @@ def parquet(shown: Table) -> bytes:
 
 def described(shown: Table) -> dict[str, Any]:
     """What a reader of the numbers must know, JSON-ready: signatures, and what each column is."""
-    optional = ("role", "of", "n", "meaning")
-    columns = [
-        {
-            "key": column.key,
-            "heading": column.heading,
-            "kind": column.kind,
-            **{key: value for key in optional if (value := getattr(column, key)) not in ("", None)},
-        }
-        for column in shown.columns
-    ]
+    columns = []
+    for column in shown.columns:
+        told = {key: getattr(column, key) for key in ("role", "of", "n", "meaning")}
+        always = {"key": column.key, "heading": column.heading, "kind": column.kind}
+        columns.append(always | {k: v for k, v in told.items() if v not in ("", None)})
     return {
         "title": shown.title,
         "note": shown.note,
         "signatures": list(shown.signatures),
         "columns": columns,
     }
-
-
-def _parted(shown: Table) -> list[list[tuple[str, str | None]]]:
-    """Cells for LaTeX, each with its interval if it has one."""
-    columns = []
-    for column in shown.headline:
-        said = [_tex(cell) for cell in shown.written(column.key)]
-        if column.kind != "name":
-            said = [re.sub(r"^-(?=\d)", "$-$", cell) for cell in said]
-        ends = [f"{{[}}{_tex(one)}{{]}}" if one else None for one in shown.told_ends(column)]
-        columns.append(list(zip(said, ends, strict=True)))
-    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def _tex(text: str) -> str:
@@ -147,31 +136,23 @@ class Formats:
 
     names: tuple[str, ...] = ("csv",)
     """Of `WRITERS`, and `EEE`, which is of a whole board."""
-    comments: bool = False
-    """Signatures at the end of a csv, as comments, instead of in a file beside it."""
 
     def __post_init__(self) -> None:
         """Refuse what nobody writes."""
         for name in self.names:
             if name not in (*WRITERS, EEE):
                 raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
-        if self.comments and "csv" not in self.names:
-            raise ConfigError("--comments are of csv: add --format csv, or leave it out")
 
 
 def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict[str, Content]:
     """File name -> content, one for each table and format; beside a csv ``<name>.meta.json``."""
-    formats = formats or Formats()
     made: dict[str, Content] = {}
     for one in tables:
-        for form in formats.names:
+        for form in (formats or Formats()).names:
             if form in WRITERS:
                 made[f"{one.name}.{form}"] = WRITERS[form](one)
-        if formats.comments:
-            signed = "".join(f"# {one_line(signature)}\n" for signature in one.signatures)
-            made[f"{one.name}.csv"] = _csv(one) + signed
-        elif "csv" in formats.names:
-            made[f"{one.name}.meta.json"] = to_json(described(one))
+            if form == "csv":
+                made[f"{one.name}.meta.json"] = to_json(described(one))
     return made
 
 
@@ -219,15 +200,10 @@ def _markdown(shown: Table, title: str = "") -> str:
     return "\n".join([*above, *lines, "", *notes, *signatures, ""])
 
 
-def _json(shown: Table) -> str:
-    """The `records` and the signatures."""
-    return to_json({"rows": shown.records, "signatures": list(shown.signatures)})
-
-
 WRITERS: Mapping[str, Callable[[Table], Content]] = {
     "csv": _csv,
     "md": _markdown,
-    "json": _json,
+    "json": lambda shown: to_json({"rows": shown.records, "signatures": [*shown.signatures]}),
     "tex": tex,
     "parquet": parquet,
     "html": html,

@@ -108,41 +108,6 @@ def test_someone_without_dialogues_has_no_shares() -> None:
 _ENDS = ("_low", "_high")
 
 
-@pytest.mark.parametrize(
-    ("flag", "verdict", "hit"),
-    [
-        (5, "5", {"same", "near"}),
-        (5, "6", {"near"}),
-        (5, "9", set()),
-        (0, "No", {"neither"}),
-        (0, "4", {"only_judge"}),
-        (4, "No", {"only_flags"}),
-    ],
-)
-def test_the_first_flag_beside_the_judge(flag: int, verdict: str, hit: set[str]) -> None:
-    """One dialogue, one way to agree or not."""
-    found = survey(bot=flagged_at({"S-0": {"words": flag, "drift": 12 if flag else 0}}))
-    table = failings.agreement(found, {"bot": {"S-0": verdict}}, [""])
-    assert table is not None
-    (row,) = table.records
-    assert {
-        key
-        for key in row
-        if row[key] == 1.0 and key != "readable" and "_" + key.rpartition("_")[2] not in _ENDS
-    } == hit
-
-
-def test_dialogues_without_a_readable_verdict_do_not_count() -> None:
-    """Three of four; a judge who has said nothing has no table."""
-    found = survey(bot=flagged_at({f"S-{i}": {"words": 5} for i in range(4)}))
-    said = {"S-0": "5", "S-1": "No", "S-2": None, "S-3": "5"}
-    table = failings.agreement(found, {"bot": said}, [""])
-    assert table is not None
-    (row,) = table.records
-    assert (row["readable"], row["same"], row["only_flags"]) == (3, round(2 / 3, 4), 0.3333)
-    assert failings.agreement(found, {"bot": {"S-0": None}}, [""]) is None
-
-
 # What a judge's own verdicts say about it.
 
 PLAIN = made({"short": 0.5, "long": 0.5}, 6)

@@ -22,7 +22,7 @@ from botchat.boards.files import as_json, files
 from botchat.boards.names import elided, labels
 from botchat.boards.protocols import Place
 from botchat.boards.tables import Column, Table, table
-from botchat.boards.writers import WRITERS, Formats, to_json
+from botchat.boards.writers import WRITERS, to_json
 from botchat.errors import DataError
 from botchat.ratings import elo
 from botchat.ratings.comparisons import Comparisons
@@ -353,15 +353,6 @@ def test_csv_reads_back(board: Board) -> None:
         beside = json.loads(texts[f"{part.name}.meta.json"])
         assert beside["signatures"] == list(part.signatures)
         assert [column["key"] for column in beside["columns"]] == list(read.columns)
-
-
-def test_csv_with_comments_is_the_same_and_its_signatures(board: Board) -> None:
-    """As it was before they went to a file of their own."""
-    plain, texts = files(board), files(board, formats=Formats(comments=True))
-    assert not [name for name in texts if name.endswith(".meta.json")]
-    for part in board.every_table:
-        signed = "".join(f"# {signature}\n" for signature in part.signatures)
-        assert texts[f"{part.name}.csv"] == plain[f"{part.name}.csv"] + signed
 
 
 @pytest.mark.parametrize(
