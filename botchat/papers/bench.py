@@ -8,10 +8,10 @@ every point of a grid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -31,8 +31,7 @@ from botchat.interfaces import Row
 from botchat.judges.cascade import outside_slice
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.judges.single import asked_once
-from botchat.models.self_chat import Length
-from botchat.papers import card, experiments, mateval, mateval_files
+from botchat.papers import card, experiments, tables
 from botchat.papers.benchmarks import (
     Answered,
     Benchmark,
@@ -49,14 +48,11 @@ from botchat.papers.requests import Benching
 from botchat.papers.turing import Turing
 from botchat.papers.turing_files import read as read_talks
 from botchat.pipeline.agree import Compared, publish, signature, with_controls
-from botchat.pipeline.run import ask as stage
-from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Cases, StageResult
+from botchat.pipeline.run import ask
+from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import full_name, panel_of
-from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.results import Plan, Told
-from botchat.pipeline.run.session import Session, in_session
-from botchat.pipeline.run.work import Meter, Stops
+from botchat.pipeline.run.work import Meter
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
@@ -75,21 +71,12 @@ CONTROLS = (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED)
 Line = tuple[str, ...]
 """How a line of the table begins."""
 
-Grid = Mapping[str, tuple[str, ...]]
-"""Setting of a panel -> its values, as words."""
-
 
 def plan_bench(request: Benching, workspace: Workspace) -> Plan:
     """What `bench` would send."""
-    asked = _Bench.of(request, workspace).asked()
-    if not asked:
+    if not (asked := _Bench.of(request, workspace).asked()):
         raise ConfigError("--plan needs a judge; name one with --judge")
-
-    async def walk(session: PlanningSession, _length: Length) -> None:
-        for one in asked:
-            await one.walk(workspace, session)
-
-    return plan.plan(workspace, (), walk, asked[0].language)
+    return ask.plan_all(asked, workspace)
 
 
 def bench(
@@ -106,40 +93,19 @@ def bench(
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(request, workspace)
-    if request.from_recorded:
-        return _recorded(request)
-    one, stopped = _Bench.of(request, workspace), None
+    one = _Bench.of(request, workspace)
     if request.verify and (n := sum(p.calls for p in plan_bench(request, workspace))):
         raise Fell(f"--verify: up to {n:,} calls are not in the ledger; make them without it")
     try:
-        one.ask(spending, meter)
+        if asked := one.asked():
+            ask.ask_all(asked, workspace, spending, meter)
     except LimitReached as limit:
-        stopped = limit
-    compared = one.compared()
-    if stopped is not None:
-        stopped.so_far = compared
-        raise stopped
-    if compared is None:
+        limit.so_far = one.compared()
+        raise
+    if (compared := one.compared()) is None:
         so = "so " if one.experiment else ""
         raise MissingError(f"nobody has judged {one.name} {so}yet; name a judge with --judge")
     return one.with_card(compared) if request.card else compared
-
-
-def _recorded(request: Benching) -> Compared:
-    if _experiment(request) is not None:
-        raise ConfigError(_APART)
-    if request.benchmark != "mateval" or request.judge is not None:
-        raise ConfigError(
-            "--recorded reads MATEval's recorded discussions and asks nobody: "
-            "botchat bench mateval --data DIR --recorded"
-        )
-    if request.limit is not None:
-        raise ConfigError(f"--limit {request.limit}: --recorded reads all; leave --limit out")
-    read = _one_set(request.data, _files(request.data), mateval_files.mateval)
-    return mateval.recorded(read, request.table_formats, request.out)
-
-
-_APART = "--recorded and --control do not go with --table, --figure, --runs and --grid"
 
 
 @dataclass(frozen=True)
@@ -163,16 +129,25 @@ class _Bench:
         carded = request.card and request.judge and not experiment
         if (request.card or request.verify) and not carded:
             raise ConfigError("--card is of one judge (--judge) on a benchmark; --verify is of it")
-        if experiment is None:
-            return cls(request, workspace, made_of(request.benchmark, request.data), None)
-        if request.control or request.from_recorded:
-            raise ConfigError(_APART)
-        if request.runs is not None and request.runs < 1:
+        if experiment and (request.control or request.from_recorded):
+            raise ConfigError(
+                "--recorded and --control do not go with --table, --figure, --runs and --grid"
+            )
+        if request.from_recorded and (request.benchmark != "mateval" or request.judge):
+            raise ConfigError(
+                "--recorded reads MATEval's recorded discussions and asks nobody: "
+                "botchat bench mateval --data DIR --recorded"
+            )
+        if request.from_recorded and request.limit is not None:
+            raise ConfigError(f"--limit {request.limit}: --recorded reads all; leave --limit out")
+        if experiment and request.runs is not None and request.runs < 1:
             raise ConfigError(f"--runs {request.runs}: give a number from 1, or leave it out")
-        if request.stands_for is not None and request.stands_for not in experiment.models:
+        if experiment and request.stands_for not in (None, *experiment.models):
             there = ", ".join(experiment.models) or "none: leave it out"
             raise ConfigError(f"--as {request.stands_for}: the paper's models are {there}")
-        made = made_of(experiment.benchmark, request.data)
+        made = _read(experiment.benchmark if experiment else request.benchmark, request.data)
+        if request.from_recorded and isinstance(made, MATEval):
+            experiment = made.of_recordings()
         return cls(request, workspace, made, experiment)
 
     @property
@@ -187,40 +162,44 @@ class _Bench:
         return self.request.judge_name if self.request.judge else None
 
     def cases(self, limit: int | None) -> Sequence[Cases]:
-        """Those that are asked."""
-        of = self.experiment
-        return first_of(self.made.cases, limit, self.made.among(of.columns) if of else None)
+        """The first that ``limit`` allows of those that the columns are about."""
+        items = self.made.among(self.experiment.columns) if self.experiment else None
+        if limit is not None and limit < 1:
+            raise ConfigError(f"--limit {limit}: at least one item is needed")
+        if limit is None and items is None:
+            return self.made.cases
+        found = []
+        for protocol, makes in self.made.cases:
+            known = dict.fromkeys(make().seed_id for make in makes)
+            among = {*[id_ for id_ in known if items is None or id_ in items][:limit]}
+            found.append(Cases(protocol, [make for make in makes if make().seed_id in among]))
+        return found
 
-    def asked(self) -> list[stage.Asked]:
+    def asked(self) -> list[ask.Asked]:
         """Every judge in every run, with all its cases."""
         if self.judge is None:
             return []
         of, cases = self.experiment, self.cases(self.request.limit)
         judges = [self.judge] if of is None else self._judges(of, self.judge)
         control = self.request.control
-        return [stage.Asked(self.name, (), one, cases, control) for one in judges]
-
-    def ask(self, spending: Spending, meter: Meter | None) -> None:
-        """Ask what is not asked yet."""
-        if not (asked := self.asked()):
-            return
-
-        async def ask(session: Session, stops: Stops) -> list[StageResult]:
-            for one in asked:
-                one.judges(session)  # before any is paid for
-            found = []
-            for one in asked:
-                found += await one.ask(self.workspace, session, stops)
-                stops.raise_first()
-            return found
-
-        in_session(self.workspace, (), spending, meter, ask, asked[0].language)
+        return [ask.Asked(self.name, (), one, cases, control) for one in judges]
 
     @cached_property
     def judged(self) -> dict[str, Judgments]:
-        """Protocol -> judge -> judgments."""
-        cases = self.cases(self.request.limit)
-        return {one.protocol.name: judgments_of(self.workspace, self.name, one) for one in cases}
+        """Protocol -> judge -> judgments of what the files hold, with controls."""
+        found: dict[str, Judgments] = {}
+        for protocol, makes in self.cases(self.request.limit):
+            cases = (make() for make in makes)
+            wanted = {(case.seed_id, case.contestants): case.digest for case in cases}
+            folder = self.workspace.judgments_path(self.name, protocol.name, "").parent
+            by_judge = {}
+            for path in sorted(folder.glob("*.jsonl")):
+                stored = self.workspace.judgments(path).items()
+                kept = outside_slice([one for key, one in stored if wanted.get(key) == one.case])
+                if kept:
+                    by_judge[kept[0].judge] = kept
+            found[protocol.name] = with_controls(self.workspace, by_judge, protocol)
+        return found
 
     def with_card(self, compared: Compared) -> Compared:
         """The judge's card written, or held against the one that is there."""
@@ -257,47 +236,45 @@ class _Bench:
         shown = experiments.table_of(
             of, lines, signed, remarks, limit if asked < whole else None, self.made.data
         )
+        made, said = [shown], {"rows": shown.records, "signature": signed}
+        if self.request.from_recorded and isinstance(self.made, MATEval):
+            said["places"] = places = self.made.recorded_places()
+            made += [tables.error_places(places, signed)] if places else []
         findings = Findings(subject=shown.title, truth=PEOPLE, signature=signed)
-        said = {"rows": shown.records, "signature": signed}
-        compared = publish(findings, [shown], out, said, self.request.table_formats)
+        compared = publish(findings, made, out, said, self.request.table_formats)
         if of.draws and lines:
             _write_figure(of, shown, out)
         return compared
 
     def _judges(self, of: Experiment, judge: JudgeName) -> Iterator[JudgeName]:
-        own = not of.source
         is_panel = panel_of(self.workspace, judge.name) is not None
-        if not own and (judge.model is not None or is_panel):
+        if of.source and (judge.model is not None or is_panel):
             raise ConfigError(
                 f"{of.name} asks panels of its own: name the model alone, with "
                 f"--judge {judge.model or 'MODEL'}"
             )
-        if not own and judge.samples > 1:
+        if of.source and judge.samples > 1:
             raise ConfigError(
                 f"--samples {judge.samples}: {of.name} says how often a judge is "
                 "asked; --runs asks several times"
             )
-        if own and not is_panel and any(one.grid for one in of.asked):
+        if not of.source and not is_panel and any(one.grid for one in of.asked):
             raise ConfigError(f"--grid is for panels and {judge.name!r} is none; see models")
-        for run in range(1, (self.request.runs or 1) + 1):
-            for name in dict.fromkeys(
-                point for one in of.asked if one.asks for point in one.points
-            ):
-                known = own or name == SINGLE or panel_of(self.workspace, name) is not None
-                if (
-                    name in self.made.given or not known
-                ):  # a metric, perhaps of other languages alone
-                    continue
-                if own or name == SINGLE:
-                    yield replace(judge, name=judge.name if name == SINGLE else name, run=run)
-                else:
-                    yield JudgeName(name, judge.name, run=run)
+        points = dict.fromkeys(point for one in of.asked if one.asks for point in one.points)
+        for run, name in product(range(1, (self.request.runs or 1) + 1), points):
+            if name in self.made.given:
+                continue
+            if name == SINGLE or not of.source:
+                yield replace(judge, name=judge.name if name == SINGLE else name, run=run)
+            elif panel_of(self.workspace, name) is not None:  # else a metric of other languages
+                yield JudgeName(name, judge.name, run=run)
 
     def _lines(self, of: Experiment) -> tuple[dict[Line, list[Row]], dict[Line, str]]:
         """What was measured in each run, and why something was not, by the line's beginning."""
         lines: dict[Line, list[Row]] = {}
         remarks: dict[Line, str] = {}
         whose: dict[Line, str] = {}
+        mine = self.judge and full_name(self.judge.name, self.workspace)
         for asked, point in ((one, point) for one in of.asked for point in one.points):
             if point in self.made.given:
                 row = self._row(asked, "", None)
@@ -307,9 +284,9 @@ class _Bench:
                     remarks[row] = str(error)
                 continue
             settings, found = panel_of(self.workspace, point), self._found(of, point)
-            for model in sorted(found, key=lambda model: not self._mine(model)):
-                mine = self.request.stands_for if self._mine(model) else None
-                row = self._row(asked, mine or of.known_as(model), settings)
+            for model in sorted(found, key=lambda model: model != mine):
+                stands_for = self.request.stands_for if model == mine else None
+                row = self._row(asked, stands_for or of.known_as(model), settings)
                 if whose.setdefault(row, model) != model:  # another model has the paper's name
                     row = self._row(asked, model, settings)
                 runs = [found[model][run] for run in sorted(found[model])]
@@ -334,13 +311,7 @@ class _Bench:
             found.setdefault(model, {})[run] = said
         return found
 
-    def _mine(self, model: str) -> bool:
-        """Whether it is the model of ``--judge``."""
-        return self.judge is not None and model == full_name(self.judge.name, self.workspace)
-
-    def _row(
-        self, asked: Way, model: str, settings: panels.PanelSettings | None
-    ) -> tuple[str, ...]:
+    def _row(self, asked: Way, model: str, settings: panels.PanelSettings | None) -> Line:
         model = asked.called.get(model, model)
         said = {"model": model, "data": self.made.data, "judge": model}
         if settings is not None:
@@ -361,32 +332,52 @@ def _write_figure(experiment: Experiment, shown: Table, out: Path) -> None:
             files.write_atomic(out / f"{chart.name}.{form}", drawn)
 
 
-def in_runs(benchmark: str, judge: str | None, grid: Grid) -> Experiment:
-    """The experiment that is no paper's: a judge in several runs, a panel at points of a grid."""
-    if benchmark not in BENCHMARKS:
-        paper = f"{benchmark} is a paper: give --table N or --figure N too; " * (
-            benchmark in experiments.papers()
+def _experiment(request: Benching) -> Experiment | None:
+    """What is to be shown; ``None``: the benchmark as it is."""
+    table, figure, name = request.table, request.figure, request.benchmark
+    if table and figure:
+        raise ConfigError(f"--table {table} --figure {figure}: give one of the two")
+    grid = grid_of(request.grid)
+    if shown := f"table {table}" if table else f"figure {figure}" if figure else "":
+        of_paper = experiments.experiment(name, shown)
+        if not grid:
+            return of_paper
+        panel = of_paper.asked[-1]
+        if unsaid := [key for key in grid if f"{{{key}}}" not in panel.row]:
+            raise ConfigError(
+                f"--grid {unsaid[0]}: {of_paper.name} has no column that says it; give the "
+                f"grid to bench {of_paper.benchmark} with a panel as --judge"
+            )
+        panel = msgspec.structs.replace(panel, grid=grid)
+        return msgspec.structs.replace(of_paper, asked=(panel,))
+    is_paper = name in experiments.papers() and name not in BENCHMARKS
+    if request.runs is not None or grid:
+        if name not in BENCHMARKS:
+            paper = f"{name} is a paper: give --table N or --figure N too; " * is_paper
+            raise ConfigError(f"{paper}--runs and --grid alone are of {', '.join(BENCHMARKS)}")
+        if grid and not request.judge:
+            raise ConfigError("--grid changes a panel's settings: name the panel with --judge")
+        row = ("{model}" if grid else "{judge}", *(f"{{{key}}}" for key in grid))
+        return Experiment(
+            title=f"{name}: agreement with people",
+            benchmark=name,
+            heads=("Judge", *(key.replace("_", " ").capitalize() for key in grid)),
+            columns=BENCHMARKS[name].columns,
+            asked=(Way(judge=request.judge or SINGLE, row=row, grid=grid),),
+            draws="sweep" if grid else "",
+            name="grid" if grid else "runs",
         )
-        raise ConfigError(f"{paper}--runs and --grid alone are of {', '.join(BENCHMARKS)}")
-    if grid and not judge:
-        raise ConfigError("--grid changes a panel's settings: name the panel with --judge")
-    heads = ("Judge", *(key.replace("_", " ").capitalize() for key in grid))
-    row = ("{model}" if grid else "{judge}", *(f"{{{key}}}" for key in grid))
-    asked = Way(judge=judge or SINGLE, row=row, grid=dict(grid))
-    return Experiment(
-        title=f"{benchmark}: agreement with people",
-        benchmark=benchmark,
-        heads=heads,
-        columns=BENCHMARKS[benchmark].columns,
-        asked=(asked,),
-        draws="sweep" if grid else "",
-        name="grid" if grid else "runs",
-    )
+    if is_paper:
+        there = ", ".join(experiments.papers()[name])
+        raise ConfigError(f"{name} is a paper: give --table N or --figure N of {there}")
+    if request.stands_for is not None:
+        raise ConfigError("--as is for a paper's experiment: add --table N or --figure N")
+    return None
 
 
-def grid_of(given: Sequence[str]) -> Grid:
+def grid_of(given: Sequence[str]) -> dict[str, tuple[str | int | bool, ...]]:
     """What ``--grid roles=1,2 rounds=2`` says; `ConfigError` for anything else."""
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, tuple[str | int | bool, ...]] = {}
     for one in given:
         key, _, values = one.partition("=")
         if not key or not all(said := values.split(",")) or key in found:
@@ -400,52 +391,7 @@ def grid_of(given: Sequence[str]) -> Grid:
     return found
 
 
-def _experiment(request: Benching) -> Experiment | None:
-    """What is to be shown; ``None``: the benchmark as it is."""
-    table, figure, benchmark = request.table, request.figure, request.benchmark
-    if table and figure:
-        raise ConfigError(f"--table {table} --figure {figure}: give one of the two")
-    over = grid_of(request.grid)
-    if shown := f"table {table}" if table else f"figure {figure}" if figure else "":
-        of_paper = experiments.experiment(benchmark, shown)
-        if over:
-            panel = of_paper.asked[-1]
-            if unsaid := [key for key in over if f"{{{key}}}" not in panel.row]:
-                raise ConfigError(
-                    f"--grid {unsaid[0]}: {of_paper.name} has no column that says it; give the "
-                    f"grid to bench {of_paper.benchmark} with a panel as --judge"
-                )
-            panel = msgspec.structs.replace(panel, grid=dict(over))
-            of_paper = msgspec.structs.replace(of_paper, asked=(panel,))
-    elif request.runs is not None or over:
-        of_paper = in_runs(benchmark, request.judge, over)
-    elif benchmark in experiments.papers() and benchmark not in BENCHMARKS:
-        there = ", ".join(experiments.papers()[benchmark])
-        raise ConfigError(f"{benchmark} is a paper: give --table N or --figure N of {there}")
-    elif request.stands_for is not None:
-        raise ConfigError("--as is for a paper's experiment: add --table N or --figure N")
-    else:
-        return None
-    return of_paper
-
-
-def first_of(
-    cases: Sequence[Cases], limit: int | None, items: Collection[str] | None = None
-) -> Sequence[Cases]:
-    """The cases of ``items``, default all, and of these the first that ``limit`` allows."""
-    if limit is not None and limit < 1:
-        raise ConfigError(f"--limit {limit}: at least one item is needed")
-    if limit is None and items is None:
-        return cases
-    found = []
-    for protocol, makes in cases:
-        known = dict.fromkeys(make().seed_id for make in makes)
-        among = {*[id_ for id_ in known if items is None or id_ in items][:limit]}
-        found.append(Cases(protocol, [make for make in makes if make().seed_id in among]))
-    return found
-
-
-def made_of(benchmark: str, data: Path) -> Benchmark:
+def _read(benchmark: str, data: Path) -> Benchmark:
     """A benchmark made of upstream's files; raises `ConfigError` for one that is unknown."""
     if benchmark not in BENCHMARKS:
         raise ConfigError(
@@ -454,12 +400,31 @@ def made_of(benchmark: str, data: Path) -> Benchmark:
         )
     if benchmark == "turing":
         return Turing(read_talks(data))
+    if not data.is_dir():
+        raise MissingError(f"no folder {data}; name the one with upstream's files with --data")
+    try:
+        held = {
+            path.relative_to(data).as_posix(): path.read_bytes()
+            for path in sorted(data.rglob("*"))
+            if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
+        }
+    except OSError as error:
+        raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
     read = BENCHMARKS[benchmark]
-    return read(_one_set(data, _files(data), read))
+    if len(sets := _sets(held, read)) > 1:
+        raise ConfigError(
+            f"--data {data} holds {len(sets)} data sets, {', '.join(sets)}: give a folder that "
+            "holds one of them"
+        )
+    return read(held)
 
 
-def _one_set(data: Path, files: Files, read: Callable[[Files], object]) -> Files:
-    """The files; `ConfigError` where several folders or files are each a data set of its own."""
+def _sets(held: Files, read: Callable[[Files], object]) -> list[str]:
+    """Folders and files that are each a data set of its own, none within another."""
+    parts: dict[str, dict[str, bytes]] = {}
+    for name, content in held.items():
+        for part in (name, *map(str, PurePosixPath(name).parents)):
+            parts.setdefault(part, {})[name] = content
 
     def complete(part: Files) -> bool:
         try:
@@ -468,54 +433,5 @@ def _one_set(data: Path, files: Files, read: Callable[[Files], object]) -> Files
             return False
         return True
 
-    within = {name: PurePosixPath(name).parents for name in files}
-    folders = {
-        folder: {name: files[name] for name in files if folder in within[name]}
-        for folder in dict.fromkeys(folder for parents in within.values() for folder in parents)
-    }
-    whole = [folder for folder, part in folders.items() if complete(part)]
-    sets = [one for one in whole if not any(one in other.parents for other in whole)]
-    if len(sets) > 1:
-        places = ", ".join(str(data / one) for one in sets)
-        raise ConfigError(f"--data {data} holds {len(sets)} data sets; give one of {places}")
-    alone = [name for name in files if complete({name: files[name]})]
-    if len(alone) > 1:
-        raise ConfigError(
-            f"--data {data} holds {len(alone)} data sets, {', '.join(alone)}: put each into a "
-            "folder of its own and give one"
-        )
-    return files
-
-
-def _files(data: Path) -> dict[str, bytes]:
-    """Name -> content of every text file in a folder, at any depth."""
-    if not data.is_dir():
-        raise MissingError(f"no folder {data}; name the one with upstream's files with --data")
-    try:
-        return {
-            path.relative_to(data).as_posix(): path.read_bytes()
-            for path in sorted(data.rglob("*"))
-            if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
-        }
-    except OSError as error:
-        raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
-
-
-def judgments_of(workspace: Workspace, name: str, cases: Cases) -> Judgments:
-    """Judgments of what the files hold, with controls; those of other files are passed over."""
-    wanted = {
-        (case.seed_id, case.contestants): case.digest for case in (make() for make in cases.make)
-    }
-    found = {}
-    folder = workspace.judgments_path(name, cases.protocol.name, "").parent
-    for path in sorted(folder.glob("*.jsonl")):
-        kept = outside_slice(
-            [
-                judgment
-                for key, judgment in workspace.judgments(path).items()
-                if wanted.get(key) == judgment.case
-            ]
-        )
-        if kept:
-            found[kept[0].judge] = kept
-    return with_controls(workspace, found, cases.protocol)
+    whole = {frozenset(part): name for name, part in parts.items() if complete(part)}
+    return [name for part, name in whole.items() if not any(other < part for other in whole)]

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from statistics import correlation, fmean
 from typing import Any, ClassVar
 
 import numpy as np
 
 from botchat.boards import judge_agreement, which_judge
-from botchat.boards.judge_agreement import Findings
+from botchat.boards.judge_agreement import PRICE, Findings
+from botchat.boards.tables import Column, table
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.measures import lengths
@@ -26,8 +28,9 @@ from botchat.measures.best import contest
 from botchat.measures.correlation import Correlated, Rating, compare_scores
 from botchat.measures.intervals import LEAST
 from botchat.papers import chateval, tables
-from botchat.papers.chateval import ASPECTS
-from botchat.papers.metrics import PEOPLE, Given, correlated, ends_of, of_parts, of_topical_chat
+from botchat.papers.chateval import ASPECTS, ORIGINAL, Response
+from botchat.papers.experiments import column
+from botchat.papers.metrics import PEOPLE, bleu, ends_of, in_one_row, of_parts, rouge_l
 from botchat.pipeline.agree import (
     Compared,
     anatomy,
@@ -54,6 +57,9 @@ ByProtocol = Mapping[str, Sequence[Judgment]]
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
+
+Given = Mapping[str, Callable[[Sequence[str]], Row]]
+"""Name -> keys of columns -> their numbers; see `Benchmark.given`."""
 
 
 @dataclass(frozen=True)
@@ -206,48 +212,79 @@ class RatedTexts(Benchmark):
     """Texts that judges and people give numbers, one for each of several parts."""
 
     name: ClassVar[str]
-    parts: Mapping[str, Protocol]
-    """What a number is about -> the question that asks for it."""
+    table: ClassVar[tuple[str, str]]
+    """Name and title of its table, which is the paper's."""
+    first: ClassVar[Column]
+    """Whose a row is."""
     part: ClassVar[str]
     """Key of the parts' names in rows: ``aspect``."""
+    parts: Mapping[str, Protocol]
+    """What a number is about -> the question that asks for it."""
+
+    @abstractmethod
+    def labels(self, part: str) -> list[Rating]:
+        """People's numbers of a part."""
 
     @abstractmethod
     def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
-        """People's numbers and judges' of a part."""
+        """Judges' numbers of a part."""
+
+    def correlated(self, numbers: Mapping[str, Sequence[Rating]]) -> Row:
+        """Correlations of each part with people's, and their mean; ``numbers``: of one judge."""
+        found = {
+            part: compare_scores([*self.labels(part), *given], PEOPLE).rows[0]
+            for part, given in numbers.items()
+            if given
+        }
+        return in_one_row(self.parts, found)
 
     def measured(self, _: Workspace, said: ByProtocol, __: Sequence[str]) -> Row:
-        """Correlations of each part, and their mean."""
-        return correlated(
+        """See `correlated`."""
+        return self.correlated(
             {part: self.ratings(part, said.get(of.name, ())) for part, of in self.parts.items()}
         )
 
     def compared(self, answered: Answered) -> Compared:
-        """Correlations in the paper's layout; see `more`."""
+        """Correlations in the paper's layout."""
         data: list[Any] = []
         rows: list[Row] = []
         pairs: list[Row] = []
         parts: dict[str, Correlated] = {}
         prices: dict[str, dict[str, Row]] = {}
+        by_judge: dict[str, dict[str, Row]] = {}
         for part, protocol in self.parts.items():
-            rated, costs = self.ratings(part, answered.all(protocol)), answered.costs(protocol)
+            rated = [*self.labels(part), *self.ratings(part, answered.all(protocol))]
             found = parts[part] = compare_scores(rated, PEOPLE)
-            prices[protocol.name] = costs
+            costs = prices[protocol.name] = answered.costs(protocol)
             data += [[part, asdict(rating)] for rating in rated]
-            rows += [{self.part: part, **row, **costs[row["judge"]]} for row in found.rows]
             pairs += [{self.part: part, **row} for row in found.pairs]
+            for row in found.rows:
+                head = {self.first.key: row["judge"], self.part: part}
+                rows.append({**head, **row, **costs[row["judge"]]})
+                by_judge.setdefault(row["judge"], {})[part] = rows[-1]
         signed = signature("bench", {"benchmark": self.name}, data, PEOPLE)
-        rows, more = self.more(answered, rows)
-        shown = [tables.scored(self.name, rows, signed)]
-        if places := more.get("places"):
+        columns = [self.first, *map(column, self.columns), _UNREADABLE, *PRICE]
+        lines = [{**of[part], **in_one_row(self.parts, of)} for of in by_judge.values()]
+        shown = [table(*self.table, columns, lines, [signed], _SCORED).filled()]
+        more: Row = {}
+        if places := self.places(answered):
+            more["places"] = places
             shown.append(tables.error_places(places, signed))
         findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
         said = _by_correlation(parts, [*prices.values()])
         whole = {"answer": said, "rows": rows, "pairs": pairs, **more, "signature": signed}
         return publish(findings, shown, answered.out, whole, answered.formats, said)
 
-    def more(self, _: Answered, rows: list[Row]) -> tuple[list[Row], Row]:
-        """Rows as they are shown, and what else goes to the JSON."""
-        return rows, {}
+    def places(self, _: Answered) -> list[Row]:
+        """Where judges say that errors are, as of `botchat.papers.locations.compare`."""
+        return []
+
+
+_UNREADABLE = Column("unreadable", "Unreadable", "count")
+_SCORED = (
+    "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores are "
+    "counted and left out."
+)
 
 
 def _by_correlation(
@@ -278,9 +315,19 @@ def _by_correlation(
 
 
 class TopicalChat(RatedTexts):
-    """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2)."""
+    """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2).
+
+    ``given``: ROUGE-L and BLEU-4 of each response against the conversation's own next turn, which
+    is no response then: 300 of 360 are left. ``NAME r``: with Pearson's r in place of Kendall's
+    tau, which is what ChatEval's Table 2 prints of metrics.
+    """
 
     name, part = "topicalchat", "aspect"
+    table = (
+        "chateval-table-2",
+        "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
+    )
+    first = Column("judge", "Metrics", "name")
     columns = of_parts(ASPECTS)
     parts = ASPECTS
 
@@ -291,8 +338,38 @@ class TopicalChat(RatedTexts):
             Cases(of, [partial(chateval.aspect_case, one, aspect) for one in self._responses])
             for aspect, of in self.parts.items()
         ]
-        self.given = of_topical_chat(self._responses)
+        true = {one.id: one.text for one in self._responses if one.contestant == ORIGINAL}
+        others = [o for o in self._responses if o.id in true and o.contestant != ORIGINAL]
+        self.given = {}
+        for name, metric in (("rouge-l", rouge_l), ("bleu-4", bleu)):
 
-    def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
+            @cache
+            def scored(metric: Callable[[str, str], float] = metric) -> list[float]:
+                return [metric(one.text, true[one.id]) for one in others]
+
+            self.given[name] = partial(self._ranked, others, scored)
+            self.given[f"{name} r"] = partial(self._with_r, others, scored)
+
+    def labels(self, part: str) -> list[Rating]:
         """Of an aspect."""
-        return [*chateval.aspect_labels(self._responses, part, PEOPLE), *scores.ratings(judged)]
+        return chateval.aspect_labels(self._responses, part, PEOPLE)
+
+    def ratings(self, _: str, judged: Sequence[Judgment]) -> list[Rating]:
+        """Of an aspect."""
+        return scores.ratings(judged)
+
+    def _ranked(
+        self, responses: Sequence[Response], scored: Callable[[], list[float]], _: Sequence[str]
+    ) -> Row:
+        both = zip(responses, scored(), strict=True)
+        mine = [Rating(one.id, one.contestant, "metric", value) for one, value in both]
+        return self.correlated(dict.fromkeys(self.parts, mine))
+
+    def _with_r(
+        self, responses: Sequence[Response], scored: Callable[[], list[float]], keys: Sequence[str]
+    ) -> Row:
+        values, ranked = scored(), self._ranked(responses, scored, keys)
+        rs = {part: correlation(values, [o.scores[part] for o in responses]) for part in ASPECTS}
+        rs["average"] = fmean(rs.values())
+        row = {key: value for key, value in ranked.items() if "kendall" not in key}
+        return row | {f"{part}_kendall": r for part, r in rs.items()}

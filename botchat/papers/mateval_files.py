@@ -2,38 +2,28 @@
 
 The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
 people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2). A recorded report
-is read by the reader of live ones (`botchat.measures.error_reports`), and taken in two ways:
-
-``as published``  what a score line says, its sign as it stands; whatever has none counts as 0: of
-                  32 readings the one closest to the authors' tables, and equal to all ten cells of
-                  their SA on LOT
-``as written``    as `error_reports` understands it: a positive number is points off too, deductions
-                  without a score line count, a No is 0, and what says nothing is missing
+is read by the reader of live ones (`botchat.measures.error_reports`).
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from botchat.errors import DataError, MissingError
-from botchat.interfaces import Row
-from botchat.languages import Language, built_in
-from botchat.measures.correlation import Rating, compare_scores
+from botchat.languages import built_in
 from botchat.measures.error_reports import ToldKind, read_kinds
 from botchat.papers.locations import Places, named
 from botchat.protocols.texts import ERROR_TYPES, sentences
-from botchat.workspace.rows import quoted, utf8
+from botchat.workspace.rows import json_rows, quoted, utf8
+from botchat.workspace.rows import named as named_fields
 
 Files = Mapping[str, bytes]
 """Name -> content of one dataset's files, in any folders."""
-
-Reading = Literal["as published", "as written"]
 
 STRATEGIES: Mapping[str, str] = {
     "no_multi_agent": "SA",
@@ -67,8 +57,6 @@ COLUMNS: Mapping[str, Columns] = {
     "zh": Columns("原故事", "故事", "新得分", "错误定位", "错误类型", "说明"),
 }
 """By the language of the stories."""
-
-_PEOPLE = "human"
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
 _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
@@ -108,12 +96,12 @@ def _scored(files: Files) -> _StoryTable:
 
 
 def language(files: Files) -> str:
-    """Code of the stories' language; files and errors as of `mateval`."""
+    """Code of the stories' language; raises `MissingError` without a table of people's scores."""
     return _scored(files).code
 
 
 def people(files: Files) -> list[tuple[str, dict[str, float]]]:
-    """(story, people's scores by error type) of every story; files and errors as of `mateval`."""
+    """(story, people's scores by error type) of every story; see `_people_scores`."""
     _, columns, rows = _scored(files)
     return [(row[columns.story], _people_scores(row[columns.scores], at)) for row, at in rows]
 
@@ -157,51 +145,10 @@ def _places(
     return told, found
 
 
-def mateval(files: Files, reading: Reading = "as written") -> list[Row]:
-    """Correlation of each strategy's recorded scores with people's, for each error type.
-
-    JSON files without recorded reports are ignored. Rows have ``strategy``, ``error_type`` (a key
-    of `ERROR_TYPES`), ``n`` stories, ``unreadable`` reports (not in ``n``), ``spearman`` and
-    ``kendall`` with their intervals; ``without_score`` (stories without a score line), ``positive``
-    (errors that a score line rewards).
-    Raises `MissingError` without a table of people's scores or recorded reports, and
-    `DataError`, with name and line or record, for an invalid file.
-    """
-    told, reports = people(files), recorded(files)
-    found: dict[tuple[str, str], Row] = {}
-    for kind, code in enumerate(ERROR_TYPES):
-        ratings = [Rating(str(i), "", _PEOPLE, scores[code]) for i, (_, scores) in enumerate(told)]
-        ratings += [
-            Rating(str(i), "", f"by {strategy}", _score(of.get(kind), reading))
-            for strategy, by_story in reports.items()
-            for i, of in by_story.items()
-        ]
-        for row in compare_scores(ratings, _PEOPLE).rows:
-            strategy = str(row.pop("judge")).removeprefix("by ")
-            said = [of.get(kind) for of in reports[strategy].values()]
-            lines = [None if one is None else one.written for one in said]
-            found[strategy, code] = row | {
-                "without_score": lines.count(None),
-                "positive": sum(line is not None and line > 0 for line in lines),
-            }
-    known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
-    return [
-        {"strategy": strategy, "error_type": code, **found[strategy, code]}
-        for strategy in (*known, *sorted(set(reports) - set(known)))
-        for code in ERROR_TYPES
-    ]
-
-
 def dataset(files: Files) -> str:
     """The dataset that a file names at its beginning; empty: none does."""
     begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
     return next((name for name in begins if name in DATASETS), "")
-
-
-def _score(told: ToldKind | None, reading: Reading) -> float | None:
-    if reading == "as published":
-        return 0.0 if told is None or told.written is None else told.written
-    return None if told is None else told.score
 
 
 def _people_scores(text: str, where: str) -> dict[str, float]:
@@ -225,18 +172,19 @@ Recorded = dict[int, dict[int, ToldKind]]
 
 
 def recorded(files: Files) -> dict[str, Recorded]:
-    """What each strategy's recorded reports say; files and errors as of `mateval`."""
+    """What each strategy's recorded reports say, in the order of the paper.
+
+    JSON files without recorded reports are passed over. Raises `MissingError` without any, and
+    `DataError`, with name and record, for an invalid file.
+    """
     code, columns, rows = _scored(files)
     stories, language = [row[columns.story] for row, _ in rows], built_in()[code]
     reports: dict[str, Recorded] = {}
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
             continue
-        try:
-            records = json.loads(utf8(files[name], name))
-        except json.JSONDecodeError as error:
-            raise DataError(f"{name}:{error.lineno}: not readable as JSON: {error.msg}") from None
-        first = records[0] if isinstance(records, list) and records else None
+        records = [*json_rows(files[name], name)]
+        first = records[0].fields if records else None
         keys = [*first] if isinstance(first, dict) else []
         key = next((k for k in keys if k in STRATEGIES or k.endswith("_agent_summary")), None)
         if key is None:
@@ -244,35 +192,28 @@ def recorded(files: Files) -> dict[str, Recorded]:
         strategy = STRATEGIES.get(key, key.removesuffix("_agent_summary"))
         if strategy in reports:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
-        reports[strategy] = _read_records(name, records, key, stories, language)
+        found, same = reports.setdefault(strategy, {}), 0
+        for place, value in records:
+            record = named_fields(value, place)
+            index, report = record.get("ID"), record.get(key)
+            if not isinstance(index, int) or not 0 <= index < len(stories) or index in found:
+                raise DataError(
+                    f"{place}: ID {index!r} is not the number of one of the {len(stories)} "
+                    "stories of the table, each once"
+                )
+            told = read_kinds(report, language) if isinstance(report, str) else []
+            found[index] = {one.kind: one for one in told}
+            same += record.get("story") == stories[index]
+        # Upstream changed a few words between the table and the discussions.
+        if 2 * same < len(records):
+            raise DataError(
+                f"{name}: only {same} of {len(records)} stories are those of the table; give files "
+                "of one dataset"
+            )
     if not reports:
         raise MissingError(
             f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
             f"(records with one of the keys {', '.join(STRATEGIES)})"
         )
-    return reports
-
-
-def _read_records(
-    name: str, records: list[Any], key: str, stories: list[str], language: Language
-) -> Recorded:
-    found: Recorded = {}
-    same = 0
-    for number, record in enumerate(records, 1):
-        index = record.get("ID") if isinstance(record, dict) else None
-        if not isinstance(index, int) or not 0 <= index < len(stories) or index in found:
-            raise DataError(
-                f"{name}: record {number}: ID {index!r} is not the number of one of the "
-                f"{len(stories)} stories of the table, each once"
-            )
-        report = record.get(key)
-        told = read_kinds(report, language) if isinstance(report, str) else []
-        found[index] = {one.kind: one for one in told}
-        same += record.get("story") == stories[index]
-    # Upstream changed a few words between the table and the discussions.
-    if 2 * same < len(records):
-        raise DataError(
-            f"{name}: only {same} of {len(records)} stories are those of the table; give files of "
-            "one dataset"
-        )
-    return found
+    known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
+    return {strategy: reports[strategy] for strategy in (*known, *sorted({*reports} - {*known}))}

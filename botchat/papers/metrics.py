@@ -7,16 +7,13 @@ rows agree in all ten cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from statistics import correlation, fmean
+from statistics import fmean
 from typing import Any, Literal
 
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Row
-from botchat.measures.correlation import Rating, compare_scores
-from botchat.papers.chateval import ASPECTS, ORIGINAL, Response, aspect_labels
 
 Tokens = Literal["blanks", "13a", "zh"]
 """What is a word: what stands between blanks, sacreBLEU's standard, a Chinese character."""
@@ -106,64 +103,13 @@ def ends_of(found: Row, figures: Iterable[str], begin: str) -> Row:
     return {f"{begin}{key}": found[key] for key in keys}
 
 
-def correlated(ratings: Mapping[str, Sequence[Rating]]) -> Row:
-    """Part -> ratings of one judge and of people: ``PART_spearman`` …, ``average_spearman`` …."""
-    row: Row = {"n": 0, "unreadable": 0}
-    for part, given in ratings.items():
-        if any(one.judge != PEOPLE for one in given):
-            (found,) = compare_scores(given, PEOPLE).rows
-            row |= ends_of(found, RANKS, f"{part}_")
-            row |= {key: row[key] + found[key] for key in ("n", "unreadable")}
+def in_one_row(parts: Iterable[str], found: Mapping[str, Row]) -> Row:
+    """Part -> correlations of a judge, as one row: ``PART_spearman`` …, ``average_spearman`` …."""
+    row: Row = {key: sum(of[key] for of in found.values()) for key in ("n", "unreadable")}
+    for part, of in found.items():
+        row |= ends_of(of, RANKS, f"{part}_")
     for figure in RANKS:
-        known = [row[key] for part in ratings if row.get(key := f"{part}_{figure}") is not None]
-        row[f"average_{figure}"] = fmean(known) if len(known) == len(ratings) else None
+        values = [row.get(f"{part}_{figure}") for part in parts]
+        known = [value for value in values if value is not None]
+        row[f"average_{figure}"] = fmean(known) if len(known) == len(values) else None
     return row
-
-
-Given = Mapping[str, Callable[[Sequence[str]], Row]]
-"""Name -> keys of columns -> their numbers; see `botchat.papers.benchmarks.Benchmark`."""
-
-
-def of_topical_chat(responses: Sequence[Response]) -> Given:
-    """ROUGE-L and BLEU-4 of each response against the conversation's own next turn.
-
-    That turn is the reference, so it is no response here: 300 of 360 are left. ``NAME r``: with
-    Pearson's r in place of Kendall's tau, which is what ChatEval's Table 2 prints of metrics.
-    """
-    true = {one.id: one.text for one in responses if one.contestant == ORIGINAL}
-    others = [one for one in responses if one.id in true and one.contestant != ORIGINAL]
-
-    def scored(metric: Callable[[str, str], float]) -> list[float]:
-        return [metric(one.text, true[one.id]) for one in others]
-
-    found: dict[str, Callable[[Sequence[str]], Row]] = {}
-    for name, metric in (("rouge-l", rouge_l), ("bleu-4", bleu)):
-        once = cache(partial(scored, metric))
-        found[name] = partial(_ranked, others, once)
-        found[f"{name} r"] = partial(_with_r, others, once)
-    return found
-
-
-def _ranked(
-    responses: Sequence[Response], scored: Callable[[], list[float]], _: Sequence[str]
-) -> Row:
-    values = scored()
-    mine = [
-        Rating(one.id, one.contestant, "metric", value)
-        for one, value in zip(responses, values, strict=True)
-    ]
-    return correlated(
-        {aspect: [*aspect_labels(responses, aspect, PEOPLE), *mine] for aspect in ASPECTS}
-    )
-
-
-def _with_r(
-    responses: Sequence[Response], scored: Callable[[], list[float]], keys: Sequence[str]
-) -> Row:
-    values, ranked = scored(), _ranked(responses, scored, keys)
-    rs = {
-        aspect: correlation(values, [one.scores[aspect] for one in responses]) for aspect in ASPECTS
-    }
-    rs["average"] = fmean(rs.values())
-    row = {key: value for key, value in ranked.items() if "kendall" not in key}
-    return row | {f"{part}_kendall": r for part, r in rs.items()}

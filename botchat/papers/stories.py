@@ -56,7 +56,7 @@ class Story:
 
 
 def stories(files: Mapping[str, bytes]) -> list[Story]:
-    """The stories of one dataset; files and errors as of `mateval_files.mateval`."""
+    """The stories of one dataset; files as of `botchat.papers.mateval_files`."""
     # The digest in the id, so that datasets can be judged beside each other.
     return [
         Story(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, given)

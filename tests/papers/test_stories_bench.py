@@ -189,7 +189,7 @@ def test_recorded_discussions_and_metrics_stand_beside_the_paper(table, tmp_path
 def test_recorded_places_of_errors():
     """GPT-4's reports against people's columns: where it sees a repetition, it is there."""
     files = {one.name: one.read_bytes() for one in needs("mateval", "ROC").iterdir()}
-    found = mateval.recorded_places(files)
+    found = mateval.MATEval(files).recorded_places()
     assert list(dict.fromkeys(row["strategy"] for row in found)) == ["SA", "one-by-one", "CoT"]
     rows = {row["error_type"]: row for row in found if row["strategy"] == "SA"}
     assert (rows["all"]["by_people"], rows["all"]["by_report"]) == (506, 518)

@@ -79,11 +79,7 @@ class Asked:
 
     def plan(self, workspace: Workspace) -> Plan:
         """What `run` would send."""
-
-        async def walk(session: PlanningSession, _length: Length) -> None:
-            await self.walk(workspace, session)
-
-        return plan.plan(workspace, self.seeds, walk, self.language)
+        return plan_all([self], workspace)
 
     async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
         """Answer every case as a plan does; nothing is stored."""
@@ -204,6 +200,33 @@ class Asked:
     def language(self) -> Language:
         """Of what is asked."""
         return next((cases.protocol.language for cases in self.cases), ENGLISH)
+
+
+def plan_all(asked: Sequence[Asked], workspace: Workspace) -> Plan:
+    """What `ask_all` would send."""
+
+    async def walk(session: PlanningSession, _length: Length) -> None:
+        for one in asked:
+            await one.walk(workspace, session)
+
+    return plan.plan(workspace, asked[0].seeds, walk, asked[0].language)
+
+
+def ask_all(
+    asked: Sequence[Asked], workspace: Workspace, spending: Spending, meter: Meter | None
+) -> list[StageResult]:
+    """Ask one after the other, of one set and language; judges are looked up before any is paid."""
+
+    async def ask(session: Session, stops: Stops) -> list[StageResult]:
+        for one in asked:
+            one.judges(session)
+        found = []
+        for one in asked:
+            found += await one.ask(workspace, session, stops)
+            stops.raise_first()
+        return found
+
+    return in_session(workspace, asked[0].seeds, spending, meter, ask, asked[0].language)
 
 
 @dataclass(frozen=True)
