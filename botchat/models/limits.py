@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -43,9 +44,8 @@ class Prices:
     input: float | None = None
     output: float | None = None
     cached: float | None = None
-    """Read from the provider's cache; ``None``: as input."""
+    """Read from the provider's cache; ``None``: as input; ``cache_write``, written there, too."""
     cache_write: float | None = None
-    """Written to the provider's cache; ``None``: as input."""
     tiers: Mapping[str, float] = field(default_factory=dict)
     """Service tier -> its prices / those above."""
 
@@ -67,17 +67,13 @@ class Prices:
         if self.input is None or self.output is None or factor is None:
             return None
         usage = plausible(usage)
-        prompt, completion = usage.prompt_tokens, usage.completion_tokens
-        if prompt is None or completion is None:
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
-        usd = completion * self.output
-        for part, price in (
-            (usage.cached_tokens or 0, self.cached),
-            (usage.cache_write_tokens or 0, self.cache_write),
-        ):
-            usd += part * (self.input if price is None else price)
-            prompt -= part
-        return factor * (usd + prompt * self.input) / 1e6
+        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+        usd = usage.completion_tokens * self.output
+        usd += cached * (self.input if self.cached is None else self.cached)
+        usd += written * (self.input if self.cache_write is None else self.cache_write)
+        return factor * (usd + (usage.prompt_tokens - cached - written) * self.input) / 1e6
 
     def bill(self, reply: Reply) -> float | None:
         """USD that a call cost: what the provider says, else what its counts come to."""
@@ -97,17 +93,10 @@ class Prices:
     def times(self, factor: float, tier: str) -> Prices:
         """Prices where ``tier`` answers, whose own factor, if there is one, counts instead."""
         factor = self.tiers.get(tier, factor)
-
-        def times(price: float | None) -> float | None:
-            return None if price is None else price * factor
-
-        return Prices(
-            times(self.input),
-            times(self.output),
-            times(self.cached),
-            times(self.cache_write),
-            {**self.tiers, tier: 1.0},
-        )
+        prices: dict[str, Any] = vars(self) | {"tiers": {**self.tiers, tier: 1.0}}
+        for name in ("input", "output", "cached", "cache_write"):
+            prices[name] = None if prices[name] is None else prices[name] * factor
+        return Prices(**prices)
 
 
 FREE = Prices(0.0, 0.0)
@@ -125,9 +114,9 @@ class Spent(msgspec.Struct, frozen=True):
 class Ceiling:
     """The most that one call of a model takes, as far as it can be known before it is sent.
 
-    A tokenizer that works on bytes makes no more tokens of a text than the text has bytes, and the
-    canonical request is longer than the prompt. What a provider adds all the same, to prompt, reply
-    or bill, is learnt: the largest overruns so far are part of the next estimates.
+    A tokenizer of bytes makes no more tokens of a text than it has bytes, and the canonical request
+    is longer than the prompt. What a provider adds all the same is learnt: the largest overruns so
+    far are part of the next estimates.
     """
 
     prices: Prices
@@ -186,7 +175,7 @@ class Reservation:
     """What it took in the end; ``None``: it was not sent."""
 
     async def __aenter__(self) -> Reservation:
-        """Wait, first come first served, while other calls hold what is missing."""
+        """Hold what it may take."""
         await self.budget.admitted(self.most)
         return self
 
@@ -199,9 +188,8 @@ class Reservation:
 class Budget:
     """What one run may still spend; ``None``: no limit.
 
-    Every call reserves the most that it may take before it is sent, and is settled when its reply
-    is there. So spent and reserved together never exceed a limit, except by what a call takes
-    beyond its reservation.
+    Every call reserves the most that it may take before it is sent: spent and reserved together
+    never exceed a limit, except by what a call takes beyond its reservation.
     """
 
     max_usd: float | None = None
@@ -229,7 +217,7 @@ class Budget:
         return Reservation(self, most)
 
     async def admitted(self, most: Spent) -> None:
-        """Wait until ``most`` is reserved."""
+        """Wait until ``most`` is reserved, first come first served."""
         if not self._waiting and not self._reached(most):
             self._take(most)
             return
@@ -253,11 +241,11 @@ class Budget:
     @property
     def left(self) -> tuple[float | None, int | None, int | None]:
         """USD, calls and tokens that are neither spent nor reserved; ``None``: no limit."""
-        usd, calls, tokens = self.max_usd, self.max_calls, self.max_tokens
+        usd, tokens = self.usd + self._open_usd, self.tokens + self._open_tokens
         return (
-            None if usd is None else usd - self.usd - self._open_usd,
-            None if calls is None else calls - self.calls,
-            None if tokens is None else tokens - self.tokens - self._open_tokens,
+            None if self.max_usd is None else self.max_usd - usd,
+            None if self.max_calls is None else self.max_calls - self.calls,
+            None if self.max_tokens is None else self.max_tokens - tokens,
         )
 
     def lend(self, most: Spent) -> Reservation:
@@ -322,14 +310,10 @@ class Budget:
         return ""
 
     def _so_far(self, most: Spent) -> str:
-        never = (self.max_usd is not None and (most.usd or 0.0) > self.max_usd) or (
-            self.max_tokens is not None and (most.tokens or 0) > self.max_tokens
-        )
-        go_on = (
-            "a higher limit or a smaller max_tokens in botchat.toml goes on from here"
-            if never
-            else "the same command goes on from here (limits count for each run)"
-        )
+        go_on = "the same command goes on from here (limits count for each run)"
+        limits = ((most.usd, self.max_usd), (most.tokens, self.max_tokens))
+        if any(limit is not None and (one or 0) > limit for one, limit in limits):
+            go_on = "a higher limit or a smaller max_tokens in botchat.toml goes on from here"
         return (
             f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run{self.note}; "
             f"everything is stored, and {go_on}"
@@ -360,15 +344,7 @@ class RateLimit:
 
 
 _LEASED: dict[tuple[object, ...], RateLimit] = {}
-
-
-def leased_rate(server: str, unit: str, per_minute: float) -> RateLimit:
-    """A part of a rate, as this thread has used it so far: a worker does one shard after another.
-
-    It begins without a burst, since other workers begin as well.
-    """
-    place = (server, unit, per_minute, threading.get_ident())
-    return _LEASED.setdefault(place, RateLimit(per_minute, burst=False))
+"""Parts of rates, as a thread has used them in earlier shards; without a burst, as others begin."""
 
 
 OVERLOADED = (429, 503, 529)
@@ -402,8 +378,13 @@ class Endpoint:
         if leased is not None:
             server, places = leased
             most = self.most = max(1, most // places)
-            self._requests = leased_rate(server, "requests", requests / places)
-            self._tokens = leased_rate(server, "tokens", tokens / places)
+            self._requests, self._tokens = (
+                _LEASED.setdefault(
+                    (server, unit, rate / places, threading.get_ident()),
+                    RateLimit(rate / places, burst=False),
+                )
+                for unit, rate in (("requests", requests), ("tokens", tokens))
+            )
         self.limit = float(min(start, most))
         self.in_flight = 0
         self._free_at = 0.0
@@ -451,18 +432,18 @@ class Endpoint:
         elif reply.answered:
             self.succeeded()
 
-    def stop(self) -> None:
-        """Send nothing more: callers that wait for a place are cancelled."""
-        self._stopped.set()
-        for turn in self._waiting:
-            turn.cancel()
-
     def succeeded(self) -> None:
         """A call succeeded: allow a little more, where all that was allowed is in use."""
         if self.in_flight >= int(self.limit):
             more = 1.0 if self._slow_start else 1 / self.limit
             self.limit = min(self.most, self.limit + more)
             self._wake()
+
+    def stop(self) -> None:
+        """Send nothing more: callers that wait for a place are cancelled."""
+        self._stopped.set()
+        for turn in self._waiting:
+            turn.cancel()
 
     def overloaded(self, pause_s: float) -> None:
         """The server is overloaded: halve, at most once a second, and hold all callers."""

@@ -70,10 +70,8 @@ class Door:
 
         ``alone``: one knocks at a time whatever happens, since what a call takes is not known yet.
         """
-        self.opened = opened
-        self._alone = alone
-        self.answered = False
-        """In this run."""
+        self.opened, self._alone = opened, alone
+        self.answered = False  # in this run
         self._given_up = 0
         self._knocking: set[str] = set()
         self._fatal: FatalModelError | None = None
@@ -95,11 +93,7 @@ class Door:
             self._move()
 
     def admits(self, call: str) -> bool:
-        """Whether ``call`` may be sent now.
-
-        Raises:
-            FatalModelError: another call has found out that the model cannot answer at all.
-        """
+        """Whether ``call`` may be sent now; `FatalModelError`: another found that none may ever."""
         if self._fatal is not None:
             raise FatalModelError(str(self._fatal))
         return self.opened or call in self._knocking
@@ -139,10 +133,10 @@ class RecordedModel:
     """Label of its calls in the ledger's accounts."""
     endpoint: Endpoint | None = None
     """Capacity of its server, at whose door the first call knocks alone; ``None``: no limit."""
-    prices: InitVar[Prices | None] = None
+    prices: Prices = field(default_factory=Prices)
     budget: InitVar[Budget | None] = None
     """``None``: nothing it does is paid for or limited."""
-    retry: InitVar[Retry | None] = None
+    retry: Retry = field(default_factory=Retry)
     on_reply: Callable[[Reply, bool], None] = lambda *_: None
     """Called with each reply and whether it came from the ledger."""
     on_estimate: Callable[[Spent, str], None] = lambda *_: None
@@ -151,15 +145,11 @@ class RecordedModel:
     token_logprobs: Callable[[str], TokenLogprobs] | None = None
     """Finds them in the raw body of a reply that was asked for them."""
 
-    def __post_init__(
-        self, prices: Prices | None, budget: Budget | None, retry: Retry | None
-    ) -> None:
+    def __post_init__(self, budget: Budget | None) -> None:
         """Take over what the ledger knows about ``model``."""
-        self._prices = prices or Prices()
         self._paid = budget is not None
         self._budget = budget or Budget()
-        self._retry = retry or Retry()
-        self._ceiling = Ceiling(self._prices)
+        self._ceiling = Ceiling(self.prices)
         self.name = self.model.name
         self.identity = self.model.identity
         self.context_window = self.model.context_window
@@ -173,8 +163,7 @@ class RecordedModel:
     def _door(self) -> Door:
         """Open where the ledger holds an answer; where there is no server, nobody knocks.
 
-        Under a limit the first call goes alone all the same: what a provider adds to it is part of
-        the reservations of all others.
+        Under a limit the first call goes alone: what a provider adds is reserved for all others.
         """
         limited = self._budget.limited
         known = self._has_answered() and not limited
@@ -209,7 +198,7 @@ class RecordedModel:
         if flag := self._budget.unlimited(most):
             missing = (
                 f"the price of {self.name} is unknown; set price_input and price_output"
-                if flag.startswith("--max-usd") and not self._prices.known
+                if flag.startswith("--max-usd") and not self.prices.known
                 else f"nothing limits a reply of {self.name}; set max_tokens or context_window"
             )
             raise ConfigError(f"{flag} cannot be kept: {missing} in botchat.toml")
@@ -272,7 +261,7 @@ class RecordedModel:
                 if asked_s is not None:
                     if self.endpoint is not None:
                         self._door.failed()
-                    wait_s = self._retry.wait_s(failures, asked_s, waited_s)
+                    wait_s = self.retry.wait_s(failures, asked_s, waited_s)
                 if wait_s is None:
                     reply = self._given_up(reply, failures)
                     break
@@ -312,7 +301,7 @@ class RecordedModel:
                     held.taken = Spent()
                     self.ledger.add_attempt(key, error.reply, model=self.name)
                 raise
-            usage, usd = plausible(reply.usage), self._prices.bill(reply)
+            usage, usd = plausible(reply.usage), self.prices.bill(reply)
             reply = replace(reply, key=key, usage=usage, cost_usd=usd)
             self._ceiling.learn(len(request), cap, usage, usd)
             held.taken = self._taken(most, reply)
@@ -361,11 +350,7 @@ class RecordedModel:
         return max(caps) if caps else window
 
     def _given_up(self, reply: Reply, failures: int) -> Reply:
-        """What the caller of a call gets that is not tried again.
-
-        Raises:
-            FatalModelError: the model has not answered once, and will not.
-        """
+        """What its caller gets; raises `FatalModelError`: the model has not answered once."""
         if reply.retry_after_s is not None:
             # What only asked for another form of the request is no answer.
             outcome = "transport" if reply.answered else reply.outcome
@@ -384,56 +369,51 @@ class RecordedModel:
     def _has_answered(self) -> bool:
         """Whether the ledger's latest call of a model has its identity.
 
-        If it has not, but another address answered a model with the same settings, that is said
-        before its calls are paid for a second time.
+        Calls of the same settings at another address are told before they are paid for again.
         """
-        known = askers(self.ledger)
-        own = msgspec.json.decode(msgspec.json.encode(self.identity))
+        known, own = askers(self.ledger), self._own
         if any(identity == own for identity, _ in known.values()):
             return True
         for identity, n in known.values():
             if "base_url" in own and identity | {"base_url": own["base_url"]} == own:
+                there = identity["base_url"]
                 log.warning(
-                    "the ledger holds %d calls of %s with the same settings at %s; to use them "
-                    'instead of paying again, stop and set in its [models] entry: identity = "%s"',
-                    n,
-                    own["model"],
-                    identity["base_url"],
-                    identity["base_url"],
+                    f"the ledger holds {n} calls of {own['model']} with the same settings at "
+                    f"{there}; to use them instead of paying again, stop and set in its [models] "
+                    f'entry: identity = "{there}"'
                 )
         return False
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        """Its identity as the ledger has it."""
+        own: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.identity))
+        return own
 
     def _learn(self, reply: Reply) -> None:
         if reply.sent and dict(reply.sent) != self._quirks:
             before, self._quirks = changes(self._quirks), dict(reply.sent)
             if new := [change for change in changes(self._quirks) if change not in before]:
                 log.warning(
-                    "%s is asked %s from now on, since its endpoint refuses it otherwise; to try "
-                    "again as asked for: botchat models --forget-quirks %s",
-                    self.name,
-                    " and ".join(new),
-                    self.name,
+                    f"{self.name} is asked {' and '.join(new)} from now on, since its endpoint "
+                    "refuses it otherwise; to try again as asked for: botchat models "
+                    f"--forget-quirks {self.name}"
                 )
             self.ledger.set_quirks(self.identity, self._quirks)
 
     @cached_property
     def snapshot(self) -> str:
         """What its latest reply of earlier runs says of who answered; empty: it does not."""
-        told = msgspec.json.decode(msgspec.json.encode(self.identity))
-        return last_answered_by(self.ledger, self.name, told)
+        return last_answered_by(self.ledger, self.name, self._own)
 
     def _compare(self, reply: Reply) -> None:
         """Say it, once, where others answer now than those whose replies the ledger has."""
         before, self.snapshot = self.snapshot, answered_by(reply.raw) or self.snapshot
         if before and before != self.snapshot and self.stage != CHECK:
             log.warning(
-                "%s answers as %s now, and in the ledger as %s: what is new will stand beside "
-                "what is replayed; to ask all of it anew, stop and give run --fresh %s, or the "
-                "model a revision",
-                self.name,
-                self.snapshot,
-                before,
-                self.name,
+                f"{self.name} answers as {self.snapshot} now, and in the ledger as {before}: what "
+                "is new will stand beside what is replayed; to ask all of it anew, stop and give "
+                f"run --fresh {self.name}, or the model a revision"
             )
 
     def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:
@@ -454,7 +434,6 @@ def spoken(reply: Reply) -> Reply:
     """A reply without its thoughts; the ledger keeps them, so a better rule repairs old calls."""
     if not reply.usable:
         return reply
-    text = without_thoughts(reply.text)
-    if not text:
-        return replace(reply, text="", outcome="empty", detail="nothing but thoughts")
-    return reply if text == reply.text else replace(reply, text=text)
+    if text := without_thoughts(reply.text):
+        return reply if text == reply.text else replace(reply, text=text)
+    return replace(reply, text="", outcome="empty", detail="nothing but thoughts")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal
@@ -112,7 +112,7 @@ def card(title: str, text: str, suffix: str, stages: Iterable[str]) -> str:
         ),
     ]
     known = {name: features(name, results=suffix == "parquet") for name in (WHOLE, *paths)}
-    info = [{"config_name": name, "features": _listed(of)} for name, of in known.items()]
+    info = [{"config_name": name, "features": of._to_yaml_list()} for name, of in known.items()]
     data = DatasetCardData(
         pretty_name=title,
         tags=[TAG, "llm-as-a-judge", "dialogue"],
@@ -150,19 +150,3 @@ def _feature(hint: Any) -> Any:
     if kind is tuple:
         return List(_feature(inner[0]))
     return Value(_DTYPES[hint])
-
-
-def _listed(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Features as a card has them."""
-
-    def told(feature: Any) -> Iterator[tuple[str, Any]]:
-        if hasattr(feature, "dtype") and not hasattr(feature, "feature"):
-            yield "dtype", feature.dtype
-        elif isinstance(feature, Mapping):
-            yield "struct", _listed(feature)
-        elif isinstance(feature.feature, Mapping):
-            yield "list", _listed(feature.feature)
-        else:
-            yield "list", feature.feature.dtype
-
-    return [{"name": name, **dict(told(feature))} for name, feature in fields.items()]

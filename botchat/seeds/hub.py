@@ -10,7 +10,6 @@ import hashlib
 import io
 import logging
 import re
-import urllib.parse
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -100,22 +99,21 @@ def fetch_mutual(
 ) -> Path:
     """Download MuTual's upstream archive into ``cache_dir`` once, and return its path.
 
-    GitHub may pack a branch again with other bytes, so that only `mutual_digest` is checked.
-    ``timeout_s`` is the longest silence of the server. Raises `ConfigError`: ``url`` is neither
-    https nor http to this machine; `DataError`: it cannot be downloaded, or is another archive.
+    GitHub may pack a branch again with other bytes, so that only `mutual_digest` is checked: no
+    other content is taken, wherever it is from. ``timeout_s`` is the longest silence of the server.
+    Raises `DataError`: it cannot be downloaded, or is another archive.
     """
     target = cache_dir / "MuTual-master.zip"
     if target.exists() and _matches(target, digest):
         return target
     by_hand = f"download {MUTUAL_URL} by hand and give the file's path instead of 'mutual'"
-    _check_scheme(url)
     try:
         cache_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(f"cannot write to {cache_dir}: {error.strerror}") from None
     try:
         archive = _download(url, max_bytes, timeout_s)
-    except (ConfigError, DataError) as error:
+    except DataError as error:
         raise DataError(f"cannot download {url}: {error}; {by_hand}") from error
     if not _matches(io.BytesIO(archive), digest):
         raise DataError(
@@ -125,6 +123,32 @@ def fetch_mutual(
     write_atomic(target, archive)
     log.info("%s: downloaded from %s", target, url)
     return target
+
+
+def _download(url: str, max_bytes: int, timeout_s: float) -> bytes:
+    import httpx2
+
+    content = bytearray()
+    try:
+        with httpx2.stream("GET", url, timeout=timeout_s, follow_redirects=True) as response:
+            response.raise_for_status()
+            for part in response.iter_bytes():
+                content += part
+                if len(content) > max_bytes:
+                    raise DataError(f"longer than {max_bytes:,} bytes")
+    except httpx2.HTTPStatusError as error:
+        there = error.response
+        raise DataError(f"the server answers {there.status_code} {there.reason_phrase}") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise DataError(_one_line(error)) from error
+    return bytes(content)
+
+
+def _matches(archive: Path | IO[bytes], digest: str) -> bool:
+    try:
+        return mutual_digest(archive) == digest
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+        return False
 
 
 def mutual_digest(archive: Path | IO[bytes]) -> str:
@@ -165,7 +189,7 @@ def _snapshot(found: Mapping[str, str]) -> Path:
         ) from None
 
 
-def _open_config(folder: Path, found: Mapping[str, str]) -> Mapping[str, Iterable[Any]]:
+def _open_config(folder: Path, found: Mapping[str, str]) -> Any:
     from datasets import get_dataset_config_names, load_dataset
 
     name, config = found["name"], found["config"]
@@ -174,26 +198,22 @@ def _open_config(folder: Path, found: Mapping[str, str]) -> Mapping[str, Iterabl
         raise ConfigError(f"hf://{name}: choose one of {', '.join(known)}: hf://{name}/{known[0]}")
     if config and config not in known:
         raise ConfigError(f"hf://{name}: no {config!r}; there is {', '.join(known)}")
-    splits: Mapping[str, Iterable[Any]] = load_dataset(str(folder), config or None, streaming=True)
-    return splits
+    return load_dataset(str(folder), config or None, streaming=True)
 
 
-def _open_local(path: Path) -> Mapping[str, Iterable[Any]]:
+def _open_local(path: Path) -> Any:
     from datasets import DatasetDict, load_dataset, load_from_disk
 
-    splits: Mapping[str, Iterable[Any]]
     if path.is_file():
         suffix = path.suffix.lower()
         if suffix not in _SUFFIXES:
             raise ConfigError(f"{path}: not one of {', '.join(_SUFFIXES)}; convert it")
         loader = suffix[1:].replace("jsonl", "json")
-        splits = load_dataset(loader, data_files=str(path), streaming=True)
-        return splits
+        return load_dataset(loader, data_files=str(path), streaming=True)
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         saved = load_from_disk(str(path))
         return saved if isinstance(saved, DatasetDict) else {str(saved.split or "all"): saved}
-    splits = load_dataset(str(path), streaming=True)
-    return splits
+    return load_dataset(str(path), streaming=True)
 
 
 def _split(uri: str, splits: Mapping[str, Iterable[Any]], wanted: str) -> Iterator[dict[str, Any]]:
@@ -239,92 +259,37 @@ def snapshot(name: str, revision: str | None, files: Sequence[str], max_bytes: i
 @contextmanager
 def said_by_hub(name: str, kind: Kind) -> Iterator[None]:
     """Say what the hub's client raises in one line, with what to do."""
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import errors as hub
 
+    login = "hf auth login (or HF_TOKEN)"
     try:
         yield
     except BotChatError:
         raise
-    except HFValidationError as error:
+    except hub.HFValidationError as error:
         raise ConfigError(f"{name!r} is not ORG/NAME: {_one_line(error)}") from None
-    except (OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
+    except (hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError) as error:
         raise DataError(
             f"{name}: cannot reach the hub, and it is not in the cache ({_one_line(error)}); "
             "unset HF_HUB_OFFLINE, or look at HF_ENDPOINT and the network"
         ) from None
-    except GatedRepoError:
+    except hub.GatedRepoError:
         raise MissingError(f"{name} is gated; accept its terms, then: hf auth login") from None
-    except RevisionNotFoundError:
+    except hub.RevisionNotFoundError:
         raise MissingError(f"{name}: no such revision; give a branch, tag or commit") from None
-    except RepositoryNotFoundError:
-        raise MissingError(
-            f"no {kind} {name} on the hub, or no right to see it; check the name, or log in with: "
-            "hf auth login (or HF_TOKEN)"
-        ) from None
-    except EntryNotFoundError as error:
+    except hub.RepositoryNotFoundError:
+        hint = f"check the name, or log in with: {login}"
+        raise MissingError(f"no {kind} {name} on the hub, or no right to see it; {hint}") from None
+    except hub.EntryNotFoundError as error:
         raise MissingError(f"{name} is no run of BotChat: {_one_line(error)}") from None
-    except HfHubHTTPError as error:
+    except hub.HfHubHTTPError as error:
         status = error.response.status_code
         if status in (401, 403):
-            raise ConfigError(
-                f"{name}: no right to write there; log in with: hf auth login (or HF_TOKEN), or "
-                "name a place of your own"
-            ) from None
+            hint = f"log in with: {login}, or name a place of your own"
+            raise ConfigError(f"{name}: no right to write there; {hint}") from None
         raise DataError(f"{name}: the hub answers {status}: {_one_line(error)}") from None
     except Exception as error:  # the http client's errors have no public root here
         raise DataError(f"{name}: cannot reach the hub ({_one_line(error)})") from error
-
-
-def _matches(archive: Path | IO[bytes], digest: str) -> bool:
-    try:
-        return mutual_digest(archive) == digest
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-        return False
-
-
-def _check_scheme(url: str) -> None:
-    parts = urllib.parse.urlsplit(url)
-    here = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if parts.scheme != "https" and not (parts.scheme == "http" and here):
-        raise ConfigError(f"{url}: only https is fetched (http only from this machine)")
-
-
-def _download(url: str, max_bytes: int, timeout_s: float) -> bytes:
-    """What a URL holds; every address on the way to it is checked."""
-    import httpx2
-
-    def check(request: httpx2.Request) -> None:
-        _check_scheme(str(request.url))
-
-    client = httpx2.Client(
-        headers={"User-Agent": "botchat"},
-        timeout=timeout_s,
-        follow_redirects=True,
-        event_hooks={"request": [check]},
-    )
-    content = bytearray()
-    try:
-        with client, client.stream("GET", url) as response:
-            response.raise_for_status()
-            for part in response.iter_bytes():
-                content += part
-                if len(content) > max_bytes:
-                    raise DataError(f"longer than {max_bytes:,} bytes")
-    except httpx2.HTTPStatusError as error:
-        there = error.response
-        raise DataError(f"the server answers {there.status_code} {there.reason_phrase}") from None
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise DataError(_one_line(error)) from error
-    return bytes(content)
 
 
 def _one_line(reason: object) -> str:

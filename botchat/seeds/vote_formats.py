@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,10 @@ import numpy as np
 from botchat.errors import ConfigError, DataError
 from botchat.measures.votes import MOST_STYLED, Texts, Votes
 from botchat.seeds.vote_rows import (
-    Spread,
+    ARENA_HARD_BASELINE,
+    Row,
+    Vote,
+    WrongCellError,
     arena_hard,
     finite,
     judge_arena,
@@ -93,10 +96,10 @@ class Format:
     second: str = ""
     verdict: str = ""
     means: Mapping[str, float] = field(default_factory=lambda: _SIDES)
-    spread: (
-        Callable[[Mapping[str, list[Any]], Callable[[int, str, str], DataError]], Spread] | None
-    ) = None
-    """Turns rows that hold several votes, or none in a column of its own, into plain ones."""
+    spread: Callable[[Row], Iterator[Vote]] | None = None
+    """The votes of a row that holds several, or none in a column of its own."""
+    also: tuple[str, ...] = ()
+    """Columns that it is given where they are there."""
     number: tuple[float, float] | None = None
     """The verdict is a number: what says first, and what says second."""
     said: str = ""
@@ -173,75 +176,73 @@ def _taken(source: OpenTable, form: Format) -> VotesFile:
     item = first_of(k for k in (*form.needs, *_ITEMS)
                     if k in _ITEMS and k not in (form.first, form.second))  # fmt: skip
     judge = first_of(k for k in (*form.needs, *_JUDGES) if k in _JUDGES)
-    turn = first_of(["turn"])
-    more = first_of(["anony"])
+    turn, anonymous = actual.get("turn"), actual.get("anony")
     sides = next(([actual[a], actual[b]] for a, b in _TEXTS if a in actual and b in actual), [])
-    needs = [actual[one] for one in form.needs]
-    extra = _MORE.get(form.name, ())
-    needs += [actual[one] for one in extra if one in actual]
-    wanted = list(dict.fromkeys([*needs, *filter(None, (item, judge, turn, more)), *sides]))
-    cells = source.load(wanted)
-    n_rows = len(cells[wanted[0]])
+    needs = [actual[one] for one in (*form.needs, *form.also) if one in actual]
+    others = filter(None, (item, judge, turn, anonymous))
+    cells = source.load(list(dict.fromkeys([*needs, *others, *sides])))
+    n_rows = len(cells[needs[0]])
     if not n_rows:
         raise DataError(f"{source.where}: row 1: there are no votes below the names of columns")
-    left: dict[str, int] = {}
+
+    def column(name: str | None) -> tuple[tuple[str, ...], Indices]:
+        if name is None:
+            return (), np.full(n_rows, -1, np.intp)
+        names, (numbers,) = names_in([texts(cells[name])])
+        return names, numbers
+
+    notes = [form.said]
     if form.spread is None:
-        row = np.arange(n_rows)
-        first, second = texts(cells[actual[form.first]]), texts(cells[actual[form.second]])
-        weight = np.ones(n_rows, np.intp)
-        said = form.said
+        row, weight = np.arange(n_rows), np.ones(n_rows, np.intp)
+        contestants, shown = names_in([texts(cells[actual[n]]) for n in (form.first, form.second)])
     else:
-        lists = {one.lower(): objects(cells[one]) for one in needs}
-        spread = form.spread(lists, lambda n, column, what: source.fault(n, column, what))
-        row = np.asarray(spread.row, np.intp)
-        first, second = texts(list(spread.first)), texts(list(spread.second))
-        weight = np.asarray([1] * len(row) if spread.weight is None else spread.weight, np.intp)
-        said = " ".join(filter(None, (form.said, spread.said)))
-    contestants, sides_of = names_in([first, second])
-    _check_names(source, form, contestants, sides_of, row)
+        at, votes_of = _spread(source, form.spread, {n.lower(): objects(cells[n]) for n in needs})
+        row, weight = np.array(at), np.array([one.weight for one in votes_of], np.intp)
+        firsts, seconds = ([one[i] for one in votes_of] for i in (0, 1))
+        contestants, shown = names_in([texts(firsts), texts(seconds)])
+        if form.spread is arena_hard:
+            baselines = objects(cells[actual["baseline"]]) if "baseline" in actual else [None]
+            assumed = f"the baseline is taken to be {ARENA_HARD_BASELINE}"
+            notes.append(assumed if None in baselines else "")
+    _check_names(source, form, contestants, shown, row)
     if form.spread is None:
-        verdicts = cells[actual[form.verdict]]
-        result, sure = _results(source, form, verdicts, contestants, sides_of)
-        if (sure == sure).any():
-            said = " ".join([said, "soft preferences count for the side they lean to"]).strip()
+        words = column(actual[form.verdict])
+        result, sure = _results(source, form, *words, contestants, shown)
+        soft = "soft preferences count for the side they lean to"
+        notes.append(soft if (sure == sure).any() else "")
     else:
-        result, sure = np.asarray(spread.verdict, np.float64), np.full(len(row), np.nan)
-    (items, (of_item,)) = names_in([texts(cells[item])]) if item else ((), (_none(n_rows),))
-    told: tuple[str, ...] = ()
-    of_judge = _none(n_rows)
-    if judge:
-        told, (of_judge,) = names_in([texts(cells[judge])])
-    of_judge_known = of_judge
-    judges, of_judge = _named(told, of_judge)
-    of_turn = np.zeros(n_rows, np.intp)
-    if turn:
-        of_turn = np.maximum(names_in([texts(cells[turn])])[1][0], 0)
+        result = np.array([one.verdict for one in votes_of], np.float64)
+        sure = np.full(len(row), np.nan)
+    (items, of_item), (told, of_judge) = column(item), column(judge)
     if form.means is _OURS:
-        for column, numbers in ((item, of_item), (judge, of_judge_known)):
+        for name, numbers in ((item, of_item), (judge, of_judge)):
             if (numbers < 0).any():
-                told_of = "empty; every verdict needs one"
-                raise source.fault(int(np.argmax(numbers < 0)), str(column), told_of)
+                what = "empty; every verdict needs one"
+                raise source.fault(int(np.argmax(numbers < 0)), str(name), what)
+    judges, of_judge = _named(told, of_judge)
+    of_turn = np.maximum(column(turn)[1], 0)
     votes = Votes(
-        contestants, items, judges, of_item[row], of_turn[row], sides_of[0], sides_of[1],
-        of_judge[row], result, weight, sure,
+        contestants, items, judges, of_item[row], of_turn[row], shown[0], shown[1], of_judge[row],
+        result, weight, sure,
         asked=_ITEMS[item.lower()] if item else "items",
         who=_JUDGES[judge.lower()] if judge else "judges",
         texts=_texts(cells, sides, row) if sides else None,
     )  # fmt: skip
+    parts = []
     kept = votes.first != votes.second
     if own := int((~kept).sum()):
-        left["of a model against itself"] = own
-    if more:
-        named = texts(cells[more])
-        known = np.array([one is None or one.lower() != "false" for one in named.to_pylist()])[row]
-        if shown := int((kept & ~known).sum()):
-            left["not anonymous"] = shown
+        parts.append(f"left out {own:,} of a model against itself")
+    if anonymous:
+        told_so = texts(cells[anonymous]).to_pylist()
+        known = np.array([one is None or one.lower() != "false" for one in told_so])[row]
+        if named := int((kept & ~known).sum()):
+            parts.append(f"left out {named:,} not anonymous")
         kept &= known
     votes = votes if kept.all() else votes.only(kept)
-    unread = int((~votes.readable).sum())
-    parts = [f"left out {n:,} {why}" for why, n in left.items()]
-    parts += [f"{unread:,} without a readable verdict"] if unread else []
-    parts += [said] if said else []
+    if unread := int((~votes.readable).sum()):
+        parts.append(f"{unread:,} without a readable verdict")
+    if said := " ".join(filter(None, notes)):
+        parts.append(said)
     counted = f"{n_rows:,} rows" + (f", {len(row):,} votes" if len(row) != n_rows else "")
     line = f"{source.where}: {form.title}: {counted} read; {'; '.join(parts) or 'nothing left out'}"
     if not len(votes):
@@ -249,8 +250,19 @@ def _taken(source: OpenTable, form: Format) -> VotesFile:
     return VotesFile(votes, line, form.means is _OURS)
 
 
-def _none(n: int) -> Indices:
-    return np.full(n, -1, np.intp)
+def _spread(
+    source: OpenTable, votes_of: Callable[[Row], Iterator[Vote]], cells: Mapping[str, list[Any]]
+) -> tuple[list[int], list[Vote]]:
+    """The votes of all rows, and the row that each is of."""
+    at: list[int] = []
+    votes: list[Vote] = []
+    for n, row in enumerate(zip(*cells.values(), strict=True)):
+        try:
+            votes += votes_of(dict(zip(cells, row, strict=True)))
+        except WrongCellError as error:
+            raise source.fault(n, *error.args) from None
+        at += [n] * (len(votes) - len(at))
+    return at, votes
 
 
 def _named(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
@@ -271,10 +283,13 @@ def _check_names(
     row: Indices,
 ) -> None:
     columns = (form.first or form.needs[0], form.second or form.needs[1])
-    for column, numbers in zip(columns, sides, strict=True):
-        if (numbers < 0).any():
-            at = int(row[int(np.argmax(numbers < 0))])
-            raise source.fault(at, column, "empty; every vote names two models")
+
+    def refuse(number: int, what: str) -> None:
+        for column, numbers in zip(columns, sides, strict=True):
+            if (numbers == number).any():
+                raise source.fault(int(row[np.argmax(numbers == number)]), column, what)
+
+    refuse(-1, "empty; every vote names two models")
     if len(contestants) > MOST_MODELS:
         raise DataError(
             f"{source.where}: {len(contestants):,} names in {' and '.join(columns)}; at most "
@@ -282,61 +297,54 @@ def _check_names(
         )
     for number, name in enumerate(contestants):
         if len(name) > MOST_NAME:
-            for column, numbers in zip(columns, sides, strict=True):
-                if (numbers == number).any():
-                    at = int(row[int(np.argmax(numbers == number))])
-                    raise source.fault(
-                        at, column, f"{name[:40]!r}… is no name: {len(name):,} characters"
-                    )
+            refuse(number, f"{name[:40]!r}… is no name: {len(name):,} characters")
 
 
 def _results(
     source: OpenTable,
     form: Format,
-    cells: Any,
+    words: tuple[str, ...],
+    said: Indices,
     contestants: tuple[str, ...],
     sides: Sequence[Indices],
 ) -> tuple[Floats, Floats]:
     """Result of the first in each vote, and the judge's confidence where it is soft."""
-    words, (said,) = names_in([texts(cells)])
-    meaning = np.full(len(words) + 1, np.nan)
-    sure = np.full(len(words) + 1, np.nan)
-    result = None
+    result, sure = np.full(len(said), np.nan), np.full(len(words) + 1, np.nan)
+    meaning = sure.copy()
     for number, word in enumerate(words):
+        here = said == number
+        key = re.sub(r"\.0$", "", word.lower())
         if form.number is not None:
-            value = finite(word)
-            low, high = form.number
-            if value is None or not (low <= value <= high or (value == 0 and low == 1)):
-                at = int(np.argmax(said == number))
-                told = f"{short(word)} is no preference from {low:g} (first) to {high:g} (second)"
-                raise source.fault(at, form.verdict, told)
-            lean = 0.5 if value == 0 and low == 1 else (value - low) / (high - low)
+            lean = _lean(word, *form.number)
+            if lean is None:
+                told = "{} is no preference from {:g} (first) to {:g} (second)"
+                told = told.format(short(word), *form.number)
+                raise source.fault(int(np.argmax(here)), form.verdict, told)
             meaning[number] = 0.5 if lean == 0.5 else float(lean < 0.5)
             if lean not in (0, 0.5, 1):
                 sure[number] = max(lean, 1 - lean)
-            continue
-        key = re.sub(r"\.0$", "", word.lower())
         # A model whose name is also that of a side is meant by its name; ours are sides alone.
-        is_name = word in contestants and form.means is not _OURS
-        if key in form.means and not is_name:
-            meaning[number] = form.means[key]
-        elif is_name:
-            if result is None:
-                result = np.full(len(said), np.nan)
-            who, here = contestants.index(word), said == number
+        elif word in contestants and form.means is not _OURS:
+            who = contestants.index(word)
             result[here & (sides[0] == who)], result[here & (sides[1] == who)] = 1.0, 0.0
             if (other := here & (sides[0] != who) & (sides[1] != who)).any():
                 told = f"{short(word)} won, which is neither of the two models"
                 raise source.fault(int(np.argmax(other)), form.verdict, told)
+        elif key in form.means:
+            meaning[number] = form.means[key]
         else:
             shown = [one for one, value in form.means.items() if value == value]
-            raise source.fault(
-                int(np.argmax(said == number)),
-                form.verdict,
-                f"{short(word)} is none of {', '.join(shown[:14])}, nor a model of the row",
-            )
-    plain = meaning[said]
-    return (plain if result is None else np.where(np.isnan(result), plain, result)), sure[said]
+            told = f"{short(word)} is none of {', '.join(shown[:14])}, nor a model of the row"
+            raise source.fault(int(np.argmax(here)), form.verdict, told)
+    return np.where(np.isnan(result), meaning[said], result), sure[said]
+
+
+def _lean(word: str, low: float, high: float) -> float | None:
+    """From 0, wholly for the first, to 1; ``None``: it is no preference. 0 of 1 to 2 is a tie."""
+    value = finite(word)
+    if value == 0 and low == 1:
+        return 0.5
+    return (value - low) / (high - low) if value is not None and low <= value <= high else None
 
 
 def _texts(cells: Mapping[str, Any], names: Sequence[str], row: Indices) -> tuple[Texts, Texts]:
@@ -372,9 +380,6 @@ def _parts(content: list[Any]) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-_MORE = {"arena-hard": ("baseline",), "judgearena": ("parsed", "pref")}
-"""Columns that a format reads where they are there."""
-
 FORMATS = (
     Format(
         "botchat", "verdicts of BotChat", ("item", "first", "second", "judge", "verdict"),
@@ -382,6 +387,7 @@ FORMATS = (
     ),
     Format(
         "arena-hard", "judgments of Arena-Hard", ("model", "games", "judge"), spread=arena_hard,
+        also=("baseline",),
         said="a verdict such as A>>B counts three times, as there",
     ),
     Format(
@@ -394,7 +400,7 @@ FORMATS = (
     ),
     Format(
         "judgearena", "annotations of JudgeArena", ("model_a", "model_b", "judge_completion"),
-        spread=judge_arena,
+        spread=judge_arena, also=("parsed", "pref"),
     ),
     Format(
         "one-hot", "battles with a column for each outcome",

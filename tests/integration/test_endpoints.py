@@ -10,7 +10,7 @@ import pytest
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.endpoint.chat import WIRE, token_logprobs
+from botchat.models.endpoint.chat import WIRE
 from botchat.models.endpoint.connection import MAX_BODY, Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Budget, Endpoint, Prices, Retry
@@ -73,8 +73,8 @@ def ask(
             endpoint=Endpoint(8),
             retry=retry,
             budget=budget,
-            prices=prices,
-            token_logprobs=token_logprobs,
+            prices=prices or Prices(),
+            token_logprobs=WIRE.token_logprobs,
         )
         try:
             replies = [

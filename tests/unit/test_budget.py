@@ -69,7 +69,9 @@ def recorded(model, budget=None, prices=None, **options):
     """The model as a run has it, with a ledger in memory."""
     options = {"endpoint": Endpoint(64, 64), "retry": Retry(attempts=3, first_s=0.0)} | options
     ledger = options.pop("ledger", None) or Ledger(None)
-    return RecordedModel(model, ledger, stage="t", prices=prices, budget=budget, **options)
+    return RecordedModel(
+        model, ledger, stage="t", prices=prices or Prices(), budget=budget, **options
+    )
 
 
 def asking(model, n, max_tokens=10):

@@ -139,4 +139,5 @@ def test_log_probabilities_come_through_a_stream():
     whole = body("ab")
     whole["choices"][0]["logprobs"] = {"content": tokens}
     made = assembled(*chunks(whole))
-    assert chat.token_logprobs(msgspec.json.encode(made).decode()) == ((b"a", 0.0), (b"b", -0.25))
+    found = chat.WIRE.token_logprobs(msgspec.json.encode(made).decode())
+    assert found == ((b"a", 0.0), (b"b", -0.25))

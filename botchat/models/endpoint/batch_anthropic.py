@@ -19,6 +19,7 @@ from botchat.models.endpoint.batch_endpoint import (
     BatchAnswer,
     BatchApi,
     Found,
+    Named,
     Note,
 )
 from botchat.models.endpoint.connection import HttpRequest
@@ -42,78 +43,7 @@ STATUS: Final[Mapping[str, int]] = {
 CLOCKS_APART_S = 600.0
 """How far the endpoint's clock may be behind this machine's."""
 
-_BATCHES = "/messages/batches"
-_PAGE = 100
-
-
-class AnthropicBatches(BatchApi):
-    """The `botchat.models.endpoint.batch_endpoint.BatchApi` of Anthropic."""
-
-    tagged = False
-
-    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """A request of a batch, whose result is found by ``key``."""
-        params = {name: value for name, value in body.items() if name != "stream"}
-        talk = params["messages"]
-        if len(talk) > 1:
-            # The next turn comes with another batch, when a cache of minutes is long gone.
-            params["messages"] = [m | {"content": joined(m["content"]) or ""} for m in talk]
-        return msgspec.json.encode({"custom_id": key, "params": params})
-
-    async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
-        """Id of a new batch."""
-        data = b'{"requests":[%b]}' % b",".join(lines)
-        return await self.ask(
-            f"create a batch of {len(note.keys)} requests",
-            HttpRequest(_BATCHES, data),
-            lambda body: _DECODED.decode(body).id,
-            longer_s=TRANSFER_S,
-            done_already=found,
-        )
-
-    async def find(self, note: Note) -> list[str]:
-        """Batches of so many requests that were created since then, the oldest first."""
-        first = note.since - CLOCKS_APART_S
-        query, listed = {"limit": str(_PAGE)}, []
-        while True:
-            asked = HttpRequest(_BATCHES, query=query)
-            page = await self.ask("list its batches", asked, _PAGES.decode)
-            new = [one for one in page.data if one.created >= first]
-            listed += [one.id for one in new if one.counts.total >= len(note.keys)]
-            if len(new) < len(page.data) or not page.data or not page.has_more:
-                return listed[::-1]
-            query["after_id"] = page.data[-1].id
-
-    async def look(self, id: str) -> Batch:
-        """The batch as it is now."""
-        found = await self.ask(
-            f"look at batch {id}",
-            HttpRequest(f"{_BATCHES}/{quote(id, safe='')}"),
-            _DECODED.decode,
-            patient=True,
-        )
-        ended = found.processing_status == "ended"
-        return Batch(
-            id,
-            found.processing_status,
-            ended=ended,
-            done=found.counts.total - found.counts.processing,
-            total=found.counts.total,
-            results=(found.results_url,) if ended and found.results_url else (),
-        )
-
-    async def answers(self, batch: Batch) -> dict[str, BatchAnswer]:
-        """What each request got."""
-        answers: dict[str, BatchAnswer] = {}
-        for place in batch.results:
-            # A key goes to no host that it is not meant for.
-            same = _host(place) == _host(self.model.connection.base_url)
-            fetch = HttpRequest(place if same else f"{_BATCHES}/{quote(batch.id, safe='')}/results")
-            what = "fetch the results of a batch"
-            lines = await self.ask(what, fetch, _decoded, patient=True, longer_s=TRANSFER_S)
-            for line in lines:
-                answers.setdefault(line.custom_id, _answer(line.result))
-        return answers
+_PORTS = {"http": 80, "https": 443}
 
 
 class _ResultCounts(msgspec.Struct):
@@ -128,8 +58,7 @@ class _ResultCounts(msgspec.Struct):
         return sum(msgspec.structs.astuple(self))
 
 
-class _MessageBatch(msgspec.Struct):
-    id: str
+class _MessageBatch(Named, kw_only=True):
     processing_status: str
     created_at: datetime | None = None
     results_url: str | None = None
@@ -139,21 +68,28 @@ class _MessageBatch(msgspec.Struct):
     def counts(self) -> _ResultCounts:
         return self.request_counts or _ResultCounts()
 
-    @property
-    def created(self) -> float:
-        """In seconds of the epoch; of unknown time: now, so that it is not overlooked."""
+    def fits(self, note: Note) -> bool | None:
+        """As of so many requests, and of unknown time: so that it is not overlooked."""
         at = self.created_at or datetime.now(UTC)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        created = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        if created < note.since - CLOCKS_APART_S:
+            return None
+        return self.counts.total >= len(note.keys)
 
-
-class _MessageBatches(msgspec.Struct):
-    data: list[_MessageBatch]
-    has_more: bool = False
+    def now(self, id: str) -> Batch:
+        ended = self.processing_status == "ended"
+        return Batch(
+            id,
+            self.processing_status,
+            ended=ended,
+            done=self.counts.total - self.counts.processing,
+            total=self.counts.total,
+            results=(self.results_url,) if ended and self.results_url else (),
+        )
 
 
 class _ErrorObject(msgspec.Struct):
     type: str = ""
-    message: str = ""
 
 
 class _ErrorResponse(msgspec.Struct):
@@ -170,14 +106,51 @@ class _ResultLine(msgspec.Struct):
     custom_id: str
     result: _BatchResult
 
+    @property
+    def answer(self) -> BatchAnswer:
+        if self.result.type == "succeeded":
+            return BatchAnswer(200, bytes(self.result.message))
+        if self.result.type != "errored":  # canceled or expired: it was not asked
+            return BatchAnswer(why=self.result.type)
+        data = bytes(self.result.error)
+        try:
+            kind = msgspec.json.decode(data, type=_ErrorResponse).error.type
+        except msgspec.MsgspecError:
+            kind = ""
+        return BatchAnswer(STATUS.get(kind, 500), data)
 
-_DECODED = msgspec.json.Decoder(_MessageBatch)
-_PAGES = msgspec.json.Decoder(_MessageBatches)
-_LINE = msgspec.json.Decoder(_ResultLine)
 
+class AnthropicBatches(BatchApi):
+    """The `botchat.models.endpoint.batch_endpoint.BatchApi` of Anthropic."""
 
-def _decoded(body: bytes) -> list[_ResultLine]:
-    return _LINE.decode_lines(body.decode("utf-8", "replace"))
+    tagged, path, after = False, "/messages/batches", "after_id"
+    listed, looked_at, line_of = _MessageBatch, _MessageBatch, _ResultLine
+
+    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
+        """A request of a batch, whose result is found by ``key``."""
+        params = {name: value for name, value in body.items() if name != "stream"}
+        talk = params["messages"]
+        if len(talk) > 1:
+            # The next turn comes with another batch, when a cache of minutes is long gone.
+            params["messages"] = [m | {"content": joined(m["content"]) or ""} for m in talk]
+        return msgspec.json.encode({"custom_id": key, "params": params})
+
+    async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
+        """Id of a new batch."""
+        data = b'{"requests":[%b]}' % b",".join(lines)
+        decode = msgspec.json.Decoder(_MessageBatch).decode
+        return await self.ask(
+            f"create a batch of {len(note.keys)} requests",
+            HttpRequest(self.path, data),
+            lambda body: decode(body).id,
+            longer_s=TRANSFER_S,
+            done_already=found,
+        )
+
+    def place(self, result: str, batch: Batch) -> str:
+        """Its address; where that is another host's, which gets no key, the batch's own."""
+        same = _host(result) == _host(self.model.connection.base_url)
+        return result if same else f"{self.path}/{quote(batch.id, safe='')}/results"
 
 
 def _host(url: str) -> tuple[str, str | None, int | None]:
@@ -187,19 +160,3 @@ def _host(url: str) -> tuple[str, str | None, int | None]:
         return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         return "", None, None
-
-
-_PORTS = {"http": 80, "https": 443}
-
-
-def _answer(result: _BatchResult) -> BatchAnswer:
-    if result.type == "succeeded":
-        return BatchAnswer(200, bytes(result.message))
-    if result.type != "errored":  # canceled or expired: it was not asked
-        return BatchAnswer(why=result.type)
-    data = bytes(result.error)
-    try:
-        kind = msgspec.json.decode(data, type=_ErrorResponse).error.type
-    except msgspec.MsgspecError:
-        kind = ""
-    return BatchAnswer(STATUS.get(kind, 500), data)

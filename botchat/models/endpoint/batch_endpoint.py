@@ -12,7 +12,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -35,7 +35,7 @@ PATIENT = Retry(attempts=12, first_s=1.0, longest_s=120.0)
 TRANSFER_S = 1800.0
 """Longest transfer of a file, added to the ``timeout_s`` of a call."""
 
-_TAG = "botchat"
+TAG = "botchat"
 """Key of BotChat's tag in a batch's metadata."""
 
 T = TypeVar("T")
@@ -86,6 +86,22 @@ class Note(NamedTuple):
     """It was noted then, in seconds of the epoch, and sent later."""
 
 
+class Named(msgspec.Struct):
+    """A batch or a file, as the endpoint lists it."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+    def fits(self, note: Note) -> bool | None:
+        """Whether it may be the noted batch; ``None``: nor may any that is listed after it."""
+        return (self.metadata or {}).get(TAG) == note.tag
+
+
+class _Page(msgspec.Struct, Generic[T]):
+    data: list[T]
+    has_more: bool = False
+
+
 @dataclass(eq=False)
 class BatchApi(ABC):
     """The Batch API of one model's endpoint.
@@ -100,6 +116,16 @@ class BatchApi(ABC):
     """Once set, no exchange begins and every `pause` ends; an exchange under way is not cut."""
     tagged: ClassVar[bool]
     """Whether a batch is known by its tag; otherwise only by the requests that it answers."""
+    path: ClassVar[str]
+    """Where its batches are."""
+    after: ClassVar[str]
+    """Parameter that begins a list behind an id."""
+    listed: ClassVar[type[Named]] = Named
+    """A batch in a list."""
+    looked_at: ClassVar[type[msgspec.Struct]]
+    """One that is looked at; its ``now(id)`` is a `Batch`."""
+    line_of: ClassVar[type[msgspec.Struct]]
+    """A line of results; ``custom_id`` is the key of a request, ``answer`` what it got."""
 
     @abstractmethod
     def line(self, key: str, body: Mapping[str, Any]) -> bytes:
@@ -113,19 +139,51 @@ class BatchApi(ABC):
         """
 
     @abstractmethod
-    async def find(self, note: Note) -> list[str]:
-        """Batches that may be the noted one."""
+    def place(self, result: str, batch: Batch) -> str:
+        """Where one of `Batch.results` is."""
 
-    @abstractmethod
+    async def find(self, note: Note) -> list[str]:
+        """Batches that may be the noted one, the oldest first."""
+        query, found = {"limit": "100"}, list[str]()
+        page_of: Any = _Page
+        decode = msgspec.json.Decoder(page_of[self.listed]).decode
+        while True:
+            page: Any = await self.ask(
+                "list its batches", HttpRequest(self.path, query=query), decode
+            )
+            fits = [one.fits(note) for one in page.data]
+            found += [one.id for one, may_be in zip(page.data, fits, strict=True) if may_be]
+            done = (self.tagged and found) or None in fits or not page.data
+            if done or not page.has_more:
+                return found[::-1]
+            query[self.after] = page.data[-1].id
+
     async def look(self, id: str) -> Batch:
         """The batch as it is now."""
+        there = HttpRequest(f"{self.path}/{quote(id, safe='')}")
+        decode = msgspec.json.Decoder(self.looked_at).decode
+        found: Any = await self.ask(f"look at batch {id}", there, decode, patient=True)
+        now: Batch = found.now(id)
+        return now
 
-    @abstractmethod
     async def answers(self, batch: Batch) -> dict[str, BatchAnswer]:
         """Key of a request -> what it got; all that an ended batch says.
 
         One damaged line makes them all unreadable: its call may have been paid for.
         """
+        decoder = msgspec.json.Decoder(self.line_of)
+        answers: dict[str, BatchAnswer] = {}
+        for result in batch.results:
+            lines: list[Any] = await self.ask(
+                "fetch the results of a batch",
+                HttpRequest(self.place(result, batch)),
+                lambda body: decoder.decode_lines(body.decode("utf-8", "replace")),
+                patient=True,
+                longer_s=TRANSFER_S,
+            )
+            for line in lines:
+                answers.setdefault(line.custom_id, line.answer)
+        return answers
 
     async def pause(self, seconds: float) -> None:
         """Wait, unless stopped."""
@@ -184,95 +242,6 @@ class BatchApi(ABC):
         return failure
 
 
-class BatchEndpoint(BatchApi):
-    """OpenAI's `BatchApi`, and that of most others."""
-
-    tagged = True
-
-    @property
-    def _url(self) -> str:
-        return f"/v1{self.model.wire.path}"
-
-    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
-        """A line of an input file."""
-        plain = {name: body[name] for name in body if name not in ("stream", "stream_options")}
-        line = {"custom_id": key, "method": "POST", "url": self._url, "body": plain}
-        return msgspec.json.encode(line) + b"\n"
-
-    async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
-        """Id of a new batch with the tag in its metadata."""
-        file = await self.ask(
-            "upload a batch file",
-            HttpRequest("/files", file=(f"botchat-{note.tag}.jsonl", b"".join(lines))),
-            lambda body: _NAMED.decode(body).id,
-            longer_s=TRANSFER_S,
-        )
-        asked = {
-            "input_file_id": file,
-            "endpoint": self._url,
-            "completion_window": "24h",
-            "metadata": {_TAG: note.tag},
-        }
-        return await self.ask(
-            "create a batch",
-            HttpRequest("/batches", msgspec.json.encode(asked)),
-            lambda body: _NAMED.decode(body).id,
-            done_already=found,
-        )
-
-    async def find(self, note: Note) -> list[str]:
-        """The batch with the tag in its metadata, if there is one."""
-        query = {"limit": "100"}
-        while True:
-            page = await self.ask(
-                "list its batches", HttpRequest("/batches", query=query), _PAGE.decode
-            )
-            for batch in page.data:
-                if (batch.metadata or {}).get(_TAG) == note.tag:
-                    return [batch.id]
-            if not page.data or not page.has_more:
-                return []
-            query["after"] = page.data[-1].id
-
-    async def look(self, id: str) -> Batch:
-        """The batch as it is now."""
-        found = await self.ask(
-            f"look at batch {id}",
-            HttpRequest(f"/batches/{quote(id, safe='')}"),
-            _BATCH.decode,
-            patient=True,
-        )
-        refused = None
-        if found.status == "failed":
-            problems = (found.errors.data if found.errors else None) or [_Problem()]
-            refused = str(problems[0]) or "no reason given"
-        counts = found.request_counts or _RequestCounts()
-        return Batch(
-            id,
-            found.status,
-            ended=found.status in ("completed", "expired", "cancelled", "failed"),
-            done=counts.completed + counts.failed,
-            total=counts.total,
-            refused=refused,
-            results=tuple(file for file in (found.output_file_id, found.error_file_id) if file),
-        )
-
-    async def answers(self, batch: Batch) -> dict[str, BatchAnswer]:
-        """The lines of its output and error files."""
-        answers: dict[str, BatchAnswer] = {}
-        for file in batch.results:
-            lines = await self.ask(
-                "fetch the output of a batch",
-                HttpRequest(f"/files/{quote(file, safe='')}/content"),
-                lambda body: _LINE.decode_lines(body.decode("utf-8", "replace")),
-                patient=True,
-                longer_s=TRANSFER_S,
-            )
-            for line in lines:
-                answers.setdefault(line.custom_id, line.answer)
-        return answers
-
-
 class _Problem(msgspec.Struct):
     """An error object of a line or of a whole batch."""
 
@@ -303,6 +272,22 @@ class _BatchObject(msgspec.Struct):
     errors: _Problems | None = None
     request_counts: _RequestCounts | None = None
 
+    def now(self, id: str) -> Batch:
+        refused = None
+        if self.status == "failed":
+            problems = (self.errors.data if self.errors else None) or [_Problem()]
+            refused = str(problems[0]) or "no reason given"
+        counts = self.request_counts or _RequestCounts()
+        return Batch(
+            id,
+            self.status,
+            ended=self.status in ("completed", "expired", "cancelled", "failed"),
+            done=counts.completed + counts.failed,
+            total=counts.total,
+            refused=refused,
+            results=tuple(file for file in (self.output_file_id, self.error_file_id) if file),
+        )
+
 
 class _LineResponse(msgspec.Struct):
     status_code: int
@@ -323,17 +308,41 @@ class _OutputLine(msgspec.Struct):
         return BatchAnswer(self.response.status_code, bytes(self.response.body))
 
 
-class _Named(msgspec.Struct):
-    id: str
-    metadata: dict[str, Any] | None = None
+class BatchEndpoint(BatchApi):
+    """OpenAI's `BatchApi`, and that of most others."""
 
+    tagged, path, after = True, "/batches", "after"
+    looked_at, line_of = _BatchObject, _OutputLine
 
-class _BatchesPage(msgspec.Struct):
-    data: list[_Named]
-    has_more: bool = False
+    @property
+    def _url(self) -> str:
+        return f"/v1{self.model.wire.path}"
 
+    def line(self, key: str, body: Mapping[str, Any]) -> bytes:
+        """A line of an input file."""
+        plain = {name: body[name] for name in body if name not in ("stream", "stream_options")}
+        line = {"custom_id": key, "method": "POST", "url": self._url, "body": plain}
+        return msgspec.json.encode(line) + b"\n"
 
-_NAMED = msgspec.json.Decoder(_Named)
-_PAGE = msgspec.json.Decoder(_BatchesPage)
-_BATCH = msgspec.json.Decoder(_BatchObject)
-_LINE = msgspec.json.Decoder(_OutputLine)
+    async def create(self, note: Note, lines: Sequence[bytes], found: Found) -> str:
+        """Id of a new batch with the tag in its metadata."""
+        decode = msgspec.json.Decoder(Named).decode
+        content = (f"botchat-{note.tag}.jsonl", b"".join(lines))
+        file = await self.ask(
+            "upload a batch file", HttpRequest("/files", file=content), decode, longer_s=TRANSFER_S
+        )
+        asked = {
+            "input_file_id": file.id,
+            "endpoint": self._url,
+            "completion_window": "24h",
+            "metadata": {TAG: note.tag},
+        }
+        request = HttpRequest(self.path, msgspec.json.encode(asked))
+        return await self.ask(
+            "create a batch", request, lambda body: decode(body).id, done_already=found
+        )
+
+    def place(self, result: str, batch: Batch) -> str:
+        """A file."""
+        del batch
+        return f"/files/{quote(result, safe='')}/content"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
-from botchat.interfaces import Decoding, Message, Reply, TokenLogprobs
+from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import WireFormat
 from botchat.models.endpoint.batch_endpoint import BatchEndpoint
 from botchat.models.endpoint.replies import (
@@ -15,8 +13,8 @@ from botchat.models.endpoint.replies import (
     ended,
     error_parts,
     joined,
-    logprobs,
     money,
+    token_logprobs,
     used_tokens,
 )
 from botchat.workspace.config import ModelSettings
@@ -102,14 +100,6 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return whole | {"object": "chat.completion", "choices": [choice]}
 
 
-def token_logprobs(raw: str) -> TokenLogprobs:
-    """Tokens of a completion's first choice; empty: the body ``raw`` holds no log-probabilities."""
-    try:
-        return logprobs(msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"])
-    except (msgspec.DecodeError, ValueError, RecursionError, LookupError, TypeError):
-        return ()
-
-
 WIRE = WireFormat(
     path="/chat/completions",
     body=body,
@@ -127,6 +117,6 @@ WIRE = WireFormat(
     },
     renamed={"max_tokens": "max_completion_tokens"},
     needs={"top_logprobs": "logprobs"},
-    token_logprobs=token_logprobs,
+    token_logprobs=token_logprobs(lambda parsed: parsed["choices"][0]["logprobs"]["content"]),
     batches=BatchEndpoint,
 )

@@ -94,13 +94,6 @@ class _Composer(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, request=request)
 
 
-class _Composed(NamedTuple):
-    """Where requests of one kind go, as what."""
-
-    url: URL
-    headers: Mapping[str, str]
-
-
 @dataclass(eq=False)
 class Connection:
     """A session and what it is let in with."""
@@ -117,19 +110,19 @@ class Connection:
     """Bytes read of a response's body."""
     address: Callable[[], str] | None = None
     """Where ``base_url`` is, called at the first request; ``None``: as it is set."""
-    _session: aiohttp.ClientSession | None = field(default=None, init=False)
-    _composer: _Composer = field(default_factory=_Composer, init=False, repr=False)
-    _client: openai.AsyncOpenAI | None = field(default=None, init=False, repr=False)
-    _places: dict[tuple[Any, ...], _Composed] = field(default_factory=dict, init=False, repr=False)
-    """By method, path and query."""
-    _kept: tuple[str, ...] = field(default=_SENT, init=False, repr=False)
-    _proxy: str | None = field(default=None, init=False, repr=False)
-    _sent: dict[str, str] = field(default_factory=dict, init=False, repr=False)
-    _secrets: tuple[str, ...] = field(default=(), init=False, repr=False)
-    _redactor: Redactor = field(default_factory=Redactor, init=False, repr=False)
-    _entering: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
-    _renewable: bool = field(default=True, init=False)
-    """Whether the key has let something in, or is the first."""
+
+    def __post_init__(self) -> None:
+        """Nothing is open yet."""
+        self._session: aiohttp.ClientSession | None = None
+        self._composer = _Composer()
+        self._places: dict[tuple[Any, ...], tuple[URL, dict[str, str]]] = {}
+        """Method, path and query -> where such requests go, with which headers."""
+        self._sent: dict[str, str] = {}
+        self._secrets: tuple[str, ...] = ()
+        self._redactor = Redactor()
+        self._entering = asyncio.Lock()
+        self._renewable = True
+        """Whether the key has let something in, or is the first."""
 
     async def _open(self) -> aiohttp.ClientSession:
         """The session, made at the first request: a ledger replays without a key.
@@ -172,8 +165,7 @@ class Connection:
             v for n, v in parse_qsl(parts.query) if _ADMITS.search(n) or not _PLAIN.fullmatch(v)
         )
         self._secrets = (login, unquote(parts.password or ""), *told, *secret)
-        if name == "api.openai.com":
-            self._kept = _SENT + _SENT_TO_OPENAI
+        self._kept = _SENT + _SENT_TO_OPENAI if name == "api.openai.com" else _SENT
         self._sent |= {name.lower(): value for name, value in headers.items()}
         if login and not key:  # a login in the URL is used where there is no key
             self._sent["authorization"] = f"Basic {b64encode(login.encode()).decode()}"
@@ -197,10 +189,7 @@ class Connection:
     async def _renewed(self, refused: str | None) -> bool:
         """Whether there is another key than in the header ``refused``; asks for one if need be.
 
-        A new key that lets nothing in is the last one.
-
-        Raises:
-            FatalModelError: a key cannot be had.
+        A new key that lets nothing in is the last one. Raises as `_key`.
         """
         async with self._entering:  # many calls are refused at once
             if self._sent.get(self.key_header) == refused:
@@ -231,63 +220,57 @@ class Connection:
         except _NOT_SENT as error:
             kind, reached = type(getattr(error, "os_error", error)).__name__, False
             detail = f"connection failed ({kind}); nothing was sent"
-        except (aiohttp.ClientError, zlib.error, ValueError) as error:
-            detail = f"connection failed ({type(error).__name__}); it may have been billed"
         except TimeoutError:
             detail = f"no reply within {deadline_s:g} s; it may have been billed"
-        except OSError as error:
+        except (aiohttp.ClientError, zlib.error, ValueError, OSError) as error:
             detail = f"connection failed ({type(error).__name__}); it may have been billed"
         if detail:
             return Reply(failed, detail=detail, retry_after_s=0.0, reached=reached)
         status = found.status_code
         # Some name what has expired with another status than 401.
-        if status == 401 or (status == 403 and b"expired" in found.content.lower()):
-            if await self._renewed(key):
-                return Reply(
-                    "transport", detail="the key was renewed", status=status, retry_after_s=0.0
-                )
-        elif status < 400:
-            self._renewable = True
+        expired = status == 401 or (status == 403 and b"expired" in found.content.lower())
+        if expired and await self._renewed(key):
+            return Reply("transport", detail="the key was renewed", status=status, retry_after_s=0)
+        self._renewable = self._renewable or status < 400
         return found
 
     async def _answered(self, session: aiohttp.ClientSession, request: HttpRequest) -> HttpResponse:
-        """Send a request and read the whole response."""
-        place, body = await self._composed(request)
+        """Send a request and read the whole response; the client is asked once a place."""
+        body = request.body
+        key = (body is None, request.path, *request.query.items())
+        if request.file is not None:
+            url, headers, body = await self._composed(request)
+        elif (known := self._places.get(key)) is not None:
+            url, headers = known
+        else:
+            url, headers, _ = await self._composed(request)
+            self._places[key] = url, headers
         async with session.request(
             "GET" if body is None else "POST",
-            place.url,
+            url,
             data=body,
-            headers={**place.headers, **self._sent},
+            headers={**headers, **self._sent},
             allow_redirects=False,
             proxy=self._proxy,
         ) as reply:
             return HttpResponse(reply.status, reply.headers, await self._read(reply))
 
-    async def _composed(self, request: HttpRequest) -> tuple[_Composed, bytes | None]:
-        """Where a request goes, and its body; the client is asked once a place, for each file."""
-        key = (request.body is None, request.path, *request.query.items())
-        if request.file is None and (known := self._places.get(key)) is not None:
-            return known, request.body
-        assert self._client is not None
+    async def _composed(self, request: HttpRequest) -> tuple[URL, dict[str, str], bytes]:
+        """Address, headers and body of what the client would send."""
+        client, kind = self._client, httpx2.Response
         async with self._entering:  # the composer keeps one at a time
             if request.file is not None:
-                files = self._client.files.with_raw_response
+                files = client.files.with_raw_response
                 await files.create(file=request.file, purpose="batch")
             elif request.body is None:
-                await self._client.get(
-                    request.path,
-                    cast_to=httpx2.Response,
-                    options={"params": dict(request.query)},
-                )
+                query: openai.RequestOptions = {"params": dict(request.query)}
+                await client.get(request.path, cast_to=kind, options=query)
             else:
-                await self._client.post(request.path, content=request.body, cast_to=httpx2.Response)
+                await client.post(request.path, content=request.body, cast_to=kind)
             made = self._composer.composed
         kept = {name: made.headers[name] for name in self._kept if name in made.headers}
-        place = _Composed(URL(str(made.url), encoded=True), {**kept, "accept-encoding": "gzip"})
-        if request.file is not None:
-            return place, made.content
-        self._places[key] = place
-        return place, request.body
+        url = URL(str(made.url), encoded=True)
+        return url, {**kept, "accept-encoding": "gzip"}, made.content
 
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         packed = reply.headers.get("content-encoding", "identity").lower() != "identity"

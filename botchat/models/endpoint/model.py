@@ -25,11 +25,9 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib import resources
 from typing import Any
 
 import msgspec
@@ -39,18 +37,17 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Refusal, WireFormat, identity
 from botchat.models.endpoint.connection import Connection, HttpRequest, HttpResponse
-from botchat.models.endpoint.replies import events, retry_after_s
+from botchat.models.endpoint.replies import WORDINGS, events, retry_after_s
 from botchat.models.self_chat import arrange, reply_tokens
 from botchat.workspace.config import ModelSettings, public_url
 
 SMALLEST_WINDOW = 256
 """Tokens; a smaller context window that an error names is a mistake of the server."""
 
-_WORDINGS = tomllib.loads(resources.files(__package__).joinpath("refusals.toml").read_text("utf-8"))
 _TOLD = {
     name: re.compile(said, re.IGNORECASE)
     for table in ("final", "passing", "fatal", "learnt")
-    for name, said in _WORDINGS[table].items()
+    for name, said in WORDINGS[table].items()
 }
 
 

@@ -24,14 +24,14 @@ from botchat.records import Outcome
 LONGEST_PAUSE_S = 600.0
 """Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
 
+WORDINGS: Mapping[str, Any] = tomllib.loads(
+    resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
+)
+"""How endpoints end a reply and word what they refuse."""
+
 _ENDS: dict[str, Outcome] = {
-    reason: outcome
-    for outcome, reasons in tomllib.loads(
-        resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
-    )["finish"].items()
-    for reason in reasons
+    reason: outcome for outcome, reasons in WORDINGS["finish"].items() for reason in reasons
 }
-"""Finish reason, in small letters -> outcome."""
 
 
 def ended(
@@ -53,18 +53,16 @@ def ended(
     reasons = [reason.lower() for reason in (finish, also) if isinstance(reason, str)]
     ends = [_ENDS.get(reason) for reason in reasons]
     outcome: Outcome = "ok"
-    detail, retry_after_s = "", None
+    detail = ""
     if "filtered" in ends:
         outcome, detail = "filtered", f"finish_reason {reasons[ends.index('filtered')]}"
     elif refusal.strip() or "refused" in ends:
         outcome, detail, text = "refused", "refusal", refusal or text
     elif text is None:
         outcome, detail = "malformed", "the reply holds no choice with a message"
-        retry_after_s = 0.0
     elif finish is not None and ends[0] is None:
         # Half a sentence of a server that broke down is no answer.
         outcome, detail = "malformed", f"finish_reason {finish}"
-        retry_after_s = 0.0
     elif not text.strip():
         outcome, detail = "empty", f"no text (finish_reason {finish})"
     elif "truncated" in ends:
@@ -79,7 +77,7 @@ def ended(
         detail=detail,
         raw=raw,
         status=200,
-        retry_after_s=retry_after_s,
+        retry_after_s=0.0 if outcome == "malformed" else None,
     )
 
 
@@ -118,12 +116,10 @@ def used_tokens(used: Any, prompt: str, completion: str) -> Usage:
     if n_prompt is not None and total is not None:
         # Some providers count thoughts in the total only; they bill them as completion.
         n_reply = max(n_reply or 0, total - n_prompt)
-    cached = count(used, f"{prompt}_tokens_details", "cached_tokens")
-    if cached is None:
-        cached = count(used, "prompt_cache_hit_tokens")
-    written = count(used, f"{prompt}_tokens_details", "cache_write_tokens")
-    if written is None:
-        written = count(used, "cache_creation_input_tokens")
+    details = at(used, f"{prompt}_tokens_details")
+    cached, hits = count(details, "cached_tokens"), count(used, "prompt_cache_hit_tokens")
+    written, made = count(details, "cache_write_tokens"), count(used, "cache_creation_input_tokens")
+    cached, written = hits if cached is None else cached, made if written is None else written
     return Usage(n_prompt, n_reply, cached, written)
 
 
@@ -192,6 +188,18 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
             # NaN compares false, so it ends as 0 too.
             return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
     return 0.0
+
+
+def token_logprobs(place: Callable[[Any], Any]) -> Callable[[str], TokenLogprobs]:
+    """What finds them in a raw body: ``place``, where its JSON lists tokens; none: empty."""
+
+    def find(raw: str) -> TokenLogprobs:
+        try:
+            return logprobs(place(msgspec.json.decode(raw)))
+        except (msgspec.DecodeError, ValueError, RecursionError, LookupError, TypeError):
+            return ()
+
+    return find
 
 
 _LINE_END = re.compile("\r\n|\r|\n")

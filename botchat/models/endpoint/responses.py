@@ -6,13 +6,10 @@ Written from its published schema (``openai.types.responses``). Nothing is kept 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
-from botchat.interfaces import Decoding, Message, Reply, TokenLogprobs
+from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import WireFormat
 from botchat.models.endpoint.batch_endpoint import BatchEndpoint
 from botchat.models.endpoint.replies import (
@@ -20,8 +17,8 @@ from botchat.models.endpoint.replies import (
     ended,
     error_parts,
     joined,
-    logprobs,
     money,
+    token_logprobs,
     used_tokens,
 )
 from botchat.workspace.config import ModelSettings
@@ -113,14 +110,9 @@ def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return None
 
 
-def token_logprobs(raw: str) -> TokenLogprobs:
-    """Tokens of a response's text; empty: the body ``raw`` holds no log-probabilities."""
-    with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
-        said = list(_messages(at(msgspec.json.decode(raw), "output")))
-        listed = [part.get("logprobs") or [] for part in _parts(said)]
-        if all(isinstance(one, list) for one in listed):
-            return logprobs([token for one in listed for token in one])
-    return ()
+def _tokens(parsed: Any) -> list[Any]:
+    said = list(_messages(at(parsed, "output")))
+    return [token for part in _parts(said) for token in part.get("logprobs") or []]
 
 
 WIRE = WireFormat(
@@ -138,6 +130,6 @@ WIRE = WireFormat(
         "store": r"\bstore\b",
     },
     needs={"top_logprobs": "include"},
-    token_logprobs=token_logprobs,
+    token_logprobs=token_logprobs(_tokens),
     batches=BatchEndpoint,
 )

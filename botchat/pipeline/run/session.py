@@ -19,7 +19,7 @@ from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
-from botchat.models.limits import FREE, Budget, Endpoint, Prices
+from botchat.models.limits import FREE, Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Length, Speaker
 from botchat.parallel import stoppable
@@ -322,7 +322,7 @@ class Session:
         model, endpoint, prices, budget = self._unrecorded(resolved)
         of = resolved.settings if resolved.kind == "endpoint" else None
         wire = wire_format(resolved.name, of) if of else None
-        retry = None
+        retry = Retry()
         if self._batch:
             from botchat.models.endpoint.batch import PRICE_FACTOR, ROUNDS, BatchModel
             from botchat.models.endpoint.model import EndpointModel
