@@ -49,21 +49,21 @@ class _EndsTasks:
     submit_kwargs: dict[str, Any]
     goes_on: bool
     """Whether the other tasks do: what was given up then has its error as its result."""
-    _under_way: set[asyncio.Future[Any]]
+    _under_way: set[asyncio.Task[Any]]
 
     def submit(self, func: Any, callback: Callable[[Any], None]) -> None:
         """Run a batch of tasks, and call back whatever becomes of it."""
         self.client.loop.add_callback(self._ended, func, callback)
 
     async def _ended(self, func: Any, callback: Callable[[Any], None]) -> None:
-        self._under_way.add(coming := asyncio.ensure_future(self._result(func)))
+        this = asyncio.ensure_future(self._result(func))
+        self._under_way.add(this)
+        this.add_done_callback(self._under_way.discard)
         try:
-            came = await coming
+            came = await this
         except (Exception, asyncio.CancelledError) as error:
             gone = BrokenProcessPool(f"{type(error).__name__}: {error}")
             came = [gone] if self.goes_on else gone
-        finally:
-            self._under_way.discard(coming)
         callback(came)
 
     async def _result(self, func: Any) -> Any:
@@ -77,37 +77,43 @@ class _EndsTasks:
 
     def abort_everything(self, **_: bool) -> None:
         """Let dask forget what has not ended."""
-        self.client.loop.add_callback(lambda: [coming.cancel() for coming in {*self._under_way}])
+        self.client.loop.add_callback(lambda: [task.cancel() for task in {*self._under_way}])
 
 
-def _ending(backend: Any, goes_on: bool = False) -> Any:
-    """``backend``, whose tasks all end."""
-    kind = type(backend)
-    if kind.__name__ != "DaskDistributedBackend":
-        return backend
-    made: Any = object.__new__(type("EndingDask", (_EndsTasks, kind), {}))
-    vars(made).update(vars(backend), goes_on=goes_on, _under_way=set())
-    return made
+def _parallel(backend: Any, n_jobs: int, *, goes_on: bool = False, **more: Any) -> joblib.Parallel:
+    """joblib's, whose tasks all end; ``goes_on``: in any order, and some may be lost."""
+    if (kind := type(backend)).__name__ == "DaskDistributedBackend":
+        made: Any = object.__new__(type("EndingDask", (_EndsTasks, kind), {}))
+        vars(made).update(vars(backend), goes_on=goes_on, _under_way=set())
+        backend = made
+    # Results of "multiprocessing" and ray come all at once.
+    one_by_one = "generator_unordered" if goes_on else "generator"
+    returned = one_by_one if backend.supports_return_generator else "list"
+    return joblib.Parallel(n_jobs, backend, return_as=returned, **more)
+
+
+def _configured() -> tuple[Any, bool, int | None]:
+    """The caller's backend, whether the caller named it, and how many jobs it shall have."""
+    backend, _ = get_active_backend()
+    with joblib.parallel_config() as caller:  # changes nothing; tells what is set
+        named, jobs = isinstance(caller["backend"], ParallelBackendBase), caller["n_jobs"]
+    return backend, named, jobs if isinstance(jobs, int) else None
 
 
 class Workers:
     """Runs tasks where the caller's ``joblib.parallel_config`` says; see `workers`."""
 
     def __init__(self, n_jobs: int | None) -> None:
-        backend, _ = get_active_backend()
-        self._backend = _ending(backend)
-        with joblib.parallel_config() as caller:  # changes nothing; tells what is set
-            jobs = n_jobs if n_jobs is not None else caller["n_jobs"]
-        if not isinstance(jobs, int):
+        self._backend, _, configured = _configured()
+        jobs = configured if n_jobs is None else n_jobs
+        if jobs is None:
             jobs = 1 if self._backend.nesting_level or multiprocessing.parent_process() else -1
         self.n_jobs: int = self._backend.effective_n_jobs(jobs)
         """Tasks that can run at a time."""
         self.started = False
         """Whether any task was worth starting a worker for."""
         self._least_s = _WORTH_S if n_jobs is None else 0
-        self._stack = ExitStack()
-        self._parallel: Callable[[Iterable[Any]], Iterable[Any]] | None = None
-        self._running: Iterable[Any] = ()
+        self._running: Any = None
 
     def begin(self, tasks: Sequence[Callable[[], R]], seconds: float) -> Iterator[R]:
         """Begin tasks; their results come in order, each as soon as it is there.
@@ -119,14 +125,8 @@ class Workers:
         if self.n_jobs == 1 or seconds < self._least_s:
             return (task() for task in tasks)
         self.drop()
-        if self._parallel is None:
-            self.started = True
-            # Those of "multiprocessing" and ray come all at once.
-            returned = "generator" if self._backend.supports_return_generator else "list"
-            self._parallel = self._stack.enter_context(
-                joblib.Parallel(self.n_jobs, self._backend, return_as=returned)
-            )
-        self._running = self._parallel([(task, (), {}) for task in tasks])
+        self.started = True
+        self._running = _parallel(self._backend, self.n_jobs)((task, (), {}) for task in tasks)
         return iter(self._running)
 
     def drop(self) -> None:
@@ -135,13 +135,6 @@ class Workers:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # joblib says that results are lost
                 self._running.close()
-            # Used again, it would begin with what it had not sent yet.
-            self.close()
-
-    def close(self) -> None:
-        """End the workers."""
-        self._stack.close()
-        self._parallel = None
 
 
 @contextmanager
@@ -164,7 +157,6 @@ def workers(n_jobs: int | None = None) -> Iterator[Workers]:
         ) from None
     finally:
         working.drop()
-        working.close()
 
 
 @dataclass(frozen=True)
@@ -183,30 +175,22 @@ class Engine:
         Of a task that dask gave up: the error. Raises what another backend does when it loses a
         worker.
         """
-        with joblib.Parallel(
-            self.workers,
-            backend=_ending(self.backend, goes_on=True),
-            # Those of ray come all at once.
-            return_as="generator_unordered" if self.backend.supports_return_generator else "list",
-            batch_size=1,
-            pre_dispatch="n_jobs",
-        ) as run:
-            yield from run((task, (), {}) for task in tasks)
+        run = _parallel(
+            self.backend, self.workers, goes_on=True, batch_size=1, pre_dispatch="n_jobs"
+        )
+        yield from run((task, (), {}) for task in tasks)
 
 
 def chosen_engine() -> Engine | None:
     """The backend that the caller's ``joblib.parallel_config`` names; ``None``: it names none."""
-    backend, _ = get_active_backend()
-    with joblib.parallel_config() as caller:  # changes nothing; tells what is set
-        named, n_jobs = caller["backend"], caller["n_jobs"]
-    if not isinstance(named, ParallelBackendBase) or backend.nesting_level:
+    backend, named, jobs = _configured()
+    if not named or backend.nesting_level:
         return None
-    n_jobs = n_jobs if isinstance(n_jobs, int) else -1
     try:
-        here = backend.effective_n_jobs(n_jobs)
+        here = backend.effective_n_jobs(jobs or -1)
     except TimeoutError as error:
         raise BotChatError(f"the engine: {' '.join(str(error).split())[:200]}") from None
-    return Engine(backend, min(here, n_jobs) if n_jobs > 0 else here)
+    return Engine(backend, min(here, jobs) if jobs and jobs > 0 else here)
 
 
 @contextmanager
@@ -224,17 +208,10 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
             if name == "dask":
                 from distributed import Client, LocalCluster
 
-                if address is None:
-                    cluster = opened.enter_context(
-                        LocalCluster(
-                            n_workers=workers or joblib.cpu_count(),
-                            threads_per_worker=1,
-                            dashboard_address=None,
-                        )
-                    )
-                    opened.enter_context(Client(cluster))
-                else:
-                    opened.enter_context(Client(address))
+                count = workers or joblib.cpu_count()
+                here = {"n_workers": count, "threads_per_worker": 1, "dashboard_address": None}
+                cluster = address or opened.enter_context(LocalCluster(**here))
+                opened.enter_context(Client(cluster))
             elif name == "ray":
                 import ray
                 from ray.util.joblib import register_ray
@@ -244,17 +221,16 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
                     ray.init(address=address, num_cpus=None if address else workers)
                     opened.callback(ray.shutdown)
             opened.enter_context(joblib.parallel_config(name, n_jobs=n_jobs))
-        except ImportError as error:
-            raise ConfigError(
-                f"the engine {name}: {error}; for dask install botchat-bench[cluster], for ray ray"
-            ) from None
-        except (ValueError, OSError, TimeoutError) as error:
-            if str(error).startswith("Invalid backend"):
-                raise ConfigError(
+        except (ImportError, ValueError, OSError, TimeoutError) as error:
+            said = f"the engine {name}: {' '.join(str(error).split())[:200]}"
+            if isinstance(error, ImportError):
+                said += "; for dask install botchat-bench[cluster], for ray ray"
+            elif str(error).startswith("Invalid backend"):
+                said = (
                     f"no engine {name!r}{did_you_mean(name, ENGINES)}; engines: "
                     f"{', '.join(ENGINES)}, or a backend that is registered with joblib"
-                ) from None
-            raise ConfigError(f"the engine {name}: {' '.join(str(error).split())[:200]}") from None
+                )
+            raise ConfigError(said) from None
         yield
 
 
