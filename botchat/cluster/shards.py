@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import math
 import os
 import secrets
 import shutil
@@ -25,7 +24,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -103,7 +102,8 @@ class Shard:
 
     def work(self, store: str) -> Sequence[str]:
         """Do it here, and leave segments in a store; their names. Begun anew, it goes on there."""
-        return work(replace(self, place=store)).names
+        work(replace(self, place=store))
+        return segments.names(Store(store), self.id)
 
 
 @dataclass(frozen=True)
@@ -112,21 +112,20 @@ class Done:
 
     id: str
     """Of the shard."""
-    names: Sequence[str]
-    """Segments that it has handed in, in their order."""
     segment: bytes
     """What it has not handed in."""
-    usd: float
-    """Counted against its lease; likewise the next two."""
-    calls: int
-    tokens: int
+    spent: tuple[float, int, int]
+    """USD, calls and tokens, counted against its lease."""
     drawn: int
     """Instalments of its lease that these are of."""
     limited: bool
     """It ended because its lease was used up."""
 
 
-Heard: TypeAlias = "Done | BrokenProcessPool | None"
+Lent: TypeAlias = tuple[Shard, Reservation]
+"""A shard that was given out, and what of the run's budget is held for it."""
+
+Heard: TypeAlias = Done | BrokenProcessPool | None
 """What comes from an engine; ``None``: that was all."""
 
 
@@ -157,7 +156,7 @@ class Elsewhere:
         """Command the workers of ``workspace``, and read what they have handed in."""
         self._workspace, self._seeds, self._ledger = workspace, seeds, ledger
         self._session, self._engine, self._settings = session, engine, settings
-        _refuse_logins(workspace.config)
+        self._told = _travelling(workspace.config)
         self._own = None if settings.store else workspace.hidden.absolute() / "spool"
         self._store = Store(settings.store or str(self._own))
         where = f"{socket.gethostname()}:{workspace.root.absolute()}"
@@ -167,7 +166,6 @@ class Elsewhere:
         leases.command(self._store, self._home, self._run)
         self._turn = asyncio.Lock()
         self._lost = [0.0, 0.0, 0.0]
-        self._settings_told = workspace.config
         if self._own:  # what a run that was killed has left
             self._read(segments.names(self._store))
 
@@ -229,7 +227,7 @@ class Elsewhere:
                     known = [key for _, model in models for key in model.answered]
                     found.append(Missing(number, item, calls, known))
         asked = {name for (_, name), model in session.planned.items() if model.asked}
-        self._settings_told = _without_commands(self._workspace.config, asked)
+        self._told = _travelling(self._workspace.config, asked)
         return found
 
     def _shards(
@@ -254,7 +252,7 @@ class Elsewhere:
         for chunk in filter(None, chunks):
             yield Shard(
                 secrets.token_hex(8),
-                self._settings_told,
+                self._told,
                 self._seeds,
                 language,
                 {name: os.environ[name] for name in _TOLD if name in os.environ},
@@ -272,8 +270,8 @@ class Elsewhere:
 
     async def _round(self, shards: Iterator[Shard]) -> tuple[Exception | None, bool]:
         """Have shards done: what lost a worker, and whether any used up its lease."""
-        limited, lent = False, {shard.id: self._lend(shard) for shard in shards}
-        results = self._engine.each([partial(work, one.shard) for one in lent.values()])
+        limited, lent = False, {shard.id: (shard, self._lend(shard)) for shard in shards}
+        results = self._engine.each([partial(work, shard) for shard, _ in lent.values()])
         lost: Exception | None = None
         try:
             while True:
@@ -327,26 +325,25 @@ class Elsewhere:
                     self._take(lent.pop(done.id), done)
                 coming = asyncio.ensure_future(asyncio.to_thread(next, results, None))
 
-    def _lend(self, shard: Shard) -> Lent:
+    def _lend(self, shard: Shard) -> Reservation:
         """Its lease is not to be spent by anyone else."""
         budget, lease = self._session.budget, shard.lease
         budget.calls += lease.max_calls or 0
-        return Lent(shard, budget.lend(Spent(lease.max_usd or 0.0, lease.max_tokens or 0)))
+        return budget.lend(Spent(lease.max_usd or 0.0, lease.max_tokens or 0))
 
-    def _take(self, one: Lent, done: Done | None) -> None:
+    def _take(self, lent: Lent, done: Done | None) -> None:
         """Merge what a shard's worker gives back (``None``: it was lost), and count what is spent.
 
         Of a worker that was lost what it had drawn counts, also where the backend has replaced it.
         """
-        shard, budget = one.shard, self._session.budget
+        (shard, held), budget, meter = lent, self._session.budget, self._session.meter
         account = Account(self._store, self._home, self._run, shard.id)
         lost = account.close() if shard.lease != Limits() else 0
-        if done is None:
-            new, spent = self._read(segments.names(self._store, shard.id)), (0.0, 0, 0)
-        else:
-            new = self._read(done.names) + segments.take(self._ledger, done.segment, learnt=True)
-            spent, lost = (done.usd, done.calls, done.tokens), lost - done.drawn
-        budget.settle(one.held)
+        new, spent = self._read(segments.names(self._store, shard.id)), (0.0, 0, 0)
+        if done is not None:
+            new += segments.take(self._ledger, done.segment, learnt=True)
+            spent, lost = done.spent, lost - done.drawn
+        budget.settle(held)
         budget.calls -= shard.lease.max_calls or 0
         found = (new.cost_usd, new.calls, new.tokens)
         drawn = [n or 0 for n in leases.part(shard.lease, lost)]
@@ -358,7 +355,6 @@ class Elsewhere:
             unknown = (max(0, a - b) for a, b in zip(counted, found, strict=True))
             self._lost = [a + b for a, b in zip(self._lost, unknown, strict=True)]
             budget.note = leases.unknown(*self._lost)
-        meter = self._session.meter
         meter.calls += new.calls
         meter.tokens += new.tokens
         meter.cost_usd += new.cost_usd
@@ -373,22 +369,22 @@ class Elsewhere:
         return new
 
 
-@dataclass(frozen=True)
-class Lent:
-    """A shard that was given out, and what of the run's budget is held for it."""
-
-    shard: Shard
-    held: Reservation
-
-
 _TOLD = ("OPENAI_BASE_URL",)
 """Environment variables that decide what a name stands for."""
 
 
-def _without_commands(config: Config, asked: Collection[str]) -> Config:
-    """The settings that travel; `ConfigError` where a model that is asked needs a command."""
+def _travelling(config: Config, asked: Collection[str] = ()) -> Config:
+    """The settings that workers get, without commands.
+
+    Raises `ConfigError`: a URL holds a login, or a model that is ``asked`` needs a command.
+    """
     models = {}
     for name, model in config.models.items():
+        if public_url(model.base_url) != model.base_url.rstrip("/"):
+            raise ConfigError(
+                f"models.{name}.base_url holds a login or a query, which would travel to every "
+                'worker: write headers = { Authorization = "$NAME" } in its place'
+            )
         if model.api_key_command is not None and (model.label or name) in asked:
             raise ConfigError(
                 f"models.{name}.api_key_command: commands do not travel to workers; put the key "
@@ -398,37 +394,25 @@ def _without_commands(config: Config, asked: Collection[str]) -> Config:
     return msgspec.structs.replace(config, models=models)
 
 
-def _refuse_logins(config: Config) -> None:
-    """`ConfigError` for a URL that holds a login: it would be sent to every worker."""
-    for name, model in config.models.items():
-        if public_url(model.base_url) != model.base_url.rstrip("/"):
-            raise ConfigError(
-                f"models.{name}.base_url holds a login or a query, which would travel to every "
-                'worker: write headers = { Authorization = "$NAME" } in its place'
-            )
-
-
-@dataclass
 class _HandingIn(Meter):
-    """Calls ``hand_in`` when enough replies are stored here only."""
+    """Calls ``hand_in`` after ``most`` replies, or so many seconds, that are stored here only."""
 
-    most: int = 1
-    longest_s: float = math.inf
-    hand_in: Callable[[], None] = lambda: None
-    waiting: int = 0
-    since: float = field(default_factory=time.monotonic)
+    def __init__(self, most: int, longest_s: float, hand_in: Callable[[], None]) -> None:
+        super().__init__()
+        self._most, self._longest_s, self._hand_in = most, longest_s, hand_in
+        self._waiting, self._since = 0, time.monotonic()
 
     def count(self, reply: Reply, stored: bool) -> None:
         """As a meter."""
         super().count(reply, stored)
         if stored or not reply.answered:
             return
-        self.waiting += 1
+        self._waiting += 1
         # What is under way is lost with a worker, too.
-        enough = max(self.most // 4, self.most - self.in_flight())
-        if self.waiting >= enough or time.monotonic() - self.since > self.longest_s:
-            self.hand_in()
-            self.waiting, self.since = 0, time.monotonic()
+        enough = max(self._most // 4, self._most - self.in_flight())
+        if self._waiting >= enough or time.monotonic() - self._since > self._longest_s:
+            self._hand_in()
+            self._waiting, self._since = 0, time.monotonic()
 
 
 _KEPT: dict[str, ChatModel] = {}
@@ -441,7 +425,6 @@ def work(shard: Shard) -> Done:
     store = Store(shard.place)
     # It sees another disk if it knows of no head there: it hands in nothing before the end.
     seen = not shard.run or bool(leases.commander(store, shard.home))
-    names = segments.names(store, shard.id) if seen else []
     settings, budget = shard.config.cluster, LeasedBudget(lease=shard.lease)
     if shard.lease != Limits():
         budget.draw = Account(store, shard.home, shard.run, shard.id).drawer()
@@ -451,22 +434,15 @@ def work(shard: Shard) -> Done:
         with closing(workspace.ledger()) as ledger:
             segments.take(ledger, shard.known, learnt=True)
             # Of one who was given this shard before, and was killed.
-            segments.taken(ledger, store, names)
+            segments.taken(ledger, store, segments.names(store, shard.id) if seen else ())
             mark = segments.mark(ledger)
 
             def hand_in() -> None:
                 nonlocal mark
                 until = segments.mark(ledger)
-                if until == mark:  # what several calls brought at once is handed in
-                    return
-                segment = segments.since(ledger, mark)
-                names.append(store.add(f"{segments.FOLDER}/{shard.id}", segment))
-                mark = until
-
-            meter = _HandingIn()
-            if seen:
-                meter.most, meter.longest_s = settings.hand_in_calls, settings.hand_in_s
-                meter.hand_in = hand_in
+                if until != mark:  # else it is handed in: several calls came at once
+                    store.add(f"{segments.FOLDER}/{shard.id}", segments.since(ledger, mark))
+                    mark = until
 
             async def ask(session: Session, stops: Stops) -> list[None]:
                 session.budget = budget
@@ -491,19 +467,21 @@ def work(shard: Shard) -> Done:
                     _KEPT.update(session.local)
                 return []
 
-            limited = False
+            meter = _HandingIn(settings.hand_in_calls, settings.hand_in_s, hand_in)
             spending = Spending(shard.lease, leased=shard.places)
+            limited = False
             try:
-                in_session(workspace, shard.seeds, spending, meter, ask, shard.language)
+                in_session(
+                    workspace, shard.seeds, spending, meter if seen else None, ask, shard.language
+                )
             except LimitReached:
                 limited = True
             except (FatalModelError, asyncio.CancelledError, KeyboardInterrupt):
                 pass  # the head finds out for itself, or has gone
             if seen:
                 hand_in()  # what it gives back may be lost with it
-            last = segments.since(ledger, mark)
             spent = budget.usd, budget.calls, budget.tokens
-            return Done(shard.id, names, last, *spent, budget.drawn, limited)
+            return Done(shard.id, segments.since(ledger, mark), spent, budget.drawn, limited)
 
 
 async def _through(part: PartOfRun, session: Session, stops: Stops, name: str) -> None:
