@@ -23,7 +23,7 @@ from botchat.records import N_SEED, SIGNED, UNANSWERED, Dialogue, Seed
 from botchat.requests import Generating
 from botchat.requests.arguments import Spending
 from botchat.workspace import files, measured
-from botchat.workspace.accounts import asked_as
+from botchat.workspace.accounts import asked
 from botchat.workspace.folder import Workspace, dialogue_order
 from botchat.workspace.ledger import Ledger
 
@@ -252,7 +252,8 @@ class _Job:
         others = [d for d in known if d.answered and _made_by(d.signature) != _made_by(self.asked)]
         if not others or "bot" in self.speakers[0].model.identity:
             return
-        speaker, before = self.speakers[0], asked_as(ledger, next(iter(_calls(others)), ""))
+        speaker, a_call = self.speakers[0], next(iter(_calls(others)), "")
+        before = asked(ledger, "key=?", a_call).settings
         system = speaker.system or self.language.text(PROMPT)
         now = {**speaker.model.identity, **speaker.decoding.settings}
         now["system_prompt"] = settings_digest(system)

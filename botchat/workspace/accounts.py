@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -57,12 +57,12 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
-    asked = set(keys)
+    wanted = set(keys)
     which = "WHERE key IN (SELECT value FROM json_each(?))"
-    listed = json.dumps(list(asked))
+    listed = json.dumps(list(wanted))
     found: dict[str, Bill] = {}
     told = ledger.select(f"SELECT calls, took FROM record_bills {which}", listed)
-    full = {key[:SHORT]: key for key in asked} if told else {}
+    full = {key[:SHORT]: key for key in wanted} if told else {}
     for calls, took in told:
         for n, bill in enumerate(bills_told(took)):
             key = full.get(calls[n * SHORT : (n + 1) * SHORT])
@@ -125,22 +125,28 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     return [*result, *(ModelStats(*row, {}) for row in never)]
 
 
-def asked_as(ledger: Ledger, key: str) -> dict[str, Any]:
-    """What decided the answer to a call besides what was said: see `settings_of`.
+class Asked(NamedTuple):
+    """Who was asked in a call, how, and who answered; empty where the call is damaged."""
 
-    Empty: the call is not there, or damaged.
-    """
-    for (request,) in ledger.select("SELECT request FROM calls WHERE key=?", key):
+    identity: dict[str, Any]
+    """See `botchat.interfaces.ChatModel`."""
+    settings: dict[str, Any]
+    """Identity, decoding, and a digest of the system prompt."""
+    answered_by: str
+    """See `answered_by`."""
+
+
+def asked(ledger: Ledger, which: str, *values: Any) -> Asked:
+    """Of the first call that ``which``, the rest of a query, selects; empty: there is none."""
+    sql = f"SELECT request, raw FROM calls WHERE {which} LIMIT 1"
+    for packed, raw in ledger.select(sql, *values):
         with suppress(zlib.error, ValueError, LookupError, TypeError):
-            return settings_of(json.loads(zlib.decompress(request)))
-    return {}
-
-
-def settings_of(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Who is asked by a canonical request, how, and a digest of the system prompt."""
-    first = request["messages"][0]
-    told = settings_digest(first["content"]) if first["role"] == "system" else None
-    return {**request["identity"], **request["sampling"], "system_prompt": told}
+            request = json.loads(zlib.decompress(packed))
+            first, identity = request["messages"][0], request["identity"]
+            told = settings_digest(first["content"]) if first["role"] == "system" else None
+            settings = {**identity, **request["sampling"], "system_prompt": told}
+            return Asked(identity, settings, answered_by(zlib.decompress(raw)))
+    return Asked({}, {}, "")
 
 
 def answered_by(raw: bytes | str) -> str:
@@ -159,16 +165,8 @@ CHECK = "check"
 
 def last_answered_by(ledger: Ledger, model: str, identity: Mapping[str, Any]) -> str:
     """`answered_by` of the latest call of a model, if that identity was asked; checks are none."""
-    rows = ledger.select(
-        "SELECT request, raw FROM calls WHERE model=? AND stage<>? ORDER BY at DESC LIMIT 1",
-        model,
-        CHECK,
-    )
-    with suppress(zlib.error, ValueError, LookupError):
-        for request, raw in rows:
-            if json.loads(zlib.decompress(request))["identity"] == identity:
-                return answered_by(zlib.decompress(raw))
-    return ""
+    last = asked(ledger, "model=? AND stage<>? ORDER BY at DESC", model, CHECK)
+    return last.answered_by if last.identity == identity else ""
 
 
 def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
@@ -187,10 +185,6 @@ def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
 
 def askers(ledger: Ledger) -> dict[str, tuple[dict[str, Any], int]]:
     """Model -> who answered its latest call (`ChatModel.identity`), and its number of calls."""
-    sql = "SELECT model, max(rowid), count(*) FROM calls GROUP BY model"
-    found = {}
-    for model, row, n in ledger.select(sql):
-        ((request,),) = ledger.select("SELECT request FROM calls WHERE rowid=?", row)
-        with suppress(zlib.error, ValueError, KeyError):  # it is damaged
-            found[model] = (json.loads(zlib.decompress(request))["identity"], n)
-    return found
+    rows = ledger.select("SELECT model, max(rowid), count(*) FROM calls GROUP BY model")
+    found = {model: (asked(ledger, "rowid=?", row).identity, n) for model, row, n in rows}
+    return {model: (identity, n) for model, (identity, n) in found.items() if identity}

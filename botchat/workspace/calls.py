@@ -137,14 +137,6 @@ def _digest(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(b"\0".join([said, facts["request"], facts["raw"]])).hexdigest()
 
 
-def digest_of(*values: Any) -> str | None:
-    """`_digest` of the values of a row; ``None``: it is damaged."""
-    try:
-        return _digest(dict(zip(FIELDS, values, strict=True)))
-    except (TypeError, ValueError):
-        return None
-
-
 def _positive(value: Any) -> float | None:
     """Seconds or dollars; ``None`` for what is neither. SQLite knows no minus zero."""
     known = isinstance(value, float | int) and 0 <= value < _MOST
@@ -158,9 +150,6 @@ def _writable(text: str) -> str:
 
 TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 """What makes every table that is not there."""
-
-NAMES = "SELECT name FROM pragma_table_info('calls')"
-"""Of the columns that there are."""
 
 Copy: TypeAlias = "tempfile.TemporaryDirectory[str]"
 """Holds what is read where SQLite cannot work beside the file itself."""
@@ -194,6 +183,13 @@ def opened_to_read(path: Path) -> tuple[sqlite3.Connection, Copy | None]:
     return connect(Path(copy.name, path.name), "mode=rw"), copy
 
 
+def lacking(db: sqlite3.Connection) -> dict[str, str]:
+    """Columns that the calls of a ledger of an older version do not have, with their types."""
+    there = {name for (name,) in db.execute("SELECT name FROM pragma_table_info('calls')")}
+    later = {"cache_write_tokens": "INTEGER", "digest": "TEXT"}
+    return {name: kind for name, kind in later.items() if there and name not in there}
+
+
 def stand_in(db: sqlite3.Connection) -> None:
     """Let what a ledger of an older version lacks be empty, in this connection only."""
     db.executescript("PRAGMA temp_store=MEMORY; PRAGMA writable_schema=ON")
@@ -201,7 +197,6 @@ def stand_in(db: sqlite3.Connection) -> None:
     for made in re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) (.*?;)", TABLES, re.DOTALL):
         if "calls" in have and made[0] not in have:
             db.execute("CREATE TEMP TABLE {} {}".format(*made))
-    columns = {name for (name,) in db.execute(NAMES)}
-    if lacking := [n for n in ("cache_write_tokens", "digest") if columns and n not in columns]:
-        nulls = ", ".join(f"NULL AS {name}" for name in lacking)
+    if later := lacking(db):
+        nulls = ", ".join(f"NULL AS {name}" for name in later)
         db.execute(f"CREATE TEMP VIEW calls AS SELECT rowid AS rowid, *, {nulls} FROM main.calls")

@@ -115,28 +115,18 @@ def _asked(
     ``judges``: the names that each may be filed as. What is filed of a judge begins as its name
     does, so some more may be among them.
     """
-    of_protocol = {
-        file: names
-        for file, names in there.items()
-        if protocol is None or file.split("/")[2] == protocol
-    }
-    begin = [tuple(f"{slug(name).rpartition('-')[0]}-" for name in names) for names in judges]
-    named = {file: Path(file).name for file in of_protocol}
-    if not all(any(name.startswith(start) for name in named.values()) for start in begin):
-        return of_protocol or there
-    starts = tuple(chain.from_iterable(begin)) or ("",)
-    found = {file: of_protocol[file] for file in named if named[file].startswith((*starts, HUMAN))}
-    return found or there
+    names = {file: file.split("/")[3] for file in there if protocol in (None, file.split("/")[2])}
+    begin = [tuple(f"{slug(name).rpartition('-')[0]}-" for name in named) for named in judges]
+    starts = (*chain.from_iterable(begin), HUMAN)
+    if begin and all(any(name.startswith(one) for name in names.values()) for one in begin):
+        names = {file: name for file, name in names.items() if name.startswith(starts)}
+    return {file: there[file] for file in names} or there
 
 
 def _nothing(store: Store, seed_set: str, what: str) -> MissingError:
     """Names what is in the store instead."""
-    sets = sorted(
-        {
-            *store.folders(f"{stages.FOLDER}/judgments"),
-            *store.folders(f"{stages.FOLDER}/generations"),
-        }
-    )
+    made = ("judgments", "generations")
+    sets = sorted({one for kind in made for one in store.folders(f"{stages.FOLDER}/{kind}")})
     if not sets:
         return MissingError(
             f"no stage files in the store {store.place}; a run with --store leaves them there, and "
@@ -153,33 +143,25 @@ def fetch(workspace: Workspace, store: Store, wanted: Mapping[str, Sequence[str]
 
     ``wanted``: stage file -> names of its parts. Returns of how many calls that is not known.
     """
-    unknown, ordered = 0, stages.in_order(wanted)
-    for start in range(0, len(ordered), _AT_ONCE):
-        some = {file: wanted[file] for file in ordered[start : start + _AT_ONCE]}
-        rows: list[tuple[str, str, bytes]] = []
-        for file, found in stages.read_parts(store, some):
+    unknown, ordered = 0, {file: wanted[file] for file in stages.in_order(wanted)}
+    with closing(workspace.ledger()) as ledger:
+        for file, found in stages.read_parts(store, ordered):
             top = stages.newest(found, stages.fitting(workspace, file))
             stages.write_lines(
                 workspace, file, {key: line.record for key, line in top.items() if line.record}
             )
-            path = workspace.root / file
-            if path.exists():
+            if (path := workspace.root / file).exists():
                 at = max(part.at for part in found)
                 os.utime(path, ns=(at, at))
+            rows = []
             for line in top.values():
                 if calls := stages.calls_of(file, line.record):
                     told = line.bills or b"[]"
                     if told == b"[]" or b"null" in told:
                         unknown += len(calls) - sum(map(bool, accounts.bills_told(told)))
                     rows.append((calls[0], "".join(c[: accounts.SHORT] for c in calls), told))
-        if rows:
-            with closing(workspace.ledger()) as ledger:
-                ledger.note_bills(rows)
+            ledger.note_bills(rows)
     return unknown
-
-
-_AT_ONCE = 64
-"""Stage files whose parts are asked for at a time."""
 
 
 _TABLES = {"models": ModelSettings, "judges": JudgeSettings, "protocols": CriterionSettings}

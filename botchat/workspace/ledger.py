@@ -30,7 +30,6 @@ from botchat.interfaces import Decoding, Message, Reply
 from botchat.workspace.calls import (
     COLUMNS,
     FIELDS,
-    NAMES,
     REPLY,
     TABLES,
     Copy,
@@ -38,7 +37,7 @@ from botchat.workspace.calls import (
     StoredCall,
     call_of,
     connect,
-    digest_of,
+    lacking,
     opened_to_read,
     row_of,
     stand_in,
@@ -139,18 +138,8 @@ class Ledger:
         # Keys are in random order: what does not fit is read and written again for each.
         self._db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
         self._db.executescript(TABLES)
-        columns = {name for (name,) in self._db.execute(NAMES)}
-        if "cache_write_tokens" not in columns:
-            self._db.execute("ALTER TABLE calls ADD COLUMN cache_write_tokens INTEGER")
-        if "digest" not in columns:
-            add, names = "ALTER TABLE calls ADD COLUMN digest TEXT", ", ".join(FIELDS)
-            self._db.create_function("digest_of", len(FIELDS), digest_of)
-            try:
-                with self.transaction():
-                    self._db.execute(add)
-                    self._db.execute(f"UPDATE calls SET digest = digest_of({names})")
-            except BotChatError:  # part of it is damaged, or the disk is nearly full
-                self._db.execute(add)
+        for name, kind in lacking(self._db).items():
+            self._db.execute(f"ALTER TABLE calls ADD COLUMN {name} {kind}")
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
 
     def close(self) -> None:
@@ -192,11 +181,11 @@ class Ledger:
                     groups += [[one] for one in group]
                     continue
                 failed = error
-            for _, kept in group:
-                if failed is not None and not kept.done():
-                    kept.set_exception(failed)
-                elif not kept.done():
+            for kept in (one for _, one in group if not one.done()):
+                if failed is None:
                     kept.set_result(None)
+                else:
+                    kept.set_exception(failed)
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
         """Note a try that brought no answer (it may have been billed)."""
@@ -347,13 +336,8 @@ class Ledger:
         added = known = 0
         with self.transaction():
             for call in calls:
-                new = self._db.execute(_INSERT[TABLE_OF[call.superseded]], row_of(call)).rowcount
-                if not new and not call.superseded:
-                    (here,) = [*self._rows("calls", "WHERE key=?", (call.key,)), None][:1]
-                    if isinstance(here, Damaged):
-                        self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
-                        new = self._db.execute(_INSERT["calls"], row_of(call)).rowcount
-                added, known = added + new, known + 1 - new
+                new = self._stored(call) or (not call.superseded and self._mended(call))
+                added, known = added + new, known + (not new)
         return added, known
 
     def merge(
@@ -408,27 +392,32 @@ class Ledger:
 
     def _merged(self, call: StoredCall) -> bool:
         """Whether a call of a segment was not here; see `merge`."""
-        row, place = row_of(call), (call.key, call.at)
         if call.superseded:
-            self._db.execute("DELETE FROM calls WHERE key=? AND at=?", place)
-            return bool(self._db.execute(_INSERT[TABLE_OF[True]], row).rowcount)
-        if self._db.execute(_INSERT["calls"], row).rowcount:
+            self._db.execute("DELETE FROM calls WHERE key=? AND at=?", (call.key, call.at))
+        if self._stored(call):
             return True
-        (here,) = [*self._rows("calls", "WHERE key=?", (call.key,)), None][:1]
-        if here is None or (isinstance(here, StoredCall) and here.at == call.at):
+        here = None if call.superseded else self._here(call)
+        if not isinstance(here, StoredCall) or here.at == call.at:
+            return here is not None and self._mended(call)
+        if line_digest(here) < line_digest(call):
+            return self._stored(msgspec.structs.replace(call, superseded=True))
+        self.forget([call.key])
+        return self._stored(call)
+
+    def _mended(self, call: StoredCall) -> bool:
+        """Whether a call is here damaged, and is now stored in its place."""
+        if not isinstance(self._here(call), Damaged):
             return False
-        if isinstance(here, Damaged):
-            self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
-        elif line_digest(here) < line_digest(call):
-            return bool(self._db.execute(_INSERT[TABLE_OF[True]], row).rowcount)
-        else:
-            self._db.execute(
-                f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls"
-                " WHERE key=?",
-                (call.key,),
-            )
-            self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
-        return bool(self._db.execute(_INSERT["calls"], row).rowcount)
+        self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
+        return self._stored(call)
+
+    def _here(self, call: StoredCall) -> StoredCall | Damaged | None:
+        """What answers the same request."""
+        return next(self._rows("calls", "WHERE key=?", (call.key,)), None)
+
+    def _stored(self, call: StoredCall) -> bool:
+        """Whether a call was in neither table, and is now in its own."""
+        return bool(self._db.execute(_INSERT[TABLE_OF[call.superseded]], row_of(call)).rowcount)
 
     def note_bills(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
         """Note what calls took that it does not have: rows of ``record_bills``."""

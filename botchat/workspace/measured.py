@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
 from urllib.parse import urlsplit
 
 from botchat.records import VERSION, Provenance
 from botchat.workspace import files
-from botchat.workspace.accounts import answered_by, settings_of
+from botchat.workspace.accounts import asked
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 
@@ -58,8 +56,8 @@ def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterato
     for model, of_model in groupby(rows, lambda row: row[0]):
         calls = list(of_model)
         days = [list(day) for _, day in groupby(calls, lambda row: row[1] // _DAY_S)]
-        ends = [_read(ledger, row[2]) for day in days for row in (day[0], day[-1])]
-        told = ends[-1][0]
+        ends = [asked(ledger, "rowid=?", row[2]) for day in days for row in (day[0], day[-1])]
+        told = ends[-1].settings
         if "bot" in told or not told:
             continue
         where = str(told.get("base_url", ""))
@@ -69,7 +67,7 @@ def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterato
             name=name,
             model=model,
             asked=str(told.get("model") or told.get("weights")),
-            answered=tuple(sorted({said for _, said in ends if said})),
+            answered=tuple(sorted({end.answered_by for end in ends} - {""})),
             host=urlsplit(where).netloc or where,
             api=told.get("api", "chat") if where else "",
             temperature=told.get("temperature"),
@@ -82,15 +80,6 @@ def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterato
             tokens=sum(row[3] for row in calls),
             cost_usd=None if None in costs else round(math.fsum(costs), 9),
         )
-
-
-def _read(ledger: Ledger, row: int) -> tuple[dict[str, Any], str]:
-    """How a call was asked, and who answered it; empty where it is damaged."""
-    ((request, raw),) = ledger.select("SELECT request, raw FROM calls WHERE rowid=?", row)
-    try:
-        return settings_of(json.loads(zlib.decompress(request))), answered_by(zlib.decompress(raw))
-    except (zlib.error, ValueError, LookupError, TypeError):
-        return {}, ""
 
 
 def _day(at: float) -> str:

@@ -84,45 +84,37 @@ class ShownEntry(msgspec.Struct, frozen=True):
     value: dict[str, Any]
 
 
-class _Kind(NamedTuple):
-    """Stage files of one kind."""
-
-    named: re.Pattern[str]
-    record: type[Any]
-    key: Callable[[Any], Key]
-    """Of a record; raises for what is none."""
-
-
-def _of(named: str, record: type[Any], key: Callable[[Any], Key]) -> _Kind:
-    """``NAME`` stands for the name of a file or folder, which begins with no dot."""
-    return _Kind(
-        re.compile(named.replace("NAME", r"[A-Za-z0-9_][\w.+-]{0,127}"), re.A), record, key
-    )
-
-
-def _toml(record: type[Any]) -> Callable[[_PlainFile], Key]:
-    """Key of a file that is TOML of this kind."""
+def _toml(kind: type[Any]) -> Callable[[_PlainFile], Key]:
+    """Key of a file that is TOML of this kind; it raises for what is none."""
 
     def key(one: _PlainFile) -> Key:
-        msgspec.toml.decode(one.text, type=record)
+        msgspec.toml.decode(one.text, type=kind)
         return ()
 
     return key
 
 
-_KINDS = (
-    _of(r"languages/NAME/language\.toml", _PlainFile, _toml(Pack)),
-    _of(r"languages/NAME/reading\.toml", _PlainFile, _toml(ReadingWords)),
-    _of(r"languages/NAME/prompts/NAME\.txt", _PlainFile, lambda _: ()),
-    _of(r"seeds/NAME\.toml", _PlainFile, _toml(AboutSet)),
-    _of(r"seeds/NAME\.jsonl", Seed, lambda one: (one.id,)),
-    _of(r"generations/NAME/NAME\.jsonl", Dialogue, lambda one: (one.seed_id,)),
-    _of(r"judgments/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
-    _of(r"anchors/NAME/NAME/NAME\.jsonl", Judgment, lambda one: (one.seed_id, *one.contestants)),
-    _of(r"measured/NAME\.jsonl", Provenance, lambda one: (one.stage, one.name, one.model)),
-    _of(re.escape(SETTINGS), ShownEntry, lambda one: (one.table, one.name)),
-)
-"""All there are, each after those that it depends on."""
+def _of_case(one: Judgment) -> Key:
+    return one.seed_id, *one.contestants
+
+
+_KINDS: Mapping[re.Pattern[str], tuple[type[Any], Callable[[Any], Key]]] = {
+    re.compile(named.replace("NAME", r"[A-Za-z0-9_][\w.+-]{0,127}"), re.A): kind
+    for named, kind in {
+        r"languages/NAME/language\.toml": (_PlainFile, _toml(Pack)),
+        r"languages/NAME/reading\.toml": (_PlainFile, _toml(ReadingWords)),
+        r"languages/NAME/prompts/NAME\.txt": (_PlainFile, lambda _: ()),
+        r"seeds/NAME\.toml": (_PlainFile, _toml(AboutSet)),
+        r"seeds/NAME\.jsonl": (Seed, lambda one: (one.id,)),
+        r"generations/NAME/NAME\.jsonl": (Dialogue, lambda one: (one.seed_id,)),
+        r"judgments/NAME/NAME/NAME\.jsonl": (Judgment, _of_case),
+        r"anchors/NAME/NAME/NAME\.jsonl": (Judgment, _of_case),
+        r"measured/NAME\.jsonl": (Provenance, lambda one: (one.stage, one.name, one.model)),
+        re.escape(SETTINGS): (ShownEntry, lambda one: (one.table, one.name)),
+    }.items()
+}
+"""Names of stage files -> their records and what these are about, each after those that it depends
+on. ``NAME`` is the name of a file or folder, which begins with no dot."""
 
 _UNREADABLE = (OSError, EOFError, zlib.error, ValueError, msgspec.MsgspecError, RecursionError)
 
@@ -290,17 +282,17 @@ def pull(workspace: Workspace, store: Store) -> int:
 
     What was changed here since, and not pushed, stays. ``botchat.toml`` is left as it is.
     """
-    there, n = parts(store), 0
+    there, wanted, n = parts(store), dict[str, list[str]](), 0
     with _seen(workspace, store) as known:
-        for file in in_order(there):
-            path, seen = workspace.root / file, known.get(file, _Seen()).parts
-            if file == SETTINGS or (path.exists() and sorted(seen) == there[file]):
-                continue
+        for file in in_order(there.keys() - {SETTINGS}):
+            seen = sorted(known.get(file, _Seen()).parts)
             if link := link_in(workspace, file):
                 log.warning("%s of the store %s is left there: %s is a link", file, store.url, link)
-                continue
+            elif seen != there[file] or not (workspace.root / file).exists():
+                wanted[file] = there[file]
+        for file, found in read_parts(store, wanted):
+            path, seen = workspace.root / file, known.get(file, _Seen()).parts
             here = _lines(file, _content(workspace, file, path)) if path.exists() else {}
-            ((_, found),) = read_parts(store, {file: there[file]})
             changed, whole = compared(found, here, seen if here else (), fitting(workspace, file))
             n += sum(here.get(key) != whole.get(key) for key in {*here, *whole})
             if whole != here:
@@ -416,23 +408,23 @@ def _lines(file: str, data: bytes) -> Lines:
         raise DataError(f"{file}: a line is no record: {error}") from None
 
 
-def _kind(file: str) -> _Kind | None:
-    """What a file of that name is; ``None``: no stage file."""
-    return next((kind for kind in _KINDS if kind.named.fullmatch(file)), None)
+def _kind(file: str) -> int | None:
+    """The place in `_KINDS` of a file of that name; ``None``: it is no stage file."""
+    return next((n for n, named in enumerate(_KINDS, 1) if named.fullmatch(file)), None)
 
 
 def _key(file: str) -> Callable[[bytes], Key]:
     """What finds the key of a stage file's record; it raises for what is none."""
-    kind = _kind(file)
-    assert kind is not None
-    decode = msgspec.json.Decoder(kind.record).decode
-    return lambda line: kind.key(decode(line))
+    kinds = [kind for named, kind in _KINDS.items() if named.fullmatch(file)]
+    assert kinds, file
+    ((record, key),) = kinds
+    decode = msgspec.json.Decoder(record).decode
+    return lambda line: key(decode(line))
 
 
 def in_order(listed: Iterable[str]) -> list[str]:
     """Stage files, each after those that it depends on."""
-    orders = {kind: n for n, kind in enumerate(_KINDS)}
-    return sorted(listed, key=lambda file: (orders[kind] if (kind := _kind(file)) else -1, file))
+    return sorted(listed, key=lambda file: (_kind(file) or 0, file))
 
 
 def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
@@ -446,22 +438,22 @@ def _part(file: str, lines: Lines, at: int, ledger: Ledger) -> bytes:
     return gzip.compress(b"\n".join(written), 6, mtime=0)
 
 
-class _OfDialogue(msgspec.Struct, frozen=True, gc=False):
-    facts: tuple[Utterance, ...]
+class _Rests(msgspec.Struct, frozen=True, gc=False):
+    """What a dialogue or a judgment rests on."""
 
-
-class _OfJudgment(msgspec.Struct, frozen=True, gc=False):
+    facts: tuple[Utterance, ...] = ()
     calls: tuple[str, ...] = ()
 
 
-_of_dialogue, _of_judgment = msgspec.json.Decoder(_OfDialogue), msgspec.json.Decoder(_OfJudgment)
+_rests = msgspec.json.Decoder(_Rests)
 
 
 def calls_of(file: str, line: bytes) -> Sequence[str]:
     """The calls that a record rests on."""
-    if line and file.startswith("generations/"):
-        return [fact.call for fact in _of_dialogue.decode(line).facts if fact.call]
-    return _of_judgment.decode(line).calls if line and file.startswith("judgments/") else ()
+    if not line or not file.startswith(("generations/", "judgments/")):
+        return ()
+    told = _rests.decode(line)
+    return [*(fact.call for fact in told.facts if fact.call), *told.calls]
 
 
 def read_parts(

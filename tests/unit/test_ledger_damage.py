@@ -297,30 +297,22 @@ def test_an_older_ledger_is_read_without_being_changed(tmp_path, whole):
     assert path.read_bytes() == before
 
 
-def test_an_older_ledger_gets_digests_when_it_is_written(tmp_path, whole):
-    """Its rows are answers as before; a change after that is found."""
-    data, lines = whole
-    path, out = tmp_path / "l.sqlite3", tmp_path / "all.jsonl"
-    path.write_bytes(data)
-    of_before(path)
-    Ledger(path).close()
-    with closing(Ledger(path)) as ledger:
-        assert export(ledger, out) == N
-        assert ledger.select("SELECT count(*) FROM calls WHERE digest IS NULL") == [(0,)]
-    assert by_key(out) == lines
-    key = next(iter(lines))
-    edit(path, "UPDATE calls SET text='changed' WHERE key=?", key)
-    with closing(Ledger(path)) as ledger, pytest.raises(DataError, match=key):
-        ledger.get(key)
-
-
-def test_an_older_ledger_that_is_damaged_goes_on_without_digests(tmp_path, whole):
-    """Digests cannot be made of what cannot be read; the rows that can are used as before."""
+def test_an_older_ledger_goes_on_and_its_new_rows_have_digests(tmp_path, whole):
+    """Also one that is damaged: the rows that can be read are used as before."""
     data, lines = whole
     path, answered = tmp_path / "l.sqlite3", 0
     path.write_bytes(data)
     of_before(path)
     old = path.read_bytes()
+    with closing(Ledger(path)) as ledger:
+        key = put(ledger, "new", messages=[{"role": "user", "content": "another"}])
+        assert export(ledger, tmp_path / "all.jsonl") == N + 1
+    assert lines.items() < by_key(tmp_path / "all.jsonl").items()
+    edit(path, "UPDATE calls SET text='changed' WHERE key=?", key)
+    with closing(Ledger(path)) as ledger, pytest.raises(DataError, match=key):
+        ledger.get(key)
+    for log in tmp_path.glob("l.sqlite3-*"):
+        log.unlink()
     place = old.rindex(b"answer 69 ") // PAGE * PAGE
     path.write_bytes(old[:place] + b"Z" * PAGE + old[place + PAGE :])
     with closing(Ledger(path)) as ledger:
@@ -328,9 +320,6 @@ def test_an_older_ledger_that_is_damaged_goes_on_without_digests(tmp_path, whole
             with contextlib.suppress(DataError):
                 answered += ledger.get(key) is not None
     assert N - 20 < answered < N
-    path.write_bytes(old)
-    with closing(Ledger(path)) as ledger:
-        assert ledger.select("SELECT count(*) FROM calls WHERE digest IS NULL") == [(0,)]
 
 
 @pytest.mark.parametrize("reply_text", ["half \ud83d of one", "\ud800"])
