@@ -191,14 +191,10 @@ def load(path: Path) -> Config:
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{number}: not UTF-8; save the file as UTF-8") from None
-    data = _parsed(file)
-    known = Config.__struct_fields__
-    if unknown := sorted(set(data) - set(known)):
-        line = file.line_of(unknown[0])
-        raise ConfigError(
-            f"{path}:{line}: unknown table or key `{unknown[0]}`"
-            f"{did_you_mean(unknown[0], known)}; known: {', '.join(known)}"
-        )
+    data, known = _parsed(file), Config.__struct_fields__
+    for one in sorted(set(data) - set(known)):
+        said = f"`{one}`{did_you_mean(one, known)}; known: {', '.join(known)}"
+        raise ConfigError(f"{path}:{file.line_of(one)}: unknown table or key {said}")
     sections: dict[str, Any] = {}
     for field in msgspec.structs.fields(Config):
         section, table = field.name, data.get(field.name, {})
@@ -211,8 +207,7 @@ def load(path: Path) -> Config:
         else:
             sections[section] = file.entry(section, table, kind)
     for name, model in sections["models"].items():
-        _check_model(file, name, model, data["models"][name])
-        sections["models"][name] = _placed(_prompted(file, name, model), path, status)
+        sections["models"][name] = _checked(file, name, model, data["models"][name], status)
     _check_labels(file, sections["models"])
     for name, endpoint in sections["endpoints"].items():
         if fault := entry_url_fault(endpoint.base_url):
@@ -233,23 +228,18 @@ def _parsed(file: TomlFile) -> dict[str, Any]:
     try:
         return tomllib.loads(file.source)
     except RecursionError:
-        depths = [line.count("[") + line.count("{") for line in file.source.splitlines()]
-        row = depths.index(max(depths)) + 1
-        raise ConfigError(f"{file.path}:{row}: lists or tables are nested too deep") from None
+        raise ConfigError(f"{file.path}: lists or tables are nested too deep") from None
     except tomllib.TOMLDecodeError as error:
         lines = file.source.splitlines()
         line = re.search(r"line (\d+)", str(error))
         row = int(line[1]) if line else len(lines)
-        key = lines[row - 1].split("=")[0].strip() if 0 < row <= len(lines) else ""
-        # A line that is no setting may be a key or a password: it is not shown.
-        at = f" at `{key}`" if key in _SETTINGS else ""
-        said = public(str(error))
         wrong = lines[row - 1] if 0 < row <= len(lines) else ""
-        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}{slip(wrong)}") from None
+        # A line that is no setting may be a key or a password: it is not shown.
+        at = f" at `{key}`" if (key := wrong.split("=")[0].strip()) in _SETTINGS else ""
+        said = public(str(error)) + slip(wrong)
+        raise ConfigError(f"{file.path}:{row}: not valid TOML{at}: {said}") from None
     except ValueError:
-        lines = file.source.splitlines()
-        row = next((n for n, text in enumerate(lines, 1) if re.search(r"[\d_]{4000}", text)), 1)
-        raise ConfigError(f"{file.path}:{row}: a number has thousands of digits") from None
+        raise ConfigError(f"{file.path}: a number has thousands of digits") from None
 
 
 @dataclass(frozen=True)
@@ -456,25 +446,39 @@ def _read_prompt(
         raise file.error(f"{table}.prompt", str(error)) from None
 
 
-def _check_model(file: TomlFile, name: str, model: ModelSettings, given: Mapping[str, Any]) -> None:
-    table = f"models.{name}"
+def _checked(
+    file: TomlFile,
+    name: str,
+    model: ModelSettings,
+    given: Mapping[str, Any],
+    status: os.stat_result,
+) -> ModelSettings:
+    """An entry with the text of its ``system_prompt_file`` and whole paths of its other files.
+
+    ``given``: its keys; ``status``: of the file.
+    """
+    table, folder = f"models.{name}", file.path.parent
     if _stands_for_else(name):
         raise file.error(
             table, "this name stands for something else; choose another, without a colon"
         )
     for key, said in model_faults(model, given):
         raise file.error(f"{table}.{key}", said)
-
-
-def _prompted(file: TomlFile, name: str, model: ModelSettings) -> ModelSettings:
-    """The entry with the text of its ``system_prompt_file``."""
-    if model.system_prompt_file is None:
-        return model
-    key = f"models.{name}.system_prompt_file"
-    text = file.text_beside(key, "system prompt", model.system_prompt_file).strip()
-    if not text:
-        raise file.error(key, f"{model.system_prompt_file} is empty")
-    return msgspec.structs.replace(model, system_prompt=text, system_prompt_file=None)
+    changed: dict[str, Any] = {"model": beside(folder, model.model)}
+    if model.system_prompt_file is not None:
+        key = f"{table}.system_prompt_file"
+        text = file.text_beside(key, "system prompt", model.system_prompt_file).strip()
+        if not text:
+            raise file.error(key, f"{model.system_prompt_file} is empty")
+        changed |= {"system_prompt": text, "system_prompt_file": None}
+    if model.api_key_file is not None:
+        changed["api_key_file"] = str(folder / model.api_key_file)
+    if model.api_key_command is not None:
+        program, *rest = shlex.split(command := model.api_key_command)
+        if "/" in program:
+            command = shlex.join([str(folder / program), *rest])
+        changed["api_key_command"] = KeyCommand.of(command, file.path, status)
+    return msgspec.structs.replace(model, **changed)
 
 
 def _check_labels(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
@@ -490,17 +494,3 @@ def _check_labels(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
 
 def _stands_for_else(name: str, sign: str = ":") -> bool:
     return name in (HUMAN, *OFFLINE) or name in PRESETS or sign in name or not name.strip()
-
-
-def _placed(model: ModelSettings, file: Path, status: os.stat_result) -> ModelSettings:
-    """The entry with its files, relative to the folder of ``file``, as whole paths."""
-    folder = file.parent
-    changed: dict[str, str] = {"model": beside(folder, model.model)}
-    if model.api_key_file is not None:
-        changed["api_key_file"] = str(folder / model.api_key_file)
-    if model.api_key_command is not None:
-        program, *rest = shlex.split(command := model.api_key_command)
-        if "/" in program:
-            command = shlex.join([str(folder / program), *rest])
-        changed["api_key_command"] = KeyCommand.of(command, file, status)
-    return msgspec.structs.replace(model, **changed)

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -138,7 +139,7 @@ def slip(line: str) -> str:
 
 def url_fault(url: str) -> str | None:
     """Why an endpoint cannot be at ``url``; ``None``: it can. The text holds no login or query."""
-    shown = public(url)
+    shown, name = public(url), ""
     if any(c.isspace() or not c.isprintable() or c == "\\" for c in url):
         return "a URL has no blanks, backslashes or control characters"
     wrong = f"{shown!r} is not an http(s) URL"
@@ -146,23 +147,21 @@ def url_fault(url: str) -> str | None:
         parts = urlsplit(url)
         name = parts.hostname or ""
         name.encode("idna")  # as it is looked up: no empty part, none that is too long
+        readable = ":" in name or re.fullmatch(r"[\w.-]*", name)
     except ValueError:
-        return f"{wrong}: its host cannot be read"
-    if ":" not in name and not re.fullmatch(r"[\w.-]*", name):
+        readable = None
+    if not readable:
         return f"{wrong}: its host cannot be read"
     if parts.scheme not in ("http", "https"):
         return f"{wrong}, such as http://localhost:8000/v1"
     if not name:
         return f"{wrong}: it has no host"
-    try:
-        port = parts.port
-    except ValueError:
-        port = 0
-    if port == 0:
-        return f"{shown!r}: a port is a number from 1 to 65535"
-    if wrong_end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
-        return f"{shown!r} ends with {wrong_end[0]}, which is added to it; leave that out"
-    return None
+    with suppress(ValueError):
+        if parts.port != 0:
+            end = re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path)
+            added = "which is added to it; leave that out"
+            return f"{shown!r} ends with {end[0]}, {added}" if end else None
+    return f"{shown!r}: a port is a number from 1 to 65535"
 
 
 def entry_url_fault(url: str) -> str | None:
@@ -176,16 +175,18 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 
     Raises `ConfigError`, with the variable's name: it is not set, or the address is no URL then.
     """
-
-    def value(name: re.Match[str]) -> str:
-        if not (told := env.get(name[1], "").strip()):
-            raise ConfigError(f"no address for {settings.model}: {unset(name[1], 'base_url')}")
-        return told
-
-    found = _VARIABLE.sub(value, settings.base_url)
+    missing = f"no address for {settings.model}"
+    found = _VARIABLE.sub(lambda name: _value(env, name[1], "base_url", missing), settings.base_url)
     if found != settings.base_url and (fault := url_fault(found)):
         raise ConfigError(f"the address of {settings.model}, {settings.base_url}: {fault}")
     return found
+
+
+def _value(env: Mapping[str, str], variable: str, setting: str, missing: str) -> str:
+    """The value of a variable that a setting names; `ConfigError`: what is ``missing`` then."""
+    if not (value := env.get(variable, "").strip()):
+        raise ConfigError(f"{missing}: {unset(variable, setting)}")
+    return value
 
 
 def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -> str:
@@ -194,22 +195,22 @@ def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -
         return ": it is a judge; a contestant is a model"
     forms = [*sorted(models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
     known = f"; models that can be named: {', '.join(forms)}"
-    if "#" in name or re.match(r"[\w.-]+:\d+(/|$)", name):
-        return f": an endpoint begins with http:// or https://{known}"
-    if name.startswith("openai/"):
-        return f" (did you mean openai:{public(name.removeprefix('openai/'))}?){known}"
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        return (
-            f" (local weights are hf:{public(name)}, a served model is URL#{public(name)}){known}"
-        )
-    if "," in name:
-        return f"; --model takes one name and is repeatable{known}"
-    if re.match(r"(gpt|chatgpt|o\d)\b", name):
-        return f" (did you mean openai:{public(name)}?){known}"
-    scheme, _, rest = name.partition(":")
-    if rest and scheme.casefold() in ("bot", "openai", "hf"):
-        return f" (did you mean {scheme.casefold()}:{public(rest)}?){known}"
+    for looks_so, meant in _MEANT:
+        if told := re.match(looks_so, name):
+            return public(meant.format(*told.groups())) + known
     return f"{did_you_mean(name, [*models, *judges, HUMAN])}{known}"
+
+
+_SCHEMES = ("bot", "openai", "hf")
+_MEANT = (
+    (r".*#|[\w.-]+:\d+(?:/|$)", ": an endpoint begins with http:// or https://"),
+    (r"openai/(.*)", " (did you mean openai:{}?)"),
+    (r"([\w.-]+/[\w.-]+)$", " (local weights are hf:{0}, a served model is URL#{0})"),
+    (r".*,", "; --model takes one name and is repeatable"),
+    (r"((?:gpt|chatgpt|o\d)\b.*)", " (did you mean openai:{}?)"),
+    *((rf"(?i){scheme}:(.+)", f" (did you mean {scheme}:{{}}?)") for scheme in _SCHEMES),
+)
+"""What a name looks like that is of no model -> what may have been meant."""
 
 
 def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -217,40 +218,32 @@ def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tu
 
     No text holds what may be a secret.
     """
-    if settings.label is not None and (fault := _name_fault(settings.label)):
-        yield "label", fault
-    if settings.revision is not None and (fault := _name_fault(settings.revision)):
-        yield "revision", fault
-    if settings.system_prompt is not None and not settings.system_prompt.strip():
+    model, prompt, url = settings.model, settings.system_prompt, settings.base_url
+    for key in ("label", "revision", "identity", "device"):
+        if fault := _name_fault(getattr(settings, key)):
+            yield key, fault
+    if prompt is not None and not prompt.strip():
         yield "system_prompt", "there is no text in it"
-    if settings.system_prompt is not None and settings.system_prompt_file is not None:
+    if prompt is not None and settings.system_prompt_file is not None:
         yield "system_prompt_file", "the text is in system_prompt already; keep one"
-    if settings.model.startswith(LOCAL):
-        if not settings.model.removeprefix(LOCAL):
-            yield "model", "local weights are named hf:ORG/NAME or hf:FOLDER"
-        for key in given:
-            if key not in LOCAL_KEYS:
-                known = ", ".join(LOCAL_KEYS)
-                yield key, f"{settings.model} is local weights, which have none; keys: {known}"
-        if fault := _name_fault(settings.device):
-            yield "device", fault
-        return
-    if settings.model == "human" or settings.model.startswith("bot:"):
-        yield "model", f"{settings.model} needs no entry; name it as it is"
-    if not settings.model.strip():
+    if model == LOCAL:
+        yield "model", "local weights are named hf:ORG/NAME or hf:FOLDER"
+    if model == HUMAN or model.startswith("bot:"):
+        yield "model", f"{model} needs no entry; name it as it is"
+    if not model.strip():
         yield "model", "the name that the endpoint knows is missing"
-    for key in ONLY_LOCAL:
-        if key in given:
-            yield key, f"this is for local weights (hf:…), which {settings.model} is not"
-    if fault := entry_url_fault(settings.base_url):
+    local, known = model.startswith(LOCAL), ", ".join(LOCAL_KEYS)
+    for key in given:
+        if local and key not in LOCAL_KEYS:
+            yield key, f"{model} is local weights, which have none; keys: {known}"
+        if not local and key in ONLY_LOCAL:
+            yield key, f"this is for local weights (hf:…), which {model} is not"
+    if fault := entry_url_fault(url):
         yield "base_url", fault
-    elif _VARIABLE.search(settings.base_url) and settings.identity is None:
+    elif _VARIABLE.search(url) and settings.identity is None:
         yield "base_url", "with an environment variable in it, set identity too: who answers there"
-    if settings.identity is not None and (fault := _name_fault(settings.identity)):
-        yield "identity", fault
-    for tier in settings.price_tiers:
-        if not tier.strip():
-            yield "price_tiers", "a service tier has no name"
+    if not all(tier.strip() for tier in settings.price_tiers):
+        yield "price_tiers", "a service tier has no name"
     yield from _key_faults(settings)
     yield from _header_faults(settings)
     if taken := sorted({"model", "messages", "stream"} & set(settings.extra)):
@@ -261,24 +254,18 @@ def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tu
 
 def _key_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     places = [k for k in ("api_key_env", "api_key_file", "api_key_command") if getattr(settings, k)]
-    if len(places) > 1:
-        yield places[1], f"the key is in {places[0]} already; keep one"
-    named = settings.api_key_env
+    for key in places[1:]:
+        yield key, f"the key is in {places[0]} already; keep one"
+    named, command = settings.api_key_env, settings.api_key_command
     if named is not None and (not re.fullmatch(r"[A-Za-z_]\w*", named, re.A) or has_key(named)):
-        yield (
-            "api_key_env",
-            "this is not the name of an environment variable; put the key itself into one, and its "
-            "name here",
-        )
-    if settings.api_key_command is not None:
-        try:
-            words = shlex.split(settings.api_key_command)
-        except ValueError:
-            yield "api_key_command", "a quote mark in it is not closed"
-        else:
-            if not words:
-                yield "api_key_command", "the command is empty"
-    if (name := settings.key_header) is not None and (fault := _header_fault(name)):
+        said = "this is not the name of an environment variable; put the key itself into one, and "
+        yield "api_key_env", f"{said}its name here"
+    try:
+        if command is not None and not shlex.split(command):
+            yield "api_key_command", "the command is empty"
+    except ValueError:
+        yield "api_key_command", "a quote mark in it is not closed"
+    if settings.key_header is not None and (fault := _header_fault(settings.key_header)):
         yield "key_header", fault
 
 
@@ -340,8 +327,10 @@ def extra_fault(extra: dict[str, Any]) -> str | None:
     return None
 
 
-def _name_fault(name: str) -> str | None:
+def _name_fault(name: str | None) -> str | None:
     """Why ``name`` is no name for others to see."""
+    if name is None:
+        return None
     if not name.strip() or name != name.strip() or not name.isprintable() or len(name) > 100:
         return "give a name of 1 to 100 printable characters"
     if has_key(name) or public(name) != name:
@@ -387,15 +376,13 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     if named is None and host(settings.base_url) == host(OPENAI_URL):
         named = "OPENAI_API_KEY"
     if named:
-        key = env.get(named, "").strip()
-        if not key:
-            raise ConfigError(f"no key for {settings.model}: {unset(named, 'api_key_env')}")
+        key = _value(env, named, "api_key_env", f"no key for {settings.model}")
         return _checked(key, shown_variable(named, "api_key_env"))
-    if key := env.get("BOTCHAT_API_KEY", "").strip():
-        return _checked(key, "BOTCHAT_API_KEY")
     ours = {host(env.get("OPENAI_BASE_URL", "")), "localhost", "127.0.0.1"}
-    if host(settings.base_url) in ours and (key := env.get("OPENAI_API_KEY", "").strip()):
-        return _checked(key, "OPENAI_API_KEY")
+    here = host(settings.base_url) in ours
+    for variable in ("BOTCHAT_API_KEY", *(["OPENAI_API_KEY"] if here else [])):
+        if key := env.get(variable, "").strip():
+            return _checked(key, variable)
     return None
 
 
@@ -411,11 +398,7 @@ def header_values(
         found[name] = value
         if asked := OF_ENVIRONMENT.fullmatch(value):
             variable = asked["name"]
-            secret = env.get(variable, "").strip()
-            if not secret:
-                raise ConfigError(
-                    f"no header {name} for {settings.model}: {unset(variable, 'headers')}"
-                )
+            secret = _value(env, variable, "headers", f"no header {name} for {settings.model}")
             if not fits_header(secret):
                 raise ConfigError(
                     f"the header {name} for {settings.model}: "
@@ -454,18 +437,18 @@ def unset(variable: str, setting: str) -> str:
 
 def _key_in(file: str, model: str) -> str:
     # The message does not name the file: users put the key itself there by mistake.
+    said = f"no key for {model}: its api_key_file"
     try:
         key = Path(file).read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{said} is not text") from None
     except (OSError, ValueError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise ConfigError(f"no key for {model}: its api_key_file is not text") from None
         why = error.strerror if isinstance(error, OSError) else "no file can have this name"
         raise ConfigError(
-            f"no key for {model}: its api_key_file cannot be read ({why}); the path is "
-            "relative to botchat.toml"
+            f"{said} cannot be read ({why}); the path is relative to botchat.toml"
         ) from None
     if not key:
-        raise ConfigError(f"no key for {model}: its api_key_file is empty; put the key into it")
+        raise ConfigError(f"{said} is empty; put the key into it")
     return key
 
 

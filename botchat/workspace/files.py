@@ -7,12 +7,11 @@ file is replaced whole, in canonical order: the same replies give the same bytes
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -46,12 +45,12 @@ def read(path: Path, record: type[R]) -> list[R]:
 
 def content(path: Path, most: int) -> bytes:
     """A file that is not ours, whole; `DataError` beyond ``most`` bytes, or if unreadable."""
+    data = b""
     try:
-        with path.open("rb") as file, io.BytesIO() as held:
+        with path.open("rb") as file:
             # Of a pipe, too. Asked for all at once, Python sets aside all that is allowed.
-            while held.tell() <= most and (block := file.read(_BLOCK)):
-                held.write(block)
-            data = held.getvalue()
+            while len(data) <= most and (block := file.read(max(_BLOCK, len(data)))):
+                data += block
     except OSError as error:
         what = "it is a folder; name a file in it" if path.is_dir() else error.strerror
         raise DataError(f"cannot read {path}: {what}") from None
@@ -86,26 +85,23 @@ def first(path: Path, record: type[R]) -> R | None:
             line = file.readline()
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from None
-    whole = line.endswith(b"\n") and line.strip()
-    return _decode_line(msgspec.json.Decoder(record), line, path, 1) if whole else None
+    whole = line if line.endswith(b"\n") else b""
+    return next(iter(_decode(msgspec.json.Decoder(record), whole, path, 0)), None)
 
 
 def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before: int) -> list[R]:
-    try:
+    with suppress(*_UNREADABLE):
         return list(decoder.decode_lines(data))
-    except _UNREADABLE:
-        lines = enumerate(data.split(b"\n"), n_before + 1)
-        return [_decode_line(decoder, line, path, n) for n, line in lines if line.strip()]
-
-
-def _decode_line(decoder: msgspec.json.Decoder[R], line: bytes, path: Path, n: int) -> R:
-    try:
-        return decoder.decode(line)
-    except _UNREADABLE as error:
-        what = " ".join(str(error).split())[:300]
-        raise DataError(
-            f"{path}:{n}: {what}; correct or delete this line (it begins {line[:40]!r})"
-        ) from None
+    found = []
+    for n, line in enumerate(data.split(b"\n"), n_before + 1):
+        try:
+            found += [decoder.decode(line)] if line.strip() else []
+        except _UNREADABLE as error:
+            what = " ".join(str(error).split())[:300]
+            raise DataError(
+                f"{path}:{n}: {what}; correct or delete this line (it begins {line[:40]!r})"
+            ) from None
+    return found
 
 
 class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
@@ -121,14 +117,12 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
 
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
-        fd = self._open()
-        line = msgspec.json.encode(record) + b"\n"
-        before = os.fstat(fd).st_size
+        fd, line = self._open(), msgspec.json.encode(record) + b"\n"
+        before, written, reason = os.fstat(fd).st_size, 0, "the disk is full"
         try:
             written = os.write(fd, line)
-            reason: str | None = "the disk is full"
         except OSError as error:
-            written, reason = 0, error.strerror
+            reason = str(error.strerror)
         if written != len(line):
             os.ftruncate(fd, before)
             raise BotChatError(
@@ -199,19 +193,10 @@ def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> bool:
     for record in sorted(records, key=order):
         encode(record, buffer, -1)
         buffer += b"\n"
-    if _holds(path, buffer):
-        return False
-    write_atomic(path, buffer)
-    return True
-
-
-def _holds(path: Path, data: bytearray) -> bool:
-    """Whether the file holds exactly ``data``; compared block by block."""
-    if not path.exists() or path.stat().st_size != len(data):
-        return False
-    with path.open("rb") as file, memoryview(data) as view:
-        parts = range(0, len(data), _BLOCK)
-        return all(file.read(_BLOCK) == view[start : start + _BLOCK] for start in parts)
+    same = path.exists() and path.stat().st_size == len(buffer) and path.read_bytes() == buffer
+    if not same:
+        write_atomic(path, buffer)
+    return not same
 
 
 def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> None:

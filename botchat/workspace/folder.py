@@ -56,6 +56,9 @@ INVENTED = (
     "ranking from it."
 )
 
+_HOLDER = "lock-holder"
+"""File that says which process writes."""
+
 PAGES = (".html", ".js")
 """What a browser would run."""
 
@@ -78,6 +81,9 @@ class Workspace:
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
+
+    verdicts = "judgments"
+    """Folder of all verdicts."""
 
     @cached_property
     def config(self) -> config.Config:
@@ -112,24 +118,22 @@ class Workspace:
 
     def seed_sets(self) -> dict[str, Path]:
         """Every seed set with its file."""
-        found = {path.stem: path for path in sorted((self.root / "seeds").glob("*.jsonl"))}
         # The sample is inside the installed package, or beside it in a source checkout.
         package = Path(str(resources.files("botchat")))
         packaged = package / "data" / "sample.jsonl"
-        beside = package.parent / "seeds" / "sample.jsonl"
-        return {SAMPLE: packaged if packaged.exists() else beside, **found}
+        sample = packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
+        listed = sorted((self.root / "seeds").glob("*.jsonl"))
+        return {SAMPLE: sample, **{path.stem: path for path in listed}}
 
     def seeds(self, name: str) -> list[Seed]:
         """The seeds of a set; `MissingError` if it is not there or empty, `DataError` as `read`."""
-        folder = self.seeds_path(name).parent
-        sets = self.seed_sets()
-        if name not in sets:
+        folder, sets = self.seeds_path(name).parent, self.seed_sets()
+        if (path := sets.get(name)) is None:
             raise MissingError(
                 f"no seed set {name!r} in {folder}{did_you_mean(name, sets)} "
                 f"(there are: {', '.join(sorted(sets))}); "
                 f"make it with: botchat seeds import SOURCE --name {name}"
             )
-        path = sets[name]
         seeds = store.read(path, Seed)
         if not seeds:
             raise MissingError(f"the seed set {path} is empty; import it again")
@@ -152,15 +156,12 @@ class Workspace:
             invented = path.exists() and self.invented(name)
         except DataError:  # what cannot be read is written anew
             invented = False
-        said = {
-            "language": language if language != languages.EN else None,
-            "source": source,
-            "invented": invented,
-        }
+        other = language if language != languages.EN else None
+        said = {"language": other, "source": source, "invented": invented}
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
         if lines:
             store.write_atomic(beside, "".join(lines).encode())
-        store.finish(path, seeds, _seed_order)
+        store.finish(path, seeds, lambda seed: natural_key(seed.id))
         if language == languages.EN and not lines:
             beside.unlink(missing_ok=True)
         return path
@@ -226,24 +227,22 @@ class Workspace:
         seeds = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
         found: dict[str, Mapping[str, Dialogue]] = {}
 
-        def current(path: Path) -> tuple[dict[str, Dialogue], int]:
-            dialogues = read_dialogues(path)
-            kept = {
+        def current(dialogues: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
+            return {
                 i: one
                 for i, one in dialogues.items()
                 if i in seeds and one.utterances[: len(seeds[i])] == seeds[i]
             }
-            return kept, len(dialogues) - len(kept)
 
-        again = lru_cache(maxsize=1)(lambda path: current(path)[0])
+        again = lru_cache(maxsize=1)(lambda path: current(read_dialogues(path)))
         for path in self.dialogue_files(seed_set):
-            now, others = current(path)
-            if others:
+            now = current(there := read_dialogues(path))
+            if len(now) < len(there):
                 log.warning(
                     "%s: %d dialogues do not belong to the set %s as it is now and do not count; "
                     "run generate again",
                     path,
-                    others,
+                    len(there) - len(now),
                     seed_set,
                 )
             if any(unanswered or one.answered for one in now.values()):
@@ -254,9 +253,6 @@ class Workspace:
     def dialogue_files(self, seed_set: str) -> list[Path]:
         """The files of all generated contestants."""
         return sorted((self.root / "generations" / seed_set).glob("*.jsonl"))
-
-    verdicts = "judgments"
-    """Folder of all verdicts."""
 
     def anchors(self) -> Workspace:
         """The same where verdicts are those on anchors, asked again: a judge's run for each day."""
@@ -277,15 +273,12 @@ class Workspace:
         found: dict[str, dict[str, Path]] = {}
         for path in sorted((self.root / self.verdicts / seed_set).glob("*/*.jsonl")):
             first = store.first(path, Judgment)
-            if first is not None and self._answered(path, first):
+            if first is not None and first.outcome in UNANSWERED:  # in every case?
+                made = store.read(path, Judgment)
+                first = next((one for one in made if one.outcome not in UNANSWERED), None)
+            if first is not None:
                 found.setdefault(first.judge, {})[first.protocol] = path
         return found
-
-    def _answered(self, path: Path, first: Judgment) -> bool:
-        """Whether a judge has answered in any case of a stage file that begins with ``first``."""
-        return first.outcome not in UNANSWERED or any(
-            one.outcome not in UNANSWERED for one in store.read(path, Judgment)
-        )
 
     def measured_path(self, seed_set: str) -> Path:
         """File of what was asked for a set."""
@@ -328,34 +321,28 @@ class Workspace:
 
     def writer(self) -> str | None:
         """The process that writes to this workspace, with its command; ``None``: there is none."""
-        try:
-            said = self._lock_holder.read_text("utf-8").strip()
-        except OSError:
-            return None
+        said = self._holder()
         here = re.match(rf"process (\d+) on {re.escape(socket.gethostname())}:", said)
-        if here is not None and not _alive(int(here[1])):
-            return None  # it was killed before it could remove the file
-        return said
+        killed = here is not None and not _alive(int(here[1]))  # before it could remove the file
+        return None if killed else said or None
 
-    @property
-    def _lock_holder(self) -> Path:
-        return self.hidden / "lock-holder"
+    def _holder(self) -> str:
+        with suppress(OSError):
+            return (self.hidden / _HOLDER).read_text("utf-8").strip()
+        return ""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer; `LockedError`, with its name, if another process is."""
         store.make_folder(self.hidden)
         lock = filelock.FileLock(self.hidden / "lock")
-        holder = self._lock_holder
+        holder = self.hidden / _HOLDER
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
-            who = ""
-            with suppress(OSError):
-                who = holder.read_text("utf-8").strip()
+            who = self._holder() or "another process"
             raise LockedError(
-                f"the workspace {self.root} is in use by {who or 'another process'}; "
-                "wait for it or stop it"
+                f"the workspace {self.root} is in use by {who}; wait for it or stop it"
             ) from None
         except OSError as error:
             raise BotChatError(f"cannot lock {self.hidden}: {error.strerror}") from None
@@ -381,11 +368,7 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
 
 def in_order(seeds: Iterable[Seed]) -> list[Seed]:
     """Seeds in the order of a set's file."""
-    return sorted(seeds, key=_seed_order)
-
-
-def _seed_order(seed: Seed) -> tuple[object, ...]:
-    return natural_key(seed.id)
+    return sorted(seeds, key=lambda seed: natural_key(seed.id))
 
 
 def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
@@ -406,10 +389,9 @@ def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
 def _alive(process: int) -> bool:
     if os.name == "nt":
         return True  # os.kill would send it a Ctrl-C
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass  # a process of another user
+    with suppress(PermissionError):  # a process of another user
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
     return True

@@ -160,13 +160,12 @@ class Progress(msgspec.Struct, frozen=True):
     @property
     def limit_s(self) -> float | None:
         """Seconds until a limit stops it; ``None``: none will."""
-        usd = None if self.projected_usd is None else self.projected_usd - self.spent_usd
+        tokens = total(step.to_come(step.tokens, 0) for step in self.steps)
         limits = (
-            (self.max_usd, self.spent_usd, usd),
+            (self.max_usd, self.spent_usd, usd_to_come(self.steps)),
             (self.max_calls, self.spent_calls, calls_left(self.steps)),
-            (self.max_tokens, self.spent_tokens,
-             total(step.to_come(step.tokens, 0) for step in self.steps)),
-        )  # fmt: skip
+            (self.max_tokens, self.spent_tokens, tokens),
+        )
         # The part of what is left that can be done before a limit is reached.
         within = [
             max(0.0, most - spent) / more
@@ -186,9 +185,10 @@ class Progress(msgspec.Struct, frozen=True):
         planned = f" of {self.planned:,}" if self.planned is not None else ""
         usd = money(self.spent_usd, self.unpriced)
         about = f" of about {money(self.projected_usd)}" if self.projected_usd else ""
-        left = f"{duration(self.left_s)} left" if self.left_s and self.state == "running" else ""
-        parts = (self.seed_set, f"{self.done:,}{planned} {self.unit}", usd + about, left)
-        return " · ".join(filter(None, (*parts, "" if self.state == "running" else self.state)))
+        left = f"{duration(self.left_s)} left" if self.left_s else ""
+        end = left if self.state == "running" else self.state
+        parts = (self.seed_set, f"{self.done:,}{planned} {self.unit}", usd + about, end)
+        return " · ".join(filter(None, parts))
 
     @property
     def failures(self) -> list[tuple[int, str, str]]:

@@ -88,18 +88,14 @@ class Redactor:
             text = self._clean_spelt(text)
         for secret in self._secrets:
             text = text.replace(secret, GONE)
-        for start in _FORMS:
-            if start in text:
-                text = _KEY_LIKE.sub(GONE, text)
-                break
+        if any(start in text for start in _FORMS):
+            text = _KEY_LIKE.sub(GONE, text)
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
     def _spelt(self, text: str) -> bool:
         """Whether a secret could stand in ``text`` otherwise than as it reads."""
-        if "\\" not in text and "%" not in text and "&" not in text:
-            return False
         if self._odd:
-            return True
+            return "\\" in text or "%" in text or "&" in text
         return any(hint in text for hint in _HINTS) and _ASCII_SPELT.search(text) is not None
 
     def _clean_spelt(self, text: str) -> str:
@@ -113,12 +109,11 @@ class Redactor:
                     found.append((starts[match.start()], starts[match.end()]))
             if not self._spelt(read):
                 break
-        pieces, done = [], 0
+        cleaned, done = "", 0
         for start, end in sorted(found):
-            if start >= done:
-                pieces += [text[done:start], GONE]
+            cleaned += text[done:start] + GONE if start >= done else ""
             done = max(done, end)
-        return "".join([*pieces, text[done:]])
+        return cleaned + text[done:]
 
 
 def _decoded(text: str, starts: array[int]) -> tuple[str, array[int]]:
@@ -136,16 +131,10 @@ def _decoded(text: str, starts: array[int]) -> tuple[str, array[int]]:
 
 
 def _character(how: str, spelt: str) -> str:
-    match how:
-        case "plain":
-            return spelt
-        case "space":
-            return " "
-        case "named":
-            return _NAMED[spelt.lower()]
-        case "decimal":
-            return chr(int(spelt))
-    return chr(int(spelt, 16))
+    """What the group of `_SPELT` that is called ``how`` stands for."""
+    if how in ("plain", "space", "named"):
+        return {"plain": spelt, "space": " "}.get(how) or _NAMED[spelt.lower()]
+    return chr(int(spelt, 10 if how == "decimal" else 16))
 
 
 def _spellings(secrets: Iterable[str]) -> tuple[str, ...]:
