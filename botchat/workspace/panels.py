@@ -368,24 +368,21 @@ def with_texts(settings: PanelSettings, read: Callable[[str], str]) -> PanelSett
     """
     if isinstance(settings, CascadeSettings):
         return settings
-    agents: list[AgentSettings | str] = []
-    for agent in settings.agents:
-        if isinstance(agent, AgentSettings) and agent.file:
-            text, name = read(agent.file).strip(), agent.name or agent.default_name
-            agent = msgspec.structs.replace(agent, text=text, file=None, name=name)
-        agents.append(agent)
-    return msgspec.structs.replace(settings, agents=tuple(agents))
+
+    def told(agent: AgentSettings | str) -> AgentSettings | str:
+        if isinstance(agent, str) or not agent.file:
+            return agent
+        text, name = read(agent.file).strip(), agent.name or agent.default_name
+        return msgspec.structs.replace(agent, text=text, file=None, name=name)
+
+    return msgspec.structs.replace(settings, agents=tuple(map(told, settings.agents)))
 
 
 def circle(panels: Mapping[str, PanelSettings]) -> tuple[str, ...]:
     """The names of cascades that lead back to themselves, in order; empty if there are none."""
-    judges = {
-        name: (settings.cheap, settings.strong)
-        for name, settings in panels.items()
-        if isinstance(settings, CascadeSettings)
-    }
+    cascades = {n: one for n, one in panels.items() if isinstance(one, CascadeSettings)}
     try:
-        TopologicalSorter(judges).prepare()
+        TopologicalSorter({n: (one.cheap, one.strong) for n, one in cascades.items()}).prepare()
     except CycleError as error:
         return tuple(reversed(error.args[1]))
     return ()
@@ -466,23 +463,10 @@ def _changed(settings: PanelSettings, changed: Mapping[str, str]) -> PanelSettin
         field = fields[name]
         try:
             stated[field.encode_name] = msgspec.convert(value, field.type, strict=False)
-        except msgspec.ValidationError:
-            raise ValueError(f"{key}: {value} is no value of it; give {_values(field)}") from None
+        except msgspec.ValidationError as error:
+            words = [one for one in get_args(field.type) if isinstance(one, str)]
+            known = f"one of {', '.join(words)}" if words else str(error)
+            raise ValueError(f"{key}: {value} is no value of it: {known}") from None
         if key == "roles":
             stated.pop("agents", None)
     return msgspec.convert(msgspec.to_builtins(stated), kind, strict=False)
-
-
-def _values(field: msgspec.structs.FieldInfo) -> str:
-    """The values that a setting can have, in words."""
-    kind = msgspec.inspect.type_info(field.type)
-    match kind.types[0] if isinstance(kind, msgspec.inspect.UnionType) else kind:
-        case msgspec.inspect.LiteralType(values=values):
-            return f"one of {', '.join(map(str, values))}"
-        case msgspec.inspect.BoolType():
-            return "true or false"
-        case msgspec.inspect.IntType(ge=least):
-            return f"a whole number from {least}"
-        case msgspec.inspect.FloatType(ge=least):
-            return f"a number from {least}"
-    return "a name"
