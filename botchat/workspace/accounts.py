@@ -125,7 +125,7 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     return [*result, *(ModelStats(*row, {}) for row in never)]
 
 
-class Asked(NamedTuple):
+class CallFacts(NamedTuple):
     """Who was asked in a call, how, and who answered; empty where the call is damaged."""
 
     identity: dict[str, Any]
@@ -136,7 +136,7 @@ class Asked(NamedTuple):
     """See `answered_by`."""
 
 
-def asked(ledger: Ledger, which: str, *values: Any) -> Asked:
+def asked(ledger: Ledger, which: str, *values: Any) -> CallFacts:
     """Of the first call that ``which``, the rest of a query, selects; empty: there is none."""
     sql = f"SELECT request, raw FROM calls WHERE {which} LIMIT 1"
     for packed, raw in ledger.select(sql, *values):
@@ -145,8 +145,8 @@ def asked(ledger: Ledger, which: str, *values: Any) -> Asked:
             first, identity = request["messages"][0], request["identity"]
             told = settings_digest(first["content"]) if first["role"] == "system" else None
             settings = {**identity, **request["sampling"], "system_prompt": told}
-            return Asked(identity, settings, answered_by(zlib.decompress(raw)))
-    return Asked({}, {}, "")
+            return CallFacts(identity, settings, answered_by(zlib.decompress(raw)))
+    return CallFacts({}, {}, "")
 
 
 def answered_by(raw: bytes | str) -> str:

@@ -465,8 +465,8 @@ def _changed(settings: PanelSettings, changed: Mapping[str, str]) -> PanelSettin
             stated[field.encode_name] = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError as error:
             words = [one for one in get_args(field.type) if isinstance(one, str)]
-            known = f"one of {', '.join(words)}" if words else str(error)
-            raise ValueError(f"{key}: {value} is no value of it: {known}") from None
+            offered = f"one of {', '.join(words)}" if words else str(error)
+            raise ValueError(f"{key}: {value} is no value of it: {offered}") from None
         if key == "roles":
             stated.pop("agents", None)
     return msgspec.convert(msgspec.to_builtins(stated), kind, strict=False)
