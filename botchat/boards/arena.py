@@ -69,7 +69,7 @@ class Arena(Part):
     @property
     def separates(self) -> bool:
         """Whether any contestant is clearly better than another."""
-        return bool((self.strengths.ties.half.places[0] > 1).any())
+        return bool((self.strengths.fitted.places[0] > 1).any())
 
     @property
     def quoted(self) -> list[Column]:
@@ -88,7 +88,7 @@ class Arena(Part):
 
     def better(self, names: Sequence[str]) -> Flags:
         """As `Part.better`, by the ratings."""
-        fitted = self.strengths.ties.half
+        fitted = self.strengths.fitted
         at = [fitted.models.index(name) for name in names]
         return np.asarray(fitted.clearly_better[np.ix_(at, at)])
 
@@ -359,7 +359,7 @@ def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]
     Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so that its error is
     taken to be Bradley-Terry's, in quadrature with the error of the mean over runs.
     """
-    fitted = strengths.ties.half
+    fitted = strengths.fitted
     bt = dict(zip(fitted.models, fitted.std_error.tolist(), strict=True))
     found = {}
     runs = rated.settings.runs

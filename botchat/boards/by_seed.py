@@ -88,7 +88,7 @@ def _values(
         where = np.array([place[name] for name in readable.seed_ids], dtype=np.intp)
         if isinstance(part, Arena):
             (column,) = part.ranking
-            labels, moves = influence(made, part.strengths.ties.half)
+            labels, moves = influence(made, part.strengths.fitted)
             for i, name in enumerate(made.models):
                 row = np.full(len(seeds), math.nan)
                 row[where[labels]] = moves[:, i] if len(labels) else []

@@ -110,7 +110,7 @@ def of(board: Board, others: Sequence[Board] = (), verdict: JudgeVerdict | None 
 def _fault(verdict: JudgeVerdict, part: Part | None) -> str:
     """What a judge that is not to be trusted does, after "this judge"."""
     if isinstance(part, Arena) and part.separates:
-        fitted = part.strengths.ties.half
+        fitted = part.strengths.fitted
         if any(is_floor_bot(fitted.models[i]) for i in np.flatnonzero(fitted.places[0] == 1)):
             return "puts scripts that understand nothing first"
     return verdict.fault
@@ -243,8 +243,8 @@ def _left_open(
 ) -> str:
     """What is left open where several share first place."""
     if part.protocol == VOTES and isinstance(part, Arena):
-        a_model = round(2 * part.strengths.ties.half.n_comparisons / len(order))
-        first, last = part.strengths.ties.half.places
+        a_model = round(2 * part.strengths.fitted.n_comparisons / len(order))
+        first, last = part.strengths.fitted.places
         half = int(np.median(last - first + 1))
         return f"{a_model:,} votes a model, and half of the models have {half} places open."
     any_of = f"Any of {len(ahead)} models may be first"
@@ -262,7 +262,7 @@ def _whole(arena: Arena | None) -> list[str]:
     if arena is None or arena.strengths.design.expected is None:
         return []
     design = arena.strengths.design
-    if arena.protocol == VOTES and arena.strengths.ties.half.n_clusters is None:
+    if arena.protocol == VOTES and arena.strengths.fitted.n_clusters is None:
         return ["Rates do not say which chat they are of: real intervals are wider."]
     n, whole = arena.comparisons.n, (design.expected or 0) * len(design.made)
     return [f"{n:,} of {whole:,} comparisons are judged."] if n < whole else []
@@ -317,7 +317,7 @@ def _done(board: Board, part: Part | None, models: int, bots: int) -> list[tuple
                ((models, "chat model"), (bots, "script")) if n]  # fmt: skip
     who, judge = " and ".join(counted), board.judge
     if isinstance(part, Arena) and part.protocol == VOTES:
-        made, unit = part.strengths.ties.half, part.strengths.design.unit
+        made, unit = part.strengths.fitted, part.strengths.design.unit
         on = f", on {made.n_clusters:,} {unit}" if made.n_clusters else ""
         said = f" said {made.n_comparisons:,} times which of two is better{on}. Each of "
         each = round(2 * made.n_comparisons / max(1, len(made.models)))

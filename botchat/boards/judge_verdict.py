@@ -332,7 +332,7 @@ def _best_floor_bot(arena: Arena | None) -> Check:
     key = "best_floor_bot"
     if arena is None:
         return _check(key)
-    made, fitted = arena.compared, arena.strengths.ties.half
+    made, fitted = arena.compared, arena.strengths.fitted
     bot = np.array([is_floor_bot(name) for name in made.models], dtype=bool)
     model = ~bot & np.array([name != HUMAN for name in made.models], dtype=bool)
     # Each comparison of a floor bot with a model, from the bot's side.

@@ -48,7 +48,7 @@ def of(board: Board) -> PeopleLine | None:
     number = {seed_id: i for i, seed_id in enumerate(dict.fromkeys(seed_ids))}
     cluster = np.array([number[seed_id] for seed_id in said.seed_ids], dtype=np.intp)[made.cluster]
     beside = Comparisons(made.models, made.first, made.second, made.result, cluster)
-    found = estimate(arena.strengths.ties.half, arena.compared, beside)
+    found = estimate(arena.strengths.fitted, arena.compared, beside)
     if found is None:
         return None
     rating, reach, *_ = found

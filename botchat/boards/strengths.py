@@ -12,11 +12,17 @@ import pandas as pd
 
 from botchat.boards.tables import Column, Table, explained, table, with_ends
 from botchat.measures.intervals import LEAST
-from botchat.ratings.bradley_terry import PairFit, TieSensitivity, pair_fit, tie_sensitivity
+from botchat.ratings.bradley_terry import (
+    BradleyTerryResult,
+    PairFit,
+    fit,
+    pair_fit,
+    places_by_ties,
+)
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.fragility import Fragility, fragility
 from botchat.ratings.style import StyleResult, fit_style
-from botchat.verdicts import Floats
+from botchat.verdicts import Floats, Indices
 
 WORST_PAIRS = 10
 """Pairs that the table of misfit shows."""
@@ -101,7 +107,9 @@ class Strengths:
     """All results of Bradley-Terry on some comparisons."""
 
     design: Design
-    ties: TieSensitivity
+    fitted: BradleyTerryResult
+    by_ties: Indices
+    """Places with a tie as half a win, dropped and as a win for both, shape (3, m)."""
     pairs: PairFit
     style: StyleResult | None
     """``None``: the style of the dialogues was not measured."""
@@ -121,19 +129,19 @@ class Strengths:
         ``differences``: style of the first less the second, shape (comparisons, features); rows
         that are not finite are left out.
         """
-        ties = tie_sensitivity(comparisons)
+        fitted = fit(comparisons)
         style = None
         if differences is not None:
             known = np.asarray(np.isfinite(differences).all(axis=1))
             if known.any():
                 style = fit_style(comparisons.only(known), differences[known], features)
-        fragile = fragility(comparisons, ties.half)
-        return cls(design, ties, pair_fit(comparisons, ties.half), style, fragile)
+        pairs, fragile = pair_fit(comparisons, fitted), fragility(comparisons, fitted)
+        return cls(design, fitted, places_by_ties(comparisons), pairs, style, fragile)
 
     @property
     def signature(self) -> str:
         """The data and the settings, as in ``data:full|bt:ties0.5,95%,by-seed``."""
-        fitted = self.ties.half
+        fitted = self.fitted
         errors = "by-seed" if fitted.n_clusters else "independent"
         errors = "two-way" if fitted.n_crossed else errors
         level = f"{100 * fitted.settings.confidence:g}%"
@@ -142,14 +150,14 @@ class Strengths:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader of the board must know, a sentence each."""
-        warning = self.ties.half.warning and f"Bradley–Terry: {self.ties.half.warning}."
+        warning = self.fitted.warning and f"Bradley–Terry: {self.fitted.warning}."
         design = "" if self.design.full else self.design.note()
         return tuple(filter(None, (warning, self.unsettled, design)))
 
     @property
     def few(self) -> bool:
         """Whether the comparisons are on too few ChatSEEDs for a claim in words."""
-        n = self.ties.half.n_clusters
+        n = self.fitted.n_clusters
         if n is None and self.design.expected is None:
             return sum(self.design.made) < LEAST
         # Where seeds are not known: each is compared in both orders.
@@ -158,7 +166,7 @@ class Strengths:
     @property
     def unsettled(self) -> str:
         """A sentence on the models that may all be first; "" where one is clearly best."""
-        fitted = self.ties.half
+        fitted = self.fitted
         order = np.argsort(-fitted.rating.round(_EQUAL_DIGITS), kind="stable")
         ahead = [fitted.models[i] for i in order if fitted.places[0][i] == 1]
         if len(ahead) < 2 or self.few:
@@ -168,7 +176,7 @@ class Strengths:
 
     def rows(self) -> dict[Any, dict[Any, Any]]:
         """Model -> values of `COLUMNS`, those of style only where it was measured."""
-        fitted, places = self.ties.half, self.ties.places
+        fitted, places = self.fitted, self.by_ties
         first, last = fitted.places
         found = pd.DataFrame(
             {
@@ -194,13 +202,13 @@ class Strengths:
     @property
     def _clusters(self) -> str:
         """How many there are of what comparisons share."""
-        fitted = self.ties.half
+        fitted = self.fitted
         counted = zip((fitted.n_clusters, fitted.n_crossed), self.design.units, strict=False)
         return " and ".join(f"{n:,} {unit}" for n, unit in counted if n)
 
     def note(self) -> str:
         """How to read the columns."""
-        fitted = self.ties.half
+        fitted = self.fitted
         level = f"{100 * fitted.settings.confidence:g} %"
         if fitted.warning:
             intervals = f"Bradley–Terry: {fitted.warning}."
@@ -217,7 +225,7 @@ class Strengths:
                 f"the comparisons leave open, of all models at once ({level}): behind all that are "
                 "clearly better, before all that are clearly worse."
             )
-        moved = list(compress(fitted.models, self.ties.moved))
+        moved = list(compress(fitted.models, (self.by_ties != self.by_ties[0]).any(axis=0)))
         more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
         shift = (
             "Moved by ties: places that a model moves at most if ties are dropped or count as a "
@@ -239,7 +247,7 @@ class Strengths:
         worst = [i for i in order if pairs.residual[i]]
         if not worst:
             return None
-        models = self.ties.half.models
+        models = self.fitted.models
         columns = [
             Column("model_a", "Model", "name", getter=lambda i: models[pairs.first[i]]),
             Column("model_b", "Against", "name", getter=lambda i: models[pairs.second[i]]),

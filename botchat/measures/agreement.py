@@ -326,7 +326,7 @@ class _Tables:
             square = np.concatenate([square, square[0] + more])
         least = max(float(statistics.fleiss_kappa(0.0, labels[0])), -1.0)
         fleiss = Statistic(statistics.fleiss_kappa(pairs, labels), n, least, freedom=free)
-        least = max(statistics.least_alpha(square[0]), -1.0)
+        least = max(float(statistics.krippendorff_alpha(square[0], 0)), -1.0)
         alpha = Statistic(statistics.krippendorff_alpha(square), n, least, freedom=free)
         told = figures({"fleiss_kappa": fleiss, "krippendorff_alpha": alpha})
         return {"raters": len(said), "units": int(rated.sum()), **told}
@@ -357,7 +357,7 @@ class _Tables:
             confusion = np.concatenate([confusion, confusion[0] + more])
         labels = confusion.sum(-1) + confusion.sum(-2)
         fleiss = statistics.fleiss_kappa(statistics.accuracy(confusion), labels)
-        of_two = max(statistics.least_kappa(confusion[0]), -1.0)
+        of_two = max(float(statistics.cohen_kappa(confusion[0], 0)), -1.0)
         least = max(float(statistics.fleiss_kappa(0.0, labels[0])), -1.0)
         kappa = Statistic(statistics.cohen_kappa(confusion), n, of_two, freedom=free)
         return kappa, Statistic(fleiss, n, least, freedom=free)

@@ -1,14 +1,12 @@
 """Which of several judges may be the best, and by how much any can be better: all at once.
 
 Every judge in turn is held against all others (multiple comparisons with the best, Hsu 1981; 1996,
-ch. 4). It leaves the set where the largest lead over it, of leads in units of their own spread, is
-beyond what random signs of the items show in 95 % of draws (max-t, Romano & Wolf 2005). The best is
-one of those held so, and so in the set in 95 % of worlds, of however many judges; in the same
-worlds all bounds on how much better a judge of the set is hold together.
+ch. 4). It leaves the set where the largest lead over it, in units of its own spread, is beyond what
+random signs of the items show in 95 % of draws (max-t, Romano & Wolf 2005): the best is in the set
+in 95 % of worlds, and in the same worlds all bounds on how much better a judge of it is hold.
 
-Two judges are compared on what both have answered, items count as a whole. The bounds are those of
-a ratio (Fieller 1954), with two more items, +1 and -1 (Bonett & Price 2012), so that none has width
-zero. `benchmarks/coverage_judges.py` measures how often they hold.
+Two judges are compared on what both have answered. The bounds are those of a ratio (Fieller 1954),
+with two more items, +1 and -1 (Bonett & Price 2012). `benchmarks/coverage_judges.py` measures them.
 """
 
 from __future__ import annotations

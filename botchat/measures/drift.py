@@ -2,10 +2,9 @@
 
 As long as it is the same, as many differ from their first verdicts on every day, but for chance.
 Against that stands that the share rose on some day, in an e-value of universal inference
-(Wasserman, Ramdas & Balakrishnan 2020): the probability of all days by a mixture over the day of
-the change (weight 1 / (t (t + 1))) with Jeffreys' prior before and after, over the greatest by one.
-A judge that stays the same ever reaches `ALARM` with a chance below 1 / `ALARM`, however often one
-looks, and also where cases have chances of their own.
+(Wasserman, Ramdas & Balakrishnan 2020): a mixture over the day of the change (weight
+1 / (t (t + 1))) with Jeffreys' prior before and after, over the greatest probability by one share.
+A judge that stays the same ever reaches `ALARM` with a chance below 1 / `ALARM`.
 """
 
 from __future__ import annotations

@@ -2,17 +2,15 @@
 
 A report answers one question for each kind of error: yes or no, where and why, points off. Read are
 the authors' form (``Question: … 'Repetition'?``, ``Answer: Yes``, ``Score for individual questions:
--1``), closing lines (``Repetition: -1``), headings, tables and JSON. The words are data, from the
-``[report]`` of a language pack, and the English ones beside them.
-
-Points are always taken off: one without its minus is negative all the same. There is no floor.
+-1``), closing lines (``Repetition: -1``), headings, tables and JSON, in English and the words of a
+language pack. Points are always taken off, also without a minus; there is no floor.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -128,32 +126,77 @@ _PAUSE = r"(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*"
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
 
 
-@dataclass(frozen=True)
 class _ReportPatterns:
     """The patterns of a language's words, the English ones among them."""
 
-    kinds: Mapping[str, int]
-    """Plain spelling -> place."""
-    name: re.Pattern[str]
-    question: re.Pattern[str]
-    """Begins a question, whatever it asks about."""
-    perhaps: re.Pattern[str]
-    """Begins a question about a kind, or something else."""
-    quoted: re.Pattern[str]
-    """A question that ends with a kind in quotation marks."""
-    headed: re.Pattern[str]
-    """A kind as a heading, perhaps with the answer."""
-    answer: re.Pattern[str]
-    beside: re.Pattern[str]
-    """Points off next to a Yes or No: "Yes (-1)"."""
-    score: re.Pattern[str]
-    cell: re.Pattern[str]
-    """A score in the last cell of a row."""
-    deduction: re.Pattern[str]
-    total: re.Pattern[str]
-    """Ends the last part."""
-    pair: re.Pattern[str]
-    """A kind and its score."""
+    def __init__(self, language: Language) -> None:
+        both = [one.pack for one in dict.fromkeys((ENGLISH, language))]
+        packs = [one.report for one in both if one.report]
+        minus = _any_of(word for one in both if one.labels for word in one.labels.minus)
+
+        def of(key: str, most: int | None = None) -> str:
+            return _any_of(word for one in packs for word in getattr(one, key)[:most])
+
+        spelled = [
+            (name, place)
+            for one in packs
+            for place, names in enumerate(one.kinds)
+            for name in names
+        ]
+        name = _any_of(name for name, _ in spelled)
+        until = rf"[ \t]*(?:(?:{of('until')})[ \t]*{_MINUS}?|[-\u2013~]{_MINUS}?)[ \t]*\d"
+        whole = rf"\d+(?:\.\d+)?(?![.\d]*\d)(?!{until})"
+        signed = rf"(?:(?:{minus})[ \t]*{_MINUS}?|{_MINUS})[ \t]*{whole}"
+        # Without its sign a number is a score only where its line ends, or an aside follows.
+        stop = (
+            rf"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{of('aside')}|{_MINUS}[ \t]|[.][ \t*_`]*(?:$|{name}))"
+        )
+        plain = rf"{whole}(?=(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{of('points')}))?{stop})"
+        nought = rf"0(?:\.0)?(?![.\d]*\d)(?!{until})"
+        number = rf"(?P<number>{signed}|{nought}|{plain})"
+        sum_of = r"(?:[-+*\u00d7\d. \t]+=[ \t]*)?"
+        to_number = rf"(?:[^:=\n\d.]{{0,60}}{_COLON})?{_MARKS}{sum_of}{number}"
+        otherwise = rf"{_MARKS}{_COLON}{_MARKS}(?:{of('nothing')}|(?P<unclear>\S))"
+        yes_or_no = rf"(?:(?P<no>{of('no')})|(?P<yes>{of('yes')}))"
+
+        def compiled(pattern: str) -> re.Pattern[str]:
+            return re.compile(pattern, re.IGNORECASE)
+
+        self.kinds = {_plain(name): place for name, place in spelled}
+        self.name = compiled(name)
+        # Begins a question, whatever it asks about.
+        self.question = compiled(rf"{_LEAD}(?:{of('question', 1)}){_MARKS}{_COLON}")
+        # Begins a question about a kind, or something else.
+        self.perhaps = compiled(rf"{_LEAD}(?:{of('question')})")
+        # A question that ends with a kind in quotation marks.
+        self.quoted = compiled(rf"['\"][ \t]*(?:{name})[ \t]*['\"][ \t]*[?]")
+        # A kind as a heading, perhaps with the answer.
+        self.headed = compiled(
+            rf"{_LEAD}(?P<name>{name}){_ASIDE}{_MARKS}(?:[?]"
+            rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
+        )
+        self.answer = compiled(
+            rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}"
+        )
+        # Points off next to a Yes or No: "Yes (-1)".
+        self.beside = compiled(
+            rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|{nought})"
+            rf"(?:[ \t]*(?:{of('points')}))?[ \t)]*(?=$|[.,;)*_|]|{_MINUS})"
+        )
+        self.score = compiled(
+            rf"(?:{of('score', 1)}|(?:^{_LEAD}|{_PAUSE})(?:{of('score')}))"
+            rf"(?:{to_number}|{otherwise})"
+        )
+        # A score in the last cell of a row.
+        self.cell = compiled(rf"\|{_MARKS}{number}{_MARKS}\|?[ \t]*$")
+        self.deduction = compiled(rf"(?:{of('deduction')}){_MARKS}{_COLON}?{_MARKS}{number}")
+        # Ends the last part.
+        self.total = compiled(rf"{_LEAD}(?:{of('total')}){_MARKS}(?:$|{_COLON}|{_MINUS}|\d)")
+        # A kind and its score.
+        self.pair = compiled(
+            rf"(?P<name>{name})(?:['\"]s)?(?:[ \t_-]*(?:{of('score')}))?"
+            rf"{_ASIDE}{_MARKS}(?:{_COLON}|\|){_MARKS}{number}"
+        )
 
     def heading(self, line: str) -> tuple[int | None, int] | None:
         """(kind, end of the heading) of a line that opens a part; ``None``: another kind's."""
@@ -181,64 +224,7 @@ class _ReportPatterns:
 
 
 _LEAD_IN = re.compile(_LEAD)
-
-
-@lru_cache(maxsize=8)
-def _words(language: Language) -> _ReportPatterns:
-    both = [one.pack for one in dict.fromkeys((ENGLISH, language))]
-    packs = [one.report for one in both if one.report]
-    minus = _any_of(word for one in both if one.labels for word in one.labels.minus)
-
-    def of(key: str, most: int | None = None) -> str:
-        return _any_of(word for one in packs for word in getattr(one, key)[:most])
-
-    spelled = [
-        (name, place) for one in packs for place, names in enumerate(one.kinds) for name in names
-    ]
-    name = _any_of(name for name, _ in spelled)
-    until = rf"[ \t]*(?:(?:{of('until')})[ \t]*{_MINUS}?|[-\u2013~]{_MINUS}?)[ \t]*\d"
-    whole = rf"\d+(?:\.\d+)?(?![.\d]*\d)(?!{until})"
-    signed = rf"(?:(?:{minus})[ \t]*{_MINUS}?|{_MINUS})[ \t]*{whole}"
-    # Without its sign a number is a score only where its line ends, or an aside follows.
-    stop = rf"[ \t*_`]*(?:$|[,;(){{}}\]|'\"]|{of('aside')}|{_MINUS}[ \t]|[.][ \t*_`]*(?:$|{name}))"
-    plain = rf"{whole}(?=(?:[ \t]*/[ \t]*\d+)?(?:[ \t]*(?:{of('points')}))?{stop})"
-    nought = rf"0(?:\.0)?(?![.\d]*\d)(?!{until})"
-    number = rf"(?P<number>{signed}|{nought}|{plain})"
-    sum_of = r"(?:[-+*\u00d7\d. \t]+=[ \t]*)?"
-    to_number = rf"(?:[^:=\n\d.]{{0,60}}{_COLON})?{_MARKS}{sum_of}{number}"
-    otherwise = rf"{_MARKS}{_COLON}{_MARKS}(?:{of('nothing')}|(?P<unclear>\S))"
-    yes_or_no = rf"(?:(?P<no>{of('no')})|(?P<yes>{of('yes')}))"
-
-    def compiled(pattern: str) -> re.Pattern[str]:
-        return re.compile(pattern, re.IGNORECASE)
-
-    return _ReportPatterns(
-        {_plain(name): place for name, place in spelled},
-        name=compiled(name),
-        question=compiled(rf"{_LEAD}(?:{of('question', 1)}){_MARKS}{_COLON}"),
-        perhaps=compiled(rf"{_LEAD}(?:{of('question')})"),
-        quoted=compiled(rf"['\"][ \t]*(?:{name})[ \t]*['\"][ \t]*[?]"),
-        headed=compiled(
-            rf"{_LEAD}(?P<name>{name}){_ASIDE}{_MARKS}(?:[?]"
-            rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
-        ),
-        answer=compiled(rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}"),
-        beside=compiled(
-            rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|{nought})"
-            rf"(?:[ \t]*(?:{of('points')}))?[ \t)]*(?=$|[.,;)*_|]|{_MINUS})"
-        ),
-        score=compiled(
-            rf"(?:{of('score', 1)}|(?:^{_LEAD}|{_PAUSE})(?:{of('score')}))"
-            rf"(?:{to_number}|{otherwise})"
-        ),
-        cell=compiled(rf"\|{_MARKS}{number}{_MARKS}\|?[ \t]*$"),
-        deduction=compiled(rf"(?:{of('deduction')}){_MARKS}{_COLON}?{_MARKS}{number}"),
-        total=compiled(rf"{_LEAD}(?:{of('total')}){_MARKS}(?:$|{_COLON}|{_MINUS}|\d)"),
-        pair=compiled(
-            rf"(?P<name>{name})(?:['\"]s)?(?:[ \t_-]*(?:{of('score')}))?"
-            rf"{_ASIDE}{_MARKS}(?:{_COLON}|\|){_MARKS}{number}"
-        ),
-    )
+_words = lru_cache(maxsize=8)(_ReportPatterns)
 
 
 def _lines(text: str) -> list[str]:

@@ -2,15 +2,12 @@
 
 For each model of a set two numbers, both an AUC: how often a chat of the model looks more like a
 machine's than a chat of people does; .5 is not told. ``told``: a ridge logistic regression of the
-set's people against its *other* models, on other seeds, scored on this model. ``alone``: distance
-from people, fitted on people of other seeds and nobody else, which sees what no other model does.
-Where they disagree, read the higher: what is found on other seeds is there, and what is not found
-proves nothing (a model unlike all others may look *more* human than people by ``told``). Weights
-that were learnt on other sets or other years turn round (bots of 2020 make a GPT look human), so
-none are kept.
+set's people against its *other* models, on other seeds. ``alone``: distance from people, fitted on
+people of other seeds, which sees what no other model does. Where they disagree, read the higher.
+Weights learnt on other sets or years turn round, so none are kept.
 
-It detects and does not grade: it ranks machines otherwise than people do. What it sees is form
-(`botchat.measures.form`), so people's own lines, said again in another place, are people to it.
+It detects and does not grade. What it sees is form (`botchat.measures.form`), so people's own
+lines, said again in another place, are people to it.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -50,8 +48,12 @@ _TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Telling:
-    """What tells two kinds of chats apart: a linear score of standardised numbers."""
+class Score:
+    """By which chats are told apart; of them and of their numbers it takes shape (chats, numbers).
+
+    ``weights``: of standardised numbers, shape (numbers,): log-odds of the second kind, up to a
+    constant; or their inverse covariance, (numbers, numbers): squared Mahalanobis distances.
+    """
 
     middle: Floats
     spread: Floats
@@ -59,19 +61,18 @@ class Telling:
 
     def parts(self, numbers: Floats) -> Floats:
         """What each number adds to the score, shape (chats, numbers)."""
-        return (numbers - self.middle) / self.spread * self.weights
+        z = (numbers - self.middle) / self.spread
+        if self.weights.ndim == 1:
+            return np.asarray(z * self.weights)
+        z = np.clip(z, -_CLIP, _CLIP)
+        return np.asarray((z @ self.weights) * z, np.float64)
 
     def scores(self, numbers: Floats) -> Floats:
-        """Log-odds of the second kind, up to a constant; shape (chats,)."""
+        """Shape (chats,)."""
         return np.asarray(self.parts(numbers).sum(1), np.float64)
 
 
-def _clipped(z: Floats) -> Floats:
-    """Standardised numbers, no odder than any can be."""
-    return np.clip(z, -_CLIP, _CLIP)
-
-
-def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> Telling:
+def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> Score:
     """Ridge logistic regression by Newton's method; both kinds weigh the same together.
 
     ``numbers``: shape (chats, numbers). ``machine``: the second kind, shape (chats,).
@@ -90,31 +91,13 @@ def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> Telling:
         found -= step
         if np.abs(step).max() < _CLOSE:
             break
-    return Telling(middle, spread, found[:-1])
+    return Score(middle, spread, found[:-1])
 
 
-@dataclass(frozen=True, eq=False)
-class Distance:
-    """How far a chat is from those of people, of whom it was made."""
-
-    middle: Floats
-    spread: Floats
-    inverse: Floats
-
-    def parts(self, numbers: Floats) -> Floats:
-        """What each number adds to the distance, shape (chats, numbers)."""
-        z = _clipped((numbers - self.middle) / self.spread)
-        return np.asarray((z @ self.inverse) * z, np.float64)
-
-    def scores(self, numbers: Floats) -> Floats:
-        """Squared Mahalanobis distances of clipped standardised numbers, shape (chats,)."""
-        return np.asarray(self.parts(numbers).sum(1), np.float64)
-
-
-def distance(people: Floats) -> Distance:
+def distance(people: Floats) -> Score:
     """Fit to people's numbers, shape (chats, numbers); shrunk covariance (Ledoit & Wolf 2004)."""
     middle, spread = people.mean(0), people.std(0) + _TINY
-    z = _clipped((people - middle) / spread)
+    z = np.clip((people - middle) / spread, -_CLIP, _CLIP)
     z -= z.mean(0)
     n, k = z.shape
     seen = z.T @ z / n
@@ -123,7 +106,7 @@ def distance(people: Floats) -> Distance:
     noise = float(((z**2).sum(1) ** 2).sum() / n - (seen**2).sum()) / n
     shrunk = min(1.0, noise / apart) if apart else 1.0
     covariance = shrunk * target + (1 - shrunk) * seen + _TINY * np.eye(k)
-    return Distance(middle, spread, np.linalg.inv(covariance))
+    return Score(middle, spread, np.linalg.inv(covariance))
 
 
 def limit(people: Floats) -> float:
@@ -209,8 +192,8 @@ def telling(
     return partial(_told, some, there, language)
 
 
-def _told(seeds: Sequence[Seed], dialogues: Dialogues, language: Language) -> Lineup:
-    return lineup(forms(seeds, dialogues, language))
+def _told(*of: Any) -> Lineup:
+    return lineup(forms(*of))
 
 
 def _going_on(seeds: Iterable[Seed]) -> list[Seed]:
@@ -225,20 +208,17 @@ def forms(
 
     Chats of one seed are of equal length, the person's; of models, those that have it.
     """
-    people = {seed.id: seed for seed in _going_on(seeds)}
-    found = {HUMAN: {i: _of(seed.utterances, language) for i, seed in people.items()}}
-    for name, by_seed in dialogues.items():
-        if name != HUMAN:
-            found[name] = {
-                i: _of(by_seed[i].utterances[: len(seed.utterances)], language)
-                for i, seed in people.items()
-                if i in by_seed and len(by_seed[i].utterances) >= len(seed.utterances)
-            }
-    return found
-
-
-def _of(utterances: Sequence[str], language: Language) -> Form:
-    return form(utterances, language, n_seed=N_SEED)
+    people = {seed.id: seed.utterances for seed in _going_on(seeds)}
+    chats = {HUMAN: people}
+    for name in [name for name in dialogues if name != HUMAN]:
+        made = {i: dialogues[name][i].utterances for i in people if i in dialogues[name]}
+        chats[name] = {
+            i: said[: len(people[i])] for i, said in made.items() if len(said) >= len(people[i])
+        }
+    return {
+        name: {i: form(said, language, n_seed=N_SEED) for i, said in by_seed.items()}
+        for name, by_seed in chats.items()
+    }
 
 
 def too_few(people: int) -> str:
@@ -274,7 +254,14 @@ def lineup(found: Mapping[str, Mapping[str, Form]]) -> Lineup:
         alone, *told = (auc(model.sum(1), usual_.sum(1), fold) for model, usual_ in both)
         one = Fingerprint(told[0] if told else None, alone, (), int(_there(of).sum()))
         if one.read.interval[0] > NOT_TOLD:
-            because = _giveaways(*both[one.read is not alone], of, own, [*people], named)
+            model, usual_ = both[one.read is not alone]
+            moved = np.nanmean(model, 0) - usual_.mean(0)
+            more, ids = np.nanmean(of, 0) > own.mean(0), [*people]
+            because = tuple(
+                Giveaway(named[at], bool(more[at]), ids[int(np.nanargmax(model[:, at]))])
+                for at in np.argsort(-moved, kind="stable")[:GIVEAWAYS].tolist()
+                if moved[at] > 0
+            )
             one = replace(one, giveaways=because)
         models[name] = one
     return Lineup(models, halves, len(own))
@@ -316,14 +303,12 @@ def _there(numbers: Floats) -> Flags:
 def _halves(people: Floats, fold: Indices) -> Statistic:
     """The second half of the people told from the first, on other seeds."""
     second = np.arange(len(people)) * 2 >= len(people)
-    scores = np.zeros(len(people))
-    for k in range(FOLDS):
-        scores[fold == k] = tell(people[fold != k], second[fold != k]).scores(people[fold == k])
+    scores = _parts(people, people, fold, lambda some: tell(people[some], second[some]))[0].sum(1)
     return auc(np.where(second, scores, np.nan), np.where(second, np.nan, scores), fold)
 
 
 def _parts(
-    model: Floats, people: Floats, fold: Indices, fit: Callable[[Flags], Telling | Distance]
+    model: Floats, people: Floats, fold: Indices, fit: Callable[[Flags], Score]
 ) -> tuple[Floats, Floats]:
     """What each number adds to the scores of the model's chats, and of people's.
 
@@ -337,28 +322,10 @@ def _parts(
     return found
 
 
-def _tell_others(people: Floats, others: Sequence[Floats], some: Flags) -> Telling:
+def _tell_others(people: Floats, others: Sequence[Floats], some: Flags) -> Score:
     """Fitted to people and to other models on some seeds."""
     machines = np.concatenate([other[some & _there(other)] for other in others])
     few = min(len(machines), _MACHINES * int(some.sum()))
     machines = machines[np.arange(few) * len(machines) // max(few, 1)]
     numbers = np.concatenate([people[some], machines])
     return tell(numbers, np.arange(len(numbers)) >= len(numbers) - few)
-
-
-def _giveaways(
-    model: Floats,
-    people: Floats,
-    shown: Floats,
-    usual_: Floats,
-    ids: Sequence[str],
-    named: Sequence[str],
-) -> tuple[Giveaway, ...]:
-    """The numbers that move the model's scores most from people's; parts, then the numbers."""
-    moved = np.nanmean(model, 0) - people.mean(0)
-    more = np.nanmean(shown, 0) > usual_.mean(0)
-    return tuple(
-        Giveaway(named[at], bool(more[at]), ids[int(np.nanargmax(model[:, at]))])
-        for at in np.argsort(-moved, kind="stable")[:GIVEAWAYS].tolist()
-        if moved[at] > 0
-    )

@@ -5,23 +5,17 @@ the variance between items; a share that is alike as seen is worth fewer indepen
 has, and its interval is Wilson's (1927) of so many (Korn & Graubard 1998; Dean & Pagano 2015):
 
 - never more cases than there are, never fewer than items, and as few as items where all cases
-  agree, so that no interval has width zero. Where few cases hit, or few do not, hardly anything is
-  seen of how alike they are: a quarter of an item that says "all alike" is added to what is seen.
-- the variance is estimated, so Student's t with items - 1 degrees of freedom stands for the normal
-  z where it is used, fewer where few items decide; one case an item has Wilson's own interval.
-- where few cases hit or few do not, the end is moved out to Poisson's, since Wilson's covers less
-  (Brown, Cai & DasGupta 2001, §4.1.1).
+  agree, so that no interval has width zero; a quarter of an item that says "all alike" is added.
+- Student's t with items - 1 degrees of freedom stands for the normal z, fewer where few items
+  decide. Near 0 and 1 the end is moved out to Poisson's (Brown, Cai & DasGupta 2001, §4.1.1).
 
-Votes of a crowd share what was asked and who answered. Their variance is that between the way with
-fewer clusters, and what the other adds: V_one + max(0, V_other - V_both), at least that of either
-alone (Cameron, Gelbach & Miller 2011; MacKinnon, Nielsen & Webb 2024), with the fewer's t.
+Votes of a crowd share what was asked and who answered: V_one + max(0, V_other - V_both), at least
+that of either alone, with the fewer's t (Cameron, Gelbach & Miller 2011; MacKinnon et al. 2024).
 
-Of other figures (a kappa, a correlation) the variance is seen from what the figure is without each
-item (the jackknife; Efron 1982), and the interval is the same between the figure's two ends. A
-difference is moved to the middle by two more cases that say +1 and -1 (Bonett & Price 2012). Rank
-correlations of a few contestants jump: theirs are percentiles of a bootstrap over items.
-
-`benchmarks/coverage.py` and ``coverage_boards.py`` measure how often they hold.
+Of other figures (a kappa, a correlation) the variance is the jackknife's (Efron 1982), and the
+interval is the same between the figure's two ends. A difference is moved to the middle by two more
+cases that say +1 and -1 (Bonett & Price 2012). Rank correlations of a few contestants jump: theirs
+are percentiles of a bootstrap. `benchmarks/coverage.py` and ``coverage_boards.py`` measure them.
 """
 
 from __future__ import annotations

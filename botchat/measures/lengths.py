@@ -102,26 +102,19 @@ def words(text: str) -> int:
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
     """Lengths of all generated utterances in one unit, counted where no tokens are recorded."""
-    recorded: dict[str, NDArray[np.int64]] = {}
-    for name, by_seed in dialogues.items():
-        tokens = [n for _, n in _spoken(by_seed)]
-        if None in tokens:
-            break
-        recorded[name] = np.array(tokens, dtype=np.int64)
-    if len(recorded) == len(dialogues):
-        return Lengths("tokens", recorded)
-    chosen = get_counter()
+    spoken = {name: [*_spoken(by_seed)] for name, by_seed in dialogues.items()}
+    if all(tokens is not None for said in spoken.values() for _, tokens in said):
+        chosen = Counter("tokens", len)
+    else:
+        chosen = get_counter()
     lengths = {
-        name: np.array(
-            [
-                chosen.count(text) if tokens is None or chosen.unit == "words" else tokens
-                for text, tokens in _spoken(by_seed)
-            ],
-            dtype=np.int64,
-        )
-        for name, by_seed in dialogues.items()
+        name: [
+            chosen.count(text) if tokens is None or chosen.unit == "words" else tokens
+            for text, tokens in said
+        ]
+        for name, said in spoken.items()
     }
-    return Lengths(chosen.unit, lengths)
+    return Lengths(chosen.unit, {name: np.array(n, np.int64) for name, n in lengths.items()})
 
 
 def _spoken(dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, int | None]]:

@@ -2,10 +2,9 @@
 
 A seed *looks remembered* if at least half of the human third utterance, and `LEAST_WORDS` of it,
 stand in runs of `RUN` words that the model's first utterance has too and the ChatSEED has not. How
-often that is so of the model's own seeds is compared with seeds that are permuted. On its subject
-anybody meets another's words more often than on another one: a permutation alone flags every
-model that answers to the point. So one seed in `BY_CHANCE` is allowed for besides, which is more
-than people's own later utterances show (benchmarks/memory.py).
+often that is so is compared with seeds that are permuted, and since anybody meets another's words
+more often on the same subject, one seed in `BY_CHANCE` is allowed for besides, which is more than
+people's own later utterances show (benchmarks/memory.py).
 """
 
 from __future__ import annotations

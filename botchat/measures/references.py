@@ -1,32 +1,24 @@
 """Means as a reference judges, from a judge's values on all cases and the reference's on a slice.
 
 A *reference* is what a judge is held against: people, or another judge, known for a part of the
-cases (the slice), which was drawn at random (`draw`). `mean` corrects one mean by it, `means` those
-of all contestants together with how their errors go together, and `Reach` says beforehand how near
-so many cases of a slice would bring one.
-
-Prediction-powered inference (Angelopoulos, Duchi & Zrnic 2023, "PPI++: Efficient Prediction-Powered
-Inference", §3 and §6). The judge is seen on all cases, the reference on a
-slice. The mean of the reference on the slice is moved by what the judge's mean on
-all cases has over its mean on the slice, times a power:
+cases (the slice), which was drawn at random (`draw`). Prediction-powered inference (Angelopoulos,
+Duchi & Zrnic 2023, "PPI++", §3 and §6), about the truth on other cases of the same kind:
 
     mean = reference on the slice + power · (judge on all - judge on the slice)
 
-With power 0 the judge plays no part; with power 1 the judge's mean is corrected by the mean
-difference. The best power follows from how the two vary together (the paper's lambda, which is of
-the cases outside the slice, is power · (1 - slice / all)). It is about the truth on **other cases
-of the same kind**, not only on these: the slice is a part of the whole, and both are a sample.
+With power 0 the judge plays no part; with power 1 the mean difference is taken off it. The best
+power follows from how the two vary together (the paper's lambda is power · (1 - slice / all)).
 
 The interval is that of a share (`botchat.measures.intervals`), with the variance of the sum of both
-parts by seed, Student's t for the seeds of the slice, and, since a short slice may not have met a
-disagreement that there is, half a seed more with each of the two. It is at most as wide as Wilson's
-for the seeds of the slice, which is what people alone say, and never as if there were more cases
-than all.
+parts by seed, Student's t for the seeds of the slice, and half a seed more with each disagreement
+that a short slice may not have met. It is at most as wide as that of people alone, and never as if
+there were more cases than all.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left as bisect
 from collections import Counter
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, field
@@ -245,23 +237,23 @@ def means(sides: Sequence[Side]) -> tuple[Means, Means]:
         apart = side.weight * (side.judged - own[i].value[0]) / side.weight.sum()
         moved[0, :, i] = np.bincount(side.seed, apart, n_seeds)
         moved[1, np.unique(side.seed), i] = corrected[i].moved
-    freedoms = max(n_seeds - 1, 1), max(min(one.seeds for one in corrected) - 1, 1)
-    by_judge = np.array([(one.value[0], one.high[0] - one.low[0]) for one in own]).T
-    by_reference = np.array([(one.value, one.high - one.low) for one in corrected]).T
-    of_judge, of_reference = (
-        Means(value, _covariance(moves, width, freedom), freedom)
-        for moves, (value, width), freedom in zip(
-            moved, (by_judge, by_reference), freedoms, strict=True
-        )
+    ends = [(float(one.value[0]), float(one.low[0]), float(one.high[0])) for one in own]
+    return (
+        _means(moved[0], ends, n_seeds),
+        _means(
+            moved[1],
+            [(one.value, one.low, one.high) for one in corrected],
+            min(one.seeds for one in corrected),
+        ),
     )
-    return of_judge, of_reference
 
 
-def _covariance(moved: Floats, width: Floats, freedom: int) -> Floats:
-    """Of means that each seed moves so, (seeds, m); none varies less than its interval says."""
+def _means(moved: Floats, ends: Sequence[tuple[float, float, float]], seeds: int) -> Means:
+    """Means that each seed moves so, (seeds, m); none varies less than its interval says."""
+    (value, low, high), freedom = np.array(ends).T, max(seeds - 1, 1)
     found = moved.T @ moved * (len(moved) / max(len(moved) - 1, 1))
-    least = (width / 2 / student_t(LEVEL, freedom)) ** 2
-    return np.asarray(found + np.diag(np.maximum(least - np.diag(found), 0)))
+    least = ((high - low) / 2 / student_t(LEVEL, freedom)) ** 2
+    return Means(value, found + np.diag(np.maximum(least - np.diag(found), 0)), freedom)
 
 
 @dataclass(frozen=True)
@@ -315,17 +307,13 @@ class Reach:
 
     def needed(self, within: float) -> tuple[int | None, int | None]:
         """Labels that bring it so near, at best and at worst; ``None``: all would not."""
-        best, worst = (self._first(within, which) for which in (0, 1))
+        best, worst = (
+            None
+            if self.within(self.cases)[which] > within
+            else 1 + bisect(range(1, self.cases), -within, key=lambda n: -self.within(n)[which])
+            for which in (0, 1)
+        )
         return best, worst
-
-    def _first(self, within: float, which: int) -> int | None:
-        if self.within(self.cases)[which] > within:
-            return None
-        low, high = 0, self.cases
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.within(middle)[which] <= within else (middle, high)
-        return high
 
 
 def draw(strata: Sequence[Hashable], cases: Sequence[str], n: int, rng_seed: int) -> list[int]:

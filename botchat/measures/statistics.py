@@ -23,7 +23,6 @@ LEVEL = 0.95
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 """Half its width in standard errors where these are known."""
 
-
 Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
 
 
@@ -72,19 +71,14 @@ def accuracy(confusion: Floats) -> Floats:
     return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum((-2, -1)))
 
 
-def cohen_kappa(confusion: Floats) -> Floats:
-    """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960)."""
-    return _beyond_chance(accuracy(confusion), _chance(confusion))
+def cohen_kappa(confusion: Floats, agreement: npt.ArrayLike | None = None) -> Floats:
+    """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960).
 
-
-def least_kappa(confusion: Floats) -> float:
-    """Cohen's kappa of raters who give labels as often, (k, k), and never agree."""
-    return float(_beyond_chance(np.zeros(()), _chance(confusion)))
-
-
-def _chance(confusion: Floats) -> Floats:
+    ``agreement``: of raters who give labels as often but agree so much.
+    """
     n = confusion.sum((-2, -1))
-    return ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
+    chance = ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
+    return _beyond_chance(accuracy(confusion) if agreement is None else agreement, chance)
 
 
 def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
@@ -93,7 +87,7 @@ def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
     ``labels``: how often each label was given in all units, shape (..., k).
     """
     shares = ratio(labels, labels.sum(-1)[..., None])
-    return _beyond_chance(np.asarray(agreement, np.float64), (shares**2).sum(-1))
+    return _beyond_chance(agreement, (shares**2).sum(-1))
 
 
 def unmet(labels: Floats, raters: float) -> Floats:
@@ -124,22 +118,15 @@ def coincidences(counts: Floats) -> Floats:
     return ratio(pairs, np.maximum(counts.sum(-1) - 1, 1)[:, None, None])
 
 
-def krippendorff_alpha(coincidence: Floats) -> Floats:
-    """Krippendorff's alpha for nominal labels, (..., k, k) -> (...) (Krippendorff 2004, 11.3)."""
-    n = coincidence.sum((-2, -1))
-    apart = n - np.trace(coincidence, axis1=-2, axis2=-1)
-    return 1 - ratio(apart, _apart_by_chance(coincidence))
+def krippendorff_alpha(coincidence: Floats, agreeing: npt.ArrayLike | None = None) -> Floats:
+    """Krippendorff's alpha for nominal labels, (..., k, k) -> (...) (Krippendorff 2004, 11.3).
 
-
-def least_alpha(coincidence: Floats) -> float:
-    """Krippendorff's alpha of raters who give labels as often, (k, k), and never agree."""
-    return float(1 - ratio(coincidence.sum(), _apart_by_chance(coincidence)))
-
-
-def _apart_by_chance(coincidence: Floats) -> Floats:
+    ``agreeing``: coincidences of raters who give labels as often but agree so much.
+    """
     labels = coincidence.sum(-1)
     n = labels.sum(-1)
-    return ratio(n * n - (labels**2).sum(-1), n - 1)
+    alike = np.trace(coincidence, axis1=-2, axis2=-1) if agreeing is None else agreeing
+    return 1 - ratio(n - alike, ratio(n * n - (labels**2).sum(-1), n - 1))
 
 
 def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
@@ -181,14 +168,13 @@ def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed
     """Two-sided p of the hypothesis that each item's sum might as well have the other sign.
 
     Of independent items with whole sums: exact, by convolution (Fisher 1935, §21); with sums of 1
-    and -1 it is McNemar's exact test. Where they are not whole, or of several sizes and more than
-    ``largest`` together, by ``draws`` random flips.
+    and -1 it is McNemar's exact test. Where they are of several sizes and more than ``largest``
+    together, by ``draws`` random flips.
     """
     sizes = np.abs(sums[sums != 0])
     total, seen = float(sizes.sum()), abs(float(sums.sum()))
-    whole = np.array_equal(sizes, np.round(sizes))
     size_of, count = np.unique(sizes, return_counts=True)
-    if whole and (total <= largest or len(count) < 2):
+    if total <= largest or len(count) < 2:
         chance = np.ones(1)
         for size, n in zip(size_of.astype(np.intp), count, strict=True):
             flipped = np.zeros(int(size * n) + 1)
@@ -197,17 +183,10 @@ def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed
         # With j of the total flipped, the sum is total - 2 j.
         beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
         return min(1.0, float(chance[beyond].sum()))
-    signs = np.random.default_rng(seed)
-    if whole:  # how many of each size are flipped, in place of which
-        flips = np.zeros(draws)
-        for size, n in zip(size_of, count, strict=True):
-            flips += size * (2 * signs.binomial(n, 0.5, draws) - n)
-        return (1 + int((np.abs(flips) >= seen * (1 - 1e-12)).sum())) / (draws + 1)
-    beyond = 1
-    for _ in range(draws):
-        flipped = sizes @ (2.0 * signs.integers(0, 2, len(sizes)) - 1)
-        beyond += bool(abs(flipped) >= seen * (1 - 1e-12))
-    return beyond / (draws + 1)
+    signs, flips = np.random.default_rng(seed), np.zeros(draws)
+    for size, n in zip(size_of, count, strict=True):  # how many of each size, in place of which
+        flips += size * (2 * signs.binomial(n, 0.5, draws) - n)
+    return (1 + int((np.abs(flips) >= seen * (1 - 1e-12)).sum())) / (draws + 1)
 
 
 def _halves(n: int) -> Floats:
@@ -216,8 +195,8 @@ def _halves(n: int) -> Floats:
     return np.asarray(np.exp(logs[-1] - logs - logs[::-1] - n * math.log(2)))
 
 
-def _beyond_chance(observed: Floats, by_chance: Floats) -> Floats:
-    return ratio(observed - by_chance, 1 - by_chance)
+def _beyond_chance(observed: npt.ArrayLike, by_chance: Floats) -> Floats:
+    return ratio(np.asarray(observed, np.float64) - by_chance, 1 - by_chance)
 
 
 def _signs(x: Floats) -> Floats:

@@ -1,14 +1,11 @@
 """How much each way of asking moves a number: variance components of a crossed design.
 
 A design has *facets*: questions, and whatever else verdicts were asked under, such as wordings,
-personas, judges and both orders; each cell is asked once or several times (draws). All facets are
-random, so the components follow from the expected mean squares of the analysis of variance
-(Cornfield & Tukey 1956; Searle, Casella & McCulloch 1992, ch. 4), and what another design would
-give from them (a D-study; Brennan 2001, ch. 2). An estimate below 0 counts as 0.
-
-Both orders are all orders there are, and what they move sums to 0, which the random model does not
-know: a judge who prefers what comes first makes its "judge" negative. So the error of a mean over
-both orders is computed from the means of both.
+judges and both orders; each cell is asked once or several times (draws). All are random, so the
+components follow from expected mean squares (Cornfield & Tukey 1956; Searle, Casella & McCulloch
+1992, ch. 4), and what another design would give from them (a D-study; Brennan 2001, ch. 2). An
+estimate below 0 counts as 0. What both orders move sums to 0, which the random model does not know:
+so the error of a mean over both orders is computed from the means of both.
 """
 
 from __future__ import annotations

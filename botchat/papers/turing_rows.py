@@ -18,7 +18,6 @@ from botchat.measures.statistics import (
     cohen_kappa,
     kendall,
     kind_weights,
-    least_kappa,
     ratio,
     spearman,
 )
@@ -96,7 +95,7 @@ def kappa(one: Floats, other: Floats, item: Indices | None = None) -> Statistic:
     table = np.zeros((int(item.max()) + 1, 2, 2))
     np.add.at(table, (item, one.astype(np.intp), other.astype(np.intp)), 1)
     counted = left_out(table)
-    return Statistic(cohen_kappa(counted), len(table), least_kappa(counted[0]))
+    return Statistic(cohen_kappa(counted), len(table), float(cohen_kappa(counted[0], 0)))
 
 
 def of_raters(accuses: Floats, others: Floats, machine: Flags, item: Indices) -> Row:

@@ -27,7 +27,6 @@ from botchat.ratings.adaptive import (
     AdaptiveSettings,
     BoardSoFar,
     Chosen,
-    OnOtherSeeds,
     Target,
 )
 from botchat.ratings.comparisons import Comparisons
@@ -228,7 +227,7 @@ class AdaptiveResult(StageResult):
     """What ``state.swaps`` and ``state.probability`` are about."""
     added: str | None
     """The model that was placed; pairs and comparisons are then those with it."""
-    elsewhere: OnOtherSeeds | None = None
+    elsewhere: BoardSoFar | None = None
     """What the ratings are worth on other ChatSEEDs; ``None`` while the run goes on."""
 
     @property

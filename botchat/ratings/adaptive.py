@@ -20,7 +20,7 @@ import numpy.typing as npt
 from botchat.errors import ConfigError
 from botchat.ratings import full_board
 from botchat.ratings.bradley_terry import has_maximum, sums
-from botchat.ratings.comparisons import Comparisons
+from botchat.ratings.comparisons import Comparisons, check
 from botchat.verdicts import Floats, Indices
 
 ELO = 400 / math.log(10)
@@ -54,12 +54,12 @@ class Target:
 
     def __post_init__(self) -> None:
         """Check ranges."""
-        if not (math.isfinite(self.gap) and self.gap >= 0):
-            raise ConfigError(f"gap {self.gap}: give Elo points, 0 or more")
-        if self.swaps < 0:
-            raise ConfigError(f"swaps {self.swaps}: give 0 or more pairs")
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"confidence {self.confidence}: give a number between 0 and 1")
+        confidence = self.confidence
+        check(
+            ("gap", self.gap, 0 <= self.gap < math.inf, "Elo points, 0 or more"),
+            ("swaps", self.swaps, self.swaps >= 0, "0 or more pairs"),
+            ("confidence", confidence, 0 < confidence < 1, "a number between 0 and 1"),
+        )
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class AdaptiveSettings:
         """Check ranges."""
         if self.target is None and self.budget is None:
             raise ConfigError("nothing says when to stop: give a target or a budget")
-        for name, least in (("budget", 1), ("seed", 0), ("first", 1), ("batch", 1), ("draws", 100)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"{name} {value}: give at least {least}")
-        for name in ("uniform", "audits"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} {getattr(self, name)}: give a share from 0 to 1")
+        least = {"budget": 1, "seed": 0, "first": 1, "batch": 1, "draws": 100}
+        for name, value in vars(self).items():
+            if name in least:
+                right = value is None or value >= least[name]
+                check((name, value, right, f"at least {least[name]}"))
+            elif name in ("uniform", "audits"):
+                check((name, value, 0 <= value <= 1, "a share from 0 to 1"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +127,6 @@ class BoardSoFar:
     probability: float
     finished: str
     warning: str
-
-
-@dataclass(frozen=True, eq=False)
-class OnOtherSeeds:
-    """What the estimate is worth as one of the ratings on other seeds of the same kind.
-
-    ``error``: standard errors in Elo, shape (m,); ``swaps`` and ``probability`` as of `BoardSoFar`.
-    """
-
-    error: Floats
-    swaps: int
-    probability: float
 
 
 class AdaptiveDesign:
@@ -235,41 +223,40 @@ class AdaptiveDesign:
         return self._looked[0]
 
     @property
-    def elsewhere(self) -> OnOtherSeeds:
-        """The same of other seeds than these: no comparison on these takes that doubt away."""
-        target = self._settings.target or Target()
+    def elsewhere(self) -> BoardSoFar:
+        """What the estimate is worth on other seeds: no comparison on these takes that doubt away.
+
+        Its ``error``, ``swaps`` and ``probability`` are of ratings on seeds of the same kind.
+        """
         board = full_board.estimate(self._told, self._population, self._latent)
         more = full_board.by_other_seeds(board, self._told, self._population)
         board = replace(board, covariance=board.covariance + more)
-        counts, _ = _wrong(board, self._low, self._high, target.gap / ELO, self._normals)
-        error = ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0))
-        return OnOtherSeeds(error, *_kept(counts, target))
+        (swaps, probability), _ = self._wrong(board)
+        return replace(self.state, error=_error(board), swaps=swaps, probability=probability)
 
     @cached_property
     def _looked(self) -> tuple[BoardSoFar, Floats]:
         """The state, and the gain of one more comparison of each pair; `tell` drops it."""
-        target = self._settings.target or Target()
+        settings, made = self._settings, int(self._made.sum())
         board = full_board.estimate(self._told, self._population, self._latent)
         low, high = self._low, self._high
-        counts, doubt = _wrong(board, low, high, target.gap / ELO, self._normals)
-        made = int(self._made.sum())
-        swaps, probability = _kept(counts, target)
+        (swaps, probability), doubt = self._wrong(board)
         if made >= self._first:
             self._latent = board.latent
-            held = probability >= target.confidence - _SLACK
+            held = probability >= (settings.target or Target()).confidence - _SLACK
             self._held = self._held + 1 if held else 0
         finished = ""
         if made == self._size:
             finished = "everything compared"
-        elif self._settings.target is not None and self._held >= _LOOKS:
+        elif settings.target is not None and self._held >= _LOOKS:
             finished = "target reached"
-        elif self._settings.budget is not None and made >= self._settings.budget:
+        elif settings.budget is not None and made >= settings.budget:
             finished = "budget used"
         state = BoardSoFar(
             made,
             self._size,
             rating=1000 + ELO * board.strength,
-            error=ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0)),
+            error=_error(board),
             swaps=swaps,
             probability=probability,
             finished=finished,
@@ -281,6 +268,15 @@ class AdaptiveDesign:
         told = np.divide(doubt, variance[low, high], out=np.zeros_like(doubt), where=doubt > 0)
         weight[low, high] = weight[high, low] = told
         return state, np.maximum(board.next.gains(weight)[low, high], 0)
+
+    def _wrong(self, board: full_board.FullBoard) -> tuple[tuple[int, float], Floats]:
+        """How sure it is that the target holds, as of `BoardSoFar`; the doubt of each pair."""
+        target = self._settings.target or Target()
+        counts, doubt = _wrong(board, self._low, self._high, target.gap / ELO, self._normals)
+        sure = 1 - _MARGIN * (1 - target.confidence)
+        missed = float((counts > target.swaps).mean()) / _MARGIN
+        swaps = int(np.quantile(counts, sure, method="inverted_cdf"))
+        return (swaps, max(0.0, 1 - missed)), doubt
 
     @property
     def _made(self) -> Indices:
@@ -352,8 +348,7 @@ class AdaptiveDesign:
         m, told = len(self.models), self._told
         games = np.bincount(told.first, minlength=m) + np.bincount(told.second, minlength=m)
         score = sums(told.first, told.result, m) + sums(told.second, 1 - told.result, m)
-        placed = range(len(self.models)) if self._added is None else [self._added]
-        for i in placed:
+        for i in range(m) if self._added is None else [self._added]:
             for points, what in ((0.0, "lost"), (games[i], "won")):
                 if games[i] and score[i] == points:
                     return (
@@ -401,11 +396,9 @@ def _wrong(
     return counts, rate / len(normals)
 
 
-def _kept(counts: Floats, target: Target) -> tuple[int, float]:
-    """Of wrong pairs in each draw: their number at the wanted confidence, and how sure it is."""
-    sure = 1 - _MARGIN * (1 - target.confidence)
-    missed = float((counts > target.swaps).mean()) / _MARGIN
-    return int(np.quantile(counts, sure, method="inverted_cdf")), max(0.0, 1 - missed)
+def _error(board: full_board.FullBoard) -> Floats:
+    """Standard errors in Elo, shape (m,)."""
+    return ELO * np.sqrt(np.maximum(np.diag(board.covariance), 0))
 
 
 def _levelled(gain: Floats, made: Indices, size: float) -> Floats:

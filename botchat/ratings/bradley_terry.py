@@ -8,16 +8,15 @@ intervals come from a sandwich estimator clustered by seed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 
-from botchat.errors import ConfigError
 from botchat.measures.statistics import student_t
-from botchat.ratings.comparisons import Comparisons, distinct
-from botchat.ratings.places import EQUAL, clearly_better, of_ratings
+from botchat.ratings.comparisons import Comparisons, check, distinct
+from botchat.ratings.places import EQUAL, clearly_better, left_open
 from botchat.verdicts import TIE, Flags, Floats, Indices
 
 UNSEEN = 4
@@ -40,14 +39,13 @@ class BradleyTerrySettings:
 
     def __post_init__(self) -> None:
         """Check ranges."""
-        if not math.isfinite(self.mean):
-            raise ConfigError(f"Bradley-Terry mean {self.mean}: give a finite rating such as 1000")
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ConfigError(f"Bradley-Terry scale {self.scale}: give a number above 0")
-        if not (math.isfinite(self.tie_weight) and self.tie_weight >= 0):
-            raise ConfigError(f"tie weight {self.tie_weight}: give 0 or more")
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"confidence {self.confidence}: give a number between 0 and 1")
+        finite, confidence = math.isfinite, self.confidence
+        check(
+            ("Bradley-Terry mean", self.mean, finite(self.mean), "a finite rating such as 1000"),
+            ("Bradley-Terry scale", self.scale, 0 < self.scale < math.inf, "a number above 0"),
+            ("tie weight", self.tie_weight, 0 <= self.tie_weight < math.inf, "0 or more"),
+            ("confidence", confidence, 0 < confidence < 1, "a number between 0 and 1"),
+        )
 
     @property
     def elo(self) -> float:
@@ -102,18 +100,15 @@ class BradleyTerryResult:
         return self.rating + self.width * self.std_error
 
     @cached_property
-    def places(self) -> tuple[Indices, Indices]:
-        """First and last place that each model may have, shape (m,) each: see `ratings.places`."""
-        return of_ratings(self.rating, self.covariance, self._freedom, self.settings.confidence)
-
-    @cached_property
     def clearly_better(self) -> Flags:
         """Whether the model of the row is clearly better than that of the column, shape (m, m)."""
-        return clearly_better(self.rating, self.covariance, self._freedom, self.settings.confidence)
+        freedom = None if self.n_clusters is None else self.n_clusters - 1
+        return clearly_better(self.rating, self.covariance, freedom, self.settings.confidence)
 
     @property
-    def _freedom(self) -> int | None:
-        return None if self.n_clusters is None else self.n_clusters - 1
+    def places(self) -> tuple[Indices, Indices]:
+        """First and last place that each model may have, shape (m,) each: see `ratings.places`."""
+        return left_open(self.clearly_better)
 
     @property
     def rank(self) -> Indices:
@@ -131,18 +126,16 @@ def fit(
     """
     settings = settings or BradleyTerrySettings()
     comparisons.need_some()
-    games, score = (table[None] for table in tables(comparisons, settings.tie_weight))
-    theta = maximise(games, score)
-    bread = np.linalg.inv(curvature(games, theta, ~has_maximum(score))[0])
-    warning = why_no_maximum(comparisons.models, score[0])
+    games, score = tables(comparisons, settings.tie_weight)
+    theta = maximise(games[None], score[None])
+    bread = _bread(comparisons, settings.tie_weight, theta[0])
+    warning = why_no_maximum(comparisons.models, score)
     n_clusters = None
     if warning:
         # Residuals of a fit that explains everything are 0, which does not make it certain.
         covariance = bread
     else:
-        difference = theta[0, comparisons.first] - theta[0, comparisons.second]
-        residual = comparisons.result - score_rate(difference)
-        residual = residual * weights(comparisons, settings.tie_weight)
+        residual = _residual(comparisons, settings.tie_weight, theta[0])
         middle, n = clustered(comparisons, residual)
         if middle is not None:
             n_clusters = n
@@ -174,12 +167,16 @@ def influence(comparisons: Comparisons, fitted: BradleyTerryResult) -> tuple[Ind
     """
     if fitted.warning or comparisons.cluster is None:
         return np.empty(0, dtype=np.intp), np.empty((0, len(comparisons.models)))
-    weight = fitted.settings.tie_weight
-    theta = fitted.logits
-    difference = theta[comparisons.first] - theta[comparisons.second]
-    residual = (comparisons.result - score_rate(difference)) * weights(comparisons, weight)
+    weight, theta = fitted.settings.tie_weight, fitted.logits
+    residual = _residual(comparisons, weight, theta)
     moves = scores_by_cluster(comparisons, residual) @ _bread(comparisons, weight, theta)
     return distinct(comparisons.cluster)[0], fitted.settings.elo * _centred_rows(moves)
+
+
+def _residual(comparisons: Comparisons, tie_weight: float, theta: Floats) -> Floats:
+    """Result less expectation of each comparison, times its weight, shape (n,)."""
+    expected = score_rate(theta[comparisons.first] - theta[comparisons.second])
+    return (comparisons.result - expected) * weights(comparisons, tie_weight)
 
 
 def _bread(comparisons: Comparisons, tie_weight: float, theta: Floats) -> Floats:
@@ -397,25 +394,15 @@ def _named(models: tuple[str, ...], chosen: Flags, most: int = 5) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-@dataclass(frozen=True, eq=False)
-class TieSensitivity:
-    """The ranking with a tie as half a win, dropped, and as a win for both."""
+def places_by_ties(comparisons: Comparisons) -> Indices:
+    """Places by rating with a tie as half a win, dropped, and as a win for both, shape (3, m).
 
-    half: BradleyTerryResult
-    dropped: BradleyTerryResult
-    win: BradleyTerryResult
-
-    @property
-    def places(self) -> Indices:
-        """Places by rating with half, dropped and win, equal ones shared, shape (3, m)."""
-        ratings = np.stack([self.half.rating, self.dropped.rating, self.win.rating])
-        ahead = ratings[:, None, :] - ratings[:, :, None] > EQUAL
-        return np.asarray(1 + ahead.sum(axis=2), dtype=np.intp)
-
-    @property
-    def moved(self) -> Flags:
-        """Whether a model's place depends on how ties count, shape (m,)."""
-        return np.asarray((self.places != self.places[0]).any(axis=0))
+    Models of equal ratings share theirs.
+    """
+    readings = zip(*(tables(comparisons, weight) for weight in (1.0, 0.0, 2.0)), strict=True)
+    ratings = BradleyTerrySettings().elo * maximise(*map(np.stack, readings))
+    ahead = ratings[:, None, :] - ratings[:, :, None] > EQUAL
+    return np.asarray(1 + ahead.sum(axis=2), dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -435,16 +422,6 @@ class PairFit:
     expected: Floats
     residual: Floats
     misfit: float
-
-
-def tie_sensitivity(
-    comparisons: Comparisons, settings: BradleyTerrySettings | None = None
-) -> TieSensitivity:
-    """Fit with a tie as half a win, dropped, and as a win for both."""
-    settings = settings or BradleyTerrySettings()
-    return TieSensitivity(
-        *(fit(comparisons, replace(settings, tie_weight=weight)) for weight in (1.0, 0.0, 2.0))
-    )
 
 
 def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
@@ -485,12 +462,6 @@ def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
     variance = own - 2 * information * shared + information**2 * spread
     free = variance > 1e-9 * own
     z = np.divide(total, np.sqrt(np.maximum(variance, 0)), out=np.zeros_like(total), where=free)
-    return PairFit(
-        low,
-        high,
-        games,
-        np.divide(sums(pair, weight * scored), games, out=expected.copy(), where=games > 0),
-        expected,
-        z,
-        float(np.mean(z[free] ** 2)) if free.any() else math.nan,
-    )
+    observed = np.divide(sums(pair, weight * scored), games, out=expected.copy(), where=games > 0)
+    misfit = float(np.mean(z[free] ** 2)) if free.any() else math.nan
+    return PairFit(low, high, games, observed, expected, z, misfit)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingError
 from botchat.measures.intervals import pairs_of
 from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
 
@@ -113,6 +113,13 @@ class Comparisons:
             raise MissingError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
+
+
+def check(*rules: tuple[str, object, bool, str]) -> None:
+    """`ConfigError` for the first (setting, value, whether it is right, what to give) not right."""
+    for name, value, right, wanted in rules:
+        if not right:
+            raise ConfigError(f"{name} {value}: give {wanted}")
 
 
 MOST_CELLS = 2**21

@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat import parallel
-from botchat.errors import ConfigError
 from botchat.ratings.bradley_terry import maximise, score_rate, tables
-from botchat.ratings.comparisons import Comparisons, distinct
-from botchat.ratings.shuffles import end_of_alike, end_of_shuffle, streams
+from botchat.ratings.comparisons import Comparisons, check, distinct
+from botchat.ratings.shuffles import Draw, end_of_alike, end_of_shuffle, streams
 from botchat.verdicts import TIE, WIN, Floats, Indices
 
 MOST_GAMES = 2_000_000_000
@@ -40,10 +39,14 @@ _BLOCK = 2500
 _RATING_BYTES = 8 << 20
 """Of their ratings: of 1,000 models a game takes 45 ns at 4 to 8 MB, 62 at 1 MB and 64 at 20 MB."""
 _BLOCK_BYTES = 64 << 20
+"""Of their games."""
 _FEWEST = 10
 """Shuffles of a run: a median of fewer says little."""
 _SECONDS_A_GAME = 4e-8
 """About what drawing and playing one game takes."""
+
+Kinds = npt.NDArray[np.unsignedinteger]
+"""Numbers of kinds of game, see `_Games`."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,15 @@ class EloSettings:
 
     def __post_init__(self) -> None:
         """Check ranges."""
-        if not math.isfinite(self.init):
-            raise ConfigError(f"Elo init {self.init}: give a finite rating such as 1000")
-        for name in ("scale", "k"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ConfigError(f"Elo {name} {value}: give a number above 0")
-        for name in ("shuffles", "runs", "seed", "most_games", "per_pair"):
-            least = 0 if name == "seed" else 1
-            value = getattr(self, name)
-            if value is not None and value < least:
-                raise ConfigError(f"Elo {name} {value}: give at least {least}")
+        for name, value in vars(self).items():
+            if name == "init":
+                right, wanted = math.isfinite(value), "a finite rating such as 1000"
+            elif name in ("scale", "k"):
+                right, wanted = 0 < value < math.inf, "a number above 0"
+            else:
+                least = int(name != "seed")
+                right, wanted = value is None or value >= least, f"at least {least}"
+            check((f"Elo {name}", value, right, wanted))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +94,7 @@ class EloResult:
 
     ``rating``: mean over runs of the run's median over shuffles, shape (m,).
     ``run_ratings``: the medians, shape (runs, m). ``run_std``: their standard deviation over runs
-    (n - 1; nan for one run), shape (m,).
-    ``spread_low``, ``spread_high``: 2.5 and 97.5 percentiles over all shuffles, shape (m,): how
-    much the order of play matters. NOT a confidence interval: more comparisons hardly shrink them.
-    ``settings``: with as many shuffles as were played.
+    (n - 1; nan for one run), shape (m,). ``settings``: with as many shuffles as were played.
     ``n_played``: cases of each shuffle's end that were played, with or without a result.
     """
 
@@ -105,8 +103,6 @@ class EloResult:
     rating: Floats
     run_ratings: Floats
     run_std: Floats
-    spread_low: Floats
-    spread_high: Floats
     n_comparisons: int
     n_played: int
 
@@ -153,11 +149,8 @@ class Bootstrap:
         """
         settings = settings or EloSettings()
         games = tuple(_Games.of(cases, settings) for cases in rated)
-        guessed = (
-            _guess_length(cases.comparisons, of_cases, settings)
-            for cases, of_cases in zip(rated, games, strict=True)
-        )
-        return cls(games, settings, max(guessed))
+        length = max(_guess_length(of_cases, settings) for of_cases in games)
+        return cls(games, settings, length)
 
     @property
     def played(self) -> EloSettings:
@@ -186,34 +179,19 @@ class Bootstrap:
         length = math.ceil(self.length * (1 + min(1, more)))
         return replace(self, length=_no_more_than_all(length, self.games[0].in_shuffle))
 
-    def start(self, games: _Games, width: int) -> Floats | None:
-        """Ratings before the games that are played, shape (width, n_players); None: all equal.
+    def start(self, games: _Games) -> Floats:
+        """Ratings before the games that are played, shape (m,).
 
         An end starts near where ratings settle, as the error of a nearer start is forgotten sooner.
         """
-        if self.whole:
-            return None
-        init, scale = self.settings.init, self.settings.scale
-        ratings = np.full((width, games.n_players), init)
-        logits = games.level - games.level.mean()
-        ratings[:, : len(logits)] = init + scale / math.log(10) * logits
-        return ratings
-
-    @property
-    def bytes_each(self) -> int:
-        """Of a shuffle's games."""
-        return self.length * max(games.kind.itemsize for games in self.games)
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether a shuffle's games can be drawn part by part."""
-        return self.settings.per_pair is not None
+        settled = self.settings.scale / math.log(10) * (games.level - games.level.mean())
+        return np.asarray(self.settings.init + settled * (not self.whole))
 
     def blocks(self, n_jobs: int) -> list[range]:
         """All shuffles, split evenly into a multiple of ``n_jobs``; each block fits in memory."""
-        most = min(_BLOCK, max(1, _RATING_BYTES // (8 * max(g.n_players for g in self.games))))
-        if not self.in_parts:
-            most = min(most, max(1, _BLOCK_BYTES // self.bytes_each))
+        ratings = 8 * max(games.n_players for games in self.games)
+        kinds = self.length * max(games.kind.itemsize for games in self.games)
+        most = max(1, min(_BLOCK, _RATING_BYTES // ratings, _BLOCK_BYTES // kinds))
         count = min(self.n_shuffles, n_jobs * math.ceil(self.n_shuffles / (n_jobs * most)))
         edges = [self.n_shuffles * i // count for i in range(count + 1)]
         return [range(low, high) for low, high in pairwise(edges)]
@@ -236,22 +214,12 @@ def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
         finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
     settings, results = bootstrap.played, []
     for games, final in zip(bootstrap.games, finals, strict=True):
-        by_run = final.reshape(settings.runs, settings.shuffles, -1)
-        medians = np.median(by_run, axis=1)
-        one_run = np.full(len(games.models), np.nan)
-        low, high = np.percentile(by_run, (2.5, 97.5), axis=(0, 1))
+        medians = np.median(final.reshape(settings.runs, settings.shuffles, -1), axis=1)
+        several = settings.runs > 1
+        run_std = medians.std(axis=0, ddof=1) if several else np.full(len(games.models), np.nan)
+        rating, n = medians.mean(axis=0), games.n_comparisons
         results.append(
-            EloResult(
-                settings,
-                games.models,
-                rating=medians.mean(axis=0),
-                run_ratings=medians,
-                run_std=medians.std(axis=0, ddof=1) if settings.runs > 1 else one_run,
-                spread_low=low,
-                spread_high=high,
-                n_comparisons=games.n_comparisons,
-                n_played=bootstrap.length,
-            )
+            EloResult(settings, games.models, rating, medians, run_std, n, bootstrap.length)
         )
     return results
 
@@ -266,7 +234,8 @@ def play(
     """
     n = len(comparisons)
     games = _Games.of(RatedCases(comparisons, np.arange(n), n), settings)
-    return _play(games, np.ascontiguousarray(games.kind[orders].T), settings)
+    kinds = np.ascontiguousarray(games.kind[orders].T)
+    return _play(games, kinds, settings, settings.init)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,9 +244,10 @@ class _Games:
 
     A case without a result is a tie of two players whom nobody else meets, numbers m and m + 1, so
     that it changes no model's rating. ``n_players``: m, or those two more. ``in_shuffle``: games of
-    a whole shuffle. ``level``: logits about which ratings settle, shape (m,). ``kind``: the kind of
-    each case, shape (n,). Where games are drawn by pair, ``by_pair``: comparisons sorted by pair,
-    shape (n,), and ``begin``: where each pair's begin in it, and its length, shape (pairs + 1,).
+    a whole shuffle. ``games``, ``score``: of each pair, shape (m, m). ``level``: logits about which
+    ratings settle, shape (m,). ``kind``: the kind of each case, shape (n,). Where games are drawn
+    by pair, ``by_pair``: comparisons sorted by pair, shape (n,), and ``begin``: where each pair's
+    begin in it, and its length, shape (pairs + 1,).
     ``winner``, ``loser``, ``decided``: one entry a kind.
     """
 
@@ -285,8 +255,10 @@ class _Games:
     n_comparisons: int
     n_players: int
     in_shuffle: int
+    games: Floats
+    score: Floats
     level: Floats
-    kind: npt.NDArray[np.unsignedinteger]
+    kind: Kinds
     by_pair: Indices
     begin: Indices
     winner: Indices
@@ -300,8 +272,7 @@ class _Games:
         ahead = comparisons.result >= TIE
         winner = np.where(ahead, comparisons.first, comparisons.second)
         loser = np.where(ahead, comparisons.second, comparisons.first)
-        key = (winner * m + loser) * 2 + (comparisons.result != TIE)
-        kinds, kind = distinct(key)
+        kinds, kind = distinct((winner * m + loser) * 2 + (comparisons.result != TIE))
         ordered, decided = np.divmod(kinds, 2)
         winner, loser, n_players = ordered // m, ordered % m, m
         by_pair = begin = np.empty(0, dtype=np.intp)
@@ -314,12 +285,19 @@ class _Games:
             kind[cases.place] = with_result
             winner, loser = np.append(winner, m), np.append(loser, m + 1)
             decided, n_players = np.append(decided, 0), m + 2
-        level = maximise(*(table[None] for table in tables(comparisons, 1.0)))[0]
+        games, score = tables(comparisons, 1.0)
+        level = maximise(games[None], score[None])[0]
         return cls(
-            comparisons.models, len(comparisons), n_players, in_shuffle, level,
+            comparisons.models, len(comparisons), n_players, in_shuffle, games, score, level,
             kind.astype(np.min_scalar_type(len(kinds))), by_pair, begin,
             winner, loser, decided.astype(np.float64),
         )  # fmt: skip
+
+    def end(self, length: int) -> Draw:
+        """Draws the last cases of a shuffle."""
+        if len(self.begin):
+            return end_of_alike(self.by_pair, self.begin, length)
+        return end_of_shuffle(len(self.kind), length)
 
 
 def _sorted_by_pair(comparisons: Comparisons) -> tuple[Indices, Indices]:
@@ -333,32 +311,28 @@ def _sorted_by_pair(comparisons: Comparisons) -> tuple[Indices, Indices]:
     return np.argsort(pair, kind="stable"), begin
 
 
-def _play(
-    games: _Games,
-    kinds: npt.NDArray[np.unsignedinteger],
-    settings: EloSettings,
-    start: Floats | None = None,
-) -> Floats:
+def _play(games: _Games, kinds: Kinds, settings: EloSettings, start: npt.ArrayLike) -> Floats:
     """Play the columns of ``kinds``, shape (games, shuffles), side by side: shape (shuffles, m).
 
-    ``start``: ratings before the first, shape (shuffles, n_players); default: all are equal.
+    ``start``: ratings before the first, of each shuffle or of all.
 
     With x = (a - b) ln10 / (2 scale), the winner's rating a moves by K (1 - E) = K/2 (1 - tanh x),
     in a tie by K/2 (0 - tanh x). Ratings are kept in units of x, all shuffles in one flat array,
     and every step works in place, because here a numpy call costs as much as its arithmetic.
     """
-    width, m = kinds.shape[1], games.n_players
+    width, m, n_models = kinds.shape[1], games.n_players, len(games.level)
     unit = math.log(10) / (2 * settings.scale)
     step = settings.k / 2 * unit
-    ratings = np.zeros(width * m) if start is None else ((start - settings.init) * unit).ravel()
+    ratings = np.zeros((width, m))
+    ratings[:, :n_models] = (np.asarray(start) - settings.init) * unit
+    flat = ratings.reshape(-1)
     offsets = np.tile(np.arange(width) * m, 2)
     places = np.empty(2 * width, dtype=np.intp)
     winners, losers = places[:width], places[width:]
     both = np.empty(2 * width)
     winning, losing = both[:width], both[width:]
     kind = np.empty(width, dtype=np.intp)
-    decided = np.empty(width)
-    move = np.empty(width)
+    decided, move = np.empty(width), np.empty(width)
     add, subtract, multiply, tanh = np.add, np.subtract, np.multiply, np.tanh
     for row in kinds:
         kind[:] = row
@@ -367,66 +341,34 @@ def _play(
         games.loser.take(kind, None, losers, "clip")
         games.decided.take(kind, None, decided, "clip")
         add(places, offsets, places)
-        ratings.take(places, None, both, "clip")
+        flat.take(places, None, both, "clip")
         subtract(winning, losing, move)
         tanh(move, move)
         subtract(decided, move, move)
         multiply(move, step, move)
         add(winning, move, winning)
         subtract(losing, move, losing)
-        ratings[places] = both
-    return settings.init + ratings.reshape(width, m)[:, : len(games.level)] / unit
+        flat[places] = both
+    return settings.init + ratings[:, :n_models] / unit
 
 
 def _play_block(bootstrap: Bootstrap, block: range) -> list[Floats]:
     """Final ratings of some shuffles, of each set: shape (shuffles, m)."""
-    final = [bootstrap.start(games, len(block)) for games in bootstrap.games]
-    for _, drawn in _drawn(bootstrap, block):
-        final = [
-            _play(games, kinds, bootstrap.settings, start)
-            for games, kinds, start in zip(bootstrap.games, drawn, final, strict=True)
-        ]
-    return [ratings for ratings in final if ratings is not None]
+    return [
+        _play(games, kinds, bootstrap.settings, bootstrap.start(games))
+        for games, kinds in zip(bootstrap.games, _draw(bootstrap, block), strict=True)
+    ]
 
 
-def _drawn(
-    bootstrap: Bootstrap, block: range, cut: int = 0
-) -> Iterator[tuple[int, list[npt.NDArray[np.unsignedinteger]]]]:
-    """What `_draw` gives, in parts if it can be, each with its first game; one ends at ``cut``."""
-    length, rows = bootstrap.length, bootstrap.length
-    if bootstrap.in_parts:
-        rows = max(1, _BLOCK_BYTES * length // (bootstrap.bytes_each * len(block)))
-    whole = None if bootstrap.in_parts else _draw(bootstrap, block)
-    for low, high in ((0, cut), (cut, length)):
-        for begin in range(low, high, rows):
-            part = range(begin, min(begin + rows, high))
-            if whole is None:
-                yield begin, _draw(bootstrap, block, part)
-            else:
-                yield begin, [kinds[part.start : part.stop] for kinds in whole]
-
-
-def _draw(
-    bootstrap: Bootstrap, block: range, part: range | None = None
-) -> list[npt.NDArray[np.unsignedinteger]]:
-    """Kinds of the games of each shuffle's end, for each set: shape (length, shuffles).
-
-    ``part``: only those, where `Bootstrap.in_parts`.
-    """
-    games, length, settings = bootstrap.games, bootstrap.length, bootstrap.settings
-    later = 0
-    if part is not None:
-        length, later = len(part), bootstrap.length - part.stop
-    n = len(games[0].kind)
-    if settings.per_pair is not None:
-        draw = end_of_alike(games[0].by_pair, games[0].begin, length)
-    else:
-        draw = end_of_shuffle(n, length)
+def _draw(bootstrap: Bootstrap, block: range) -> list[Kinds]:
+    """Kinds of the games of each shuffle's end, for each set: shape (length, shuffles)."""
+    games, length = bootstrap.games, bootstrap.length
+    draw = games[0].end(length)
     drawn = [np.empty((length, len(block)), dtype=each.kind.dtype) for each in games]
     some = [np.empty((min(64, len(block)), length), dtype=each.kind.dtype) for each in games]
     for low in range(0, len(block), len(some[0])):
         numbers = block[low : low + len(some[0])]
-        for i, rng in enumerate(streams(settings.seed, numbers, later)):
+        for i, rng in enumerate(streams(bootstrap.settings.seed, numbers)):
             cases = draw(rng)
             for of_cases, rows in zip(games, some, strict=True):
                 of_cases.kind.take(cases, out=rows[i], mode="clip")
@@ -436,7 +378,7 @@ def _draw(
     return drawn
 
 
-def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings) -> int:
+def _guess_length(drawn: _Games, settings: EloSettings) -> int:
     """Games after which the ratings before them should be forgotten to within the tolerance.
 
     One game of i and j shrinks an error in their difference by the factor 1 - 2q with
@@ -445,12 +387,7 @@ def _guess_length(comparisons: Comparisons, drawn: _Games, settings: EloSettings
     comparisons, E is what the level of the ratings says: a pair's own results make the far ones
     even, and the rate of the slowest six times too high.
     """
-    m = len(comparisons.models)
-    pair = comparisons.first * m + comparisons.second
-    games = np.bincount(pair, minlength=m * m).reshape(m, m)
-    score = np.bincount(pair, weights=comparisons.result, minlength=m * m).reshape(m, m)
-    score = score + (games - score).T
-    games = games + games.T
+    m, games, score = len(drawn.models), drawn.games, drawn.score
     expected = (score + TIE) / (games + WIN)
     share = games / len(drawn.kind)
     if settings.per_pair is not None:
@@ -484,17 +421,12 @@ def _miss(bootstrap: Bootstrap) -> float:
     before = length // 4 + 1
     longer = replace(bootstrap, length=length + before)
     n_shuffles = settings.runs * settings.shuffles
-    pilots = range(n_shuffles, n_shuffles + _PILOTS)
-    ratings = [longer.start(games, _PILOTS) for games in longer.games]
-    for begin, drawn in _drawn(longer, pilots, before):
-        for i, (games, kinds) in enumerate(zip(longer.games, drawn, strict=True)):
-            if begin == before:  # from here on beside those that start here
-                start = bootstrap.start(games, 2 * _PILOTS)
-                scattered = ratings[i]
-                assert start is not None  # not all games
-                assert scattered is not None
-                start[:_PILOTS, : len(games.level)] = scattered
-                ratings[i] = start
-            kinds = np.hstack([kinds] * (2 if begin >= before else 1))
-            ratings[i] = _play(games, kinds, settings, ratings[i])
-    return max(float(np.abs(r[:_PILOTS] - r[_PILOTS:]).max()) for r in ratings if r is not None)
+    drawn = _draw(longer, range(n_shuffles, n_shuffles + _PILOTS))
+    missed = []
+    for games, kinds in zip(bootstrap.games, drawn, strict=True):
+        scattered = _play(games, kinds[:before], settings, longer.start(games))
+        start = np.broadcast_to(bootstrap.start(games), scattered.shape)
+        ends = np.hstack([kinds[before:]] * 2)
+        rated = _play(games, ends, settings, np.concatenate([scattered, start]))
+        missed.append(float(np.abs(rated[:_PILOTS] - rated[_PILOTS:]).max()))
+    return max(missed)

@@ -39,11 +39,7 @@ class Fragility:
     of: int
     """All seeds."""
 
-    def __str__(self) -> str:
-        """In words."""
-        return self.told("ChatSEEDs")
-
-    def told(self, unit: str) -> str:
+    def told(self, unit: str = "ChatSEEDs") -> str:
         """In words; ``unit``: what the seeds are called."""
         if self.seeds is None:
             return f"No {unit} were found without which {self.second} stands before {self.first}"
@@ -83,13 +79,12 @@ def fragility(
         rating = maximise(games, score)[0]
         return bool(rating[second] - rating[first] > _LEAST_LEAD)
 
-    low, high = 0, 1
-    while high < len(labels) and not swapped(high):
-        low, high = high, 2 * high
-    if high >= len(labels):
-        high = len(labels) - 1
-        if not swapped(high):
+    low, high, most = 0, 1, len(labels) - 1
+    while not swapped(min(high, most)):
+        if high >= most:
             return Fragility(*names, lead, None, len(labels))
+        low, high = high, 2 * high
+    high = min(high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if swapped(middle) else (middle, high)

@@ -5,8 +5,7 @@ Bradley-Terry ratings are estimated from each pair's score: the seen part, and a
 unseen part. The fit is linearised; its covariance goes to 0 as the board fills.
 
 - Wins, ties and losses follow Rao & Kupper (1967): a tie where the judge sees a difference below a
-  threshold, the sum of one of each model. (Bradley-Terry with a tie as half a win has four to nine
-  times the variance of BotChat's published results.)
+  threshold, the sum of one of each model.
 - A pair's score deviates by a misfit: normal on the logit scale, its spread estimated as in a
   random-effects meta-analysis. So a pair is shrunk to the strengths more, the less of it was seen.
 - The two orders of a seed are correlated; different pairs are independent given the board.
@@ -52,8 +51,6 @@ _LEAST_THRESHOLD, _MOST_TIES = 0.01, 0.98
 _A_TIE = 0.05
 """Weight of the tie that every pair gets in the first guess of strengths."""
 _LONGEST_STEP = 4.0
-_LEAST_HALF = 64
-"""Rows of a matrix that are not worth halving."""
 _MOST_WAYS, _EXACT = 2, 1e-30
 """Directions that a system of m equations is searched in; the square of what is left then."""
 _WEIGHTLESS = 100.0
@@ -112,11 +109,11 @@ class Next:
 
         ``weight``: of the variance of each difference of two models, symmetric, shape (m, m).
         """
-        form = _symmetric(self.flat.T @ laplacian(weight), self.flat)
+        form = self.flat.T @ laplacian(weight) @ self.flat
         cross = self.shared.T @ form
         gain = self.own**2 * differences(form)
         del form
-        gain += self.common**2 * differences(_symmetric(cross, self.shared))
+        gain += self.common**2 * differences(cross @ self.shared)
         gain += self.common * self.own * differences(cross + cross.T)
         return np.asarray(gain / self.variance)
 
@@ -232,8 +229,8 @@ def _whole(
     moved = laplacian(unseen * common)
     shared = moved @ known
     more = unseen * own + (1 + agreement) * variance
-    within = _symmetric(shared, moved) + laplacian(unseen * more)
-    covariance = _symmetric(flat @ within, flat.T)
+    within = shared @ moved + laplacian(unseen * more)
+    covariance = flat @ within @ flat.T
     del moved, noise, slope, curved, root, within
     once = common**2 * differences(known) + own + variance
     return FullBoard(
@@ -294,31 +291,9 @@ def _posterior(
     return precision, pull
 
 
-def _symmetric(one: Floats, other: Floats) -> Floats:
-    """Their product, which is known to be symmetric: by halves, one of each two equal ones."""
-    if (m := len(one)) <= _LEAST_HALF:
-        return np.asarray(one @ other)
-    h, product = m // 2, np.empty((m, m))
-    product[:h, :h] = _symmetric(one[:h], other[:, :h])
-    product[h:, h:] = _symmetric(one[h:], other[:, h:])
-    product[h:, :h] = one[h:] @ other[:, :h]
-    product[:h, h:] = product[h:, :h].T
-    return product
-
-
 def _root(matrix: Floats) -> Floats:
     """Lower triangular root of the inverse (root' · root) of a positive definite one."""
-    return _inverse(np.asarray(np.linalg.cholesky(matrix)))
-
-
-def _inverse(lower: Floats) -> Floats:
-    """Of a lower triangular matrix, by halves."""
-    if (m := len(lower)) <= _LEAST_HALF:
-        return np.asarray(np.linalg.inv(lower))
-    h, inverse = m // 2, np.zeros_like(lower)
-    inverse[:h, :h], inverse[h:, h:] = _inverse(lower[:h, :h]), _inverse(lower[h:, h:])
-    inverse[h:, :h] = -inverse[h:, h:] @ (lower[h:, :h] @ inverse[:h, :h])
-    return inverse
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix)))
 
 
 def _first_guess(games: Floats, score: Floats, seen: SeenPairs, population: Floats) -> Latent:

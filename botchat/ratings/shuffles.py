@@ -15,12 +15,11 @@ Draw: TypeAlias = Callable[[np.random.Generator], Indices]
 """Draws indices from a random stream, shape (length,)."""
 
 
-def streams(seed: int, numbers: Sequence[int], used: int = 0) -> Iterator[np.random.Generator]:
-    """The random stream of each shuffle, after ``used`` numbers; numbered through all runs.
+def streams(seed: int, numbers: Sequence[int]) -> Iterator[np.random.Generator]:
+    """The random stream of each shuffle; numbered through all runs.
 
     Each is ``PCG64DXSM(SeedSequence(seed, spawn_key=(number,)))``, made by one generator in a third
-    of the time: use it before the next is asked for. `end_of_alike` uses one number a game, for the
-    last game first.
+    of the time: use it before the next is asked for.
     """
     bits = np.random.PCG64DXSM(0)
     rng, state = np.random.Generator(bits), bits.state
@@ -29,8 +28,6 @@ def streams(seed: int, numbers: Sequence[int], used: int = 0) -> Iterator[np.ran
         step = (step << 1 | 1) % 2**128
         state["state"] = {"state": ((begin + step) * _PCG + step) % 2**128, "inc": step}
         bits.state = state
-        if used:
-            bits.advance(used)
         yield rng
 
 

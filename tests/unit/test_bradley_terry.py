@@ -17,7 +17,7 @@ from botchat.ratings.bradley_terry import (
     clustered,
     fit,
     pair_fit,
-    tie_sensitivity,
+    places_by_ties,
 )
 from botchat.ratings.comparisons import Comparisons, distinct
 
@@ -231,21 +231,17 @@ def test_ranks_are_groups():
     assert fit(rounds(ladder)).rank.tolist() == [1, 2, 3]
 
 
-def test_tie_sensitivity_marks_models_that_move():
+def test_places_by_ties():
     """A place that rests on ties moves when they are dropped; clear places do not."""
     decided = [("a", "z", 1.0)] * 65 + [("a", "z", 0.0)] * 35
     decided += [("b", "z", 1.0)] * 30 + [("b", "z", 0.0)] * 10
     ties = [("b", "z", 0.5)] * 60
-    readings = tie_sensitivity(Comparisons.of(decided + ties))
-    assert readings.places.tolist() == [[1, 2, 3], [2, 1, 3], [1, 2, 3]]
-    assert readings.moved.tolist() == [True, True, False]
-    np.testing.assert_allclose(
-        readings.dropped.rating, fit(Comparisons.of(decided)).rating, atol=1e-9
-    )
+    comparisons = Comparisons.of(decided + ties)
+    assert places_by_ties(comparisons).tolist() == [[1, 2, 3], [2, 1, 3], [1, 2, 3]]
     both_won = [game for a, b, _ in ties for game in ((a, b, 1.0), (b, a, 1.0))]
-    np.testing.assert_allclose(
-        readings.win.rating, fit(Comparisons.of(decided + both_won)).rating, atol=1e-9
-    )
+    for weight, others in ((0.0, []), (2.0, both_won)):
+        read = fit(comparisons, BradleyTerrySettings(tie_weight=weight)).rating
+        np.testing.assert_allclose(read, fit(Comparisons.of(decided + others)).rating, atol=1e-9)
 
 
 def test_residuals_find_what_one_number_cannot_say():

@@ -184,7 +184,7 @@ def test_the_best_is_better_than_every_other_model(
     assert len(found.title) < 80
     if found.best is not None:
         assert board.leading is not None
-        fitted = board.leading.strengths.ties.half
+        fitted = board.leading.strengths.fitted
         better = fitted.clearly_better
         place = {name: i for i, name in enumerate(fitted.models)}
         for one, other in combinations(place, 2):

@@ -97,8 +97,8 @@ def test_sign_flips_of_items_with_several_verdicts_are_enumerated(sums):
     assert statistics.sign_flip(values, largest=-1, draws=999) == pytest.approx(expected, abs=0.08)
 
 
-def test_sign_flips_of_thousands_of_items_and_of_scores_are_still_numbers():
-    """No overflow; sums that are not whole are flipped at random, the same each time."""
+def test_sign_flips_of_thousands_of_items_are_still_numbers():
+    """No overflow."""
     many = np.array([1.0] * 4_700 + [-1.0] * 5_300)
     assert statistics.sign_flip(many) == pytest.approx(stats.binomtest(4_700, 10_000).pvalue)
     more = np.repeat([1.0, -1.0], [60_300, 59_700])
@@ -106,10 +106,6 @@ def test_sign_flips_of_thousands_of_items_and_of_scores_are_still_numbers():
     twos = np.repeat([2.0, -2.0, 1.0, -1.0], [9_050, 8_950, 10_000, 9_900])
     normal = stats.norm.sf(abs(twos.sum()) / np.sqrt(twos @ twos)) * 2
     assert statistics.sign_flip(twos) == pytest.approx(normal, abs=0.01)
-    scores = np.random.default_rng(0).normal(0.3, 1, 40)
-    p = statistics.sign_flip(scores)
-    assert p == statistics.sign_flip(scores)
-    assert p == pytest.approx(stats.ttest_1samp(scores, 0).pvalue, abs=0.02)
 
 
 @pytest.mark.skipif(not PRD.exists(), reason="the verdicts of PRD are not part of this repository")

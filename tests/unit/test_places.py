@@ -155,7 +155,7 @@ def test_the_seeds_that_hold_the_first_are_found():
     found = fragility(made(results))
     assert (found.first, found.second, found.of) == ("a", "b", 9)
     assert found.seeds == fewest(results, found)
-    assert str(found) == (
+    assert found.told() == (
         f"Without {found.seeds} of the 9 ChatSEEDs, if not fewer, b would stand before a"
     )
 
@@ -183,7 +183,7 @@ def test_where_nothing_can_be_said_nothing_is():
         [f"s{i}" for i in range(5) for _ in range(3)],
     )
     assert fragility(steady) == Fragility("a", "b", pytest.approx(120.4, abs=0.1), None, 5)
-    assert str(fragility(steady)) == "No ChatSEEDs were found without which b stands before a"
+    assert fragility(steady).told() == "No ChatSEEDs were found without which b stands before a"
 
 
 # Where people stand on the rating scale.
