@@ -19,7 +19,7 @@ from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.interfaces import Row
 from botchat.pipeline.compare import WORSE
-from botchat.pipeline.export import JSONL, dataset_files
+from botchat.pipeline.export import dataset_files
 from botchat.pipeline.told_board import ToldBoard, estimate, read_board
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds.hub import Kind, said_by_hub
@@ -164,7 +164,7 @@ def _dataset(
     board: ToldBoard | None,
 ) -> dict[str, bytes]:
     """Path -> content of all that is no page."""
-    contents, _ = dataset_files(workspace, seed_set, JSONL, name)
+    contents, _ = dataset_files(workspace, seed_set, "jsonl", name)
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     if (about := workspace.about_path(seed_set)).exists():

@@ -258,16 +258,14 @@ class AdaptiveResult(StageResult):
     @property
     def board(self) -> list[Row]:
         """The same for people."""
-        return [
-            {
-                "place": row["place"],
-                "model": row["model"],
-                "rating": f"{row['rating']:.0f}",
-                _HERE: f"{Z * row['error']:.0f}",
-                **({_ELSEWHERE: f"{Z * row['error_other_seeds']:.0f}"} if self.elsewhere else {}),
-            }
-            for row in self.rows
-        ]
+        shown = []
+        for row in self.rows:
+            one = {key: row[key] for key in ("place", "model")} | {"rating": f"{row['rating']:.0f}"}
+            for key, heading in (("error", _HERE), ("error_other_seeds", _ELSEWHERE)):
+                if key in row:
+                    one[heading] = f"{Z * row[key]:.0f}"
+            shown.append(one)
+        return shown
 
     @property
     def placed(self) -> Row | None:
@@ -282,7 +280,7 @@ class AdaptiveResult(StageResult):
     @property
     def row(self) -> Row:
         """All of it, JSON-ready."""
-        state = self.state
+        state, other = self.state, self.elsewhere
         return {
             **self.shown,
             "made": state.made,
@@ -292,10 +290,8 @@ class AdaptiveResult(StageResult):
             "confidence": self.target.confidence,
             "swaps": state.swaps,
             "probability": round(state.probability, 4),
-            "swaps_other_seeds": self.elsewhere.swaps if self.elsewhere else None,
-            "probability_other_seeds": round(self.elsewhere.probability, 4)
-            if self.elsewhere
-            else None,
+            "swaps_other_seeds": other.swaps if other else None,
+            "probability_other_seeds": round(other.probability, 4) if other else None,
             "stopped": state.finished,
             "warning": state.warning,
             "ratings": self.rows,
@@ -311,24 +307,28 @@ class AdaptiveResult(StageResult):
     @property
     def sentences(self) -> list[str]:
         """What it comes to."""
-        state, target = self.state, self.target
+        state, target, other = self.state, self.target, self.elsewhere
         scope = f" with {self.added}" if self.added else ""
         wrong = ("no pair", "at most 1 pair", f"at most {state.swaps} pairs")[min(state.swaps, 2)]
+        elsewhere = other and (
+            f"; on other ChatSEEDs of the same kind at most {other.swaps} (at most {target.swaps}: "
+            f"{_percent(other.probability)}), which more comparisons on these change little"
+        )
         said = [
             f"Arena at N = {self.turns}: {state.made:,} of {state.population:,} comparisons{scope} "
             f"made, {100 * self.saved:.1f} % saved; {state.finished or 'not finished'}",
             f"With {100 * target.confidence:g} % confidence, {wrong}{scope} more "
             f"than {target.gap:g} Elo apart on the whole Arena "
             f"{'are' if state.swaps > 1 else 'is'} in the wrong order "
-            f"(at most {target.swaps}: {_percent(state.probability)}){self._elsewhere}",
+            f"(at most {target.swaps}: {_percent(state.probability)}){elsewhere or ''}",
         ]
         if (placed := self.placed) is not None:
             between = {"below": placed["above"], "above": placed["below"]}
             beside = [f"{where} {name}" for where, name in between.items() if name]
             error = placed.get("error_other_seeds")
-            other = f"; ± {Z * error:.0f} on other ChatSEEDs" if error is not None else ""
+            also = f"; ± {Z * error:.0f} on other ChatSEEDs" if error is not None else ""
             said.append(
-                f"{self.added}: {placed['rating']:.0f} ± {Z * placed['error']:.0f} (95 %{other}), "
+                f"{self.added}: {placed['rating']:.0f} ± {Z * placed['error']:.0f} (95 %{also}), "
                 f"place {placed['place']} of {placed['of']}, {' and '.join(beside)}"
             )
             if len(beside) == 1:
@@ -343,20 +343,7 @@ class AdaptiveResult(StageResult):
                 f"Warning: the target allows {target.swaps} of {n_pairs} pairs in the wrong order; "
                 "so few models need --target swaps=0"
             )
-        if state.warning:
-            said.append(f"Warning: {state.warning}")
-        return said
-
-    @property
-    def _elsewhere(self) -> str:
-        """What the promise comes to on other ChatSEEDs."""
-        if self.elsewhere is None:
-            return ""
-        return (
-            f"; on other ChatSEEDs of the same kind at most {self.elsewhere.swaps} (at most "
-            f"{self.target.swaps}: {_percent(self.elsewhere.probability)}), which more comparisons "
-            "on these change little"
-        )
+        return [*said, *([f"Warning: {state.warning}"] if state.warning else [])]
 
     @property
     def progress(self) -> str:
@@ -390,10 +377,8 @@ def settings_of(request: Judging, workspace: Workspace) -> AdaptiveSettings | No
     add, target, budget = request.add, request.target, request.budget
     given = {"--target": target, "--budget": budget, "--seed": request.rng_seed}
     named = [flag for flag, value in given.items() if value is not None]
-    asked = ["--add"] * (add is not None) + ["--adaptive"] * (
-        request.adaptive or request.settings is not None
-    )
-    if not asked:
+    how = "--add" if add is not None else "--adaptive"
+    if add is None and not request.adaptive and request.settings is None:
         if named and (request.bridge_from is None or target is not None):
             raise ConfigError(
                 f"{named[0]} belongs to an adaptive Arena; give --adaptive or --add too"
@@ -405,16 +390,16 @@ def settings_of(request: Judging, workspace: Workspace) -> AdaptiveSettings | No
             "what to ask: give --budget K in its place"
         )
     if request.bridge_from is not None:
-        raise ConfigError(f"--bridge-from draws cases at random, {asked[0]} does not; give one")
+        raise ConfigError(f"--bridge-from draws cases at random, {how} does not; give one")
     protocol = catalogue_of(workspace).named(request.protocol)
     if protocol.shows != "pair":
         raise ConfigError(
-            f"{asked[0]} is for the arena: {protocol.name} judges each dialogue by itself or "
-            f"beside its human one; leave {asked[0]} out"
+            f"{how} is for the arena: {protocol.name} judges each dialogue by itself or "
+            f"beside its human one; leave {how} out"
         )
     if request.control:
         raise ConfigError(
-            f"--control does not go with {asked[0]}: cases are chosen by the panel's own verdicts; "
+            f"--control does not go with {how}: cases are chosen by the panel's own verdicts; "
             "leave one of the two out"
         )
     if request.settings is not None:

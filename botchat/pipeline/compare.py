@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError, DataError, Fell, did_you_mean
+import numpy as np
+
+from botchat.errors import ConfigError, DataError, Fell, MissingError, did_you_mean
 from botchat.interfaces import Row
 from botchat.measures.changes import Change, Estimate, correlation, holm
+from botchat.measures.intervals import entries, mean
 from botchat.pipeline.leaderboard import BY_SEED
-from botchat.pipeline.told_board import SURVIVED, ToldBoard, estimate, read_board
+from botchat.pipeline.run.results import Told
+from botchat.records import HUMAN
+from botchat.verdicts import Floats
+from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
+    from botchat.boards.by_seed import Values
     from botchat.boards.tables import Kind, Table
+
+_MOST_BYTES = 2**28
+"""Of a board's file."""
 
 ALPHA = 0.05
 POWER = 0.8
@@ -33,21 +46,16 @@ WORSE = ("flagged", "lose")
 """Keys of what is worse where it is more."""
 
 
-@dataclass(frozen=True)
-class Differences:
-    """What changed from one board to another."""
+SURVIVED = re.compile(r"survived_n(\d+)")
+"""The number by which a model falls, and its N: of all it alone finds falls at the beginning of
+dialogues and at their end, whoever else is on the board (`benchmarks/coverage_changes.py`)."""
 
-    table: Table
-    """A row for each model of both."""
-    lines: Sequence[str]
-    """What is assumed, and what does not agree."""
-    whole: Mapping[str, Any]
-    """``rows``, ``by``, ``alpha``, ``fell``, ``notes``, JSON-ready."""
 
-    @property
-    def shown(self) -> Sequence[str | Table]:
-        """As people read it."""
-        return [self.table, self.table.note, *self.lines]
+class Differences(Told):
+    """What changed from one board to another; ``whole`` has ``rows``, ``by``, ``alpha``, ``fell``.
+
+    Lines say what is assumed, and what does not agree.
+    """
 
     @property
     def fell(self) -> list[str]:
@@ -87,26 +95,34 @@ def compare(
     """
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    old, new = _revised(read_board(workspace, before), read_board(workspace, after))
-    if (why := list(_apart(old, new))) and not anyway:
+    both = _Boards(read_board(workspace, before), read_board(workspace, after))
+    if (why := list(_apart(both))) and not anyway:
         raise DataError(
             f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike, or "
             "compare them all the same with --anyway"
         )
-    shared, keys = _models_of_both(old, new, models), _keys_of_both(old, new, by)
-    changes = {key: _changes(key, old, new, shared) for key in keys}
+    shared = both.models
+    for name in models:
+        if name not in shared:
+            raise ConfigError(
+                f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
+                f"{', '.join(shared)}"
+            )
+    keys = _keys_of_both(both, by)
+    changes = {key: _changes(key, both) for key in keys}
     by = keys[0]
-    left_out = _untested(old, new, models or changes[by], named=bool(models))
+    left_out = _untested(both, models or changes[by], named=bool(models))
     tested = {
         name: one.turned if by in WORSE else one
         for name, one in changes[by].items()
         if name not in left_out and (not models or name in models)
     }
     p = dict(zip(tested, holm([one.fell for one in tested.values()]), strict=True))
-    lines = [*_notes(old, new, by), *_tested(tested, left_out, by, alpha)]
+    lines = [*_notes(both, by), *_tested(tested, left_out, by, alpha)]
     if tested:
-        lines.append(_assumed(alpha, tested, max(_shared(by, old, new, m) for m in tested)))
-    table = _table(changes, by, shared, p, f"{old.path} → {new.path}")
+        paired = max(int((~np.isnan(both.said(by, m))).all(axis=0).sum()) for m in tested)
+        lines.append(_assumed(alpha, tested, paired))
+    table = _table(changes, by, list(shared), p, f"{both.old.path} → {both.new.path}")
     whole = {
         "rows": table.records,
         "by": by,
@@ -114,42 +130,180 @@ def compare(
         "tested": list(tested),
         "fell": [name for name in tested if p[name] <= alpha],
         "notes": lines,
-        "before": str(old.path),
-        "after": str(new.path),
+        "before": str(both.old.path),
+        "after": str(both.new.path),
     }
-    return Differences(table, [*lines, _verdict(whole)], whole)
+    return Differences(whole, [table, table.note, *lines, _verdict(whole)])
 
 
-def _models_of_both(old: ToldBoard, new: ToldBoard, named: Iterable[str]) -> list[str]:
-    """Models on both boards; raises where there is none, or one that was named is not."""
-    shared = [model for model in old.rows if model in new.rows]
-    if not shared:
-        raise DataError(f"no model is on both boards: {old.path} and {new.path}")
-    for name in named:
-        if name not in shared:
-            raise ConfigError(
-                f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
-                f"{', '.join(shared)}"
-            )
-    return shared
+@dataclass(frozen=True)
+class ToldBoard:
+    """A board as its json tells it, and what lies beside it."""
+
+    path: Path
+    rows: Mapping[str, Row]
+    """Model -> its row; people are none."""
+    signatures: Sequence[str]
+    seeds: Sequence[str]
+    """A digest of each, where the file beside it says."""
+    by_seed: Values
+    """What each says about each number."""
+    dialogues: Mapping[str, str]
+    """Model -> a digest of its dialogues."""
+    asked: Mapping[tuple[str, str, str], Row]
+    """Contestant or judge, stage, model -> what was asked; see `botchat.records.Provenance`."""
+
+    @property
+    def n(self) -> int:
+        """The largest N of its numbers; 0 where none is at an N."""
+        told = (re.search(r"_n(\d+)$", key) for row in self.rows.values() for key in row)
+        return max((int(found[1]) for found in told if found), default=0)
+
+    @property
+    def made(self) -> dict[str, dict[str, str]]:
+        """Protocol and N -> what its signature says: label -> field."""
+        return {
+            _subject(one): {part.partition(":")[0]: part for part in one.split("|")}
+            for one in self.signatures
+        }
+
+    @property
+    def measures(self) -> list[str]:
+        """Keys of the numbers that have intervals, most important first."""
+        keys = dict.fromkeys(key for row in self.rows.values() for key in row)
+        return [
+            key
+            for key in keys
+            if key != "rank" and any(_estimate(row, key) for row in self.rows.values())
+        ]
 
 
-def _keys_of_both(old: ToldBoard, new: ToldBoard, by: str | None) -> list[str]:
+class _Boards:
+    """Two boards, and who is on both: ``models``, each with its names there.
+
+    The last revision of a model on the first board and its only new one on the second are one.
+    Raises `DataError` where nobody is on both.
+    """
+
+    def __init__(self, old: ToldBoard, new: ToldBoard) -> None:
+        self.old, self.new = old, new
+        self.models = {name: (name, name) for name in old.rows if name in new.rows}
+        added = [name for name in new.rows if name not in old.rows]
+        bases = [_base(name) for name in added]
+        for name, base in zip(added, bases, strict=True):
+            before = sorted(one for one in old.rows if _base(one) == base)
+            if before and bases.count(base) == 1:
+                self.models[f"{before[-1]} → {name}"] = (before[-1], name)
+        if not self.models:
+            raise DataError(f"no model is on both boards: {old.path} and {new.path}")
+        shared = [{*names} for names in zip(*self.models.values(), strict=True)]
+        self.alone = {
+            "gone": [name for name in old.rows if name not in shared[0]],
+            "new": [name for name in new.rows if name not in shared[1]],
+        }
+
+    def estimates(self, key: str, model: str) -> tuple[Estimate, Estimate] | None:
+        """A number before and after; ``None`` where it has no interval on both."""
+        before, after = self.models[model]
+        found = _estimate(self.old.rows[before], key), _estimate(self.new.rows[after], key)
+        return (found[0], found[1]) if found[0] and found[1] else None
+
+    def said(self, key: str, model: str) -> Floats:
+        """What every seed of either board says about a number on both, (2, seeds); nan: nothing."""
+        seeds = list(dict.fromkeys((*self.old.seeds, *self.new.seeds)))
+        told = []
+        for board, name in zip((self.old, self.new), self.models[model], strict=True):
+            said = board.by_seed.get(key, {}).get(name, ())
+            known = dict(zip(board.seeds, said, strict=False))
+            told.append([known.get(seed) for seed in seeds])
+        return np.array(told, dtype=np.float64)
+
+
+def _base(name: str) -> str:
+    """A model, of a name with its revision."""
+    return name.rpartition("@")[0] or name
+
+
+def read_board(workspace: Workspace, name: str) -> ToldBoard:
+    """The board of a set, of a folder, or of a json file; raises as `compare`."""
+    path = Path(name)
+    if path.is_dir():
+        path /= "leaderboard.json"
+    if not path.is_file():
+        path = workspace.out(name) / "leaderboard.json"
+    if not path.is_file():
+        boards = workspace.out("")
+        there = sorted(
+            at.parent.relative_to(boards).as_posix() for at in boards.rglob("leaderboard.json")
+        )
+        raise MissingError(
+            f"no board {name!r}{did_you_mean(name, there)}; name a set with a leaderboard "
+            f"({', '.join(there) or 'there is none here'}), a folder with leaderboard.json, or "
+            "such a file"
+        )
+    try:
+        told = json.loads(store.content(path, _MOST_BYTES))
+        rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
+        signatures = told.get("signatures") or [told["signature"]]
+        beside = _beside(path.with_name(BY_SEED))
+        for key, said in beside[1].items():
+            if survived := SURVIVED.fullmatch(key):
+                for name in said.keys() & rows.keys():
+                    rows[name] |= _mean(key, said[name], int(survived[1]))
+        measured = told.get("tables", {}).get("measured", {}).get("rows", ())
+        asked = {(row["name"], row["stage"], row["model"]): row for row in measured}
+        return ToldBoard(path, rows, signatures, *beside, asked)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
+
+
+def _mean(key: str, said: Sequence[float | None], most: int) -> Row:
+    """The mean of what seeds say, 0 to ``most``, with its interval."""
+    values = [one for one in said if one is not None]
+    return entries(key, fmean(values or [math.nan]), *mean(values, 0, most))
+
+
+def _beside(path: Path) -> tuple[Sequence[str], Values, Mapping[str, str]]:
+    """Seeds, what each says, and digests of dialogues; none where the file is not there."""
+    if not path.is_file():
+        return (), {}, {}
+    try:
+        told = json.loads(store.content(path, _MOST_BYTES))
+        values = {key: dict(said) for key, said in told["values"].items()}
+        return list(map(str, told["seeds"])), values, dict(told.get("dialogues", {}))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
+
+
+def _estimate(row: Row, key: str) -> Estimate | None:
+    """A number of a row with its interval; ``None`` where it has none."""
+    found = [row.get(name) for name in (key, f"{key}_low", f"{key}_high")]
+    return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]
+
+
+def _subject(signature: str) -> str:
+    """What a signature is of: the protocol, and N."""
+    fields = signature.split("|")
+    n = next((f" {field}" for field in fields if field.startswith("n:")), "")
+    return f"{fields[1] if len(fields) > 1 else signature}{n}"
+
+
+def _keys_of_both(both: _Boards, by: str | None) -> list[str]:
     """Keys of the numbers of both boards, first the one by which a model falls."""
-    both = [key for key in old.measures if key in new.measures]
-    if not both or (by is not None and by not in both):
-        hint = did_you_mean(by or "", both)
+    known = [key for key in both.old.measures if key in both.new.measures]
+    if not known or (by is not None and by not in known):
+        hint = did_you_mean(by or "", known)
         raise ConfigError(
             f"--by {by}: no number with an interval on both boards{hint}; "
-            f"there are: {', '.join(both) or 'none'}"
+            f"there are: {', '.join(known) or 'none'}"
         )
-    absolute = [key for key in both if not _RELATIVE.fullmatch(key) and key not in WORSE]
-    survived = [key for key in both if SURVIVED.fullmatch(key)]
-    by = by or (survived or absolute or both)[0]
-    return [by, *(key for key in both if key != by)]
+    absolute = [key for key in known if not _RELATIVE.fullmatch(key) and key not in WORSE]
+    survived = [key for key in known if SURVIVED.fullmatch(key)]
+    by = by or (survived or absolute or known)[0]
+    return [by, *(key for key in known if key != by)]
 
 
-def _verdict(whole: Mapping[str, Any]) -> str:
+def _verdict(whole: Row) -> str:
     """The last line: who fell; where nothing was tested, that green means nothing."""
     if not whole["tested"]:
         return (
@@ -160,15 +314,15 @@ def _verdict(whole: Mapping[str, Any]) -> str:
     return f"fell: {fell}" if fell else f"no model fell in {whole['by']}"
 
 
-def _untested(
-    old: ToldBoard, new: ToldBoard, models: Iterable[str], *, named: bool
-) -> dict[str, str]:
+def _untested(both: _Boards, models: Iterable[str], *, named: bool) -> dict[str, str]:
     """Model -> why nothing is to be tested of it."""
     from botchat.boards.names import is_floor_bot
 
     why = {}
     for name in models:
-        if name in old.dialogues and old.dialogues[name] == new.dialogues.get(name):
+        before, after = both.models[name]
+        digest = both.old.dialogues.get(before)
+        if digest is not None and digest == both.new.dialogues.get(after):
             why[name] = "the same dialogues on both boards"
         elif is_floor_bot(name) and not named:
             why[name] = "floor bot"
@@ -195,66 +349,33 @@ def _tested(
         )
 
 
-def _revised(old: ToldBoard, new: ToldBoard) -> tuple[ToldBoard, ToldBoard]:
-    """The boards with the last revision of a model on the first and its new one under one name."""
-
-    def base(name: str) -> str:
-        return name.rpartition("@")[0] or name
-
-    added = [name for name in new.rows if name not in old.rows]
-    for name in added:
-        before = sorted(one for one in old.rows if base(one) == base(name))
-        if before and [base(one) for one in added].count(base(name)) == 1:
-            both = f"{before[-1]} → {name}"
-            old = old.called(before[-1], both, keep=before[-1] in new.rows)
-            new = new.called(name, both, keep=False)
-    return old, new
-
-
 _IDENTITY = ("asked", "answered", "revision", "host", "api", "temperature", "system_prompt")
 """Of what was asked: who it was. Days and costs differ each time."""
 
 
-def _asked_otherwise(old: ToldBoard, new: ToldBoard) -> Iterator[str]:
+def _asked_otherwise(both: _Boards) -> Iterator[str]:
     """Which models are others than they were, as far as both boards say who was asked."""
-    for (name, stage, model), before in old.asked.items():
-        after = new.asked.get((name, stage, model), before)
+    for (name, stage, model), before in both.old.asked.items():
+        after = both.new.asked.get((name, stage, model), before)
         apart = [key for key in _IDENTITY if before.get(key) != after.get(key)]
         if told := [f"{key} {before.get(key)} → {after.get(key)}" for key in apart]:
             yield f"{name} ({stage}) is another than it was: {', '.join(told)}"
 
 
-def _changes(key: str, old: ToldBoard, new: ToldBoard, models: Sequence[str]) -> dict[str, Change]:
+def _changes(key: str, both: _Boards) -> dict[str, Change]:
     """Model -> how a number changed; ratings are moved to the same mean of the shared models."""
-    pairs = {
-        name: (before, after)
-        for name in models
-        if (before := estimate(old.rows[name], key)) and (after := estimate(new.rows[name], key))
-    }
+    pairs = {name: two for name in both.models if (two := both.estimates(key, name))}
     shift = 0.0
-    if pairs and _RATING.fullmatch(key):
-        shift = sum(a.value - b.value for b, a in pairs.values()) / len(pairs)
-        shift = shift if set(old.rows) != set(new.rows) else 0.0
+    if pairs and _RATING.fullmatch(key) and any(both.alone.values()):
+        shift = fmean(after.value - before.value for before, after in pairs.values())
     return {
         name: Change(
             before,
             Estimate(*(end - shift for end in after)),
-            correlation(*_said(key, old, new, name)),
+            correlation(*both.said(key, name)),
         )
         for name, (before, after) in pairs.items()
     }
-
-
-def _said(key: str, old: ToldBoard, new: ToldBoard, model: str) -> list[list[float]]:
-    """What every seed of either board says about a number, on both."""
-    seeds = list(dict.fromkeys((*old.seeds, *new.seeds)))
-    return [board.aligned(key, model, seeds) for board in (old, new)]
-
-
-def _shared(key: str, old: ToldBoard, new: ToldBoard, model: str) -> int:
-    """Seeds that say something about a number on both boards."""
-    both = zip(*_said(key, old, new, model), strict=True)
-    return sum(not math.isnan(one + other) for one, other in both)
 
 
 def _table(
@@ -303,28 +424,25 @@ def _is_rate(changes: Iterable[Change]) -> bool:
 
 def _title(key: str) -> str:
     name, _, n = key.partition("_n")
-    named = {"bt": "Bradley–Terry", "elo": "Elo"}.get(name, _words(name))
+    words = name.replace("_", " ").capitalize().replace("Gteval", "GTEval")
+    named = {"bt": "Bradley–Terry", "elo": "Elo"}.get(name, words)
     return f"{named} @{n}" if n.isdigit() else named if not n else key
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ").capitalize().replace("Gteval", "GTEval")
-
-
-def _notes(old: ToldBoard, new: ToldBoard, by: str) -> Iterator[str]:
+def _notes(both: _Boards, by: str) -> Iterator[str]:
     """What does not agree between the boards."""
-    for here, there, what in ((old, new, "gone"), (new, old, "new")):
-        if names := [name for name in here.rows if name not in there.rows]:
+    for what, names in both.alone.items():
+        if names:
             yield f"{what}: {', '.join(names)}"
-    if set(old.rows) != set(new.rows) and _RATING.fullmatch(by):
+    if any(both.alone.values()) and _RATING.fullmatch(by):
         yield (
             "The contestants differ, so ratings are moved to the same mean of the models on both; "
             "how sure that mean is does not count in the intervals."
         )
     if _RELATIVE.fullmatch(by):
         yield f"{by} is relative: a model falls, too, where the others rise"
-    yield from _asked_otherwise(old, new)
-    made = old.made(), new.made()
+    yield from _asked_otherwise(both)
+    made = both.old.made, both.new.made
     for subject, before in made[0].items():
         if subject not in made[1]:
             yield f"{subject}: only on the first board"
@@ -341,15 +459,16 @@ def _notes(old: ToldBoard, new: ToldBoard, by: str) -> Iterator[str]:
             )
 
 
-def _apart(old: ToldBoard, new: ToldBoard) -> Iterator[str]:
+def _apart(both: _Boards) -> Iterator[str]:
     """Why no difference of two boards is a model's: other seeds, judges, prompts or N."""
+    old, new = both.old, both.new
     known = bool(old.seeds and new.seeds)
     if known and not set(old.seeds) & set(new.seeds):
         yield "they share no ChatSEED"
     if old.n != new.n:
         yield f"N is {old.n} before, {new.n} after"
     labels = ("judge", "prompt") if known else ("set", "judge", "prompt")
-    made = old.made(), new.made()
+    made = old.made, new.made
     told = {}
     for subject, label in product(made[0].keys() & made[1].keys(), labels):
         before, after = made[0][subject], made[1][subject]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,10 +20,11 @@ from botchat.boards.tables import Table
 from botchat.boards.writers import table_files
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row, settings_digest
+from botchat.judges.cascade import MakeCase
 from botchat.pipeline.agree import compare_judges
-from botchat.pipeline.leaderboard import Published, leaderboard
+from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.results import Plan
+from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.pipeline.run.work import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
@@ -48,45 +50,10 @@ from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.rows import fields_of, rows, utf8
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
+Item = OwnText | AnswerPair
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".txt")
 """Of the files that can be evaluated."""
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """What a judge says about a file, as written: the set's board, and its verdicts one by one."""
-
-    board: Published
-    tables: Sequence[Table]
-    """Every text or pair, what they come to, and beside people, of each criterion."""
-    notes: Sequence[str]
-    """What a person should know of them."""
-    whole: Mapping[str, Any]
-    """The board's, and these tables, JSON-ready."""
-    unanswered: int
-    """Cases that another run may still get an answer for."""
-
-    @property
-    def frame(self) -> DataFrame:
-        """The exact numbers of the first table."""
-        return self.tables[0].frame
-
-    @property
-    def rows(self) -> Sequence[Row]:
-        """One a text, or a pair in one order, and criterion, JSON-ready."""
-        rows: Sequence[Row] = self.whole["rows"]
-        return rows
-
-    @property
-    def shown(self) -> Sequence[str | Table]:
-        """Lines and tables, in the order in which people read them."""
-        parts: list[str | Table] = []
-        for one in self.tables:
-            parts += [f"{one.title}\n", one, f"\n{one.note}\n"]
-        return [*parts, self.board.table, *self.notes, *self.board.lines]
 
 
 _OF_RULES = (
@@ -97,13 +64,12 @@ _OF_RULES = (
 
 def plan_evaluate(request: Evaluating, workspace: Workspace) -> Plan:
     """What `evaluate` would send."""
-    _, cases = _cases(request, workspace)
-    return _asked(request, workspace, cases).plan(workspace)
+    return _asked(request, workspace, _cases(request, workspace)[1]).plan(workspace)
 
 
 def evaluate(
     request: Evaluating, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Evaluated:
+) -> Told:
     """Ask what is not judged yet, and write tables and reports.
 
     Raises as `botchat.pipeline.judge.Judging.run`, and `DataError`: the file, with its row and
@@ -114,7 +80,6 @@ def evaluate(
     judge = made[0].judge
     with workspace.locked():
         _write_set(workspace, seed_set_of(request), listed)
-    told = [(one, _judged(request, workspace, one, judge)) for one in cases]
     formats = request.table_formats
     board = leaderboard(
         workspace, seed_set_of(request), judge, request.out, meter=meter, formats=formats
@@ -123,7 +88,8 @@ def evaluate(
     texts: dict[str, str] = {}
     rows: list[Row] = []
     notes = [_OF_RULES] if request.judge == RULES else []
-    for one, judged in told:
+    for one, result in zip(cases, made, strict=True):
+        judged = _judged(one, workspace.judgments(result.path))
         found = _tables(one.protocol, listed, judged, judge)
         tables += found
         rows += [{"criterion": one.protocol.name, **row} for row in found[0].records]
@@ -132,8 +98,7 @@ def evaluate(
             by_id = {judgment.seed_id: judgment for judgment in judged}
             own = [text for text in listed if isinstance(text, OwnText)]
             texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
-    assert board.out is not None
-    workspace.write_out(board.out, {**table_files(tables, formats), **texts})
+    workspace.write_out(Path(board.whole["out"]), {**table_files(tables, formats), **texts})
     whole = {
         **board.whole,
         "file": request.file.name,
@@ -142,16 +107,16 @@ def evaluate(
         "notes": [*notes, *board.whole["notes"]],
         "tables": {one.name: one.records for one in tables},
     }
-    return Evaluated(board, tables, notes, whole, sum(one.unanswered for one in made))
+    shown = [part for one in tables for part in (f"{one.title}\n", one, f"\n{one.note}\n")]
+    unanswered = sum(one.unanswered for one in made)
+    return Told(whole, [*shown, *board.tables, *notes, *board.lines], unanswered)
 
 
-def _judged(request: Evaluating, workspace: Workspace, cases: Cases, judge: str) -> list[Judgment]:
+def _judged(cases: Cases, made: Mapping[Any, Judgment]) -> list[Judgment]:
     """What the judge says of the cases as they are now, in their order."""
-    path = workspace.judgments_path(seed_set_of(request), cases.protocol.name, judge)
-    made = workspace.judgments(path)
-    asked = ((case, made.get((case.seed_id, case.contestants))) for case in
-             (make() for make in cases.make))  # fmt: skip
-    return [one for case, one in asked if one is not None and one.case == case.digest]
+    asked = (make() for make in cases.make)
+    said = [(case, made.get((case.seed_id, case.contestants))) for case in asked]
+    return [one for case, one in said if one is not None and one.case == case.digest]
 
 
 def seed_set_of(request: Evaluating) -> str:
@@ -165,9 +130,7 @@ def _asked(request: Evaluating, workspace: Workspace, cases: Sequence[Cases]) ->
     return Asked(seed_set_of(request), workspace.seeds(SAMPLE), request.judge_name, cases)
 
 
-def _cases(
-    request: Evaluating, workspace: Workspace
-) -> tuple[list[OwnText] | list[AnswerPair], list[Cases]]:
+def _cases(request: Evaluating, workspace: Workspace) -> tuple[Sequence[Item], list[Cases]]:
     """The texts or pairs of the file, and what each criterion asks about them."""
     known = {one.name: one for one in (MATEVAL, ANSWERS, *catalogue_of(workspace))}
     if odd := next((name for name in request.criteria if name not in known), None):
@@ -215,63 +178,44 @@ def read_items(
     return items(listed, where, numbers, columns)
 
 
-def _asking(protocol: Protocol, listed: Sequence[OwnText] | Sequence[AnswerPair]) -> Cases:
+def _asking(protocol: Protocol, listed: Sequence[Item]) -> Cases:
     """Every case of one criterion: a text once, a pair in both orders."""
-    made = []
+    made: list[MakeCase] = []
     for one in listed:
-        if isinstance(one, AnswerPair):
-            if protocol == ANSWERS:
-                made += list(pair_cases([one]))
-                continue
-            first, second = _talks(one)
-            made += [
-                partial(_pair, protocol, first, second),
-                partial(_pair, protocol, second, first),
-            ]
-        elif protocol == MATEVAL:
+        if protocol == ANSWERS and isinstance(one, AnswerPair):
+            made += pair_cases([one])
+        elif protocol == MATEVAL and isinstance(one, OwnText):
             made.append(partial(texts.case, one))
         else:
-            made.append(partial(_one, protocol, one))
+            made += (partial(_case, protocol, talks) for talks in permutations(_talks(one)))
     return Cases(protocol, made)
 
 
-def _one(protocol: Protocol, text: OwnText) -> Case:
-    """The question about a text as a talk, whose first lines are its own too."""
-    return _own(protocol.one(text.id, TEXT, text.lines), 0)
-
-
-def _pair(protocol: Protocol, first: Dialogue, second: Dialogue) -> Case:
-    case = protocol.pair(first.seed_id, first, second, len(first.utterances))
-    return _own(case, first.n_seed)
-
-
-def _own(case: Case, n_seed: int) -> Case:
-    shown = tuple(replace(one, n_seed=n_seed) for one in case.dialogues)
+def _case(protocol: Protocol, talks: Sequence[Dialogue]) -> Case:
+    """A question about conversations, in which a text's first lines are its own too."""
+    first = talks[0]
+    if len(talks) == 1:
+        case = protocol.one(first.seed_id, first.model, first.utterances)
+    else:
+        case = protocol.pair(first.seed_id, first, talks[1], len(first.utterances))
+    shown = tuple(replace(one, n_seed=first.n_seed) for one in case.dialogues)
     return replace(case, dialogues=shown)
 
 
-def _talks(pair: AnswerPair) -> list[Dialogue]:
-    """A pair for questions about conversations: the question, if there is one, and each answer."""
-    before = (pair.question,) if pair.question else ()
+def _talks(one: Item) -> list[Dialogue]:
+    """A text as a conversation; of a pair the question, if there is one, and each answer."""
+    if isinstance(one, OwnText):
+        return [Dialogue(one.id, TEXT, one.lines, 0, (), "complete", "")]
+    before = (one.question,) if one.question else ()
     return [
-        Dialogue(pair.id, name, (*before, answer), len(before), (), "complete", "")
-        for name, answer in zip(pair.contestants, pair.answers, strict=True)
+        Dialogue(one.id, name, (*before, answer), len(before), (), "complete", "")
+        for name, answer in zip(one.contestants, one.answers, strict=True)
     ]
 
 
-def _write_set(
-    workspace: Workspace, name: str, listed: Sequence[OwnText] | Sequence[AnswerPair]
-) -> None:
+def _write_set(workspace: Workspace, name: str, listed: Sequence[Item]) -> None:
     """The file as a set: seeds that nobody began, and what each of them holds as dialogues."""
-    talks = [
-        talk
-        for one in listed
-        for talk in (
-            _talks(one)
-            if isinstance(one, AnswerPair)
-            else [Dialogue(one.id, TEXT, one.lines, 0, (), "complete", "")]
-        )
-    ]
+    talks = [talk for one in listed for talk in _talks(one)]
     digest = settings_digest([(one.seed_id, one.model, one.utterances) for one in talks])
     signature = f"{SIGNED}|imported:{digest}|set:{name}"
     workspace.write_seeds(name, [Seed(one.id, ()) for one in listed])
@@ -286,10 +230,7 @@ def _write_set(
 
 
 def _tables(
-    protocol: Protocol,
-    listed: Sequence[OwnText] | Sequence[AnswerPair],
-    judged: Sequence[Judgment],
-    judge: str,
+    protocol: Protocol, listed: Sequence[Item], judged: Sequence[Judgment], judge: str
 ) -> list[Table]:
     """A criterion's tables of the file."""
     pairs = [one for one in listed if isinstance(one, AnswerPair)]

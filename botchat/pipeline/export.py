@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from botchat.boards.tables import frame_of
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
+from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import Judgment
@@ -20,9 +19,6 @@ from botchat.requests.leaves import leaf
 from botchat.seeds import dataset
 from botchat.workspace import files as store
 from botchat.workspace.folder import INVENTED, Workspace, judgment_key
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 CARD = "README.md"
 
@@ -34,9 +30,6 @@ _ABOUT: Mapping[str, Callable[[Any], Hashable]] = {
 """Stage -> what a record is about; the newest counts."""
 
 Form = Literal["parquet", "jsonl", "eee"]
-PARQUET: Form = "parquet"
-JSONL: Form = "jsonl"
-EEE: Form = "eee"
 
 _TEXT = """\
 Made with BotChat from the seed set `{seed_set}`.{invented}
@@ -57,40 +50,6 @@ where signatures agree.
 """
 
 
-@dataclass(frozen=True)
-class Exported:
-    """What was written."""
-
-    out: Path
-    rows: list[Row]
-    """A stage each: its files and records; of records of Every Eval Ever a model each."""
-    form: Form
-
-    @property
-    def line(self) -> str:
-        """Where it is, and how to read it."""
-        how = {
-            "eee": "check them with: every_eval_ever validate",
-            "jsonl": f'read it with: datasets.load_dataset("{self.out}")',
-        }
-        return f"written to: {self.out}; {how.get(self.form, how['jsonl'])}"
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return {"rows": self.rows, "out": self.out}
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """As people read it."""
-        return [self.rows, self.line]
-
-    @property
-    def frame(self) -> DataFrame:
-        """The same as a data frame."""
-        return frame_of(self.rows)
-
-
 def export(
     workspace: Workspace,
     seed_set: str,
@@ -99,8 +58,8 @@ def export(
     *,
     judge: str | None = None,
     organization: str | None = None,
-) -> Exported:
-    """Write seeds, generations and judgments of a set to a folder, with a card; see `Exported`.
+) -> Told:
+    """Write seeds, generations and judgments of a set to a folder, with a card.
 
     Files lie as in a workspace. ``form``: ``parquet``, with fixed features; ``jsonl``, the bytes of
     the stage files, whose features are in the card; ``eee``: instead the board of ``judge`` (may be
@@ -111,29 +70,32 @@ def export(
         ConfigError: ``out`` holds what is not of this export, which would be read with it.
         MissingError, DataError: no such set, or a line that is no record.
     """
-    if form == EEE:
+    if form == "eee":
         return _records(workspace, seed_set, out, judge, organization)
     if judge is not None or organization is not None:
         raise ConfigError("--judge and --organization go with --as eee; leave them out")
     contents, rows = dataset_files(workspace, seed_set, form, out.name or ".")
+    return _written(out, contents, rows, f'read it with: datasets.load_dataset("{out}")')
+
+
+def _written(out: Path, contents: Mapping[str, str | bytes], rows: list[Row], how: str) -> Told:
+    """Write an export; ``how``: to read it."""
     _check(out, contents)
     store.write_all(out, contents)
-    return Exported(out, rows, form)
+    return Told({"rows": rows, "out": out}, [rows, f"written to: {out}; {how}"])
 
 
 def _records(
     workspace: Workspace, seed_set: str, out: Path, judge: str | None, organization: str | None
-) -> Exported:
+) -> Told:
     from botchat.pipeline.run.read_set import only_judge, read
 
     found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
     board = found.board(next(iter(found.judged)))
     records = leaf("hub.every_eval_ever", "--eee").records
     contents: dict[str, str] = records(workspace, board, found.dialogues, organization)
-    _check(out, contents)
-    store.write_all(out, contents)
     rows: list[Row] = [{"record": path, "bytes": len(told)} for path, told in contents.items()]
-    return Exported(out, rows, EEE)
+    return _written(out, contents, rows, "check them with: every_eval_ever validate")
 
 
 def dataset_files(
@@ -204,13 +166,9 @@ def _lines(path: Path) -> bytes:
 
 def _check(out: Path, contents: Mapping[str, Any]) -> None:
     """Refuse a folder in which anything would be lost, or read beside what is written."""
-
-    def there() -> Iterator[Path]:
-        yield from sorted(out.rglob("*")) if out.is_dir() else ()
-
     card = out / CARD
     ours = card.is_file() and dataset.is_ours(card.read_text("utf-8", errors="replace"))
-    for path in there():
+    for path in sorted(out.rglob("*")):
         name = path.relative_to(out).as_posix()
         if path.is_file() and (name not in contents or (path == card and not ours)):
             raise ConfigError(f"{out} holds {name}, which is not of this export; name a new folder")

@@ -40,7 +40,7 @@ from botchat.pipeline.run.results import LEVELS, Plan, Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import UNIEVAL
-from botchat.protocols.kinds import Field
+from botchat.protocols.kinds import Field, Protocol
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
@@ -50,21 +50,14 @@ from botchat.workspace.config import OFFLINE
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import run_of
 
-PLANNED = (
-    "low and expected: one simulated run, on the ratings so far or, with none, on models as far "
-    "apart as usual; high: all that may be asked"
-)
-"""How a plan is to be read."""
-
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
     _examined(request, workspace)
-    if request.anchors is not None:
-        return asked(request, workspace).plan(workspace.anchors())
-    if (settings := settings_of(request, workspace)) is not None:
+    place = workspace if request.anchors is None else workspace.anchors()
+    if request.anchors is None and (settings := settings_of(request, workspace)) is not None:
         return _plan_adaptively(request, workspace, settings)
-    return asked(request, workspace).plan(workspace)
+    return asked(request, workspace).plan(place)
 
 
 def judge(
@@ -141,15 +134,22 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         compared = pairwise_contestants(protocol, contestants, bool(request.models))
 
         def at(n: int) -> Cases | None:
-            at_n = protocol.at(n)
-            makers = list(at_n.cases(seeds, compared))
-            return Cases(at_n, makers) if makers else None
+            made = Cases(protocol.at(n), list(protocol.at(n).cases(seeds, compared)))
+            return made if made.make else None
 
-        asked = at_each_n(workspace, request.turns, at)
-        asked = _drawn(request, workspace, asked)
-        if generated is None and not request.edited:
-            refuse_edited(workspace, compared)
-        return Asked(request.seed_set, whole, judge, asked, request.control)
+        contestants, cases = compared, at_each_n(workspace, request.turns, at)
+    else:
+        contestants, cases = _one_by_one(request, protocol, seeds, contestants)
+    cases = _drawn(request, workspace, cases)
+    if generated is None and not request.edited:
+        refuse_edited(workspace, contestants)
+    return Asked(request.seed_set, whole, judge, cases, request.control)
+
+
+def _one_by_one(
+    request: Judging, protocol: Protocol, seeds: Sequence[Seed], contestants: Dialogues
+) -> tuple[Dialogues, list[Cases]]:
+    """Who is asked about, and what, of each by itself or beside the human dialogue."""
     if request.turns and not protocol.has_n:
         raise ConfigError(
             f"--turns belongs to the arena, or to one chat; {protocol.name} has no N of its own"
@@ -171,10 +171,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
-    cases = _drawn(request, workspace, cases)
-    if generated is None and not request.edited:
-        refuse_edited(workspace, contestants)
-    return Asked(request.seed_set, whole, judge, cases, request.control)
+    return contestants, cases
 
 
 def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
@@ -199,8 +196,7 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
             )
     strata, digests, known = [], [], []
     for protocol, makers in cases:
-        path = workspace.judgments_path(request.seed_set, protocol.name, old)
-        judged = workspace.judgments(path)
+        judged = workspace.judgments(workspace.judgments_path(request.seed_set, protocol.name, old))
         for make in makers:
             case = make()
             said = judged.get((case.seed_id, case.contestants))
@@ -227,7 +223,7 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
 
 
 def _plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveSettings) -> Plan:
-    """What `_judge_adaptively` would send; see `PLANNED` and `AdaptiveArena.foresee`."""
+    """What `_judge_adaptively` would send; see `AdaptiveArena.foresee`."""
     seeds, arenas = _resolved(request, workspace, settings)
 
     async def walk(session: PlanningSession, _length: Length) -> None:
@@ -236,7 +232,11 @@ def _plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveS
             await one.foresee(most=most)
 
     planned = plan(workspace, seeds, walk, workspace.language(request.seed_set))
-    planned.note = " ".join(filter(None, (PLANNED, planned.note)))
+    how = (
+        "low and expected: one simulated run, on the ratings so far or, with none, on models as "
+        "far apart as usual; high: all that may be asked"
+    )
+    planned.note = f"{how} {planned.note}".strip()
     return planned
 
 
@@ -294,7 +294,7 @@ def _resolved(
 
     async def fill(session: Session, cases: Sequence[Case]) -> None:
         if session.elsewhere is not None:
-            asked = [partial(_made, case) for case in cases]
+            asked = [partial(_same, case) for case in cases]
             part = Questions(request.judge_name, False, 0, protocol.subject, asked)
             await session.elsewhere.fill([part], protocol.language)
 
@@ -336,5 +336,5 @@ def _resolved(
     return seeds, arenas
 
 
-def _made(case: Case) -> Case:
+def _same(case: Case) -> Case:
     return case

@@ -20,7 +20,6 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from heapq import heapify, heappop, heappush
 from itertools import permutations
@@ -31,9 +30,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Row, Shown, case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.measures.annotations import BLIND_PAGE, is_person
 from botchat.pipeline.run.read_set import Read, only_judge, read
+from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
 from botchat.records import (
@@ -51,8 +51,6 @@ from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from botchat.boards.references import JudgedCases
     from botchat.boards.tables import Table
 
@@ -313,35 +311,6 @@ class PlannedCase(msgspec.Struct, frozen=True, gc=False):
     """Utterances that both dialogues are cut to; ``None``: as the protocol shows them."""
 
 
-@dataclass(frozen=True)
-class LabelPlan:
-    """What was drawn, and what it buys."""
-
-    path: Path
-    protocol: str
-    planned: Sequence[PlannedCase]
-    """In the order to label them in: those who stop early have labelled as many of everybody."""
-    table: Table
-    """How near to the truth each contestant's rate gets."""
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        facts = {"path": self.path, "protocol": self.protocol, "planned": len(self.planned)}
-        return {**facts, "rows": self.table.records}
-
-    @property
-    def shown(self) -> Sequence[str | Table]:
-        """As people read it."""
-        said = f"{len(self.planned):,} cases to label: {self.path}"
-        return [self.table, self.table.note, said]
-
-    @property
-    def frame(self) -> DataFrame:
-        """Its exact numbers."""
-        return self.table.frame
-
-
 def label_plan(
     workspace: Workspace,
     seed_set: str,
@@ -350,7 +319,7 @@ def label_plan(
     budget: int = 300,
     protocol: str | None = None,
     rng_seed: int = 0,
-) -> LabelPlan:
+) -> Told:
     """Draw cases at random among those that a judge judged, as many of each contestant, and file.
 
     The same arguments draw the same cases; a larger budget draws these and more. Cases that people
@@ -387,7 +356,10 @@ def label_plan(
     planned = list(_draw(of, budget, rng_seed))
     path = workspace.out(seed_set) / PLAN
     files.write_atomic(path, b"".join(msgspec.json.encode(one) + b"\n" for one in planned))
-    return LabelPlan(path, name, planned, _bought(of, planned, by, rng_seed))
+    bought = _bought(of, planned, by, rng_seed)
+    whole = {"path": path, "protocol": name, "planned": len(planned), "rows": bought.records}
+    said = f"{len(planned):,} cases to label: {path}"
+    return Told(whole, [bought, bought.note, said])
 
 
 def _draw(of: JudgedCases, budget: int, rng_seed: int) -> Iterator[PlannedCase]:

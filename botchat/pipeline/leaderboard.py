@@ -7,12 +7,11 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError
-from botchat.interfaces import settings_digest
+from botchat.interfaces import Row, settings_digest
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.pipeline.run.results import Told
@@ -23,11 +22,8 @@ from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from botchat.boards.board import Board
     from botchat.boards.judge_agreement import Findings
-    from botchat.boards.tables import Table
     from botchat.boards.writers import Formats
     from botchat.report import Beside, Facts, Prompt
     from botchat.report.figures import Chart
@@ -60,43 +56,6 @@ KEPT = ("leaderboard.json", BY_SEED, "leaderboard.md")
 """Files of a board that is kept by name."""
 
 
-@dataclass(frozen=True)
-class Published:
-    """A leaderboard as written."""
-
-    table: Table
-    """The main table."""
-    lines: Sequence[str]
-    """What else a person should see: notes, signature, where things are."""
-    whole: Mapping[str, Any]
-    """``rows``, ``signature`` and every table, JSON-ready."""
-    out: Path | None
-    """The folder written."""
-
-    @property
-    def frame(self) -> DataFrame:
-        """Its exact numbers."""
-        return self.table.frame
-
-    @property
-    def shown(self) -> Sequence[str | Table]:
-        """As people read it."""
-        return [self.table, *self.lines]
-
-    def __repr__(self) -> str:
-        """The table, and what the judge is worth."""
-        return f"<Published {self.table!r}; {self.lines[-1]}>"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the main table, its notes, and what the judge is worth."""
-        return "".join([self.table._repr_html_(), *(f"<p>{escape(one)}</p>" for one in self.lines)])
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Every row of the main table, JSON-ready."""
-        return self.table.records
-
-
 def leaderboard(
     workspace: Workspace,
     seed_set: str,
@@ -108,7 +67,7 @@ def leaderboard(
     *,
     png: bool = True,
     keep: str | None = None,
-) -> Published:
+) -> Told:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
     ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
@@ -154,20 +113,17 @@ def leaderboard(
         workspace.write_out(beside, {name: texts[name] for name in KEPT})
     write_charts(folder, told.charts, png=png)
     written = write_page(workspace, found, shown, folder, meter)
-    return Published(
-        table=board.main,
-        lines=[
-            headline.sentence,
-            *board.notes,
-            *([untold] if too_much else []),
-            board.main.note,
-            board.main.signature,
-            f"page: {written}",
-            verdict.line(board.judge),
-        ],
-        whole={**whole, "out": str(folder), "page": str(written)},
-        out=folder,
-    )
+    lines = [headline.sentence, *board.notes, *([untold] if too_much else [])]
+    return published(board, whole, lines, written, verdict.line(board.judge))
+
+
+def published(
+    board: Board, whole: Row, lines: Sequence[str], page: Path, *last: str, **more: object
+) -> Told:
+    """A board as written: its main table, and where its page is."""
+    main, where = board.main, {"out": str(page.parent), "page": str(page)}
+    said = [*lines, main.note, main.signature, f"page: {page}", *last]
+    return Told({**whole, **where, **more}, [main, *said])
 
 
 def _beside(folder: Path, name: str) -> Path:

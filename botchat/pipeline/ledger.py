@@ -7,14 +7,13 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
-from botchat.interfaces import Row
 from botchat.models.recorded import spoken
 from botchat.pipeline.run.contestants import full_name
 from botchat.pipeline.run.results import Told
@@ -55,50 +54,29 @@ def _moment(text: str) -> float:
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
-class Pushed(NamedTuple):
-    """What was left in a store."""
-
-    pushed: int
-    """Calls."""
-    records: int
-    """Of stage files."""
-
-
-class Pulled(NamedTuple):
-    """What a store had that was new."""
-
-    added: int
-    """Calls."""
-    records: int
-    """Of stage files."""
-
-
-def push(workspace: Workspace, place: str | None = None) -> Pushed:
-    """Leave what a store lacks there, after its calls are read."""
+def push(workspace: Workspace, place: str | None = None) -> Told:
+    """Leave what a store lacks there, after its calls are read: calls, records of stage files."""
     store = _store(workspace, place)
     if not stages.paths(workspace):
         _existing(workspace).close()
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return Pushed(*stages.leave(workspace, store, ledger))
+        pushed, records = stages.leave(workspace, store, ledger)
+    return Told({"pushed": pushed, "records": records})
 
 
-def pull(workspace: Workspace, place: str | None = None) -> Pulled:
-    """Add what a store has."""
+def pull(workspace: Workspace, place: str | None = None) -> Told:
+    """Add what a store has: calls that are new, records of stage files."""
     store = _filled(workspace, place, with_stages=True)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        return Pulled(segments.pull(ledger, store).calls, stages.pull(workspace, store))
+        added = segments.pull(ledger, store).calls
+        return Told({"added": added, "records": stages.pull(workspace, store)})
 
 
-class Rebuilt(NamedTuple):
-    """A ledger's file, made anew."""
+def rebuild(workspace: Workspace, place: str | None = None) -> Told:
+    """Make the ledger's file anew from a store's segments, and from what can be read of it.
 
-    calls: int
-    kept: Path | None
-    """Where the old file is; ``None``: there was none."""
-
-
-def rebuild(workspace: Workspace, place: str | None = None) -> Rebuilt:
-    """Make the ledger's file anew from a store's segments, and from what can be read of it."""
+    ``kept``: where the old file is; ``None``: there was none.
+    """
     store, path = _filled(workspace, place), workspace.ledger_path
     with workspace.locked():
         whole = path.with_name(f".{path.name}.part")
@@ -127,7 +105,7 @@ def rebuild(workspace: Workspace, place: str | None = None) -> Rebuilt:
                 if (part := path.with_name(path.name + end)).exists():
                     part.rename(kept.with_name(kept.name + end))
         whole.rename(path)
-        return Rebuilt(n, kept)
+        return Told({"calls": n, "kept": kept})
 
 
 def _store(workspace: Workspace, place: str | None) -> Store:
@@ -157,28 +135,6 @@ def import_(workspace: Workspace, path: Path) -> Told:
     return Told({"path": path, "added": added, "known": known})
 
 
-@dataclass(frozen=True)
-class Forgotten:
-    """What `forget` made askable again."""
-
-    calls: int
-    dialogues: int
-    """That rest on them; they are made again by ``generate``, from the ledger up to these calls."""
-    judgments: int
-    """That rest on them; they are made again by ``judge`` and ``bench``."""
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return asdict(self)
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """As people read it."""
-        again = "the commands that made them ask these calls again, and replay all others"
-        return [[self.whole], *([again] if self.calls else [])]
-
-
 def forget(
     workspace: Workspace,
     outcomes: Collection[str] = (),
@@ -186,11 +142,12 @@ def forget(
     stage: str | None = None,
     *,
     damaged: bool = False,
-) -> Forgotten:
+) -> Told:
     """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
 
-    ``damaged``: instead those that are not as they were stored; what was made from them stays.
-    Raises `ConfigError` if nothing says which, `MissingError` for a model without calls.
+    Dialogues and judgments that rest on them are taken out too; the commands that made them make
+    them again. ``damaged``: instead calls that are not as they were stored; what was made from
+    them stays. Raises `ConfigError` if nothing says which, `MissingError`: no call of a model.
     """
     if damaged == bool(outcomes or models or stage) or not (damaged or outcomes or models):
         raise ConfigError(
@@ -199,7 +156,7 @@ def forget(
     with workspace.locked(), closing(_existing(workspace, readonly=False)) as ledger:
         if damaged:
             keys = {one.key for one in ledger.readable() if isinstance(one, Damaged)}
-            return Forgotten(ledger.forget(keys), 0, 0)
+            return _forgotten(ledger.forget(keys))
         known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
         for name in models:
             if known.isdisjoint((name, full_name(name, workspace))):
@@ -237,7 +194,13 @@ def forget(
             lambda judgment: not keys.isdisjoint(judgment.calls),
             judgment_order,
         )
-        return Forgotten(ledger.forget(keys), dialogues, judgments)
+        return _forgotten(ledger.forget(keys), dialogues, judgments)
+
+
+def _forgotten(calls: int, dialogues: int = 0, judgments: int = 0) -> Told:
+    whole = {"calls": calls, "dialogues": dialogues, "judgments": judgments}
+    again = "the commands that made them ask these calls again, and replay all others"
+    return Told(whole, [[whole], *([again] if calls else [])])
 
 
 def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:

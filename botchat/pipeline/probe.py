@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
@@ -19,7 +18,7 @@ from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import refuse_bursts
-from botchat.pipeline.run.results import Plan
+from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.work import Meter
 from botchat.protocols import probe as faults
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
@@ -31,63 +30,28 @@ from botchat.requests import Probing
 from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-
-@dataclass(frozen=True)
-class Probed:
-    """What `probe` found out about a judge."""
-
-    judge: str
-    rows: Sequence[Mapping[str, Any]]
-    """One row a fault; see `botchat.protocols.probe.detection`."""
-    untouched: Mapping[str, Any]
-    """False alarms on all dialogues as they are."""
-    signature: str
-    path: Path
-    unanswered: int
-    """Verdicts that another run may still get."""
-
-    @property
-    def frame(self) -> DataFrame:
-        """The rows as a data frame."""
-        from botchat.boards.tables import frame_of  # pandas, which no run needs
-
-        return frame_of(self.rows)
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """Rows in percent, with 95 % intervals, and the signature."""
-        return [in_percent(self.rows), self.signature]
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return {key: value for key, value in vars(self).items() if key != "unanswered"}
-
 
 def plan_probe(request: Probing, workspace: Workspace) -> Plan:
     """What `probe` would send."""
     return _planted(request, workspace)[0].plan(workspace)
 
 
-def probe(
-    request: Probing, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Probed:
+def probe(request: Probing, workspace: Workspace, spending: Spending, meter: Meter | None) -> Told:
     """Plant, ask and count; `MissingError` where no dialogue goes on behind the ChatSEED."""
     asked, seeds, planted = _planted(request, workspace)
     (judged,) = asked.run(workspace, spending, meter)
     made = workspace.judgments(judged.path)
     verdicts = {(id_, shown[0]): judgment.verdict for (id_, shown), judgment in made.items()}
-    return Probed(
-        judge=judged.judge,
-        path=judged.path,
-        rows=faults.detection(planted, verdicts),
-        untouched=faults.untouched((seed.id for seed in seeds), verdicts),
-        signature=f"{made[seeds[0].id, (HUMAN,)].signature}|seed:{request.rng_seed}",
-        unanswered=judged.unanswered,
-    )
+    rows = faults.detection(planted, verdicts)
+    signature = f"{made[seeds[0].id, (HUMAN,)].signature}|seed:{request.rng_seed}"
+    whole = {
+        "judge": judged.judge,
+        "rows": rows,
+        "untouched": faults.untouched((seed.id for seed in seeds), verdicts),
+        "signature": signature,
+        "path": judged.path,
+    }
+    return Told(whole, [in_percent(rows), signature], judged.unanswered)
 
 
 def found(workspace: Workspace, judge: str) -> list[Row]:
@@ -151,71 +115,9 @@ def _percent(row: Mapping[str, Any], key: str) -> str:
     return f"{share:.1f} ({low:.1f}{to}{high:.1f})"
 
 
-@dataclass(frozen=True)
-class Audited:
-    """What is wrong with a pack, and what its rules find."""
-
-    language: str
-    name: str
-    lacks: list[str]
-    """Parts that the paper's three protocols or this audit need."""
-    also_lacks: list[str]
-    """Other prompts."""
-    labels: list[LabelsRead]
-    n_people: int
-    """Dialogues between people."""
-    false_alarms: Row
-    """Of the rules on them: ``same``, with thresholds of all of them; ``held_out``, of each half
-    with those of the other; with Wilson intervals."""
-    rows: list[dict[str, Any]]
-    """One a fault; see `botchat.protocols.faults.detection`."""
-    borrowed: str
-    """The language whose floors the pack has; empty: its own."""
-    thresholds: Row
-    """What the rules hold against the people: the 99th percentile of them, or the floor."""
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return asdict(self)
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """In words, and what the rules find in percent."""
-        return [*self.lines, *([in_percent(self.rows)] if self.rows else [])]
-
-    @property
-    def lines(self) -> list[str]:
-        """In words."""
-        said = [f"{self.name} ({self.language})"]
-        said.append(f"lacks: {', '.join(self.lacks) or 'nothing that is needed'}")
-        if self.also_lacks:
-            said.append(f"lacks for other judges and protocols: {', '.join(self.also_lacks)}")
-        for one in self.labels:
-            read = one.tried - len(one.not_read)
-            said.append(f"{one.protocol}: {read} of {one.tried} answers read as meant")
-            said += [f"  not read as meant: {reply}" for reply in one.not_read]
-            said += [f"  not asked for by the prompt: {word}" for word in one.not_asked]
-        if {"[words]", "[thresholds]"} & {*self.lacks}:
-            return [*said, "the rules judge is not tried: the pack lacks what it needs"]
-        if self.borrowed:
-            said.append(f"floors: those of {self.borrowed}, measured on nobody who speaks this")
-        if not self.n_people:
-            return [*said, "no dialogues between people: name a set of the language with --seeds"]
-        for key, how in (("same", "their own"), ("held_out", "the other half's")):
-            ends = (key, f"{key}_low", f"{key}_high")
-            share, low, high = (100 * self.false_alarms[end] for end in ends)
-            said.append(
-                f"rules judge accuses {share:.1f} % ({low:.1f}–{high:.1f}) of {self.n_people} "
-                f"dialogues between people, with {how} thresholds"
-            )
-        limits = (f"{name} {limit:g}" for name, limit in self.thresholds.items())
-        return [*said, f"thresholds (99th percentile of these, or the floor): {', '.join(limits)}"]
-
-
 def audit(
     workspace: Workspace, language: str, seed_set: str | None, limit: int | None, rng_seed: int
-) -> Audited:
+) -> Told:
     """Audit a pack, on a set of dialogues between people in its language if one is named.
 
     Raises `ConfigError`: no such language, a set in another one; `MissingError`: a set without
@@ -223,22 +125,62 @@ def audit(
     """
     pack = workspace.language_named(language)
     named = [] if seed_set is None else _people(workspace, pack, seed_set)
-    seeds = named[:limit]
-    needed, others = lacks(pack)
-    labelled = not pack.english and not {*needed} - {"[words]", "[thresholds]", "[faults]"}
-    ruled = seeds if not {"[words]", "[thresholds]"} & {*needed} else []
-    return Audited(
-        language,
-        pack.name,
-        needed,
-        others,
-        labels_read(pack) if labelled else [],
-        len(ruled),
-        _false_alarms(ruled, pack),
-        _by_rules(ruled, pack, rng_seed) if ruled and "[faults]" not in needed else [],
-        pack.pack.borrowed,
-        fit_thresholds((one.utterances for one in ruled), pack)._asdict() if ruled else {},
+    lacking, also = lacks(pack)
+    tries = not _RULES & {*lacking}
+    labelled = not pack.english and not {*lacking} - _RULES - {"[faults]"}
+    seeds = named[:limit] if tries else []
+    labels = labels_read(pack) if labelled else []
+    rows = _by_rules(seeds, pack, rng_seed) if seeds and "[faults]" not in lacking else []
+    whole: Row = {
+        "language": language,
+        "name": pack.name,
+        "lacks": lacking,
+        "also_lacks": also,
+        "labels": [asdict(one) for one in labels],
+        "n_people": len(seeds),
+        "false_alarms": _false_alarms(seeds, pack),
+        "rows": rows,
+        "borrowed": pack.pack.borrowed,
+        "thresholds": fit_thresholds((one.utterances for one in seeds), pack)._asdict()
+        if seeds
+        else {},
+    }
+    lines = [
+        f"{pack.name} ({language})",
+        f"lacks: {', '.join(lacking) or 'nothing that is needed'}",
+    ]
+    if also:
+        lines.append(f"lacks for other judges and protocols: {', '.join(also)}")
+    for one in labels:
+        lines += one.lines
+    told = (
+        _of_rules(whole)
+        if tries
+        else ["the rules judge is not tried: the pack lacks what it needs"]
     )
+    return Told(whole, [*lines, *told, *([in_percent(rows)] if rows else [])])
+
+
+_RULES = {"[words]", "[thresholds]"}
+"""Parts of a pack without which its rules find nothing."""
+
+
+def _of_rules(whole: Row) -> list[str]:
+    """What the rules find in dialogues between people, in words."""
+    said = []
+    if borrowed := whole["borrowed"]:
+        said.append(f"floors: those of {borrowed}, measured on nobody who speaks this")
+    if not whole["n_people"]:
+        return [*said, "no dialogues between people: name a set of the language with --seeds"]
+    for key, how in (("same", "their own"), ("held_out", "the other half's")):
+        ends = (key, f"{key}_low", f"{key}_high")
+        share, low, high = (100 * whole["false_alarms"][end] for end in ends)
+        said.append(
+            f"rules judge accuses {share:.1f} % ({low:.1f}–{high:.1f}) of {whole['n_people']} "
+            f"dialogues between people, with {how} thresholds"
+        )
+    limits = (f"{name} {limit:g}" for name, limit in whole["thresholds"].items())
+    return [*said, f"thresholds (99th percentile of these, or the floor): {', '.join(limits)}"]
 
 
 def _people(workspace: Workspace, language: Language, seed_set: str) -> list[Seed]:
@@ -255,6 +197,7 @@ def _people(workspace: Workspace, language: Language, seed_set: str) -> list[See
 
 
 def _false_alarms(seeds: list[Seed], language: Language) -> Row:
+    """``same``: with thresholds of all of them, ``held_out``: of each half with the other's."""
     halves = seeds[::2], seeds[1::2]
     accused = {
         "same": _wronged(seeds, seeds, language),
@@ -319,6 +262,16 @@ class LabelsRead:
     """Replies read as something else, or not at all."""
     not_asked: tuple[str, ...]
     """Answers made of the first label of each list that the prompt does not ask for."""
+
+    @property
+    def lines(self) -> list[str]:
+        """In words."""
+        return [
+            f"{self.protocol}: {self.tried - len(self.not_read)} of {self.tried} answers read as "
+            "meant",
+            *(f"  not read as meant: {reply}" for reply in self.not_read),
+            *(f"  not asked for by the prompt: {word}" for word in self.not_asked),
+        ]
 
 
 def labels_read(language: Language) -> list[LabelsRead]:

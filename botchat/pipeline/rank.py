@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
 from botchat.pipeline.agree import votes_in
-from botchat.pipeline.leaderboard import Published, write_charts
+from botchat.pipeline.leaderboard import published, write_charts
+from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -39,7 +40,7 @@ def rank(
     elo: EloSettings | None = None,
     meter: Meter | None = None,
     formats: Formats | None = None,
-) -> Published:
+) -> Told:
     """Rank the models of some files of votes, or of a table of rates such as a published heatmap.
 
     Writes csv, md, json, svg, png and a page.
@@ -86,19 +87,7 @@ def rank(
     workspace.write_out(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     said = [line for _, line in read]
-    written = {"out": str(folder), "page": str(folder / "index.html"), "files": said}
-    return Published(
-        table=board.main,
-        lines=[
-            *said,
-            *board.notes,
-            board.main.note,
-            board.main.signature,
-            f"page: {folder / 'index.html'}",
-        ],
-        whole={**whole, **written},
-        out=folder,
-    )
+    return published(board, whole, [*said, *board.notes], folder / "index.html", files=said)
 
 
 def _votes_of(

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.pipeline.run.contestants import full_name
+from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_order, read_dialogues
 
 
-@dataclass(frozen=True)
-class Removed:
-    """What `remove` took out of a set."""
-
-    set: str
-    removed: str
-    dialogues: int
-    judgments: int
-
-
 def remove(
     workspace: Workspace, seed_set: str, model: str | None = None, judge: str | None = None
-) -> Removed:
+) -> Told:
     """Delete a contestant's dialogues with every judgment of them, or all judgments of a judge.
 
     ``model``: as on the command line or on the board. Made again, both cost nothing: the replies
@@ -54,17 +44,21 @@ def remove(
     )
 
 
-def _contestant(workspace: Workspace, seed_set: str, name: str) -> Removed | None:
+def _contestant(workspace: Workspace, seed_set: str, name: str) -> Told | None:
     path = workspace.dialogues_path(seed_set, name)
     there, said = path.exists(), read_dialogues(path)
     judged = _take_out(workspace, seed_set, lambda one: name in one.contestants)
     _delete(path)
-    return Removed(seed_set, name, len(said), judged) if there or judged else None
+    return _told(seed_set, name, len(said), judged) if there or judged else None
 
 
-def _judge(workspace: Workspace, seed_set: str, name: str) -> Removed | None:
+def _judge(workspace: Workspace, seed_set: str, name: str) -> Told | None:
     judged = _take_out(workspace, seed_set, lambda one: one.judge == name)
-    return Removed(seed_set, name, 0, judged) if judged else None
+    return _told(seed_set, name, 0, judged) if judged else None
+
+
+def _told(seed_set: str, name: str, dialogues: int, judgments: int) -> Told:
+    return Told({"set": seed_set, "removed": name, "dialogues": dialogues, "judgments": judgments})
 
 
 def _take_out(workspace: Workspace, seed_set: str, those: Callable[[Judgment], bool]) -> int:

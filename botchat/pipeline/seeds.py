@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -198,49 +197,6 @@ def _check_size(size: int, limit: int, what: str) -> None:
         raise DataError(f"{what}: {size:,} bytes, more than the {limit:,} allowed; split it")
 
 
-@dataclass(frozen=True)
-class Imported:
-    """What `import_dialogues` stored."""
-
-    set: str
-    model: str
-    format: str
-    """What the files were taken for, a key of `FORMATS`."""
-    read: int
-    dialogues: int
-    """Stored; ``read`` less those that were left out."""
-    stopped: int
-    """Of them, those that ended before their end."""
-    left_out: dict[str, int]
-    """Why -> how many."""
-    system_messages: int
-    """Passed over."""
-    new_seeds: int
-    signature: str
-    path: Path
-
-    @property
-    def line(self) -> str:
-        """What was read as what, and what became of it."""
-        left = "; ".join(f"{n} {why}" for why, n in self.left_out.items()) or "none"
-        passed = f"; {self.system_messages} system messages passed over"
-        return (
-            f"taken for {FORMATS[self.format]}: {self.read} read, {self.dialogues} imported; "
-            f"left out: {left}{passed if self.system_messages else ''}"
-        )
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """As people read it."""
-        keys = ("set", "model", "dialogues", "stopped", "new_seeds", "path")
-        return [self.line, [{key: getattr(self, key) for key in keys}]]
-
-    @property
-    def whole(self) -> Row:
-        """All of it."""
-        return asdict(self)
-
-
 def import_dialogues(
     workspace: Workspace,
     sources: Sequence[Path],
@@ -250,7 +206,7 @@ def import_dialogues(
     given_as: str | None = None,
     new_seeds: bool = False,
     replace: bool = False,
-) -> Imported:
+) -> Told:
     """Store the dialogues of some files as those of ``model`` on a set.
 
     Each gets the seed whose first two utterances are its own, white space aside. With
@@ -308,18 +264,32 @@ def import_dialogues(
             workspace.write_seeds(seed_set, [*known, *made])
         for name, path in paths.items():
             store.finish(path, dialogues[name], dialogue_order)
-    return Imported(
-        seed_set,
-        names,
-        found.format,
-        found.read,
-        len(matched),
-        sum(not one.complete for made in dialogues.values() for one in made),
-        dict(found.left_out),
-        found.system_messages,
-        len(made),
-        signature,
-        next(iter(paths.values())) if len(paths) == 1 else workspace.seeds_path(seed_set),
+    where = next(iter(paths.values())) if len(paths) == 1 else workspace.seeds_path(seed_set)
+    row: Row = {
+        "set": seed_set,
+        "model": names,
+        "dialogues": len(matched),
+        "stopped": sum(not one.complete for made in dialogues.values() for one in made),
+        "new_seeds": len(made),
+        "path": where,
+    }
+    more = {
+        "format": found.format,
+        "read": found.read,
+        "left_out": dict(found.left_out),
+        "system_messages": found.system_messages,
+        "signature": signature,
+    }
+    return Told(row | more, [_taken(found, len(matched)), [row]])
+
+
+def _taken(found: Collection, n: int) -> str:
+    """What was read as what, and what became of it."""
+    left = "; ".join(f"{n} {why}" for why, n in found.left_out.items()) or "none"
+    passed = f"; {found.system_messages} system messages passed over"
+    return (
+        f"taken for {FORMATS[found.format]}: {found.read} read, {n} imported; "
+        f"left out: {left}{passed if found.system_messages else ''}"
     )
 
 

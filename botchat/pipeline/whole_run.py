@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
 from botchat.errors import (
     ConfigError,
@@ -16,18 +15,17 @@ from botchat.errors import (
     MissingError,
     did_you_mean,
 )
-from botchat.interfaces import Row
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import Length
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge
 from botchat.pipeline.generate import Generated
-from botchat.pipeline.leaderboard import Published, leaderboard
+from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
 from botchat.pipeline.run.contestants import full_name, own_models
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan, Planned, priced
+from botchat.pipeline.run.results import Plan, Planned, Told, priced
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import RANKING
@@ -37,55 +35,16 @@ from botchat.requests import Generating, Judging, Running
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace.folder import INVENTED, SAMPLE, Workspace
 
-if TYPE_CHECKING:
-    from botchat.boards.tables import Table
 
+@dataclass(frozen=True, repr=False)
+class Ran(Told):
+    """What a whole run made: its board, and how it came about."""
 
-@dataclass(frozen=True)
-class Ran:
-    """What a whole run made."""
-
-    planned: Plan
-    """What was to be sent."""
-    generated: Sequence[Generated]
-    judged: Sequence[StageResult]
-    left_out: Sequence[str]
-    """Protocols that nobody asked for by name and that had nothing to ask, with the reason."""
-    board: Published
-    lost: int = 0
-    """Dialogues of models that could not answer at all, such as with a wrong key."""
+    board: Told = field(default_factory=partial(Told, {}))
+    generated: Sequence[Generated] = ()
+    judged: Sequence[StageResult] = ()
 
     missing = "dialogues and verdicts"
-
-    def __repr__(self) -> str:
-        """How much was made, and the board."""
-        return f"<Ran {len(self.generated)} models, {len(self.judged)} protocols; {self.board!r}>"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: the board."""
-        return self.board._repr_html_()
-
-    @property
-    def shown(self) -> Sequence[str | Table]:
-        """The board."""
-        return [self.board.table, *self.board.lines]
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return {
-            **self.board.whole,
-            "plan": self.planned.rows,
-            "generated": [one.row for one in self.generated],
-            "judged": [one.row for one in self.judged],
-            "left_out": self.left_out,
-        }
-
-    @property
-    def unanswered(self) -> int:
-        """Dialogues and verdicts that another run may still get."""
-        dialogues = sum(one.unanswered for one in self.generated)
-        return dialogues + sum(one.unanswered for one in self.judged) + self.lost
 
 
 MOST_USD = 5.0
@@ -169,7 +128,16 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         raise MissingError(
             f"{why} ({judge_name} has judged nothing); run again when it answers"
         ) from None
-    return Ran(planned, generated, judged, left_out, board, sum(lost))
+    whole = {
+        **board.whole,
+        "plan": planned.rows,
+        "generated": [one.row for one in generated],
+        "judged": [one.row for one in judged],
+        "left_out": left_out,
+    }
+    # Lost: dialogues of models that could not answer at all, such as with a wrong key.
+    unanswered = sum(one.unanswered for one in generated) + sum(one.unanswered for one in judged)
+    return Ran(whole, board.shown, unanswered + sum(lost), board, generated, judged)
 
 
 def _resolved(request: Running, workspace: Workspace) -> Running:
@@ -333,7 +301,7 @@ def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
             )
 
 
-def demo(workspace: Workspace, meter: Meter | None = None) -> Published:
+def demo(workspace: Workspace, meter: Meter | None = None) -> Told:
     """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
     bots = tuple(f"bot:{name}" for name in BASELINES)
     Generating(SAMPLE, bots).run(workspace, meter=meter)

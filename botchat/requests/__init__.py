@@ -37,17 +37,9 @@ from botchat.requests.leaves import LEAVES
 if TYPE_CHECKING:
     from botchat.pipeline.agree import Compared
     from botchat.pipeline.compare import Differences
-    from botchat.pipeline.evaluate import Evaluated
-    from botchat.pipeline.export import Exported
     from botchat.pipeline.generate import Generated
-    from botchat.pipeline.label import LabelPlan
-    from botchat.pipeline.leaderboard import Published
-    from botchat.pipeline.ledger import Forgotten, Pulled, Pushed, Rebuilt
-    from botchat.pipeline.probe import Audited, Probed
-    from botchat.pipeline.remove import Removed
     from botchat.pipeline.run.ask import StageResult
     from botchat.pipeline.run.results import Results, Told
-    from botchat.pipeline.seeds import Imported
     from botchat.pipeline.view import Server
     from botchat.pipeline.whole_run import Ran
     from botchat.ratings.adaptive import AdaptiveSettings
@@ -199,7 +191,7 @@ class Judging(Judged["Results[StageResult]"]):
     """How an adaptive Arena chooses, in place of target, budget and seed."""
 
 
-class Probing(Judged["Probed"]):
+class Probing(Judged["Told"]):
     """Does a judge find faults planted on purpose in human dialogues?"""
 
     words, does, group = "bench probe", "pipeline.probe:probe", JUDGES
@@ -211,7 +203,7 @@ class Probing(Judged["Probed"]):
     rng_seed: Annotated[int, Arg("of where the faults go (0)", flag="--seed")] = 0
 
 
-class Auditing(Request["Audited"]):
+class Auditing(Request["Told"]):
     """Is a language pack fit for use? Nobody is asked."""
 
     words, does, group = "bench language", "pipeline.probe:audit", JUDGES
@@ -235,7 +227,7 @@ Place = Annotated[
 ]
 
 
-class Leaderboard(Reading["Published"], Tabled["Published"]):
+class Leaderboard(Reading["Told"], Tabled["Told"]):
     """Stage 3: tables, figures and a page of a judge's verdicts."""
 
     words, does, group = "leaderboard", "pipeline.leaderboard:leaderboard", EVERY_DAY
@@ -363,7 +355,7 @@ class Comparing(Request["Differences"]):
     gate: Annotated[bool, Arg("exit 4 if a model fell", shown=True)] = False
 
 
-class Demo(Request["Published"]):
+class Demo(Request["Told"]):
     """Everything offline: sample seeds, bots, rules judge, a board."""
 
     words, does, group = "demo", "pipeline.whole_run:demo", BEGIN
@@ -456,7 +448,7 @@ class Labelling(Request["Server"]):
     browser: Browser = True
 
 
-class LabelPlanning(Request["LabelPlan"]):
+class LabelPlanning(Request["Told"]):
     """Draw at random what people should label, and say what that buys."""
 
     words, does, group = "label plan", "pipeline.label:label_plan", JUDGES
@@ -485,7 +477,7 @@ class ImportingLabels(Request["Told"]):
     seed_set: SeedSet
 
 
-class ImportingDialogues(Request["Imported"]):
+class ImportingDialogues(Request["Told"]):
     """Store dialogues made elsewhere as those of a model, to be judged like generated ones."""
 
     words, does, group = "dialogues import", "pipeline.seeds:import_dialogues", SHARE
@@ -510,7 +502,7 @@ class ImportingDialogues(Request["Imported"]):
     replace: Annotated[bool, Arg("in place of the dialogues that the model has")] = False
 
 
-class Ranking(Tabled["Published"]):
+class Ranking(Tabled["Told"]):
     """Votes in, board out: anybody's file of who won."""
 
     words, does, group = "rank", "pipeline.rank:rank", SHARE
@@ -535,7 +527,7 @@ class Ranking(Tabled["Published"]):
     elo: "EloSettings | None" = None
 
 
-class Evaluating(Judged["Evaluated"], Tabled["Evaluated"]):
+class Evaluating(Judged["Told"], Tabled["Told"]):
     """Reports on your own texts, verdicts on your own pairs of answers."""
 
     words, does, group = "evaluate", "pipeline.evaluate:evaluate", SHARE
@@ -553,7 +545,7 @@ class Evaluating(Judged["Evaluated"], Tabled["Evaluated"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
 
 
-class Exporting(Reading["Exported"]):
+class Exporting(Reading["Told"]):
     """A set's run as a folder: Parquet for datasets.load_dataset, or its files as they are."""
 
     words, does, group = "share export", "pipeline.export:export", SHARE
@@ -575,7 +567,7 @@ class Exporting(Reading["Exported"]):
     organization: Annotated[str | None, Arg("who made the run, as eee (unknown)", "NAME")] = None
 
 
-class Removing(Request["Removed"]):
+class Removing(Request["Told"]):
     """Take a model or a judge out of a set.
 
     The ledger keeps what they said: made again, both cost nothing.
@@ -615,7 +607,7 @@ class ImportingCalls(Request["Told"]):
     path: Annotated[Path, Word(metavar="FILE")]
 
 
-class Pushing(Request["Pushed"]):
+class Pushing(Request["Told"]):
     """Leave what a store lacks there: calls, and stage files for readers."""
 
     words, does, group = "ledger push", "pipeline.ledger:push", CARE
@@ -623,7 +615,7 @@ class Pushing(Request["Pushed"]):
     place: Place = None
 
 
-class Pulling(Request["Pulled"]):
+class Pulling(Request["Told"]):
     """Add a store's calls and stage files."""
 
     words, does, group = "ledger pull", "pipeline.ledger:pull", CARE
@@ -631,7 +623,7 @@ class Pulling(Request["Pulled"]):
     place: Place = None
 
 
-class Rebuilding(Request["Rebuilt"]):
+class Rebuilding(Request["Told"]):
     """Make the ledger's file anew from a store's segments and what can be read of it."""
 
     words, does, group = "ledger rebuild", "pipeline.ledger:rebuild", CARE
@@ -639,7 +631,7 @@ class Rebuilding(Request["Rebuilt"]):
     place: Place = None
 
 
-class Forgetting(Request["Forgotten"]):
+class Forgetting(Request["Told"]):
     """Let calls be asked again; they stay in the accounts."""
 
     words, does, group = "ledger forget", "pipeline.ledger:forget", CARE

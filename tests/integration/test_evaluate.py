@@ -362,4 +362,4 @@ def test_the_python_functions_of_the_docs(tmp_path, monkeypatch):
     calls = re.findall(r"`(botchat\.\w+\(.*?\))`", DOCS)
     exec(f"imported, evaluated = {', '.join(calls)}", names)
     imported, evaluated = names["imported"], names["evaluated"]
-    assert (imported.dialogues, len(evaluated.whole["rows"])) == (1, 3)
+    assert (imported.whole["dialogues"], len(evaluated.whole["rows"])) == (1, 3)

@@ -113,12 +113,12 @@ def test_files_are_the_stage_files(run: Workspace, tmp_path: Path) -> None:
     assert made.frame.to_dict("list") == {
         "stage": list(STAGES), "files": [1, 2, 2], "records": [2, 2, 2],
     }  # fmt: skip
-    there = {path: path.read_bytes() for path in made.out.rglob("*") if path.is_file()}
+    there = {path: path.read_bytes() for path in made.whole["out"].rglob("*") if path.is_file()}
     for stage in STAGES:
         for path in map(Path, stage_paths(run, stage)):
             content = whole if path == torn else path.read_bytes()
-            assert there[made.out / path.relative_to(run.root)] == content
-    botchat.export(run, "s", made.out, "jsonl")
+            assert there[made.whole["out"] / path.relative_to(run.root)] == content
+    botchat.export(run, "s", made.whole["out"], "jsonl")
     assert {path: path.read_bytes() for path in there} == there
 
 
@@ -175,9 +175,9 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
     assert main([*asked, "--format", "parquet", "--format", "csv"]) == 0
     made = botchat.rank(botchat.Workspace(tmp_path), [rates])
     pd.testing.assert_frame_equal(
-        pd.read_parquet(out / f"{made.table.name}.parquet"), made.frame, check_dtype=False
+        pd.read_parquet(out / f"{made.tables[0].name}.parquet"), made.frame, check_dtype=False
     )
-    assert made._repr_html_().startswith(made.table._repr_html_())  # its notes follow
+    assert made._repr_html_().startswith(made.tables[0]._repr_html_())  # its notes follow
     assert all(escape(note) in made._repr_html_() for note in made.lines)
     pairs = next(out.glob("*-pairs.csv"))
     again = botchat.rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))

@@ -271,7 +271,7 @@ def test_what_does_not_agree_is_told(tmp_path):
         "bt_n16 is relative",
     ):
         assert part in said
-    assert [row["bt_n16_change"] for row in found.table.records] == [0, 0]
+    assert [row["bt_n16_change"] for row in found.rows] == [0, 0]
     alike = "\n".join(compare(Workspace(tmp_path), old, old).lines)
     assert not any(part in alike for part in ("gone:", "moved", "differently", "relative"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from botchat.interfaces import Row
@@ -15,14 +16,20 @@ if TYPE_CHECKING:
     from botchat.boards.tables import Table
 
 
-@dataclass(frozen=True)
+Shown: TypeAlias = "str | Table | list[Row]"
+"""A line, a table, or rows that are printed as one."""
+
+
+@dataclass(frozen=True, repr=False)
 class Told:
-    """A result that is a few facts."""
+    """What a request gives back: everything for programs, and the parts that people read."""
 
     whole: Row
     """All of it, JSON-ready."""
-    shown: Sequence[str | Table | list[Row]] = ()
-    """Where people do not read just that."""
+    shown: Sequence[Shown] = ()
+    """Lines and tables, in the order in which people read them; none: the rows of `whole`."""
+    unanswered: int = 0
+    """What another run may still get an answer for."""
 
     @property
     def rows(self) -> list[Row]:
@@ -31,23 +38,35 @@ class Told:
         return found
 
     @property
+    def tables(self) -> list[Table]:
+        """Those that people read."""
+        return [part for part in self.shown if not isinstance(part, str | list)]
+
+    @property
+    def lines(self) -> list[str]:
+        """What people read beside the tables."""
+        return [part for part in self.shown if isinstance(part, str)]
+
+    @property
     def frame(self) -> DataFrame:
-        """The rows as a data frame."""
+        """The exact numbers of the first table; else the rows as a data frame."""
         from botchat.boards.tables import frame_of  # pandas, which no run needs
 
-        return frame_of(self.rows)
+        return self.tables[0].frame if self.tables else frame_of(self.rows)
 
+    def __repr__(self) -> str:
+        """The first table and the last line."""
+        said = [*map(repr, self.tables[:1]), *self.lines[-1:]] or [f"{len(self.rows)} rows"]
+        return f"<{type(self).__name__} {'; '.join(said)}>"
 
-class Result(Protocol):
-    """What can be printed."""
-
-    @property
-    def shown(self) -> Sequence[str | Table | list[Row]]:
-        """Lines and tables, in the order in which people read them; none: the rows of `whole`."""
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
+    def _repr_html_(self) -> str:
+        """For notebooks: tables and lines; else the rows."""
+        html = [
+            f"<p>{escape(part)}</p>" if isinstance(part, str) else part._repr_html_()
+            for part in self.shown
+            if not isinstance(part, list)
+        ]
+        return "".join(html) or self.frame.to_html()
 
 
 class One(Protocol):
@@ -71,7 +90,7 @@ class Results(list[R]):
     def __init__(
         self,
         made: Iterable[R],
-        shown: Sequence[str | Table | list[Row]] = (),
+        shown: Sequence[Shown] = (),
         missing: str = "verdicts",
     ) -> None:
         """``missing``: what is not there where an endpoint gave no usable reply."""
