@@ -14,6 +14,7 @@ import msgspec
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.hub.publish import DATA, MANIFEST, Manifest
+from botchat.hub.requests import Fetching
 from botchat.seeds.dataset import STAGES
 from botchat.seeds.hub import said_by_hub
 from botchat.workspace import export as moving
@@ -37,7 +38,7 @@ class Fetched:
     """Of the ledger, those that were there already included."""
 
 
-def fetch(workspace: Workspace, source: str) -> Fetched:
+def fetch(request: Fetching, workspace: Workspace) -> Fetched:
     """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace; see `Fetched`.
 
     Everything is checked before anything is written: each file's digest, each record, each call's
@@ -49,6 +50,7 @@ def fetch(workspace: Workspace, source: str) -> Fetched:
         MissingError: no such dataset or revision, or no run of BotChat.
         DataError: a file is not what the manifest says, or the hub cannot be reached.
     """
+    source = request.source
     name, _, revision = source.partition("@")
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise ConfigError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")

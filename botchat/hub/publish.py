@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,10 +17,10 @@ import msgspec
 from botchat.boards.tables import frame_of
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
+from botchat.hub.requests import Publishing
 from botchat.interfaces import Row
-from botchat.pipeline.compare import WORSE
+from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
 from botchat.pipeline.export import dataset_files
-from botchat.pipeline.told_board import ToldBoard, estimate, read_board
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store
@@ -100,15 +100,7 @@ class Sent:
         return frame_of(self.rows)
 
 
-def publish(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    *,
-    dry_run: bool = False,
-    private: bool = False,
-    eval_results: Sequence[str] = (),
-) -> Sent:
+def publish(request: Publishing, workspace: Workspace) -> Sent:
     """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
 
     The dataset has the stage files to the byte, the calls of the ledger that they rest on, the
@@ -120,6 +112,7 @@ def publish(
         ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
             it; and as `_send`.
     """
+    seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
     if not _REPOSITORY.fullmatch(name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out = workspace.out(seed_set)
@@ -133,7 +126,7 @@ def publish(
         sent["space"] = {**page, "README.md": card.encode(), MANIFEST: contents[MANIFEST]}
     proposed = {
         theirs: {f".eval_results/botchat-{seed_set}.yaml": _entries(board, model, name)}
-        for model, theirs in map(_named, eval_results)
+        for model, theirs in map(_named, request.eval_results)
     }
     for files in (*sent.values(), *proposed.values()):
         _refuse_secrets(workspace, files)
@@ -148,7 +141,7 @@ def publish(
         done(
             f"{kind}s/{name}",
             files,
-            None if dry_run else _send(name, kind, files, message, private),
+            None if dry_run else _send(name, kind, files, message, request.private),
         )
     for theirs, files in proposed.items():
         message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"

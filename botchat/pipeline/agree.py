@@ -5,7 +5,6 @@ GTEval and UniEval know the truth themselves: one side, or the whole dialogue, i
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -32,10 +31,10 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
 from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
+from botchat.requests import Agreeing
 from botchat.workspace import files
-from botchat.workspace.accounts import Bill, bills
+from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import CascadeSettings, EnsembleSettings, TalkSettings
 
 if TYPE_CHECKING:
@@ -51,26 +50,15 @@ _FEW_PEOPLE = 12
 """Who are compared with each other on a page, where no judge answered what they did."""
 
 
-def agree(
-    workspace: Workspace,
-    files: Sequence[Path] = (),
-    *,
-    seed_set: str | None = None,
-    protocol: str | None = None,
-    judges: Sequence[str] = (),
-    truth: str | None = None,
-    out: Path | None = None,
-    formats: Formats | None = None,
-) -> Compared:
+def agree(request: Agreeing, workspace: Workspace) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
     Verdicts are those of files (``item,first,second,judge,verdict``, or any format of votes, see
     `botchat.seeds.vote_formats`; beside a set, their items are seeds) and of a set's stage files
-    of one ``protocol``, such as ``arena-n16``. ``judges``: only these, and their controls.
-    ``truth``: what the names of people begin with; default: what is known, else ``human``. ``out``:
-    folder to write to; default ``leaderboards/<set>/agreement-<protocol>``, and none for files
-    alone.
+    of one protocol. Of files alone nothing is written unless ``out`` says where.
     """
+    files, seed_set, protocol = request.files, request.seed_set, request.protocol
+    truth, out = request.truth, request.out
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     stage = _Stage()
@@ -88,7 +76,7 @@ def agree(
     read_files = [annotations_of(path, stage) for path in files]
     annotations = [one for found, _ in read_files for one in found]
     known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
-    kept = _chosen(workspace, known, judges, truth)
+    kept = _chosen(workspace, known, request.judges, truth)
     found = _findings(
         workspace,
         replace(stage, judged={name: stage.judged[name] for name in stage.judged if name in kept}),
@@ -100,7 +88,7 @@ def agree(
     found = replace(found, notes=[*(line for _, said in read_files for line in said), *found.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(found, judge_agreement.tables(found), out, formats=formats)
+    return publish(found, judge_agreement.tables(found), out, formats=request.table_formats)
 
 
 def votes_in(path: Path) -> bytes:
@@ -510,16 +498,12 @@ def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> 
         name: {call for judgment in made for call in judgment.calls}
         for name, made in judged.items()
     }
-    paid: dict[str, Bill] = {}
-    if workspace.ledger_path.exists():
-        with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
-            paid = bills(ledger, set().union(*by_judge.values()))
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        paid = bills(ledger, set().union(*by_judge.values()))
 
     def mean(judge: str, figure: str) -> float | None:
-        known = [getattr(paid[call], figure) for call in by_judge[judge] if call in paid]
-        whole = None not in known and len(known) == len(by_judge[judge])
-        # Exactly rounded: the calls of a set are in no order.
-        return math.fsum(known) / len(judged[judge]) if whole else None
+        whole = total(paid, by_judge[judge], figure)
+        return None if whole is None else whole / len(judged[judge])
 
     return {
         name: {

@@ -8,14 +8,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from botchat.boards import bridge as boards
 from botchat.boards.references import JudgedCases, drawn_by_pair, one_by_one, result
-from botchat.boards.writers import Formats, document, table_files, to_json
+from botchat.boards.writers import document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.measures.references import is_draw
@@ -24,27 +23,18 @@ from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.records import SIGNED, Judgment
+from botchat.requests import Bridging
 from botchat.workspace.folder import Workspace, judgment_key
 
 
-def bridge(
-    workspace: Workspace,
-    seed_set: str,
-    old: str,
-    new: str,
-    *,
-    protocol: str | None = None,
-    rng_seed: int = 0,
-    out: Path | None = None,
-    formats: Formats | None = None,
-) -> Compared:
-    """The board of ``old`` as ``new`` would judge it, from the cases that both have judged.
+def bridge(request: Bridging, workspace: Workspace) -> Compared:
+    """The board of the old judge as the new one would judge it, from what both have judged.
 
-    ``protocol``: default the one that both have judged. ``rng_seed``: of the draw of what ``new``
-    was asked. ``out``: folder to write to; default ``leaderboards/<set>/bridge-<protocol>``. Raises
-    `ConfigError` for the same judge twice, or a protocol to choose; `MissingError` for a
+    Raises `ConfigError` for the same judge twice, or a protocol to choose; `MissingError` for a
     judge without verdicts, or nothing in common.
     """
+    seed_set, protocol = request.seed_set, request.protocol
+    old, new = request.old, request.new
     names = [judge_named(workspace, seed_set, name) for name in (old, new)]
     if names[0] == names[1]:
         raise ConfigError(f"{old} {new}: a bridge is between two judges; name another")
@@ -59,12 +49,12 @@ def bridge(
             f"--protocol {protocol or 'is missing'}: what both {old} and {new} have judged on "
             f"{seed_set}: {', '.join(common) or 'nothing'}"
         )
-    made = _between(found, old, new, common[protocol], rng_seed)
-    out = out or workspace.out(seed_set) / f"bridge-{protocol}"
+    made = _between(found, old, new, common[protocol], request.rng_seed)
+    out = request.out or workspace.out(seed_set) / f"bridge-{protocol}"
     whole = {**made.whole, "out": str(out)}
     title = made.tables[0].title
     texts = {"bridge.md": document(title, made.lines, made.tables), "bridge.json": to_json(whole)}
-    workspace.write_out(out, {**table_files(made.tables, formats), **texts})
+    workspace.write_out(out, {**table_files(made.tables, request.table_formats), **texts})
     lines = [*made.lines, whole["signature"], f"written to: {out}"]
     return Compared(made.tables, lines, whole, out)
 

@@ -21,6 +21,7 @@ from botchat.measures.intervals import entries, mean
 from botchat.pipeline.leaderboard import BY_SEED
 from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN
+from botchat.requests import Comparing
 from botchat.verdicts import Floats
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**28
 """Of a board's file."""
 
-ALPHA = 0.05
 POWER = 0.8
 """Of comparisons, that find the smallest fall that is said to be found."""
 
@@ -71,32 +71,18 @@ class Differences(Told):
             )
 
 
-def compare(
-    workspace: Workspace,
-    before: str,
-    after: str,
-    by: str | None = None,
-    alpha: float = ALPHA,
-    models: Sequence[str] = (),
-    *,
-    anyway: bool = False,
-) -> Differences:
-    """Compare two boards, each a set of the workspace, SET/NAME, a folder or a json file.
-
-    ``by``: key of the number by which a model falls, default utterances survived, else the first
-    that does not depend on the other contestants, else a rating.
-    ``alpha``: how often any model is said to have fallen where none has, over all models together.
-    ``models``: to test; default all but floor bots. One with the same dialogues on both is not.
-    ``anyway``: also boards of other seeds, judges, prompts or N.
+def compare(request: Comparing, workspace: Workspace) -> Differences:
+    """Compare two boards.
 
     Raises:
         MissingError, DataError, ConfigError: no such board, none that can be compared, no such key
             or model.
     """
+    before, after, alpha, models = request.before, request.after, request.alpha, request.models
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     both = _Boards(read_board(workspace, before), read_board(workspace, after))
-    if (why := list(_apart(both))) and not anyway:
+    if (why := list(_apart(both))) and not request.anyway:
         raise DataError(
             f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike, or "
             "compare them all the same with --anyway"
@@ -108,7 +94,7 @@ def compare(
                 f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
                 f"{', '.join(shared)}"
             )
-    keys = _keys_of_both(both, by)
+    keys = _keys_of_both(both, request.by)
     changes = {key: _changes(key, both) for key in keys}
     by = keys[0]
     left_out = _untested(both, models or changes[by], named=bool(models))
@@ -144,6 +130,8 @@ class ToldBoard:
     rows: Mapping[str, Row]
     """Model -> its row; people are none."""
     signatures: Sequence[str]
+    judge: str
+    """By whom; empty where the file does not say."""
     seeds: Sequence[str]
     """A digest of each, where the file beside it says."""
     by_seed: Values
@@ -174,7 +162,7 @@ class ToldBoard:
         return [
             key
             for key in keys
-            if key != "rank" and any(_estimate(row, key) for row in self.rows.values())
+            if key != "rank" and any(estimate(row, key) for row in self.rows.values())
         ]
 
 
@@ -205,7 +193,7 @@ class _Boards:
     def estimates(self, key: str, model: str) -> tuple[Estimate, Estimate] | None:
         """A number before and after; ``None`` where it has no interval on both."""
         before, after = self.models[model]
-        found = _estimate(self.old.rows[before], key), _estimate(self.new.rows[after], key)
+        found = estimate(self.old.rows[before], key), estimate(self.new.rows[after], key)
         return (found[0], found[1]) if found[0] and found[1] else None
 
     def said(self, key: str, model: str) -> Floats:
@@ -250,9 +238,10 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
             if survived := SURVIVED.fullmatch(key):
                 for name in said.keys() & rows.keys():
                     rows[name] |= _mean(key, said[name], int(survived[1]))
+        judge = told.get("judge", {}).get("name", "")
         measured = told.get("tables", {}).get("measured", {}).get("rows", ())
         asked = {(row["name"], row["stage"], row["model"]): row for row in measured}
-        return ToldBoard(path, rows, signatures, *beside, asked)
+        return ToldBoard(path, rows, signatures, judge, *beside, asked)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
 
@@ -275,7 +264,7 @@ def _beside(path: Path) -> tuple[Sequence[str], Values, Mapping[str, str]]:
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
 
 
-def _estimate(row: Row, key: str) -> Estimate | None:
+def estimate(row: Row, key: str) -> Estimate | None:
     """A number of a row with its interval; ``None`` where it has none."""
     found = [row.get(name) for name in (key, f"{key}_low", f"{key}_high")]
     return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]

@@ -17,12 +17,11 @@ import msgspec
 
 from botchat.boards import cases as of_cases
 from botchat.boards.tables import Table
-from botchat.boards.writers import table_files
+from botchat.boards.writers import Content, table_files
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Row, settings_digest
 from botchat.judges.cascade import MakeCase
 from botchat.pipeline.agree import compare_judges
-from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.session import RULES, catalogue_of
@@ -44,7 +43,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import calibrated
 from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
-from botchat.requests import Evaluating
+from botchat.requests import Evaluating, Leaderboard
 from botchat.requests.arguments import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
@@ -80,12 +79,10 @@ def evaluate(
     judge = made[0].judge
     with workspace.locked():
         _write_set(workspace, seed_set_of(request), listed)
-    formats = request.table_formats
-    board = leaderboard(
-        workspace, seed_set_of(request), judge, request.out, meter=meter, formats=formats
-    )
+    ranking = Leaderboard(seed_set_of(request), judge, request.out, formats=request.formats)
+    board = ranking.run(workspace, meter=meter)
     tables: list[Table] = []
-    texts: dict[str, str] = {}
+    texts: dict[str, Content] = {}
     rows: list[Row] = []
     notes = [_OF_RULES] if request.judge == RULES else []
     for one, result in zip(cases, made, strict=True):
@@ -98,11 +95,13 @@ def evaluate(
             by_id = {judgment.seed_id: judgment for judgment in judged}
             own = [text for text in listed if isinstance(text, OwnText)]
             texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
-    workspace.write_out(Path(board.whole["out"]), {**table_files(tables, formats), **texts})
+    workspace.write_out(
+        Path(board.whole["out"]), {**table_files(tables, request.table_formats), **texts}
+    )
     whole = {
         **board.whole,
         "file": request.file.name,
-        "board": board.rows,
+        "board": board.tables[0].records,
         "rows": rows,
         "notes": [*notes, *board.whole["notes"]],
         "tables": {one.name: one.records for one in tables},

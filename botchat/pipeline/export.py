@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
@@ -15,6 +15,7 @@ from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import Judgment
+from botchat.requests import Exporting
 from botchat.requests.leaves import leaf
 from botchat.seeds import dataset
 from botchat.workspace import files as store
@@ -29,7 +30,6 @@ _ABOUT: Mapping[str, Callable[[Any], Hashable]] = {
 }
 """Stage -> what a record is about; the newest counts."""
 
-Form = Literal["parquet", "jsonl", "eee"]
 
 _TEXT = """\
 Made with BotChat from the seed set `{seed_set}`.{invented}
@@ -50,31 +50,23 @@ where signatures agree.
 """
 
 
-def export(
-    workspace: Workspace,
-    seed_set: str,
-    out: Path,
-    form: Form = "parquet",
-    *,
-    judge: str | None = None,
-    organization: str | None = None,
-) -> Told:
+def export(request: Exporting, workspace: Workspace) -> Told:
     """Write seeds, generations and judgments of a set to a folder, with a card.
 
-    Files lie as in a workspace. ``form``: ``parquet``, with fixed features; ``jsonl``, the bytes of
-    the stage files, whose features are in the card; ``eee``: instead the board of ``judge`` (may be
-    left out where only one has judged), made by ``organization``, as records of Every Eval Ever. An
-    export that is there is written again; any other folder must be empty.
+    Files lie as in a workspace: ``parquet`` with fixed features; ``jsonl``, the bytes of the stage
+    files, whose features are in the card; ``eee``: instead the board of a judge as records of Every
+    Eval Ever. An export that is there is written again; any other folder must be empty.
 
     Raises:
         ConfigError: ``out`` holds what is not of this export, which would be read with it.
         MissingError, DataError: no such set, or a line that is no record.
     """
+    out, form = request.out, request.form
     if form == "eee":
-        return _records(workspace, seed_set, out, judge, organization)
-    if judge is not None or organization is not None:
+        return _records(request, workspace)
+    if request.judge is not None or request.organization is not None:
         raise ConfigError("--judge and --organization go with --as eee; leave them out")
-    contents, rows = dataset_files(workspace, seed_set, form, out.name or ".")
+    contents, rows = dataset_files(workspace, request.seed_set, form, out.name or ".")
     return _written(out, contents, rows, f'read it with: datasets.load_dataset("{out}")')
 
 
@@ -85,21 +77,20 @@ def _written(out: Path, contents: Mapping[str, str | bytes], rows: list[Row], ho
     return Told({"rows": rows, "out": out}, [rows, f"written to: {out}; {how}"])
 
 
-def _records(
-    workspace: Workspace, seed_set: str, out: Path, judge: str | None, organization: str | None
-) -> Told:
+def _records(request: Exporting, workspace: Workspace) -> Told:
     from botchat.pipeline.run.read_set import only_judge, read
 
-    found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
+    judges = only_judge(workspace, request.seed_set, request.judge)
+    found = read(workspace, request.seed_set, judges, for_boards=True)
     board = found.board(next(iter(found.judged)))
     records = leaf("hub.every_eval_ever", "--eee").records
-    contents: dict[str, str] = records(workspace, board, found.dialogues, organization)
+    contents: dict[str, str] = records(workspace, board, found.dialogues, request.organization)
     rows: list[Row] = [{"record": path, "bytes": len(told)} for path, told in contents.items()]
-    return _written(out, contents, rows, "check them with: every_eval_ever validate")
+    return _written(request.out, contents, rows, "check them with: every_eval_ever validate")
 
 
 def dataset_files(
-    workspace: Workspace, seed_set: str, form: Form, called: str
+    workspace: Workspace, seed_set: str, form: str, called: str
 ) -> tuple[dict[str, bytes], list[Row]]:
     """Name -> content of every file, the card first; a row a stage. ``called``: how to load it."""
     found = stage_files(workspace, seed_set)

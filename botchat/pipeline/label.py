@@ -32,6 +32,7 @@ import msgspec
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest
 from botchat.measures.annotations import BLIND_PAGE, is_person
+from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.read_set import Read, only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
@@ -44,8 +45,8 @@ from botchat.records import (
     Dialogues,
     Judgment,
     Verdict,
-    human_dialogue,
 )
+from botchat.requests import LabelPlanning
 from botchat.verdicts import Verdicts
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
@@ -62,9 +63,6 @@ LONGEST_NAME = 60
 
 MOST_ROWS = 10_000
 """Labels taken at once."""
-
-MOST_BYTES = 2**26
-"""Of a plan."""
 
 _WRITING = threading.Lock()
 """The server answers in threads; a file is written by one at a time."""
@@ -163,22 +161,15 @@ def _take_back(path: Path, undone: Collection[tuple[str, str]]) -> None:
 
 def dialogues_of(workspace: Workspace, seed_set: str) -> Dialogues:
     """Every contestant's, and the set's own, as `human`, whole or not."""
-    human = {seed.id: human_dialogue(seed) for seed in workspace.seeds(seed_set)}
-    return {HUMAN: human, **workspace.all_dialogues(seed_set)}
+    return {HUMAN: of_people(workspace.seeds(seed_set)), **workspace.all_dialogues(seed_set)}
 
 
 def _label(row: _Label, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:
     if not row.judge.startswith(PERSON):
         raise ConfigError(f"judge {row.judge[:80]!r}: labels are those of {PERSON}NAME")
     judge = PERSON + rater(row.judge.removeprefix(PERSON))
-    found = next(
-        (
-            shown
-            for shown in _shown(row, protocol, dialogues)
-            if case_digest(protocol.name, *shown) == row.case
-        ),
-        None,
-    )
+    shown = _shown(row, protocol, dialogues)
+    found = next((one for one in shown if case_digest(protocol.name, *one) == row.case), None)
     if found is None:
         raise DataError(
             f"label of {row.seed_id[:80]!r} in {protocol.name}: no dialogues of now are its case "
@@ -237,7 +228,8 @@ def write_game(workspace: Workspace, found: Read, folder: Path, url: str = "") -
     from botchat.report import game
     from botchat.report.archive import FOLDER
 
-    drawn = _plan(workspace.out(found.seed_set) / PLAN)
+    planned = files.read(workspace.out(found.seed_set) / PLAN, PlannedCase)
+    drawn = [msgspec.to_builtins(one) for one in planned]
     made = game.build(
         found.seed_set,
         found.seeds,
@@ -245,7 +237,7 @@ def write_game(workspace: Workspace, found: Read, folder: Path, url: str = "") -
         found.judged,
         found.catalogue,
         drawn,
-        invented=found.invented,
+        invented=workspace.invented(found.seed_set),
         url=url,
     )
     workspace.write_out(folder, made.files)
@@ -255,19 +247,6 @@ def write_game(workspace: Workspace, found: Read, folder: Path, url: str = "") -
                 path.unlink(missing_ok=True)
     workspace.write_out(folder, {GAME: made.page, game.PICTURE: game.picture()})
     return folder / GAME
-
-
-def _plan(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    lines = files.content(path, MOST_BYTES).splitlines()
-    drawn = []
-    for number, line in enumerate(lines, 1):
-        try:
-            drawn.append(msgspec.json.decode(line, type=dict[str, Any]))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise DataError(f"{path}:{number}: no JSON object; make the plan again") from None
-    return drawn
 
 
 def game_path(
@@ -311,20 +290,12 @@ class PlannedCase(msgspec.Struct, frozen=True, gc=False):
     """Utterances that both dialogues are cut to; ``None``: as the protocol shows them."""
 
 
-def label_plan(
-    workspace: Workspace,
-    seed_set: str,
-    judge: str | None = None,
-    *,
-    budget: int = 300,
-    protocol: str | None = None,
-    rng_seed: int = 0,
-) -> Told:
+def label_plan(request: LabelPlanning, workspace: Workspace) -> Told:
     """Draw cases at random among those that a judge judged, as many of each contestant, and file.
 
     The same arguments draw the same cases; a larger budget draws these and more. Cases that people
-    have labelled count towards the budget and are not drawn. ``judge`` may be left out where only
-    one has judged. ``protocol``: as judgments are filed; default: the judge's first.
+    have labelled count towards the budget and are not drawn. How near to the truth each
+    contestant's rate gets is told.
 
     Raises:
         ConfigError: a budget below 1, several judges and none named, a protocol that cannot be.
@@ -333,6 +304,7 @@ def label_plan(
     from botchat.boards.board import evidence
     from botchat.boards.references import cases  # pandas, which labelling does not need
 
+    seed_set, budget, judge = request.seed_set, request.budget, request.judge
     if budget < 1:
         raise ConfigError(f"--budget {budget}: at least one case has to be labelled")
     judges = [name for name in workspace.judgment_files(seed_set) if not is_person(name, HUMAN)]
@@ -349,14 +321,14 @@ def label_plan(
         leading.setdefault(one.protocol.name, one)
     if not leading:
         raise MissingError(f"{by} has no readable verdict on {seed_set} that people could label")
-    name = next(iter(leading)) if protocol is None else protocol
+    name = next(iter(leading)) if request.protocol is None else request.protocol
     if name not in leading:
         raise ConfigError(f"--protocol {name}: {by} judged {', '.join(leading)} on {seed_set}")
     of = leading[name]
-    planned = list(_draw(of, budget, rng_seed))
+    planned = list(_draw(of, budget, request.rng_seed))
     path = workspace.out(seed_set) / PLAN
     files.write_atomic(path, b"".join(msgspec.json.encode(one) + b"\n" for one in planned))
-    bought = _bought(of, planned, by, rng_seed)
+    bought = _bought(of, planned, by, request.rng_seed)
     whole = {"path": path, "protocol": name, "planned": len(planned), "rows": bought.records}
     said = f"{len(planned):,} cases to label: {path}"
     return Told(whole, [bought, bought.note, said])

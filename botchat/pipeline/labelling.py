@@ -33,8 +33,12 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import Judgment
 from botchat.report.archive import FOLDER
 from botchat.report.game import PREFIXES
+from botchat.requests import ImportingLabels, Labelling
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
+
+_MOST_BYTES = 2**26
+"""Of a file of labels."""
 
 
 class TeamServer(Server):
@@ -122,47 +126,40 @@ def _reachable(host: str) -> str:
     return socket.gethostname()
 
 
-def label_page(
-    workspace: Workspace,
-    seed_set: str,
-    protocol: str | None,
-    names: Sequence[str],
-    host: str,
-    port: int,
-    *,
-    plan: bool,
-) -> Server:
+def label_page(request: Labelling, workspace: Workspace) -> Server:
     """A server, not yet at work, that opens at the page of blind cases.
 
-    ``names``: who labels; several, or a ``host`` beyond this machine, get an address each.
-
-    Raises as `Server` and `label.game_path`.
+    Several who label, or a ``host`` beyond this machine, get an address each. Raises as `Server`
+    and `label.game_path`.
     """
+    seed_set, names, host = request.seed_set, request.names, request.host
     is_team = len(names) > 1 or host != HOST
     if is_team and not names:
         raise ConfigError(
             f"--host {host}: say who labels, --name ann --name bob; each gets an address"
         )
-    server = (
-        TeamServer(workspace, seed_set, names, host, port)
-        if is_team
-        else Server(workspace, seed_set, port)
-    )
+    if is_team:
+        server: Server = TeamServer(workspace, seed_set, names, host, request.port)
+    else:
+        server = Server(workspace, seed_set, request.port)
     try:
         name = names[0] if names and not is_team else None
-        server.opens = label.game_path(workspace, seed_set, protocol=protocol, name=name, plan=plan)
+        server.opens = label.game_path(
+            workspace, seed_set, protocol=request.protocol, name=name, plan=request.plan
+        )
     except BaseException:
         server.server_close()
         raise
     return server
 
 
-def import_labels(workspace: Workspace, sources: Sequence[Path], seed_set: str) -> Told:
+def import_labels(request: ImportingLabels, workspace: Workspace) -> Told:
     """File the labels that a page exported, or of verdicts on chats; those there are not repeated.
 
     Raises as `botchat.pipeline.label.save` and `botchat.seeds.chat_verdicts.judgments`, and
     `MissingError` where there is no such file; of a protocol a file is taken whole or not.
     """
+    sources, seed_set = request.sources, request.seed_set
     rows: list[Row] = []
     catalogue = catalogue_of(workspace, seed_set)
     there = {judge: dict(by) for judge, by in workspace.judgment_files(seed_set).items()}
@@ -209,13 +206,11 @@ def _of_chats(workspace: Workspace, path: Path, seed_set: str) -> list[Judgment]
     """The verdicts of a file of verdicts on chats, as people's; none where it is no such file."""
     from botchat.seeds.chat_verdicts import judgments, read_verdicts  # pyarrow
 
-    rows = read_verdicts(files.content(path, label.MOST_BYTES), str(path))
+    rows = read_verdicts(files.content(path, _MOST_BYTES), str(path))
     if rows is None:
         return []
-    catalogue, dialogues = (
-        catalogue_of(workspace, seed_set),
-        label.dialogues_of(workspace, seed_set),
-    )
+    catalogue = catalogue_of(workspace, seed_set)
+    dialogues = label.dialogues_of(workspace, seed_set)
     labels = []
     for one in judgments(rows, dialogues):
         protocol = catalogue.find(one.protocol)

@@ -17,6 +17,7 @@ from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
+from botchat.requests import Leaderboard, Paging
 from botchat.requests.leaves import leaf
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -24,7 +25,6 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from botchat.boards.board import Board
     from botchat.boards.judge_agreement import Findings
-    from botchat.boards.writers import Formats
     from botchat.report import Beside, Facts, Prompt
     from botchat.report.figures import Chart
 
@@ -56,31 +56,19 @@ KEPT = ("leaderboard.json", BY_SEED, "leaderboard.md")
 """Files of a board that is kept by name."""
 
 
-def leaderboard(
-    workspace: Workspace,
-    seed_set: str,
-    judge: str | None = None,
-    out: Path | None = None,
-    elo: EloSettings | None = None,
-    meter: Meter | None = None,
-    formats: Formats | None = None,
-    *,
-    png: bool = True,
-    keep: str | None = None,
-) -> Told:
+def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None = None) -> Told:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
-    ``judge`` may be left out where only one has judged. ``out``: default ``leaderboards/<set>``. A
-    page that is there already keeps its other judges, after this one. ``formats``: of the file of
-    each table (csv). ``png``: figures as png too; without, those of before are taken away.
-    ``keep``: a name by which the board stays there, `KEPT` of it, whatever is ranked after it.
+    A page that is there already keeps its other judges, after this one. Without png, those of
+    before are taken away. A board that is kept by a name stays there, `KEPT` of it.
     """
+    seed_set, keep, formats = request.seed_set, request.keep, request.table_formats
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
-    folder = workspace.out(seed_set) if out is None else out
+    folder = request.out or workspace.out(seed_set)
     beside = _beside(folder, keep) if keep is not None else None
     by_judge = workspace.judgment_files(seed_set)
-    asked = only_judge(workspace, seed_set, judge)
+    asked = only_judge(workspace, seed_set, request.judge)
     paged = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
     files = [by_judge.get(name, {}) for name in dict.fromkeys(paged)]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
@@ -97,7 +85,7 @@ def leaderboard(
     from botchat.boards.by_seed import by_seed
     from botchat.boards.writers import EEE
 
-    shown = _shown(workspace, found, elo, meter, paged)
+    shown = _shown(workspace, found, request.elo, meter, paged)
     told = shown[0]
     board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
     whole = board_files.as_json(board, headline, verdict)
@@ -111,7 +99,7 @@ def leaderboard(
     workspace.write_out(folder, texts)
     if beside is not None:
         workspace.write_out(beside, {name: texts[name] for name in KEPT})
-    write_charts(folder, told.charts, png=png)
+    write_charts(folder, told.charts, png=request.png)
     written = write_page(workspace, found, shown, folder, meter)
     lines = [headline.sentence, *board.notes, *([untold] if too_much else [])]
     return published(board, whole, lines, written, verdict.line(board.judge))
@@ -159,20 +147,9 @@ def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> 
             (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
-def page(
-    workspace: Workspace,
-    seed_set: str,
-    judges: Sequence[str] = (),
-    out: Path | None = None,
-    elo: EloSettings | None = None,
-    *,
-    url: str = "",
-    meter: Meter | None = None,
-) -> Told:
-    """Write the page alone, of some judges (default: all), the first shown first; its path.
-
-    ``out``: default ``leaderboards/<set>``. ``url``: where the folder will be served, for previews.
-    """
+def page(request: Paging, workspace: Workspace, meter: Meter | None = None) -> Told:
+    """Write the page alone, of some judges (default: all), the first shown first; its path."""
+    seed_set, judges = request.seed_set, request.judges
     meter = meter or Meter()
     many = len(workspace.dialogue_files(seed_set))
     if many > MOST_READ:
@@ -182,9 +159,9 @@ def page(
     alone = many > MOST_READ and len(judges or everybody) == 1
     read_too = [*judges, *everybody] if judges and not alone else judges
     found = read(workspace, seed_set, read_too, in_columns=alone, for_boards=True)
-    shown = _shown(workspace, found, elo, meter, judges)
-    folder = out or workspace.out(seed_set)
-    return Told({"page": write_page(workspace, found, shown, folder, meter, url)})
+    shown = _shown(workspace, found, request.elo, meter, judges)
+    folder = request.out or workspace.out(seed_set)
+    return Told({"page": write_page(workspace, found, shown, folder, meter, request.url)})
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -18,6 +18,15 @@ from botchat.models.recorded import spoken
 from botchat.pipeline.run.contestants import full_name
 from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
+from botchat.requests import (
+    Accounting,
+    ExportingCalls,
+    Forgetting,
+    ImportingCalls,
+    Pulling,
+    Pushing,
+    Rebuilding,
+)
 from botchat.workspace import accounts, files, segments, stages
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
@@ -26,7 +35,7 @@ from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, 
 from botchat.workspace.store import Store
 
 
-def stats(workspace: Workspace) -> Told:
+def stats(_: Accounting, workspace: Workspace) -> Told:
     """Calls, tokens and money, a row a model and stage."""
     with closing(_existing(workspace)) as ledger:
         rows = [asdict(one) for one in accounts.stats(ledger)]
@@ -36,8 +45,9 @@ def stats(workspace: Workspace) -> Told:
     return Told({"rows": rows}, [[{k: row[k] for k in row if k not in never} for row in rows]])
 
 
-def export(workspace: Workspace, path: Path, since: str | None = None) -> Told:
-    """Write all calls to ``path`` (JSON lines, gzip for ``.gz``), or those ``since``."""
+def export(request: ExportingCalls, workspace: Workspace) -> Told:
+    """Write all calls, or those since a time, as JSON lines, gzip for ``.gz``."""
+    path, since = request.path, request.since
     first = -math.inf if since is None else _moment(since)
     with closing(_existing(workspace)) as ledger:
         return Told({"path": path, "calls": moving.export(ledger, path, first)})
@@ -54,9 +64,9 @@ def _moment(text: str) -> float:
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
-def push(workspace: Workspace, place: str | None = None) -> Told:
+def push(request: Pushing, workspace: Workspace) -> Told:
     """Leave what a store lacks there, after its calls are read: calls, records of stage files."""
-    store = _store(workspace, place)
+    store = _store(workspace, request.place)
     if not stages.paths(workspace):
         _existing(workspace).close()
     with workspace.locked(), closing(workspace.ledger()) as ledger:
@@ -64,20 +74,20 @@ def push(workspace: Workspace, place: str | None = None) -> Told:
     return Told({"pushed": pushed, "records": records})
 
 
-def pull(workspace: Workspace, place: str | None = None) -> Told:
+def pull(request: Pulling, workspace: Workspace) -> Told:
     """Add what a store has: calls that are new, records of stage files."""
-    store = _filled(workspace, place, with_stages=True)
+    store = _filled(workspace, request.place, with_stages=True)
     with workspace.locked(), closing(workspace.ledger()) as ledger:
         added = segments.pull(ledger, store).calls
         return Told({"added": added, "records": stages.pull(workspace, store)})
 
 
-def rebuild(workspace: Workspace, place: str | None = None) -> Told:
+def rebuild(request: Rebuilding, workspace: Workspace) -> Told:
     """Make the ledger's file anew from a store's segments, and from what can be read of it.
 
     ``kept``: where the old file is; ``None``: there was none.
     """
-    store, path = _filled(workspace, place), workspace.ledger_path
+    store, path = _filled(workspace, request.place), workspace.ledger_path
     with workspace.locked():
         whole = path.with_name(f".{path.name}.part")
         whole.unlink(missing_ok=True)
@@ -126,8 +136,9 @@ def _filled(workspace: Workspace, place: str | None, *, with_stages: bool = Fals
     return store
 
 
-def import_(workspace: Workspace, path: Path) -> Told:
+def import_(request: ImportingCalls, workspace: Workspace) -> Told:
     """Add the calls of an exported ledger; ``known``: those that were here already."""
+    path = request.path
     if not path.exists():
         raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
     with workspace.locked(), closing(workspace.ledger()) as ledger:
@@ -135,20 +146,15 @@ def import_(workspace: Workspace, path: Path) -> Told:
     return Told({"path": path, "added": added, "known": known})
 
 
-def forget(
-    workspace: Workspace,
-    outcomes: Collection[str] = (),
-    models: Sequence[str] = (),
-    stage: str | None = None,
-    *,
-    damaged: bool = False,
-) -> Told:
+def forget(request: Forgetting, workspace: Workspace) -> Told:
     """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
     them again. ``damaged``: instead calls that are not as they were stored; what was made from
     them stays. Raises `ConfigError` if nothing says which, `MissingError`: no call of a model.
     """
+    outcomes, models, stage = request.outcomes, request.models, request.stage
+    damaged = request.damaged
     if damaged == bool(outcomes or models or stage) or not (damaged or outcomes or models):
         raise ConfigError(
             "say which calls to forget: --outcome OUTCOME or --model MODEL, or --damaged alone"
@@ -262,8 +268,6 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
     0 is free; a contestant of which a call is not in the ledger, or has no known price, is left
     out, and so is `HUMAN`. Of a large set the dialogues on some seeds are counted.
     """
-    if not workspace.ledger_path.exists():
-        return {}
     made = {name: by for name, by in dialogues.items() if name != HUMAN}
     calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by.values())
     step = -(-calls // MOST_CALLS) or 1
@@ -275,12 +279,11 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
         for name, by in made.items()
     }
     asked = {key for by in keys.values() for of_dialogue in by for key in of_dialogue}
-    with closing(stored.Ledger(workspace.ledger_path, readonly=True)) as ledger:
+    with closing(workspace.ledger(readonly=True)) as ledger:
         paid = accounts.bills(ledger, asked)
     found = {}
     for name, by in keys.items():
-        costs = [paid[key].cost_usd if key in paid else None for each in by for key in each]
-        known = [cost for cost in costs if cost is not None]
-        if by and len(known) == len(costs):
-            found[name] = math.fsum(known) / len(by)
+        usd = accounts.total(paid, [key for each in by for key in each], "cost_usd")
+        if by and usd is not None:
+            found[name] = usd / len(by)
     return found

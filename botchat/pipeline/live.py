@@ -98,27 +98,28 @@ class Live:
         said = _by_age(workspace.root / "generations" / seed_set, "*.jsonl")
         ruled = _by_age(workspace.root / "judgments" / seed_set, "*/*.jsonl")
         busy = _busy(told, running, seed_set)
-        with closing(self._ledger()) as ledger:
-            dialogues = [
-                one for path in said if (one := self._dialogues(path, ledger, len(seeds), busy))
-            ]
+        with closing(workspace.ledger(readonly=True)) as ledger:
+            filed = partial(self._filed, ledger=ledger, catalogue=catalogue, busy=busy)
+            talks = (filed(path, Dialogue, lambda _: len(seeds)) for path in said)
+            dialogues = [one for one in talks if one]
             n_dialogues = sum(one.done for one in dialogues)
 
             def most(protocol: str) -> int | None:
                 found = catalogue.find(protocol)
                 return found.most_cases(seeds, len(dialogues), n_dialogues) if found else None
 
-            verdicts = [
-                one
-                for path in ruled
-                if (one := self._verdicts(path, ledger, catalogue, most, busy))
-            ]
+            verdicts = [one for path in ruled if (one := filed(path, Judgment, most))]
             page = workspace.out(seed_set) / "index.html"
             href = f"/{quote(seed_set)}/" if workspace.made_here(page) else ""
             newest = _newest(ruled, Judgment, _OF_A_FILE)
             times = _times(ledger, newest)
+            if not 0 <= now - self._sums[0] < ACCOUNTS_S:
+                self._sums = (now, stats(ledger))
             news = [(one, _worded(one, catalogue, href, times.get(one.calls))) for one in newest]
-            failed = [_attempt(*row) for row in ledger.select(_ATTEMPTS, _NEWS)]
+            failed = [
+                News([(model, True)], f"{outcome}, tried again", why, at=at)
+                for at, model, outcome, why in ledger.select(_ATTEMPTS, _NEWS)
+            ]
             failed += [told for one, told in news if one.verdict is None]
             read = [told for one, told in news if one.verdict is not None]
             return State(
@@ -136,56 +137,42 @@ class Live:
                 standings=next(
                     filter(None, (self._standings(path, catalogue) for path in ruled)), None
                 ),
-                calls=self._accounts(ledger, now),
+                calls=self._sums[1],
                 said=_newest(said, Dialogue, 1)[:_NEWEST],
                 verdicts=_latest(read),
                 failed=_latest(failed),
             )
 
-    def _ledger(self) -> Ledger:
-        path = self._workspace.ledger_path
-        return Ledger(path, readonly=True) if path.exists() else Ledger(None)
-
-    def _dialogues(
-        self, path: Path, ledger: Ledger, n_seeds: int, busy: set[tuple[str, str]]
-    ) -> StepRow | None:
-        first = self._of(path, "name", lambda: _first(path, Dialogue))
-        if first is None:
-            return None
-        done, by = self._of(path, "lines", lambda: _lines(path)), first.contestant
-        calls, cost, unpriced, failed = self._account(path, ledger, ("", by) in busy)
-        stopped = f"{failed:,} stopped" if failed else ""
-        return StepRow(
-            "Dialogues", by, done, max(n_seeds, done), "dialogues", calls, cost, unpriced, stopped,
-            "failed" if failed else "done" if done >= n_seeds else "waiting",
-        )  # fmt: skip
-
-    def _verdicts(
+    def _filed(
         self,
         path: Path,
+        kind: type[Record],
+        most: Callable[[str], int | None],
         ledger: Ledger,
         catalogue: Catalogue,
-        most: Callable[[str], int | None],
         busy: set[tuple[str, str]],
     ) -> StepRow | None:
-        first = self._of(path, "name", lambda: _first(path, Judgment))
+        """How far a stage file is, and what it cost; ``None``: it has no record."""
+        first = self._of(path, "name", lambda: _first(path, kind))
         if first is None:
             return None
         done = self._of(path, "lines", lambda: _lines(path))
-        place = (first.protocol, first.judge)
-        calls, cost, unpriced, failed = self._account(path, ledger, place in busy)
+        protocol, by = _whose(first)
+        talks = not protocol
+        calls, cost, unpriced, failed = self._account(path, ledger, (protocol, by) in busy)
+        planned = max(most(protocol) or 0, done)
         return StepRow(
-            _title(catalogue, first.protocol),
-            first.judge,
+            _title(catalogue, protocol),
+            by,
             done,
-            max(most(first.protocol) or 0, done),
-            "verdicts",
+            planned,
+            "dialogues" if talks else "verdicts",
             calls,
             cost,
             unpriced,
-            f"{failed:,} {UNREADABLE}" if failed else "",
-            "failed" if failed else "done",
-            at_most=True,
+            f"{failed:,} {'stopped' if talks else UNREADABLE}" if failed else "",
+            "failed" if failed else "waiting" if talks and done < planned else "done",
+            at_most=not talks,
         )
 
     def _standings(self, path: Path, catalogue: Catalogue) -> Standings | None:
@@ -244,12 +231,6 @@ class Live:
             known = self._known[path, what] = (stamp, find())
         return known[1]  # type: ignore[return-value]
 
-    def _accounts(self, ledger: Ledger, now: float) -> list[ModelStats]:
-        """Sums of the whole ledger, at most `ACCOUNTS_S` old."""
-        if not 0 <= now - self._sums[0] < ACCOUNTS_S:
-            self._sums = (now, stats(ledger))
-        return self._sums[1]
-
 
 # ------------------------------------------------------------------------------------ the run
 
@@ -269,7 +250,7 @@ def _step(step: StepProgress, state: str, catalogue: Catalogue) -> StepRow:
     lost = {"transport", "malformed"} & step.failures.keys()
     going = state == "running" and step.begun and not whole
     return StepRow(
-        _title(catalogue, step.protocol) if step.protocol else "Dialogues",
+        _title(catalogue, step.protocol),
         step.by,
         step.counted if by_calls else step.done,
         planned if by_calls else step.items,
@@ -290,9 +271,10 @@ def _busy(told: Progress | None, running: str, seed_set: str) -> set[tuple[str, 
 
 
 def _title(catalogue: Catalogue, protocol: str) -> str:
+    """What a step is called; without a protocol it makes dialogues."""
     found = catalogue.find(protocol)
     if found is None:
-        return protocol
+        return protocol or "Dialogues"
     return (found.short or found.title) + (f", {found.n} utterances" if found.n else "")
 
 
@@ -307,6 +289,11 @@ def _by_age(folder: Path, pattern: str) -> list[Path]:
 def _newest(files: Sequence[Path], kind: type[Record], of_each: int) -> list[Record]:
     """Those of the files that were written last."""
     return [record for path in files[:_FILES] for record in _last(path, kind, of_each)]
+
+
+def _whose(one: Dialogue | Judgment) -> tuple[str, str]:
+    """Protocol and judge, or no protocol and the contestant."""
+    return ("", one.contestant) if isinstance(one, Dialogue) else (one.protocol, one.judge)
 
 
 def _first(path: Path, kind: type[Record]) -> Record | None:
@@ -372,10 +359,6 @@ def _worded(one: Judgment, catalogue: Catalogue, page: str, at: float | None) ->
     text = one.transcript[-1].text if verdict is None and one.transcript else one.reason
     address = f"{page}#{urlencode(about)}" if page else ""
     return News(said, f"{one.seed_id} · {one.judge}", text, address, at)
-
-
-def _attempt(at: float, model: str, outcome: str, why: str) -> News:
-    return News([(model, True)], f"{outcome}, tried again", why, at=at)
 
 
 def _latest(news: Sequence[News]) -> list[News]:

@@ -22,14 +22,13 @@ from botchat.parallel import together
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
-from botchat.pipeline.seeds import import_seeds
 from botchat.records import HUMAN
+from botchat.requests import Beginning, ImportingSeeds, Naming
 from botchat.workspace import config
 from botchat.workspace.accounts import CHECK, answered_by, last_answered_by
 from botchat.workspace.config import ModelName, ModelSettings
 from botchat.workspace.entries import weights
 from botchat.workspace.folder import SAMPLE, Workspace
-from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
 
@@ -79,13 +78,13 @@ MUTUAL = "mutual-test"
 """What MuTual's set is called."""
 
 
-def begin(workspace: Workspace, providers: Sequence[str] = (), *, data: str | None = None) -> Told:
+def begin(request: Beginning, workspace: Workspace) -> Told:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named.
 
-    ``data``: dialogues to import first, as `import_seeds` reads them. Raises `ConfigError`: an
-    unknown provider, or a file that is there already, which stays; as `import_seeds`.
+    Raises `ConfigError`: an unknown provider, or a file that is there already, which stays; as
+    `import_seeds`.
     """
-    known = templates()
+    providers, data, known = request.providers, request.data, templates()
     for provider in providers:
         if provider not in known:
             raise ConfigError(
@@ -100,7 +99,7 @@ def begin(workspace: Workspace, providers: Sequence[str] = (), *, data: str | No
             if data == "mutual"
             else re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
         )
-        import_seeds(workspace, data, seeds)
+        ImportingSeeds(data, seeds).run(workspace)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
@@ -138,17 +137,14 @@ def settings_text(named: Sequence[str], seeds: str) -> str:
     )
 
 
-def models(workspace: Workspace, *, check: bool, forget_quirks: str | None) -> Told:
-    """Everything that can be named; with ``forget_quirks`` that model is asked as before instead.
-
-    ``check``: instead, each configured model is asked for one word; see `checked`.
-    """
-    if check:
+def models(request: Naming, workspace: Workspace) -> Told:
+    """Everything that can be named, or what the flags ask in place of it."""
+    if request.check:
         return checked(workspace)
-    if forget_quirks is None:
+    if (named := request.forget_quirks) is None:
         return Told({"rows": model_rows(workspace)})
-    forgotten = _forget_quirks(workspace, forget_quirks)
-    whole = {"model": forget_quirks, "forgotten": forgotten}
+    forgotten = _forget_quirks(workspace, named)
+    whole = {"model": named, "forgotten": forgotten}
     said = ", ".join(forgotten) or "nothing: it was asked as it was asked for"
     return Told(whole, [[whole | {"forgotten": said}]])
 
@@ -233,9 +229,7 @@ def _forget_quirks(workspace: Workspace, name: str) -> list[str]:
 
 def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[str, str]:
     """How each model's requests differ from what is asked for, since its endpoint refuses it."""
-    if not workspace.ledger_path.exists():
-        return {}
-    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
+    with closing(workspace.ledger(readonly=True)) as ledger:
         return {
             name: ", ".join(changes(ledger.quirks(identity(of))))
             for name, of in models.items()

@@ -14,6 +14,7 @@ from botchat.pipeline.run.read_set import only_judge, read
 from botchat.pipeline.run.results import Told
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN
+from botchat.requests import Plotting
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
@@ -123,29 +124,20 @@ def read_size(text: str) -> tuple[float, float | None]:
         ) from None
 
 
-def figure(
-    workspace: Workspace,
-    name: str,
-    seed_set: str,
-    out: Path,
-    judge: str | None = None,
-    *,
-    size: str = "",
-    highlight: Sequence[str] = (),
-    bare: bool = False,
-) -> Told:
+def figure(request: Plotting, workspace: Workspace) -> Told:
     """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
 
-    ``bare``: for a paper: no title, no signatures; they and the caption go to a .txt beside it, and
-    to the file's metadata. The rest, and what is raised, as in `plot`; the same arguments give the
-    same bytes.
+    A bare one has its title, signatures and caption in a .txt beside it, and in the file's
+    metadata. What is raised as in `plot`; the same request gives the same bytes.
     """
+    out = request.out
     form = out.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
-    inches = read_size(size) if size else None
-    chart, look = _chosen(workspace, seed_set, name, judge, inches, highlight)
-    return written(chart, look._replace(bare=bare), out)
+    size = read_size(request.size) if request.size else None
+    named = request.seed_set, request.name, request.judge
+    chart, look = _chosen(workspace, *named, size, request.highlight)
+    return written(chart, look._replace(bare=request.bare), out)
 
 
 def written(chart: Chart, look: Look, out: Path) -> Told:

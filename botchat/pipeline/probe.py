@@ -26,7 +26,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.probe import Probe
 from botchat.protocols.replies import CHOICES, PLACES
 from botchat.records import HUMAN, N_SEED, Seed
-from botchat.requests import Probing
+from botchat.requests import Auditing, Probing
 from botchat.requests.arguments import Spending
 from botchat.workspace.folder import Workspace
 
@@ -115,22 +115,21 @@ def _percent(row: Mapping[str, Any], key: str) -> str:
     return f"{share:.1f} ({low:.1f}{to}{high:.1f})"
 
 
-def audit(
-    workspace: Workspace, language: str, seed_set: str | None, limit: int | None, rng_seed: int
-) -> Told:
+def audit(request: Auditing, workspace: Workspace) -> Told:
     """Audit a pack, on a set of dialogues between people in its language if one is named.
 
     Raises `ConfigError`: no such language, a set in another one; `MissingError`: a set without
     dialogues that go on behind the ChatSEED.
     """
+    language, seed_set = request.language, request.seed_set
     pack = workspace.language_named(language)
     named = [] if seed_set is None else _people(workspace, pack, seed_set)
     lacking, also = lacks(pack)
     tries = not _RULES & {*lacking}
     labelled = not pack.english and not {*lacking} - _RULES - {"[faults]"}
-    seeds = named[:limit] if tries else []
+    seeds = named[: request.limit] if tries else []
     labels = labels_read(pack) if labelled else []
-    rows = _by_rules(seeds, pack, rng_seed) if seeds and "[faults]" not in lacking else []
+    rows = _by_rules(seeds, pack, request.rng_seed) if seeds and "[faults]" not in lacking else []
     whole: Row = {
         "language": language,
         "name": pack.name,

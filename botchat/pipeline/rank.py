@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
@@ -13,7 +12,6 @@ from botchat.pipeline.leaderboard import published, write_charts
 from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import (
     MAX_RATES_BYTES,
     PER_PAIR,
@@ -21,43 +19,27 @@ from botchat.ratings.rate_table import (
     comparisons_from_rates,
     rates_kind,
 )
+from botchat.requests import Ranking
 from botchat.seeds.vote_formats import read_votes
 from botchat.workspace.folder import Workspace
 from botchat.workspace.rows import utf8
 
-if TYPE_CHECKING:
-    from botchat.boards.writers import Formats
 
-
-def rank(
-    workspace: Workspace,
-    paths: Sequence[Path],
-    *,
-    form: str | None = None,
-    judges: Sequence[str] = (),
-    per_pair: int | None = None,
-    out: Path | None = None,
-    elo: EloSettings | None = None,
-    meter: Meter | None = None,
-    formats: Formats | None = None,
-) -> Told:
+def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> Told:
     """Rank the models of some files of votes, or of a table of rates such as a published heatmap.
 
     Writes csv, md, json, svg, png and a page.
-
-    ``form``: the format of all, by default what each file's columns say. ``judges``: only these.
-    ``per_pair``: comparisons that a pair of a table of rates is of (444). ``out``: default
-    ``leaderboards/<name of the first file>``. ``formats``: of the file of each table (csv).
 
     Raises:
         MissingError, DataError, ConfigError: no such file, a file of no known format or with a
             faulty row, flags that do not go together; nothing is written.
     """
+    paths, per_pair, elo = request.paths, request.per_pair, request.elo
     meter = meter or Meter()
     meter.begin("read votes", len(paths))
     read = []
     for path in paths:
-        read.append(_votes_of(path, form, per_pair))
+        read.append(_votes_of(path, request.form, per_pair))
         meter.advance()
     from botchat.boards import files as board_files
     from botchat.boards import votes
@@ -68,8 +50,8 @@ def rank(
     name += f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     cast = [one for one, _ in read if isinstance(one, Votes)]
     if len(cast) == len(read):
-        board = votes.build(_chosen(Votes.together(cast), judges), name, elo)
-    elif len(read) > 1 or judges:
+        board = votes.build(_chosen(Votes.together(cast), request.judges), name, elo)
+    elif len(read) > 1 or request.judges:
         raise ConfigError("a table of rates has no votes: rank it alone, and without --judge")
     else:
         rates = read[0][0]
@@ -80,10 +62,10 @@ def rank(
     facts = pages.Facts.of(board)
     view = pages.View(board, figures.draw(board), known=facts)
     whole = board_files.as_json(board)
-    texts = board_files.files(board, formats=formats, whole=whole)
+    texts = board_files.files(board, formats=request.table_formats, whole=whole)
     texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
-    folder = workspace.out(_folder(workspace, paths[0])) if out is None else out
+    folder = request.out or workspace.out(_folder(workspace, paths[0]))
     workspace.write_out(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     said = [line for _, line in read]

@@ -9,22 +9,22 @@ from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.pipeline.run.contestants import full_name
 from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, Judgment
+from botchat.requests import Removing
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace, judgment_order, read_dialogues
 
 
-def remove(
-    workspace: Workspace, seed_set: str, model: str | None = None, judge: str | None = None
-) -> Told:
+def remove(request: Removing, workspace: Workspace) -> Told:
     """Delete a contestant's dialogues with every judgment of them, or all judgments of a judge.
 
-    ``model``: as on the command line or on the board. Made again, both cost nothing: the replies
-    are in the ledger. A run that was killed here is finished by the same call.
+    Made again, both cost nothing: the replies are in the ledger. A run that was killed here is
+    finished by the same call.
 
     Raises:
         ConfigError: not one of the two, or ``human``.
         MissingError: no such set, contestant or judge.
     """
+    seed_set, model, judge = request.seed_set, request.model, request.judge
     if (model is None) == (judge is None):
         raise ConfigError("remove needs either --model MODEL or --judge JUDGE")
     if model == HUMAN:

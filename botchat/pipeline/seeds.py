@@ -15,7 +15,6 @@ from msgspec import UNSET, UnsetType
 
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
-from botchat.languages import EN
 from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import text_length
 from botchat.pipeline.run.results import Told
@@ -31,6 +30,7 @@ from botchat.records import (
     human_dialogue,
     numbered,
 )
+from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
 from botchat.seeds import hub
 from botchat.seeds.dialogues import FORMATS, Collection, ToldDialogue, read_dialogues
 from botchat.seeds.mutual import from_mutual, is_mutual_item
@@ -61,16 +61,15 @@ ONE_SPEAKER = "in which one speaker alone speaks"
 TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
 
 
-def import_seeds(
-    workspace: Workspace, source: str, name: str, language: str = EN, *, replace: bool = False
-) -> Told:
-    """Store what ``source`` holds as the seed set ``name``; what the set is. See `read_source`.
+def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
+    """Store what a source holds as a seed set; what the set is. See `read_source`.
 
-    ``language``: code of the language pack, which is kept with the set. ``replace``: also where the
-    set is there with other dialogues; else that is a `ConfigError`, since dialogues and judgments
-    of the seeds that are there would no longer count. A dataset of the hub is read at one commit,
-    which is kept with the set too.
+    The code of the language pack is kept with the set. A set that is there with other dialogues is
+    a `ConfigError`, unless it is to be replaced, since dialogues and judgments of the seeds that
+    are there would no longer count. A dataset of the hub is read at one commit, which is kept with
+    the set too.
     """
+    source, name, language = request.source, request.name, request.language
     if name == SAMPLE:
         raise ConfigError(
             f"--name {SAMPLE}: that is the built-in set, which this one would hide; choose another"
@@ -87,7 +86,11 @@ def import_seeds(
             language,
             looks,
         )
-    if not replace and path.exists() and (there := workspace.seeds(name)) != in_order(found):
+    if (
+        not request.replace
+        and path.exists()
+        and (there := workspace.seeds(name)) != in_order(found)
+    ):
         raise ConfigError(
             f"the set {name} is there already, with {len(there)} seeds, and {source!r} holds other "
             f"ones ({len(found)}); choose another --name, or take the new ones with --replace"
@@ -97,14 +100,15 @@ def import_seeds(
     return Told(_set_row(workspace, name, path))
 
 
-def listed(workspace: Workspace) -> Told:
+def listed(_: ListingSeeds, workspace: Workspace) -> Told:
     """The seed sets."""
     sets = workspace.seed_sets().items()
     return Told({"rows": [_set_row(workspace, name, path) for name, path in sets]})
 
 
-def shown(workspace: Workspace, name: str, seed_id: str | None = None) -> Told:
+def shown(request: ShowingSeeds, workspace: Workspace) -> Told:
     """A set, or one dialogue of it."""
+    name, seed_id = request.name, request.seed_id
     seeds = workspace.seeds(name)
     if seed_id is None:
         rows = [
@@ -197,16 +201,7 @@ def _check_size(size: int, limit: int, what: str) -> None:
         raise DataError(f"{what}: {size:,} bytes, more than the {limit:,} allowed; split it")
 
 
-def import_dialogues(
-    workspace: Workspace,
-    sources: Sequence[Path],
-    seed_set: str,
-    model: str | None = None,
-    *,
-    given_as: str | None = None,
-    new_seeds: bool = False,
-    replace: bool = False,
-) -> Told:
+def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     """Store the dialogues of some files as those of ``model`` on a set.
 
     Each gets the seed whose first two utterances are its own, white space aside. With
@@ -214,8 +209,8 @@ def import_dialogues(
     utterances alone. Without ``model`` each is filed under the machines that it says take part,
     ``a + b`` of two, and what people alone say becomes a seed, whole. A chat that says who speaks
     goes on from no ChatSEED: its own seed, under its id, is empty.
-    ``given_as``: the format, where it is not to be told from the files. What a judge is shown, and
-    every table, is as of generated dialogues; signatures say ``imported:DIGEST``.
+    What a judge is shown, and every table, is as of generated dialogues; signatures say
+    ``imported:DIGEST``.
 
     Raises before anything is written:
         ConfigError: a name that cannot be used, or is needed and not given; a model that has
@@ -223,19 +218,19 @@ def import_dialogues(
         DataError: see `botchat.seeds.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
+    seed_set, model, given_as = request.seed_set, request.model, request.given_as
     if given_as is not None and given_as not in FORMATS:
         raise ConfigError(f"--as {given_as}: no such format; formats: {', '.join(FORMATS)}")
     workspace.seeds_path(seed_set)
-    sources = [Path(source) for source in ([sources] if isinstance(sources, Path) else sources)]
-    data = {str(source): store.content(source, MAX_TABLE_BYTES) for source in sources}
+    data = {str(source): store.content(source, MAX_TABLE_BYTES) for source in request.sources}
     found = read_dialogues(data, given_as)
     _check_names([_contestant(one, model) for one in found.told], given=model is not None)
     there = seed_set in workspace.seed_sets()
-    if new_seeds and seed_set == SAMPLE:
+    if request.new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
     with workspace.locked():
         known = workspace.seeds(seed_set) if there else []
-        matched, made = _matched(found, known, new_seeds or not there, model)
+        matched, made = _matched(found, known, request.new_seeds or not there, model)
         if not matched:
             why = "; ".join(f"{n} {why}" for why, n in found.left_out.items())
             raise MissingError(
@@ -255,7 +250,9 @@ def import_dialogues(
         names = ", ".join(dialogues)
         dialogues.pop(HUMAN, None)  # they are the seeds
         paths = {name: workspace.dialogues_path(seed_set, name) for name in dialogues}
-        if not replace and (taken := next((n for n, p in paths.items() if p.exists()), None)):
+        if not request.replace and (
+            taken := next((n for n, p in paths.items() if p.exists()), None)
+        ):
             raise ConfigError(
                 f"--model {taken}: it has dialogues on the set {seed_set} already; --replace puts "
                 "these in their place"

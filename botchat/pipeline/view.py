@@ -31,10 +31,11 @@ from urllib.parse import quote, unquote, urljoin
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
+from botchat.errors import BotChatError, ConfigError
 from botchat.pipeline import label
 from botchat.pipeline.live import Live
 from botchat.report import live
+from botchat.requests import Viewing
 from botchat.requests.arguments import Limits
 from botchat.requests.leaves import leaf
 from botchat.workspace.folder import PAGES, Workspace
@@ -190,7 +191,7 @@ class Listening(http.server.ThreadingHTTPServer):
 class Server(Listening):
     """Serves ``leaderboards/``, and the state of a set at ``/live`` and ``/``.
 
-    Raises `MissingError` if there is no such set, and as `Listening`.
+    Raises as `Workspace.seeds` and `Listening`.
     """
 
     opens = ""
@@ -205,12 +206,7 @@ class Server(Listening):
         host: str = HOST,
     ) -> None:
         """Listen; ``room``: to talk in, at the port after this one, or a free one."""
-        if seed_set not in workspace.seed_sets():
-            sets = workspace.seed_sets()
-            raise MissingError(
-                f"no seed set {seed_set!r} in {workspace.root}{did_you_mean(seed_set, sets)} "
-                f"(there are: {', '.join(sets) or 'none'})"
-            )
+        workspace.seeds(seed_set)
         self.workspace, self.seed_set = workspace, seed_set
         self.talk: RoomServer | None = None
         super().__init__(port, host)
@@ -221,8 +217,10 @@ class Server(Listening):
                 self.server_close()
                 raise
         self.live = Live(workspace, seed_set, talk=self.talk.url if self.talk else "")
-        self.made = dict.fromkeys(("/", "/live"), self._live)
-        self.posts = {"/labels": self._labels}
+        self.made = dict.fromkeys(
+            ("/", "/live"), lambda: Page(live.render(self.live.state()).encode(), live.POLICY)
+        )
+        self.posts = {"/labels": lambda sent: {"saved": label.save(workspace, sent)}}
 
     def serve_forever(self, poll_interval: float = 0.5) -> None:
         """Serve until `shutdown`; the room too."""
@@ -278,13 +276,6 @@ class Server(Listening):
         policy = html.unescape(named[1].decode()) if named else _INERT
         return Page(content, policy, file.name == label.GAME)
 
-    def _live(self) -> Page:
-        return Page(live.render(self.live.state()).encode(), live.POLICY)
-
-    def _labels(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Labels of a person, into the workspace."""
-        return {"saved": label.save(self.workspace, sent)}
-
 
 class RoomServer(Listening):
     """Serves the room, and nothing that somebody else has written."""
@@ -298,7 +289,7 @@ class RoomServer(Listening):
 
     @property
     def url(self) -> str:
-        """Of the room."""
+        """Its address."""
         return f"{self.root}talk"
 
     def server_close(self) -> None:
@@ -317,13 +308,6 @@ def _check_host(headers: Message, server: Listening) -> None:
     name, _, port = headers.get("Host", "").rpartition(":")
     if port != str(server.server_port) or not server.is_ours(name):
         raise Refused(HTTPStatus.FORBIDDEN, "this server answers to its own names only")
-
-
-def _check_sender(headers: Message, server: Listening) -> None:
-    """Raise `Refused` unless a page of this server has sent it."""
-    _check_host(headers, server)
-    if headers.get("Origin") != f"http://{headers['Host']}":
-        raise Refused(HTTPStatus.FORBIDDEN, "only this server's own pages may send anything")
 
 
 def _length(headers: Message) -> int:
@@ -347,12 +331,6 @@ def _body(data: bytes) -> Mapping[str, Any]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = " ".join(str(error).split())[:200]
         raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no JSON object: {why}") from None
-
-
-def _with_meta(page: bytes, told: Mapping[str, str]) -> bytes:
-    """A page with what its scripts are told."""
-    said = (f'\n<meta name="botchat-{name}" content="{html.escape(told[name])}">' for name in told)
-    return page.replace(b"<head>", b"<head>" + "".join(said).encode(), 1)
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
@@ -393,7 +371,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         """What a page of ours sends; every answer is one JSON object."""
         server, path = self.server, self.path.split("?")[0]
         try:
-            _check_sender(self.headers, server)
+            _check_host(self.headers, server)
+            if self.headers.get("Origin") != f"http://{self.headers['Host']}":
+                raise Refused(
+                    HTTPStatus.FORBIDDEN, "only this server's own pages may send anything"
+                )
             if (answer := server.answers(self.headers.get(TOKEN, "")).get(path)) is None:
                 raise Refused(HTTPStatus.NOT_FOUND, "nothing is taken here")
             self.connection.settimeout(_PATIENCE_S)
@@ -422,7 +404,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         file = self.server.file(path)
         if file is None or not file.is_file():
             if file is not None and file.is_dir():
-                return self._moved(path)
+                self.send_response(HTTPStatus.MOVED_PERMANENTLY)  # to the page of a folder
+                self.send_header("Location", f"/{path.lstrip('/')}/")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return None
             self.send_error(HTTPStatus.NOT_FOUND, "No page here", _MAKE)
             return None
         kind = self.guess_type(str(file))
@@ -433,13 +419,6 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND, "Not made here", why)
             return None
         return self._answer(page, kind)
-
-    def _moved(self, path: str) -> None:
-        """To the page of a folder."""
-        self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-        self.send_header("Location", f"/{path.lstrip('/')}/")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
 
     def _made(self, make: Callable[[], Page]) -> Any:
         """A page that is made now."""
@@ -453,7 +432,8 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def _answer(self, page: Page, kind: str) -> Any:
         """A file; a page that posts has the token."""
         told = self.server.told(self.path.split("?")[0]) if page.posts else {}
-        data = _with_meta(page.content, told)
+        said = (f'\n<meta name="botchat-{n}" content="{html.escape(told[n])}">' for n in told)
+        data = page.content.replace(b"<head>", b"<head>" + "".join(said).encode(), 1)
         self.send_response(HTTPStatus.OK)
         text = kind.startswith("text/")
         self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
@@ -483,15 +463,8 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
                 left -= len(read)
 
 
-def view(
-    workspace: Workspace,
-    seed_set: str,
-    port: int,
-    models: Sequence[str],
-    limits: Limits,
-    *,
-    talk: bool,
-) -> Server:
+def view(request: Viewing, workspace: Workspace) -> Server:
     """A server of the pages, not yet at work; with ``talk`` also of a room to talk in."""
-    room = room_of(workspace, seed_set, limits, models, opened=talk)
-    return Server(workspace, seed_set, port, room)
+    seed_set, limits = request.seed_set, request.limits
+    room = room_of(workspace, seed_set, limits, request.models, opened=request.talk)
+    return Server(workspace, seed_set, request.port, room)

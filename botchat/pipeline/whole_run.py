@@ -20,7 +20,6 @@ from botchat.models.self_chat import Length
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge
 from botchat.pipeline.generate import Generated
-from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
 from botchat.pipeline.run.contestants import full_name, own_models
@@ -31,7 +30,7 @@ from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues
-from botchat.requests import Generating, Judging, Running
+from botchat.requests import Demo, Generating, Judging, Leaderboard, Running
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace.folder import INVENTED, SAMPLE, Workspace
 
@@ -118,9 +117,10 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     judged = in_session(workspace, seeds, spending, meter, ask, language)
     for line in left_out:
         meter.tell(line)
-    judge_name, formats = judged[0].judge, request.table_formats
+    judge_name = judged[0].judge
+    ranking = Leaderboard(wanted.seed_set, judge_name, formats=request.formats)
     try:
-        board = leaderboard(workspace, wanted.seed_set, judge_name, meter=meter, formats=formats)
+        board = ranking.run(workspace, meter=meter)
     except MissingError:
         if not meter.failures:
             raise
@@ -301,10 +301,10 @@ def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
             )
 
 
-def demo(workspace: Workspace, meter: Meter | None = None) -> Told:
+def demo(_: Demo, workspace: Workspace, meter: Meter | None = None) -> Told:
     """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
     bots = tuple(f"bot:{name}" for name in BASELINES)
     Generating(SAMPLE, bots).run(workspace, meter=meter)
     for protocol in RANKING:
         Judging(protocol.name, SAMPLE, RULES).run(workspace, meter=meter)
-    return leaderboard(workspace, SAMPLE, RULES, meter=meter)
+    return Leaderboard(SAMPLE, RULES).run(workspace, meter=meter)

@@ -220,7 +220,7 @@ OwnJudge = Annotated[str | None, Arg("whose verdicts (needed if there are two)",
 SomeJudges = Annotated[Sequence[str], Arg("repeatable (all)", "JUDGE", "--judge")]
 Out = Annotated[Path | None, Arg("where to (leaderboards/SET)", "DIR")]
 Port = Annotated[int, Arg("0 takes a free one (0)")]
-Browser = Annotated[bool, Arg("only print the address", flag="--no-browser", shown=True)]
+Browser = Annotated[bool, Arg("only print the address", flag="--no-browser")]
 Place = Annotated[
     str | None,
     Word("a folder, s3://…, gs://… (store in [cluster] of botchat.toml)", "PLACE"),
@@ -253,6 +253,7 @@ class Paging(Reading["Told"]):
     seed_set: SeedSet
     judges: Annotated[Sequence[str], Arg("repeatable; first shown (all)", "JUDGE", "--judge")] = ()
     out: Out = None
+    elo: "EloSettings | None" = None
     _: KW_ONLY
     url: Annotated[
         str, Arg("address that the folder will have: previews of links need it", "BASE")
@@ -352,7 +353,7 @@ class Comparing(Request["Differences"]):
     ] = ()
     _: KW_ONLY
     anyway: Annotated[bool, Arg("also boards of other seeds, judges, prompts or N")] = False
-    gate: Annotated[bool, Arg("exit 4 if a model fell", shown=True)] = False
+    gate: Annotated[bool, Arg("exit 4 if a model fell")] = False
 
 
 class Demo(Request["Told"]):

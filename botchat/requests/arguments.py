@@ -73,8 +73,6 @@ class Arg:
     choices: tuple[str, ...] = ()
     many: bool = False
     """Several behind one flag; else the flag is repeated."""
-    shown: bool = False
-    """Only about how the result is shown: who does it does not get it."""
 
 
 Word = partial(Arg, word=True)
@@ -136,20 +134,10 @@ class Request(Generic[R]):
             given = getattr(self, flag.field.name)
             object.__setattr__(self, flag.field.name, _taken(given, flag))
 
-    @property
-    def given(self) -> dict[str, Any]:
-        """Its fields as parameters of the function that does it; see `Arg.shown`."""
-        shown = {flag.field.name for flag in flags_of(type(self)) if flag.arg.shown}
-        return {
-            one.name: getattr(self, one.name)
-            for one in fields_of(type(self))
-            if one.name not in shown
-        }
-
     def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
         """Do it, on a workspace."""
-        told = {"meter": meter} if self.metered else {}
-        return cast(R, doing(self.does)(workspace, **self.given, **told))
+        told = (meter,) if self.metered else ()
+        return cast(R, doing(self.does)(self, workspace, *told))
 
 
 def _taken(given: Any, flag: Option) -> Any:
@@ -207,7 +195,7 @@ class Reading(Request[R], kw_only=True):
 
     store: Annotated[
         str | None,
-        Arg("read the set of a folder, s3://…, gs://… (docs/cluster.md)", "PLACE", shown=True),
+        Arg("read the set of a folder, s3://…, gs://… (docs/cluster.md)", "PLACE"),
     ] = None
     others: ClassVar[bool] = False
     """Verdicts of all judges are read, since the one that is named is held against the others."""
@@ -238,11 +226,6 @@ class Tabled(Request[R], kw_only=True):
         if not self.formats:
             return None
         return cast("Formats", import_module("botchat.boards.writers").Formats(tuple(self.formats)))
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """As of `Request`."""
-        return super().given | {"formats": self.table_formats}
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
@@ -77,6 +78,12 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     for key, tokens, cost, latency, free in rows:
         found[key] = Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
     return found
+
+
+def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> float | None:
+    """Sum of a figure over calls; ``None``: it is not known of each. Calls are in no order."""
+    known = [getattr(paid[call], figure) for call in calls if call in paid]
+    return math.fsum(known) if None not in known and len(known) == len(calls) else None
 
 
 SHORT = 16

@@ -100,9 +100,11 @@ class Workspace:
         """The call ledger."""
         return self.hidden / "ledger.sqlite3"
 
-    def ledger(self) -> Ledger:
-        """The ledger, opened for writing; call under `locked`."""
-        return Ledger(self.ledger_path)
+    def ledger(self, *, readonly: bool = False) -> Ledger:
+        """The ledger, opened for writing under `locked`; to read, an empty one where none is."""
+        if readonly and not self.ledger_path.exists():
+            return Ledger(None)
+        return Ledger(self.ledger_path, readonly=readonly)
 
     def seeds_path(self, name: str) -> Path:
         """File of the set ``name``."""

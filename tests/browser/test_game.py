@@ -14,14 +14,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from botchat.pipeline.agree import agree
-from botchat.pipeline.label import PLAN, game_path, label_plan, rater, write_game
-from botchat.pipeline.labelling import label_page
-from botchat.pipeline.leaderboard import leaderboard
-from botchat.pipeline.leaderboard import page as report
+import botchat
+from botchat.pipeline.label import PLAN, game_path, rater, write_game
 from botchat.pipeline.run.read_set import read
 from botchat.pipeline.view import Server
 from botchat.records import HUMAN, Judgment
+from botchat.requests import Labelling, Paging
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK
@@ -241,9 +239,9 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
         "protocol", "seed_id", "contestants", "judge", "verdict", "reason", "shown", "case",
         "signature", "outcome", "transcript", "calls",
     ]  # fmt: skip
-    board = leaderboard(workspace, "sample", "human:amy", tmp_path / "out")
+    board = botchat.leaderboard(workspace, "sample", "human:amy", tmp_path / "out")
     assert [one for one in board.lines if "changed since" in one] == []
-    found = agree(workspace, seed_set="sample", protocol="unieval", truth="built-in").whole
+    found = botchat.agree(workspace, seed_set="sample", protocol="unieval", truth="built-in").whole
     assert {row["judge"]: row["n"] for row in found["rows"]} == {"human:amy": 5, "rules": 200}
     (pair,) = found["pairs"]
     accused = {(j.seed_id, j.contestants): j for j in labels}
@@ -271,7 +269,9 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
     )
     start(browser, page, "?label=1", "Amy")
     assert browser.text(COUNTED).startswith("5 labelled")
-    assert "human:amy" in report(workspace, "sample", elo=QUICK).whole["page"].read_text("utf-8")
+    assert "human:amy" in Paging("sample", elo=QUICK).run(workspace).whole["page"].read_text(
+        "utf-8"
+    )
 
 
 def test_a_file_that_is_no_labels_is_refused(browser: Browser, game: Path, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_labels_of_pairs_are_people_to_agree_with(browser: Browser, workspace: W
     shutil.copy(path, workspace.root / "judgments" / "sample" / "arena-n16" / path.name)
     assert [label.verdict for label in labels] == ["1", "2", "both", "neither", "1"]
 
-    found = agree(workspace, seed_set="sample", protocol="arena-n16").whole
+    found = botchat.agree(workspace, seed_set="sample", protocol="arena-n16").whole
     assert found["truth"] == "people (human…)"
     (row,) = found["rows"]
     # What a person says of one order holds, mirrored, of the other, which the judge saw too.
@@ -327,7 +327,7 @@ def test_labels_of_pairs_are_people_to_agree_with(browser: Browser, workspace: W
     assert f"rules agrees with you in {round(5 * row['accuracy'])} of 5" in shown
     board = read(workspace, "sample", ["human:amy"]).board("human:amy", QUICK)
     assert board.arenas[0].comparisons.n == 5
-    text = report(workspace, "sample", elo=QUICK).whole["page"].read_text("utf-8")
+    text = Paging("sample", elo=QUICK).run(workspace).whole["page"].read_text("utf-8")
     assert "Judges against people (human…): arena-n16 on sample" in text
 
 
@@ -505,9 +505,11 @@ def test_it_fits_and_is_accessible(browser: Browser, game: Path, width: int, dar
 
 def test_two_people_label_at_once(browser: Browser, workspace: Workspace) -> None:
     """Each by an address: under one name, with a count that is the file's, and told nothing."""
-    label_plan(workspace, "sample", budget=12)
+    botchat.label_plan(workspace, "sample", budget=12)
     names = ("ann", "bob")
-    with running(label_page(workspace, "sample", None, names, "0.0.0.0", 0, plan=True)) as server:
+    with running(
+        Labelling("sample", names=names, host="0.0.0.0", plan=True).run(workspace)
+    ) as server:
         urls = [one.split()[0] for one in server.starts[:2]]
         first = browser.driver.current_window_handle
         browser.complaints()

@@ -11,12 +11,11 @@ import pytest
 
 from botchat.boards import judge_verdict, second_opinion
 from botchat.cli.main import main
-from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.ledger import conversation_costs
 from botchat.records import HUMAN, Judgment
 from botchat.report import figures, judges_of
 from botchat.report.figures import agreement
-from botchat.requests import generate, judge
+from botchat.requests import Paging, generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -69,7 +68,7 @@ def test_a_leaderboard_keeps_the_judges_of_the_page(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The one asked for first, then the others as they were; a judge who is gone is dropped."""
-    report(workspace, SAMPLE, ["rules", "never"])
+    Paging(SAMPLE, ["rules", "never"]).run(workspace)
     ranked(workspace, capsys, "--judge", "never")
     assert on_page(workspace) == ["never", "rules"]
     ranked(workspace, capsys, "--judge", "human:amy")
@@ -80,7 +79,7 @@ def test_a_leaderboard_keeps_the_judges_of_the_page(
     ranked(workspace, capsys, "--judge", "rules")
     assert on_page(workspace) == ["rules", "human:amy"]
     # Who is named for the page alone is who is on it.
-    report(workspace, SAMPLE, ["rules"])
+    Paging(SAMPLE, ["rules"]).run(workspace)
     assert on_page(workspace) == ["rules"]
 
 
@@ -98,7 +97,7 @@ def test_a_verdict_does_not_depend_on_who_is_on_the_page(
     assert told["name"] == "rules", "who labels is no judge of a plain leaderboard"
     (agrees,) = (check for check in told["checks"] if check["key"] == "people_agree")
     assert agrees["value"] == 1
-    report(workspace, SAMPLE)
+    Paging(SAMPLE).run(workspace)
     ranked(workspace, capsys)
     assert json.loads(board.read_bytes())["judge"] == told
 
@@ -111,7 +110,7 @@ def test_tables_are_of_the_judge_who_was_asked(
     folder = workspace.out(SAMPLE)
     alone = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
     assert alone
-    report(workspace, SAMPLE, ["never", "rules"])
+    Paging(SAMPLE, ["never", "rules"]).run(workspace)
     ranked(workspace, capsys, "--judge", "rules")
     assert {path.name: path.read_bytes() for path in folder.glob("*.csv")} == alone
     assert on_page(workspace) == ["rules", "never"]

@@ -72,4 +72,4 @@ def test_a_plan_that_is_none_is_named(
         assert main(command) == 1
     finally:
         plan.unlink()
-    assert "label-plan.jsonl:2: no JSON object" in capsys.readouterr().err
+    assert "label-plan.jsonl:2: " in capsys.readouterr().err

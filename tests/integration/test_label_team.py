@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+import botchat
 from botchat.errors import ConfigError
-from botchat.pipeline.label import label_plan
-from botchat.pipeline.labelling import TeamServer, label_page
+from botchat.pipeline.labelling import TeamServer
 from botchat.records import Judgment
 from botchat.report.game import PREFIXES
-from botchat.requests import generate, judge
+from botchat.requests import Labelling, generate, judge
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.view_door import ask, running
@@ -27,8 +27,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamServer]:
     workspace = Workspace(tmp_path_factory.mktemp("team"))
     generate(workspace, SAMPLE, ["bot:eliza", "bot:parrot"], limit=8)
     judge(workspace, "unieval", SAMPLE, "rules")
-    label_plan(workspace, SAMPLE, budget=16)
-    made = label_page(workspace, SAMPLE, None, ["ann", " Bob"], "0.0.0.0", 0, plan=True)
+    botchat.label_plan(workspace, SAMPLE, budget=16)
+    made = Labelling(SAMPLE, names=["ann", " Bob"], host="0.0.0.0", plan=True).run(workspace)
     assert isinstance(made, TeamServer)
     with running(made):
         yield made
@@ -144,10 +144,10 @@ def test_a_team_has_names(server: TeamServer) -> None:
     """One line; on this machine alone one person needs no token, and several have one each."""
     workspace = server.workspace
     with pytest.raises(ConfigError, match="say who labels, --name ann --name bob"):
-        label_page(workspace, SAMPLE, None, [], "0.0.0.0", 0, plan=True)
-    with label_page(workspace, SAMPLE, None, ["ann", "bob"], "127.0.0.1", 0, plan=True) as two:
+        Labelling(SAMPLE, names=[], host="0.0.0.0", plan=True).run(workspace)
+    with Labelling(SAMPLE, names=["ann", "bob"], host="127.0.0.1", plan=True).run(workspace) as two:
         assert two.starts[-1].startswith("Open to this machine")
-    with label_page(workspace, SAMPLE, None, ["ann"], "127.0.0.1", 0, plan=True) as one:
+    with Labelling(SAMPLE, names=["ann"], host="127.0.0.1", plan=True).run(workspace) as one:
         assert not isinstance(one, TeamServer)
         assert "rater=ann" in one.starts[0]
 
@@ -156,4 +156,4 @@ def test_one_person_has_one_name(server: TeamServer) -> None:
     """Two addresses of one person would look like two people."""
     workspace = Workspace(server.workspace.root)
     with pytest.raises(ConfigError, match="2 names of 1 people, since capitals do not count"):
-        label_page(workspace, SAMPLE, None, ["ann", "Ann"], "0.0.0.0", 0, plan=True)
+        Labelling(SAMPLE, names=["ann", "Ann"], host="0.0.0.0", plan=True).run(workspace)

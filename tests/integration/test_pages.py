@@ -22,12 +22,10 @@ import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError, MissingError
 from botchat.pipeline import leaderboard as publishing
-from botchat.pipeline.leaderboard import page as report
 from botchat.pipeline.live import Live
-from botchat.pipeline.plot import figure
 from botchat.pipeline.view import Server
 from botchat.report.live import News, State, render
-from botchat.requests import generate, judge
+from botchat.requests import Paging, Plotting, generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.processes import Started
 
@@ -46,7 +44,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 @pytest.fixture(scope="module")
 def server(workspace: Workspace) -> Iterator[Server]:
     """The workspace on loopback, its page made."""
-    report(workspace, SAMPLE)
+    Paging(SAMPLE).run(workspace)
     running = Server(workspace, SAMPLE)
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -71,11 +69,11 @@ def get(server: Server, path: str, host: str | None = None) -> tuple[int, dict[s
 
 def test_report_writes_the_page_and_its_chunks_alone(workspace: Workspace, tmp_path: Path) -> None:
     """No tables, no figures; twice the same bytes; chunks of a larger page go."""
-    page = report(workspace, SAMPLE, out=tmp_path).whole["page"]
+    page = Paging(SAMPLE, out=tmp_path).run(workspace).whole["page"]
     left = tmp_path / "chunks" / "seeds-99.js"
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     left.write_text("old", "utf-8")
-    assert report(workspace, SAMPLE, out=tmp_path).whole == {"page": page}
+    assert Paging(SAMPLE, out=tmp_path).run(workspace).whole == {"page": page}
     assert page == tmp_path / "index.html"
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
@@ -93,39 +91,39 @@ def test_of_many_contestants_the_page_has_samples_and_says_so(
 ) -> None:
     """No chunk is written; one judge's verdicts on pairs are then read in columns."""
     monkeypatch.setattr(publishing, "MOST_READ", 1)
-    page = report(workspace, SAMPLE, out=tmp_path).whole["page"]
+    page = Paging(SAMPLE, out=tmp_path).run(workspace).whole["page"]
     assert "every dialogue of at most 1 contestants, and here are 2" in caplog.text
     assert not (tmp_path / "chunks").exists()
     assert '<div class="samples">' in page.read_text("utf-8")
-    board = publishing.leaderboard(workspace, SAMPLE, out=tmp_path, png=False)
+    board = botchat.leaderboard(workspace, SAMPLE, out=tmp_path, png=False)
     assert any("The page has samples: its reader has" in line for line in board.lines)
 
 
 def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None:
     """The judges who have are named."""
     with pytest.raises(MissingError, match="judges who have: rules"):
-        report(workspace, SAMPLE, ["nobody"])
+        Paging(SAMPLE, ["nobody"]).run(workspace)
 
 
 def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
     """As its ending or the format says, twice the same bytes; what cannot be is refused."""
-    svg = figure(workspace, "success-rates", SAMPLE, tmp_path / "one.svg").whole["path"]
+    svg = Plotting("success-rates", SAMPLE, tmp_path / "one.svg").run(workspace).whole["path"]
     assert "UniEval success rate" in svg.read_text("utf-8")
-    png = figure(workspace, "human-lengths", SAMPLE, tmp_path / "two.PNG").whole["path"]
+    png = Plotting("human-lengths", SAMPLE, tmp_path / "two.PNG").run(workspace).whole["path"]
     assert png.read_bytes().startswith(PNG)
     pdfs = [
-        figure(workspace, "survival", SAMPLE, tmp_path / name).whole["path"].read_bytes()
+        Plotting("survival", SAMPLE, tmp_path / name).run(workspace).whole["path"].read_bytes()
         for name in ("one.pdf", "two.pdf")
     ]
     assert pdfs[0] == pdfs[1]
     assert pdfs[0].startswith(b"%PDF")
     assert b"CreationDate" not in pdfs[0]
     with pytest.raises(ConfigError, match="written as svg, png, pdf"):
-        figure(workspace, "success-rates", SAMPLE, tmp_path / "one.gif")
+        Plotting("success-rates", SAMPLE, tmp_path / "one.gif").run(workspace)
     with pytest.raises(MissingError, match="there are: mask, length, given-away, "):
-        figure(workspace, "elo", SAMPLE, tmp_path / "one.svg")
+        Plotting("elo", SAMPLE, tmp_path / "one.svg").run(workspace)
     with pytest.raises(MissingError, match="fewer than two judges"):
-        figure(workspace, "judges-calibration-unieval", SAMPLE, tmp_path / "one.svg")
+        Plotting("judges-calibration-unieval", SAMPLE, tmp_path / "one.svg").run(workspace)
 
 
 def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:

@@ -136,8 +136,9 @@ def test_the_other_commands_read_from_a_store_too(run, tmp_path, capsys, monkeyp
         assert made_of[2]
     drawn = []
 
-    def draw(found, seed_set, *_, **__):
-        drawn.append((found.out(seed_set), {*found.judgment_files(seed_set)}))
+    def draw(request, found, *_):
+        of = request.seed_set
+        drawn.append((found.out(of), {*found.judgment_files(of)}))
         return Told({})
 
     monkeypatch.setattr("botchat.pipeline.leaderboard.page", draw)

@@ -20,7 +20,6 @@ from botchat.boards.by_seed import by_seed
 from botchat.cli.main import main
 from botchat.errors import ConfigError, DataError, Fell, MissingError
 from botchat.measures.changes import Change, Estimate, correlation, holm
-from botchat.pipeline.compare import compare
 from botchat.ratings.bradley_terry import fit, influence
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
@@ -198,12 +197,12 @@ def test_boards_of_the_same_seeds_are_paired(tmp_path, capsys):
     """A fall that is in the noise of strangers shows, where seeds are as hard as before."""
     old = board(tmp_path / "old", {"a": 60, "b": 50})
     new = board(tmp_path / "new", {"a": 52, "b": 50})
-    assert compare(Workspace(tmp_path), old, new).fell == []
+    assert botchat.compare(Workspace(tmp_path), old, new).fell == []
     for folder, passed in ((old, {"a": 60, "b": 50}), (new, {"a": 52, "b": 50})):
         values = {name: [int(i < k) for i in range(100)] for name, k in passed.items()}
         said = {"seeds": [f"{i:08x}" for i in range(100)], "values": {"success_n16": values}}
         (Path(folder) / "by-seed.json").write_text(json.dumps(said))
-    found = compare(Workspace(tmp_path), old, new)
+    found = botchat.compare(Workspace(tmp_path), old, new)
     assert found.fell == ["a"]
     assert any(line.startswith("Paired by the 100 ChatSEEDs") for line in found.lines)
     least = "Tested in success_n16: a, b. A fall by 8 points would be found in 80 %"
@@ -216,11 +215,11 @@ def test_boards_of_the_same_seeds_are_paired(tmp_path, capsys):
     elsewhere = {"seeds": ["x"] * 100, "values": {}}
     (Path(new) / "by-seed.json").write_text(json.dumps(elsewhere))
     with pytest.raises(DataError, match="they share no ChatSEED"):
-        compare(Workspace(tmp_path), old, new)
-    assert compare(Workspace(tmp_path), old, new, anyway=True).fell == []
+        botchat.compare(Workspace(tmp_path), old, new)
+    assert botchat.compare(Workspace(tmp_path), old, new, anyway=True).fell == []
     (Path(new) / "by-seed.json").write_text("[1]")
     with pytest.raises(DataError, match=r"by-seed\.json is not what leaderboard writes"):
-        compare(Workspace(tmp_path), old, new)
+        botchat.compare(Workspace(tmp_path), old, new)
 
 
 def test_what_each_seed_says_is_what_the_board_counts(tmp_path):
@@ -248,10 +247,10 @@ def test_what_each_seed_says_is_what_the_board_counts(tmp_path):
 def test_more_flags_are_worse(tmp_path):
     """The other way round than all other numbers."""
     old, new = board(tmp_path / "1", {"a": 80}), board(tmp_path / "2", {"a": 40})
-    assert compare(Workspace(tmp_path), old, new, "flagged").fell == ["a"]
-    assert compare(Workspace(tmp_path), new, old, "flagged").fell == []
+    assert botchat.compare(Workspace(tmp_path), old, new, "flagged").fell == ["a"]
+    assert botchat.compare(Workspace(tmp_path), new, old, "flagged").fell == []
     with pytest.raises(Fell, match="fell in flagged: a"):
-        compare(Workspace(tmp_path), old, new, "flagged").gate()
+        botchat.compare(Workspace(tmp_path), old, new, "flagged").gate()
 
 
 def test_what_does_not_agree_is_told(tmp_path):
@@ -259,8 +258,8 @@ def test_what_does_not_agree_is_told(tmp_path):
     old = board(tmp_path / "1", {"a": 80, "b": 60, "gone": 10})
     new = board(tmp_path / "2", {"a": 50, "b": 30, "come": 90}, "v|unieval|n:16|judge:b")
     with pytest.raises(DataError, match=r"judge:a before, judge:b after; .* --anyway"):
-        compare(Workspace(tmp_path), old, new)
-    found = compare(Workspace(tmp_path), old, new, "bt_n16", anyway=True)
+        botchat.compare(Workspace(tmp_path), old, new)
+    found = botchat.compare(Workspace(tmp_path), old, new, "bt_n16", anyway=True)
     said = "\n".join(found.lines)
     assert found.fell == []
     for part in (
@@ -272,7 +271,7 @@ def test_what_does_not_agree_is_told(tmp_path):
     ):
         assert part in said
     assert [row["bt_n16_change"] for row in found.rows] == [0, 0]
-    alike = "\n".join(compare(Workspace(tmp_path), old, old).lines)
+    alike = "\n".join(botchat.compare(Workspace(tmp_path), old, old).lines)
     assert not any(part in alike for part in ("gone:", "moved", "differently", "relative"))
 
 
@@ -282,18 +281,18 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     old, new = board(tmp_path / "1", {"a": 80}), board(tmp_path / "2", {"b": 50})
     board(tmp_path / "leaderboards" / "small", {"a": 80})
     with pytest.raises(MissingError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
-        compare(workspace, "smal", old)
+        botchat.compare(workspace, "smal", old)
     with pytest.raises(ConfigError, match=r"--model A: not on both boards \(did you mean 'a'\?\)"):
-        compare(workspace, old, old, models=["A"])
+        botchat.compare(workspace, old, old, models=["A"])
     with pytest.raises(DataError, match="no model is on both"):
-        compare(workspace, old, new)
+        botchat.compare(workspace, old, new)
     with pytest.raises(ConfigError, match=r"--by sucess_n16.*did you mean 'success_n16'"):
-        compare(workspace, old, old, "sucess_n16")
+        botchat.compare(workspace, old, old, "sucess_n16")
     with pytest.raises(ConfigError, match="--alpha 5: give a rate between 0 and 1"):
-        compare(workspace, old, old, alpha=5)
+        botchat.compare(workspace, old, old, alpha=5)
     (tmp_path / "3.json").write_text("[]")
     with pytest.raises(DataError, match="is no board"):
-        compare(workspace, str(tmp_path / "3.json"), old)
+        botchat.compare(workspace, str(tmp_path / "3.json"), old)
 
 
 GOOD = {4: 0.87, 8: 0.64, 12: 0.41, 16: 0.256}

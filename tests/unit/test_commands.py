@@ -3,7 +3,6 @@
 import ast
 import inspect
 import pickle
-from dataclasses import fields
 from importlib import import_module
 
 import pytest
@@ -12,7 +11,7 @@ import botchat
 import botchat.requests
 from botchat.cli.main import main
 from botchat.papers import botchat_figures
-from botchat.pipeline import adaptive
+from botchat.pipeline import adaptive, reading
 from botchat.requests import arguments, requests
 from botchat.requests.arguments import Asking, flags_of, groups_of
 
@@ -47,22 +46,20 @@ def test_help_shows_every_flag(words, capsys, monkeypatch):
         assert flag.arg.help in shown
 
 
+SAID = {"judge", "browser", "gate"}
+"""Read by `vars`, or by who shows the result."""
+
+
 @COMMANDS
 def test_every_flag_is_read(words):
     """One that is only declared would be accepted and ignored."""
     request = REQUESTS[words]
-    module, _, function = request.does.partition(":")
-    does = import_module(f"botchat.{module}")
-    if not issubclass(request, Asking):
-        shown = {one.field.name for one in flags(request) if one.arg.shown}
-        taken = inspect.signature(getattr(does, function)).parameters
-        assert {"workspace", *(one.name for one in fields(request))} - shown <= {*taken}
-        return
+    does = import_module(f"botchat.{request.does.partition(':')[0]}")
     read = set()
-    for of in (does, adaptive, arguments, botchat_figures):
+    for of in (does, adaptive, arguments, botchat_figures, reading):
         nodes = ast.walk(ast.parse(inspect.getsource(of)))
         read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    assert {flag.field.name for flag in flags_of(request)} - {"judge"} <= read
+    assert {flag.field.name for flag in flags_of(request)} - SAID <= read
 
 
 VERBS = [

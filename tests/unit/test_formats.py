@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import botchat
 from botchat.boards import writers
 from botchat.boards.tables import (
     Column,
@@ -30,7 +31,6 @@ from botchat.boards.writers import WRITERS, Formats, described, document, fragme
 from botchat.cli import main as command_line
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.pipeline.compare import compare
 from botchat.workspace.folder import Workspace
 from tests.boards import made
 
@@ -189,7 +189,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
     """Beside leaderboard.json, seed by seed: who has the same dialogues on both is not tested."""
-    found = compare(Workspace(place), "sample", "sample", models=["bot:eliza"])
+    found = botchat.compare(Workspace(place), "sample", "sample", models=["bot:eliza"])
     assert "not tested, the same dialogues on both boards: bot:eliza" in found.lines
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+import botchat
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.pipeline.seeds import import_seeds
 from botchat.seeds import hub
 from botchat.workspace.folder import Workspace
 from tests.hub_server import Hub, serving
@@ -355,16 +355,16 @@ class TestHubDatasets:
     def test_the_set_keeps_its_commit(self, theirs: Hub, tmp_path: Path) -> None:
         """Beside the language; a set made again from elsewhere has none."""
         workspace = Workspace(tmp_path / "w")
-        import_seeds(workspace, "hf://some/talk@v1/short", "s", "zh")
+        botchat.import_seeds(workspace, "hf://some/talk@v1/short", "s", "zh")
         pin = f"hf://some/talk@{theirs.tags['v1']}/short"
         assert (workspace.source("s"), workspace.language("s").code) == (pin, "zh")
         assert (workspace.root / "seeds/s.toml").read_text() == (
             f'language = "zh"\nsource = "{pin}"\n'
         )
-        import_seeds(workspace, pin, "s")
+        botchat.import_seeds(workspace, pin, "s")
         assert (workspace.source("s"), workspace.language("s").code) == (pin, "en")
         (tmp_path / "s.jsonl").write_bytes(talk("Old."))
-        import_seeds(workspace, str(tmp_path / "s.jsonl"), "s", replace=True)
+        botchat.import_seeds(workspace, str(tmp_path / "s.jsonl"), "s", replace=True)
         assert workspace.source("s") is None
         assert not (workspace.root / "seeds/s.toml").exists()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 from botchat.interfaces import Decoding, Reply, Usage
-from botchat.pipeline import ledger as accounts
+from botchat.requests import Pulling, Rebuilding
 from botchat.workspace import segments
 from botchat.workspace import store as stores
 from botchat.workspace.folder import Workspace
@@ -232,9 +232,9 @@ def test_a_place_that_cannot_be_written_is_one_line(ledgers, tmp_path, monkeypat
 
 def test_a_place_without_segments_is_no_place_to_read_from(tmp_path):
     """A misspelt one is said, and nothing is made there."""
-    for read in (accounts.pull, accounts.rebuild):
+    for reading in (Pulling, Rebuilding):
         with pytest.raises(MissingError, match=r"no segments in the store .*botchat ledger push"):
-            read(Workspace(tmp_path / "w"), str(tmp_path / "typo"))
+            reading(str(tmp_path / "typo")).run(Workspace(tmp_path / "w"))
     assert not (tmp_path / "typo").exists()
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import botchat
 from botchat.boards.coverage import own_seeds
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Shown, case_digest
 from botchat.judges.voting import aggregate
 from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.pipeline.generate import checked
-from botchat.pipeline.seeds import import_dialogues
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, SPEAKERS, UNIEVAL, WHICH
 from botchat.records import HUMAN, LETTERS, Dialogue, Seed, numbered
 from botchat.report.archive import _dialogue as on_page
@@ -45,7 +45,7 @@ def test_speakers_and_bursts_come_back_as_they_were_sent(tmp_path_factory, names
     who = {name: HUMAN if name == names[0] else "m" for name in dict.fromkeys(names)}
     (folder / "x.jsonl").write_text(json.dumps({"id": "c", "turns": turns, "who": who}))
     workspace = Workspace(folder)
-    import_dialogues(workspace, [folder / "x.jsonl"], "s")
+    botchat.import_dialogues(workspace, [folder / "x.jsonl"], "s")
     (kept,) = workspace.dialogues("s", "m").values()
     assert kept.utterances == tuple(text for _, text in said)
     assert tuple(kept.speaker_names[i] for i in Shown.of(kept).spoken_by or _turns(names)) == (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, ConfigError
 from botchat.interfaces import Shown, case_digest
-from botchat.pipeline import ledger as accounts
 from botchat.records import Dialogue, Judgment, Seed, Utterance
+from botchat.requests import Pulling, Pushing
 from botchat.workspace import files, stages
 from botchat.workspace import store as stores
 from botchat.workspace.accounts import bills
@@ -434,7 +434,7 @@ def test_what_is_no_stage_file_stays_in_the_store(tmp_path, caplog, file, line):
     write(made, dialogue("m", "x"))
     push(made, place)
     plant(place, file, line)
-    assert accounts.pull(fresh, str(place)) == (0, 4)
+    assert Pulling(str(place)).run(fresh).whole == {"added": 0, "records": 4}
     there = {p.relative_to(fresh.root) for p in fresh.root.rglob("*") if p.is_file()}
     expected = {p.relative_to(made.root) for p in made.root.rglob("*.jsonl")}
     assert {p for p in there if p.parts[0] != ".botchat"} == expected
@@ -486,7 +486,7 @@ def test_nothing_of_a_store_is_written_through_a_link(heads, caplog):
     outside.mkdir()
     fresh.root.mkdir()
     (fresh.root / "generations").symlink_to(outside)
-    assert accounts.pull(fresh, str(store)) == (0, 3)
+    assert Pulling(str(store)).run(fresh).whole == {"added": 0, "records": 3}
     assert not [*outside.iterdir()]
     assert f"{fresh.root / 'generations'} is a link" in caplog.text
 
@@ -504,14 +504,14 @@ def test_a_workspace_without_a_ledger_can_be_pushed_and_pulled(tmp_path):
     """Imported dialogues and what people say rest on no call; an empty folder is a mistake."""
     made, fresh = Workspace(tmp_path / "w"), Workspace(tmp_path / "f")
     write(made, dialogue("m", "x"))
-    assert accounts.push(made, str(tmp_path / "store")) == (0, 4)
-    assert accounts.pull(fresh, str(tmp_path / "store")) == (0, 4)
-    assert accounts.pull(fresh, str(tmp_path / "store")) == (0, 0)
+    assert Pushing(str(tmp_path / "store")).run(made).whole == {"pushed": 0, "records": 4}
+    assert Pulling(str(tmp_path / "store")).run(fresh).whole == {"added": 0, "records": 4}
+    assert Pulling(str(tmp_path / "store")).run(fresh).whole == {"added": 0, "records": 0}
     path = made.dialogues_path("few", "m").relative_to(made.root)
     assert (fresh.root / path).read_bytes() == (made.root / path).read_bytes()
     (fresh.root / path).unlink()
-    assert accounts.pull(fresh, str(tmp_path / "store")) == (0, 1)
+    assert Pulling(str(tmp_path / "store")).run(fresh).whole == {"added": 0, "records": 1}
     with pytest.raises(BotChatError, match="no ledger"):
-        accounts.push(Workspace(tmp_path / "empty"), str(tmp_path / "store"))
+        Pushing(str(tmp_path / "store")).run(Workspace(tmp_path / "empty"))
     with pytest.raises(ConfigError, match="seed set"), from_store(str(tmp_path), "../few"):
         pass

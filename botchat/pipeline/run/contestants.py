@@ -24,7 +24,6 @@ from botchat.records import (
 )
 from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
-from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PanelSettings
 
 T = TypeVar("T")
@@ -86,9 +85,7 @@ def refuse_edited(workspace: Workspace, contestants: Dialogues) -> None:
         for i, fact in enumerate(one.facts)
         if fact.call
     }
-    if not said or not workspace.ledger_path.exists():
-        return
-    with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
+    with closing(workspace.ledger(readonly=True)) as ledger:
         which = "SELECT key, text FROM calls WHERE key IN (SELECT value FROM json_each(?))"
         found = ledger.select(which, json.dumps(list(said)))
     told = ((*said[key], without_thoughts(text)) for key, text in found)

@@ -190,9 +190,8 @@ def plan(
     ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
     """
     length = text_length()
-    path = workspace.ledger_path
     sessions = []
-    with closing(Ledger(path, readonly=True) if path.exists() else Ledger(None)) as ledger:
+    with closing(workspace.ledger(readonly=True)) as ledger:
         for level in range(len(LEVELS)):
             session = PlanningSession(workspace, seeds, ledger, level, length.size, language)
             run_now(walk(session, length))

@@ -21,7 +21,7 @@ from botchat.measures.annotations import is_person
 from botchat.measures.drift import Drift, drift
 from botchat.measures.fingerprint import telling
 from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, floors, measure_all
-from botchat.pipeline.run.contestants import own_models
+from botchat.pipeline.run.contestants import of_people, own_models
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
@@ -32,12 +32,9 @@ from botchat.records import (
     UNANSWERED,
     Dialogue,
     Dialogues,
-    Exam,
     Judgment,
     PairVerdict,
-    Provenance,
     Seed,
-    human_dialogue,
     outline,
 )
 from botchat.verdicts import Collected, Flags, Indices, Verdicts
@@ -60,6 +57,7 @@ Latest = Mapping[tuple[str, tuple[str, ...]], Judgment]
 class Read:
     """A set as it is on disk, without judgments of dialogues that have changed since."""
 
+    workspace: Workspace
     seed_set: str
     seeds: list[Seed]
     dialogues: dict[str, Mapping[str, Dialogue]]
@@ -78,20 +76,8 @@ class Read:
     """What can be asked in the workspace."""
     survey: Survey | None
     """What the dialogues show; None where no board was asked for."""
-    measured: Sequence[Provenance]
-    """What was asked for it, as far as that is recorded."""
-    drifts: Mapping[str, Mapping[str, Drift]]
-    """Judge -> protocol -> whether it has changed since, where anchors were asked again."""
-    exams: Mapping[str, Exam]
-    """Judge -> what it was worth where the truth is known."""
-    small: bool
-    """Whether the work so far was too little to start a process."""
-    invented: bool
-    """Whether the set was made up."""
     passed_over: int
     """Seeds of the set that no model was given and nobody judged; they are not in ``seeds``."""
-    own: dict[str, tuple[str, ...]]
-    """Judge -> contestants in which it hears itself."""
     gone: list[str]
     """Contestants that were judged and whose dialogues are not there."""
 
@@ -111,18 +97,19 @@ class Read:
             surveyed=self.survey,
             labels=self.labels,
         )
-        notes = [INVENTED.format(self.seed_set)] if self.invented else []
+        invented, language = self.workspace.invented(self.seed_set), self.catalogue.language
+        notes = [INVENTED.format(self.seed_set)] if invented else []
         if self.passed_over:
             notes.append(
                 f"{len(self.seeds)} of the set's {len(self.seeds) + self.passed_over} seeds take "
                 "part; no model was given the others, and they are not counted as missing."
             )
-        if not self.catalogue.language.has_rules:
+        if not language.has_rules:
             notes.append(
-                f"There are no flags: the language pack {self.catalogue.language.code} has no "
+                f"There are no flags: the language pack {language.code} has no "
                 "[words] or [thresholds]."
             )
-        elif borrowed := self.catalogue.language.borrowed_floors(self.seed_set):
+        elif borrowed := language.borrowed_floors(self.seed_set):
             notes.append(borrowed)
         if self.gone:
             notes.append(
@@ -134,7 +121,7 @@ class Read:
                 f"The prompt of {', '.join(changed)} has changed since {judge} answered it; these "
                 "are answers to the old one: run the judge again."
             )
-        if own := self.own[judge]:
+        if own := tuple(own_models(self.workspace, judge, self.dialogues)):
             notes.append(f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here.")
         notes += board.notes
         if self.stale[judge]:
@@ -148,25 +135,28 @@ class Read:
                 "Dialogues that stopped because the endpoint gave no usable reply, and are made by "
                 f"running generate again: {told}. A model with none but such is not on the board."
             )
-        asked = [one for one in self.measured if self._is_of(one, judge)]
+        known = self.workspace.measured(self.seed_set).values()
+        # Of a contestant that is there, or of the judge's verdicts.
+        asked = [
+            one
+            for one in known
+            if (one.name in self.dialogues if one.stage == "generate" else one.name == judge)
+        ]
         notes += measured.notes(asked)
-        if exam := self.exams.get(judge):
+        exam = next((one for one in exams(self.workspace).values() if one.judge == judge), None)
+        if exam:
             signed = [one.signature for one in board.evidence.values()]
             notes += measured.since_exam(exam, asked, signed)
-        notes += (f"{name}, {one}." for name, one in self.drifts.get(judge, {}).items())
-        table = measured.measured(self.seed_set, asked)
+        drifted = drifts(self.workspace, self.seed_set, judge, self.catalogue)
+        notes += (f"{name}, {one}." for name, one in drifted.items())
         return replace(
             board,
             notes=tuple(notes),
-            invented=self.invented,
-            own=self.own[judge],
-            measured=table,
-            exam=self.exams.get(judge),
+            invented=invented,
+            own=own,
+            measured=measured.measured(self.seed_set, asked),
+            exam=exam,
         )
-
-    def _is_of(self, one: Provenance, judge: str) -> bool:
-        """Whether a record is of a contestant that is there, or of a judge's verdicts."""
-        return one.name in self.dialogues if one.stage == "generate" else one.name == judge
 
 
 def anchors(workspace: Workspace, seed_set: str, judge: str) -> dict[str, dict[int, Latest]]:
@@ -300,11 +290,11 @@ def read(
             stale[judge] += len(verdicts) - len(columns[judge][protocol])
         measured = {name: next(done) for name in measuring}
         survey = Survey(thresholds, n_seeds, measured, next(done, None))
-        small = not working.started
     if not judges:
         # The page opens with the judge who has judged most.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
     return Read(
+        workspace,
         seed_set,
         used,
         dialogues,
@@ -315,13 +305,7 @@ def read(
         unanswered,
         catalogue,
         survey if for_boards else None,
-        [*workspace.measured(seed_set).values()],
-        {name: drifts(workspace, seed_set, name, catalogue) for name in files},
-        {one.judge: one for one in exams(workspace).values()},
-        small,
-        workspace.invented(seed_set),
         len(seeds) - len(used),
-        {judge: tuple(own_models(workspace, judge, dialogues)) for judge in files},
         sorted(named - {HUMAN, *dialogues, *unanswered}),
     )
 
@@ -379,7 +363,7 @@ def _spoken(
     """`Read.dialogues`, of models that an endpoint answered for, and `Read.unanswered`."""
     said = workspace.all_dialogues(seed_set, unanswered=True, held=held)
     silent = {name: len(by) - outline(by).answered for name, by in said.items()}
-    human = {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
+    human = of_people(seeds)
     dialogues: dict[str, Mapping[str, Dialogue]] = {HUMAN: human} if human else {}
     dialogues |= {name: by for name, by in said.items() if silent[name] < len(by)}
     return dialogues, {name: n for name, n in silent.items() if n}

@@ -30,7 +30,7 @@ from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.leaves import leaf
 from botchat.workspace import config, entries, panels, stages
-from botchat.workspace.accounts import bills
+from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -223,9 +223,8 @@ class Session:
 
     def tokens(self, calls: Iterable[str]) -> float | None:
         """Tokens of some calls together; ``None`` where one's are not known."""
-        found = bills(self.ledger, asked := set(calls))
-        counted = [bill.tokens for bill in found.values() if bill.tokens is not None]
-        return math.fsum(counted) if len(counted) == len(asked) else None
+        asked = set(calls)
+        return total(bills(self.ledger, asked), asked, "tokens")
 
     def _single(self, name: str, samples: int, run: int) -> Judge:
         from botchat.judges.single import TEMPERATURE, SingleJudge, sampled
