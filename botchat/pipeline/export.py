@@ -78,11 +78,9 @@ def _written(out: Path, contents: Mapping[str, str | bytes], rows: list[Row], ho
 
 
 def _records(request: Exporting, workspace: Workspace) -> Told:
-    from botchat.pipeline.run.read_set import only_judge, read
+    from botchat.pipeline.run.read_set import board_of
 
-    judges = only_judge(workspace, request.seed_set, request.judge)
-    found = read(workspace, request.seed_set, judges, for_boards=True)
-    board = found.board(next(iter(found.judged)))
+    found, board = board_of(workspace, request.seed_set, request.judge)
     records = leaf("hub.every_eval_ever", "--eee").records
     contents: dict[str, str] = records(workspace, board, found.dialogues, request.organization)
     rows: list[Row] = [{"record": path, "bytes": len(told)} for path, told in contents.items()]

@@ -158,27 +158,9 @@ def _jobs(
 ) -> list[_Job]:
     """One job a contestant. Every name is resolved before the first call is sent."""
     jobs: dict[str, _Job] = {}
-    seed_set, language = request.seed_set, workspace.language(request.seed_set)
     for model in dict.fromkeys(request.models):
-        names = (model, request.partner) if request.partner is not None else (model,)
-        speakers = [session.speaker(name) for name in names]
-        contestant = " + ".join(speaker.model.name for speaker in speakers)
-        settings = settings_digest(
-            *((speaker.model.identity, speaker.decoding.settings) for speaker in speakers)
-        )
-        jobs[contestant] = _Job(
-            seed_set,
-            contestant,
-            names,
-            speakers,
-            turns,
-            f"{SIGNED}|generate|set:{seed_set}{language.signed}|n:{turns}"
-            f"|prompt:{_told(speakers, language)}|settings:{settings}",
-            workspace.dialogues_path(seed_set, contestant),
-            workspace.dialogues(seed_set, contestant),
-            first_seeds(seeds, request.limit),
-            language,
-        )
+        job = _Job(request, workspace, session, model, turns, seeds)
+        jobs[job.contestant] = job
     if not request.replace:
         for job in jobs.values():
             job.refuse_others(session.ledger)
@@ -208,22 +190,37 @@ def _calls(dialogues: Iterable[Dialogue]) -> Iterator[str]:
     return (fact.call for one in dialogues for fact in one.facts if fact.call)
 
 
-@dataclass(frozen=True)
 class _Job:
     """The dialogues of one contestant."""
 
-    seed_set: str
-    contestant: str
-    names: tuple[str, ...]
-    """Who speaks, as on the command line."""
-    speakers: Sequence[Speaker]
-    turns: int
-    asked: str
-    """The signature of what is asked for."""
-    path: Path
-    have: dict[str, Dialogue]
-    seeds: Sequence[Seed]
-    language: Language
+    def __init__(
+        self,
+        request: Generating,
+        workspace: Workspace,
+        session: Session,
+        model: str,
+        turns: int,
+        seeds: Sequence[Seed],
+    ) -> None:
+        """``turns``: utterances of a finished dialogue; ``seeds``: the whole set."""
+        partner = () if request.partner is None else (request.partner,)
+        self.names: tuple[str, ...] = (model, *partner)
+        """Who speaks, as on the command line."""
+        self.speakers = [session.speaker(name) for name in self.names]
+        self.contestant = " + ".join(speaker.model.name for speaker in self.speakers)
+        self.seed_set, self.turns = request.seed_set, turns
+        self.language = workspace.language(self.seed_set)
+        settings = settings_digest(
+            *((speaker.model.identity, speaker.decoding.settings) for speaker in self.speakers)
+        )
+        told = _told(self.speakers, self.language)
+        self._asked = (
+            f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{turns}"
+            f"|prompt:{told}|settings:{settings}"
+        )
+        self.path = workspace.dialogues_path(self.seed_set, self.contestant)
+        self.have = workspace.dialogues(self.seed_set, self.contestant)
+        self._seeds = first_seeds(seeds, request.limit)
 
     @cached_property
     def pending(self) -> list[Seed]:
@@ -231,7 +228,7 @@ class _Job:
         signature = self.sign()
         return [
             seed
-            for seed in self.seeds
+            for seed in self._seeds
             if (dialogue := self.have.get(seed.id)) is None
             or dialogue.signature != signature
             or dialogue.utterances[:N_SEED] != seed.utterances[:N_SEED]
@@ -244,12 +241,12 @@ class _Job:
         return Step(self.seed_set, "", self.contestant, len(self.pending), each=self.turns - N_SEED)
 
     def sign(self) -> str:
-        return self.asked + adapted(speaker.model for speaker in self.speakers)
+        return self._asked + adapted(speaker.model for speaker in self.speakers)
 
     def refuse_others(self, ledger: Ledger) -> None:
         """`ConfigError` where dialogues would be overwritten that somebody else made."""
         known = [self.have[seed.id] for seed in self.pending if seed.id in self.have]
-        others = [d for d in known if d.answered and _made_by(d.signature) != _made_by(self.asked)]
+        others = [d for d in known if d.answered and _made_by(d.signature) != _made_by(self._asked)]
         if not others or "bot" in self.speakers[0].model.identity:
             return
         speaker, a_call = self.speakers[0], next(iter(_calls(others)), "")
@@ -292,7 +289,7 @@ class _Job:
             files.finish(self.path, self.have.values(), dialogue_order)
         else:  # no contestant as yet
             self.path.unlink(missing_ok=True)
-        found = Counter(self.have[seed.id].status for seed in self.seeds if seed.id in self.have)
+        found = Counter(self.have[seed.id].status for seed in self._seeds if seed.id in self.have)
         complete = found.pop("complete", 0)
         stopped = {status.removeprefix("stopped:"): found[status] for status in sorted(found)}
         return Generated(self.contestant, complete, stopped, len(new), self.path)

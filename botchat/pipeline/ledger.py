@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
@@ -33,6 +35,8 @@ from botchat.workspace import ledger as stored
 from botchat.workspace.calls import Damaged, StoredCall
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
 from botchat.workspace.store import Store
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def stats(_: Accounting, workspace: Workspace) -> Told:
@@ -188,15 +192,15 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
                 said = json.loads(bytes(call.request))["messages"][1:]
                 failed.add((call.model, *(message["content"] for message in said)))
         # Files first: what a kill leaves between the two is made again from the ledger.
-        dialogues = _leave_out(
+        dialogues = leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
-            lambda path: list(read_dialogues(path).values()),
+            read_dialogues,
             lambda dialogue: _rests(dialogue, keys, failed),
             dialogue_order,
         )
-        judgments = _leave_out(
+        judgments = leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
-            lambda path: list(workspace.judgments(path).values()),
+            workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
             judgment_order,
         )
@@ -228,17 +232,17 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
     )
 
 
-def _leave_out(
+def leave_out(
     paths: Iterable[Path],
-    read: Callable[[Path], list[Any]],
-    rests: Callable[[Any], bool],
-    order: Callable[[Any], Any],
+    read: Callable[[Path], Mapping[Any, T]],
+    those: Callable[[T], bool],
+    order: Callable[[T], Any],
 ) -> int:
     """Remove records from stage files; how many. Nothing is written if a file cannot be read."""
     removed, changed = 0, {}
     for path in sorted(paths):
-        records = read(path)
-        kept = [record for record in records if not rests(record)]
+        records = read(path).values()
+        kept = [record for record in records if not those(record)]
         removed += len(records) - len(kept)
         if len(kept) < len(records):
             changed[path] = kept
@@ -246,8 +250,16 @@ def _leave_out(
         if kept:
             files.finish(path, kept, order)
         else:
-            path.unlink()
+            delete(path)
     return removed
+
+
+def delete(path: Path) -> None:
+    """Remove a stage file, if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise BotChatError(f"cannot delete {path}: {error.strerror}") from None
 
 
 def _existing(workspace: Workspace, *, readonly: bool = True) -> stored.Ledger:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
-from botchat.pipeline.run.read_set import only_judge, read
+from botchat.pipeline.run.read_set import board_of, read
 from botchat.pipeline.run.results import Told
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN
@@ -95,8 +95,7 @@ def _chosen(
             for row in rows
         }
     else:
-        found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
-        board = found.board(next(iter(found.judged)), elo)
+        found, board = board_of(workspace, seed_set, judge, elo)
         drawn = figures.draw(board, conversation_costs(workspace, found.dialogues))
         known = {*board.main.frame["model"], HUMAN}
     charts = {chart.name: chart for chart in drawn}

@@ -48,8 +48,8 @@ class Run:
     @cached_property
     def judgments(self) -> DataFrame:
         """A judgment a row, those on the dialogues as they are now."""
-        made = self._read.judged.values() if self.judges else ()
-        of_all = (one for by in made for judged in by.values() for one in judged)
+        found = read_set.read(self.workspace, self.seed_set).judged if self.judges else {}
+        of_all = (one for by in found.values() for judged in by.values() for one in judged)
         return of_records(of_all, Judgment)
 
     @property
@@ -64,13 +64,7 @@ class Run:
 
     def board(self, judge: str | None = None, elo: EloSettings | None = None) -> Board:
         """One judge's board; ``judge`` may be left out where only one has judged."""
-        judges = read_set.only_judge(self.workspace, self.seed_set, judge)
-        found = read_set.read(self.workspace, self.seed_set, judges, for_boards=True)
-        return found.board(next(iter(found.judged)), elo)
-
-    @cached_property
-    def _read(self) -> read_set.Read:
-        return read_set.read(self.workspace, self.seed_set)
+        return read_set.board_of(self.workspace, self.seed_set, judge, elo)[1]
 
     def __repr__(self) -> str:
         """What it is, in one line."""
@@ -92,7 +86,7 @@ def reading(
 ) -> Iterator[Workspace]:
     """The workspace, or with a ``store`` what that has of the set and of the judges named."""
     said, tell = vars(request), (meter or Meter()).tell
-    place, seed_set, judges = request.store, said["seed_set"], _judges(request)
+    place, seed_set = request.store, said["seed_set"]
     if place is None:
         known = workspace.config.cluster.store
         if known and seed_set and not (workspace.root / "judgments" / seed_set).is_dir():
@@ -101,14 +95,11 @@ def reading(
         return
     if not seed_set:
         raise ConfigError(f"--store {place}: say of which set with --seeds SET")
-    protocol, judges = said.get("protocol"), [] if request.others else judges
+    protocol, judges = said.get("protocol"), said.get("judges") or said.get("judge") or ()
+    judges = [judges] if isinstance(judges, str) else [*judges]
+    if request.others:
+        judges = []
     with from_store(place, seed_set, judges, protocol, workspace, judged=request.judged) as found:
         store = found.store
         tell(f"read from {place}: {store.files_read:,} files, {store.bytes_read:,} bytes")
         yield found
-
-
-def _judges(request: Reading[object]) -> list[str]:
-    """Whom it names."""
-    named = vars(request).get("judges") or vars(request).get("judge") or ()
-    return [named] if isinstance(named, str) else [*named]

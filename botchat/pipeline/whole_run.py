@@ -24,7 +24,7 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.ask import Asked, StageResult
 from botchat.pipeline.run.contestants import full_name, own_models
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan, Planned, Told, priced
+from botchat.pipeline.run.results import Cost, Place, Plan, Planned, Told, priced, summed
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Meter, Stops
 from botchat.protocols.catalogue import RANKING
@@ -256,16 +256,14 @@ def _asked(
     return found, left_out
 
 
-def _ahead(planned: Plan, judge: str) -> dict[tuple[str, str], tuple[int, float | None]]:
+def _ahead(planned: Plan, judge: str) -> dict[tuple[str, str], Cost]:
     """The plan as `Meter.ahead`: each step with what is to be expected of it."""
-    found: dict[tuple[str, str], tuple[int, float | None]] = {}
-    for one in planned:
-        for (step, about), (calls, usd) in one.parts.items():
-            if one.level == "expected":
-                at = ("", " + ".join(about)) if step == "generate" else (step, judge)
-                n, known = found.get(at, (0, 0.0))
-                found[at] = (n + calls, None if known is None or usd is None else known + usd)
-    return found
+
+    def of(place: Place) -> tuple[str, str]:
+        step, about = place
+        return ("", " + ".join(about)) if step == "generate" else (step, judge)
+
+    return summed(planned, "expected", of)
 
 
 def _replayed(request: Running, workspace: Workspace, planned: Plan) -> Iterator[str]:

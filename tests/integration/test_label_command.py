@@ -66,10 +66,10 @@ def test_a_plan_that_is_none_is_named(
     """With its file and line."""
     plan = Path(workspace.out(SAMPLE) / "label-plan.jsonl")
     plan.parent.mkdir(parents=True, exist_ok=True)
-    plan.write_text(f"{{}}\n{line}\n", "utf-8")
+    plan.write_text(f"{line}\n", "utf-8")
     command = ["label", "--seeds", SAMPLE, "--no-browser", "--plan", "--dir", str(workspace.root)]
     try:
         assert main(command) == 1
     finally:
         plan.unlink()
-    assert "label-plan.jsonl:2: " in capsys.readouterr().err
+    assert "label-plan.jsonl:1: " in capsys.readouterr().err

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import Any
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
@@ -49,62 +48,53 @@ RECENT_CALLS = 300
 """Replies that are looked at for that."""
 
 
-@dataclass
 class PlannedModel:
     """A model whose calls are answered by the ledger or counted, never sent."""
 
-    name: str
-    identity: Mapping[str, Any]
-    context_window: int | None
-    ledger: Ledger
-    prices: Prices
-    said: int
-    """Tokens of a reply's text to be expected, as we count."""
-    completion: float
-    """Tokens of a reply to be expected, as billed, thoughts included."""
-    prompt_factor: float
-    """Prompt tokens as billed / as we count: another tokenizer, another template."""
-    count: Callable[[str], int]
-    """Tokens of a text."""
-    quirks: Mapping[str, Any]
-    about: Callable[[], Place]
-    """What a call that is made now is about."""
-    limited: bool
-    """Whether limits of a run count its calls."""
-    asked: dict[str, int] = field(default_factory=dict)
-    """Key of a call -> tokens of its prompt, as we count."""
-    answered: list[str] = field(default_factory=list)
-    """Keys of the calls that the ledger answered, in order."""
-    places: dict[str, Place] = field(default_factory=dict)
-    """Key of a call -> what it is about."""
     parallel = 1
+
+    def __init__(
+        self, session: PlanningSession, model: ChatModel, stage: str, prices: Prices, limited: bool
+    ) -> None:
+        """``limited``: whether limits of a run count its calls."""
+        self.name, self.identity = model.name, model.identity
+        self.context_window = model.context_window
+        self.quirks = session.ledger.quirks(model.identity)
+        self._session, self._prices, self._limited = session, prices, limited
+        self._said, self.completion, self.prompt_factor = session.expected(model.name, stage)
+        self.asked: dict[str, int] = {}
+        """Key of a call -> tokens of its prompt, as we count."""
+        self.answered: list[str] = []
+        """Keys of the calls that the ledger answered, in order."""
+        self._places: dict[str, Place] = {}
+        """Key of a call -> what it is about."""
 
     def planned(self, level: str) -> Planned:
         """What was counted, as it would be billed."""
         by_place: dict[Place, list[int]] = {}
-        for key, place in self.places.items():
+        for key, place in self._places.items():
             by_place.setdefault(place, []).append(self.asked[key])
         parts = {place: (len(n), self._billed(n)[2]) for place, n in by_place.items()}
         billed = self._billed(self.asked.values())
-        return Planned(self.name, level, len(self.asked), *billed, parts, self.limited)
+        return Planned(self.name, level, len(self.asked), *billed, parts, self._limited)
 
     def _billed(self, prompts: Collection[int]) -> tuple[int, int, float | None]:
         """Tokens of prompts and replies, and USD, of calls with prompts of so many tokens."""
         prompt = round(sum(prompts) * self.prompt_factor)
         completion = round(len(prompts) * self.completion)
-        return prompt, completion, self.prices.cost(Usage(prompt, completion))
+        return prompt, completion, self._prices.cost(Usage(prompt, completion))
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""
         key = request_key(request_json(self.identity, messages, decoding))
-        stored = self.ledger.get(key)
+        stored = self._session.ledger.get(key)
         if stored is not None:
             self.answered.append(key)
             return spoken(stored)
         if key not in self.asked:
-            self.asked[key] = prompt_tokens(messages, self.count)
-            self.places[key] = self.about()
-        return Reply("ok", text=_made_up(key, self.said), key=key)
+            self.asked[key] = prompt_tokens(messages, self._session.count)
+            self._places[key] = self._session.about
+        return Reply("ok", text=_made_up(key, self._said), key=key)
 
 
 def _made_up(key: str, tokens: int) -> str:
@@ -135,24 +125,14 @@ class PlanningSession(Session):
         self.level = level
         self.about: Place = ("", ())
         """Set by who walks through a stage, before what it asks."""
-        self._count = count
+        self.count = count
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
         model, _, prices, budget = self._unrecorded(resolved)
         place = (stage, model.name)
         if place not in self.planned:
-            self.planned[place] = PlannedModel(
-                model.name,
-                model.identity,
-                model.context_window,
-                self.ledger,
-                prices,
-                *self._expected(model.name, stage),
-                self._count,
-                self.ledger.quirks(model.identity),
-                lambda: self.about,
-                budget is not None,
-            )
+            limited = budget is not None
+            self.planned[place] = PlannedModel(self, model, stage, prices, limited)
         return self.planned[place]
 
     def tokens(self, calls: Iterable[str]) -> float | None:
@@ -165,16 +145,16 @@ class PlanningSession(Session):
         stored = super().tokens(keys)
         return None if stored is None else stored + expected
 
-    def _expected(self, model: str, stage: str) -> tuple[int, float, float]:
-        """``said``, ``completion`` and ``prompt_factor`` of `PlannedModel`."""
+    def expected(self, model: str, stage: str) -> tuple[int, float, float]:
+        """Tokens of a reply as we count, and as billed; prompt tokens as billed / as we count."""
         recent = self.ledger.recent(model, stage, RECENT_CALLS)
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
             return tokens, tokens, 1.0
         factor = (0.5, 1.0, 2.0)[self.level]
-        said = sum(self._count(reply.text) for _, reply in recent) / len(recent)
+        said = sum(self.count(reply.text) for _, reply in recent) / len(recent)
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
-        counted = sum(prompt_tokens(messages, self._count) for messages, _ in recent)
+        counted = sum(prompt_tokens(messages, self.count) for messages, _ in recent)
         prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
         return max(1, round(factor * said)), factor * billed, prompts / counted
 

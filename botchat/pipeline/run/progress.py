@@ -53,8 +53,15 @@ def read(workspace: Workspace) -> Progress | None:
 @contextmanager
 def told(workspace: Workspace, meter: Meter, budget: Budget) -> Iterator[None]:
     """Write how far the run is while the block runs, and how it ended."""
-    teller = _Teller(path(workspace), meter, budget)
-    teller.start()
+    teller, ended = _Teller(path(workspace), meter, budget), threading.Event()
+
+    def keep_telling() -> None:
+        while not ended.wait(EVERY_S):
+            teller.tell("running", "")
+
+    # In a thread, since bots and rules leave the loop no pause.
+    thread = threading.Thread(target=keep_telling, daemon=True)
+    thread.start()
     state, why = "failed", ""
     try:
         yield
@@ -66,7 +73,9 @@ def told(workspace: Workspace, meter: Meter, budget: Budget) -> Iterator[None]:
         state, why = "stopped" if isinstance(error, LimitReached) else "failed", str(error)
         raise
     finally:
-        teller.end(state, why)
+        ended.set()
+        thread.join()
+        teller.tell(state, why)
 
 
 def steps_of(meter: Meter) -> list[StepProgress]:
@@ -118,32 +127,13 @@ def _bar(line: str, percent: int | None) -> dict[str, str]:
 
 
 class _Teller:
-    """Writes the file of one run, and the bar of a notebook.
-
-    In a thread, since bots and rules leave the loop no pause.
-    """
+    """Writes the file of one run, and the bar of a notebook."""
 
     def __init__(self, path: Path, meter: Meter, budget: Budget) -> None:
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._keep_telling, daemon=True)
         self._path, self._meter, self._budget = path, meter, budget
         self._started = self._heard = time.time()
         self._window, self._counted = Window(), 0
         self._cell = _cell()
-
-    def start(self) -> None:
-        """Write again and again."""
-        self._thread.start()
-
-    def end(self, state: str, why: str) -> None:
-        """Write a last time."""
-        self._end.set()
-        self._thread.join()
-        self.tell(state, why)
-
-    def _keep_telling(self) -> None:
-        while not self._end.wait(EVERY_S):
-            self.tell("running", "")
 
     def tell(self, state: str, why: str) -> None:
         """Write, if there is something to tell; what cannot be written is not worth a run."""

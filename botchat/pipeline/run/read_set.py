@@ -201,6 +201,14 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     return known
 
 
+def board_of(
+    workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None = None
+) -> tuple[Read, Board]:
+    """A set with its board by a judge, who may be left out where only one has judged."""
+    found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
+    return found, found.board(next(iter(found.judged)), elo)
+
+
 def read(
     workspace: Workspace,
     seed_set: str,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from botchat.interfaces import Row
@@ -82,6 +83,7 @@ class One(Protocol):
 
 
 R = TypeVar("R", bound=One)
+T = TypeVar("T")
 
 
 class Results(list[R]):
@@ -121,6 +123,10 @@ Place: TypeAlias = tuple[str, tuple[str, ...]]
 """What a call is about: the step (``generate``, or a protocol) and the contestants."""
 
 
+Cost: TypeAlias = tuple[int, float | None]
+"""Calls and USD; ``None``: the price of one is unknown."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """What one model would be asked, at one of `LEVELS`."""
@@ -132,7 +138,7 @@ class Planned:
     completion_tokens: int
     cost_usd: float | None
     """``None``: the price is unknown."""
-    parts: Mapping[Place, tuple[int, float | None]] = field(default_factory=dict)
+    parts: Mapping[Place, Cost] = field(default_factory=dict)
     """Calls and USD by what they are about; together those above."""
     limited: bool = True
     """Whether limits of a run count it: bots and local weights they do not."""
@@ -185,41 +191,37 @@ def priced(rows: Sequence[Row]) -> list[Row]:
     return [{key: cell(key, value) for key, value in row.items()} for row in rows]
 
 
+def summed(planned: Iterable[Planned], level: str, what: Callable[[Place], T]) -> dict[T, Cost]:
+    """Calls and USD at a level of all that ``what`` says the same of; ``None``: of no price."""
+    found: dict[T, Cost] = {}
+    for one in planned:
+        for place, (calls, usd) in one.parts.items() if one.level == level else ():
+            n, paid = found.get(what(place), (0, 0.0))
+            both = None if paid is None or usd is None else paid + usd
+            found[what(place)] = (n + calls, both)
+    return found
+
+
 def by_contestant(planned: Sequence[Planned]) -> list[Row]:
     """Calls and USD about each contestant, expected; of a call about two, each has a half."""
     found: dict[str, tuple[float, float | None]] = {}
-    for one in planned:
-        for (_, contestants), (calls, usd) in one.parts.items():
-            if one.level == "expected":
-                for name in contestants:
-                    before, paid = found.get(name, (0.0, 0.0))
-                    share = len(contestants)
-                    spent = None if paid is None or usd is None else paid + usd / share
-                    found[name] = (before + calls / share, spent)
+    for names, (calls, usd) in summed(planned, "expected", itemgetter(1)).items():
+        for name in names:
+            n, paid = found.get(name, (0.0, 0.0))
+            both = None if paid is None or usd is None else paid + usd / len(names)
+            found[name] = (n + calls / len(names), both)
     return [{"contestant": c, "calls": n, "cost_usd": usd} for c, (n, usd) in found.items()]
 
 
 def by_step(planned: Sequence[Planned]) -> list[Row]:
     """Calls and USD of each step, then of all: expected, and the least and most to be expected."""
-    steps = dict.fromkeys(step for one in planned for step, _ in one.parts)
-    generated = sorted(steps, key=lambda step: step != "generate")
-    return [_step_row(planned, step) for step in (*generated, None)]
-
-
-def _step_row(planned: Sequence[Planned], step: str | None) -> Row:
-    """``step``: ``None`` for all of them."""
-    calls: dict[str, int] = dict.fromkeys(LEVELS, 0)
-    dollars: dict[str, float | None] = dict.fromkeys(LEVELS, 0.0)
-    for one in planned:
-        for (of, _), (n, usd) in one.parts.items():
-            if step in (None, of):
-                before = dollars[one.level]
-                calls[one.level] += n
-                dollars[one.level] = None if before is None or usd is None else before + usd
-    return {
-        "step": step or "all",
-        "calls": calls["expected"],
-        "cost_usd": dollars["expected"],
-        "cost_usd_low": dollars["low"],
-        "cost_usd_high": dollars["high"],
-    }
+    steps = {level: summed(planned, level, itemgetter(0)) for level in LEVELS}
+    whole = {level: summed(planned, level, lambda _: "all") for level in LEVELS}
+    names = dict.fromkeys(step for one in planned for step, _ in one.parts)
+    rows = []
+    for name in (*sorted(names, key=lambda step: step != "generate"), "all"):
+        found = whole if name == "all" else steps
+        low, expected, high = (found[level].get(name, (0, 0.0)) for level in LEVELS)
+        row: Row = {"step": name, "calls": expected[0], "cost_usd": expected[1]}
+        rows.append(row | {"cost_usd_low": low[1], "cost_usd_high": high[1]})
+    return rows

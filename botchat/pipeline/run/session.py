@@ -137,9 +137,7 @@ class Session:
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
-        from botchat.judges.panel import build_panel
-
-        name, panel = asked.name, self._panel(asked.name)
+        name, panel = asked.name, panels.find(asked.name, self._config.panels)
         if asked.samples < 1:
             raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
         if name in config.OFFLINE and max(asked.samples, asked.run) > 1:
@@ -153,22 +151,19 @@ class Session:
                     f"--samples is for single judges and {name!r} is a panel; leave it out, or set "
                     "samples in a [panels] entry with the strategy ensemble"
                 )
-            longest: int | None = getattr(panel, "max_tokens", None)
-            return build_panel(
+            return self._built(
                 name,
                 panel,
-                lambda model: self._judge_model(model, longest),
+                asked,
                 asked.model,
                 judge_of=lambda other: self.judge(JudgeName(other, run=asked.run), subject),
-                language=self._language,
                 subject=subject,
-                run=asked.run,
             )
         if asked.model is not None:
-            panels = [*self._config.panels, *PRESETS]
+            known = [*self._config.panels, *PRESETS]
             raise ConfigError(
-                f"--judge-model is for panels and {name!r} is none{did_you_mean(name, panels)}; "
-                f"panels: {', '.join(panels)}"
+                f"--judge-model is for panels and {name!r} is none{did_you_mean(name, known)}; "
+                f"panels: {', '.join(known)}"
             )
         if name in config.OFFLINE:
             if self._batch:
@@ -202,24 +197,28 @@ class Session:
 
     def _control(self, asked: JudgeName, name: str, more: float | None = None) -> Judge:
         """The call-matched control of a panel, or one that asks so many times as often."""
-        from botchat.judges.panel import CALL_MATCHED, TOKEN_MATCHED, build_panel, call_matched
+        from botchat.judges.panel import CALL_MATCHED, TOKEN_MATCHED, call_matched
 
-        panel = self._panel(asked.name)
+        panel = panels.find(asked.name, self._config.panels)
         if panel is None:
             raise ConfigError(f"--control is for panels and {asked.name!r} is none; leave it out")
         settings, ending = call_matched(panel, asked.model), CALL_MATCHED
         if more is not None:
             samples = math.ceil(more * settings.samples)
             settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
+        return self._built(f"{name}{ending}", settings, asked, None)
+
+    def _built(
+        self, name: str, settings: PanelSettings, asked: JudgeName, model: str | None, **of: Any
+    ) -> Judge:
+        from botchat.judges.panel import build_panel
+
         longest: int | None = getattr(settings, "max_tokens", None)
-        return build_panel(
-            f"{name}{ending}",
-            settings,
-            lambda model: self._judge_model(model, longest),
-            None,
-            language=self._language,
-            run=asked.run,
-        )
+
+        def ask(member: str) -> ChatModel:
+            return self._judge_model(member, longest)
+
+        return build_panel(name, settings, ask, model, language=self._language, run=asked.run, **of)
 
     def tokens(self, calls: Iterable[str]) -> float | None:
         """Tokens of some calls together; ``None`` where one's are not known."""
@@ -257,9 +256,6 @@ class Session:
             return SingleJudge(filed, asked, decoding, structured=entry.structured)
         several = sampled(shown, asked, decoding, samples, structured=entry.structured)
         return replace(several, name=panels.in_run(several.name, run))
-
-    def _panel(self, name: str) -> PanelSettings | None:
-        return panels.find(name, self._config.panels)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)
