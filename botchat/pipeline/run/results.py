@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from botchat.boards.tables import Table
 
 
-Shown: TypeAlias = "str | Table | list[Row]"
+Piece: TypeAlias = "str | Table | list[Row]"
 """A line, a table, or rows that are printed as one."""
 
 
@@ -27,7 +27,7 @@ class Told:
 
     whole: Row
     """All of it, JSON-ready."""
-    shown: Sequence[Shown] = ()
+    shown: Sequence[Piece] = ()
     """Lines and tables, in the order in which people read them; none: the rows of `whole`."""
     unanswered: int = 0
     """What another run may still get an answer for."""
@@ -44,6 +44,11 @@ class Told:
         return [part for part in self.shown if not isinstance(part, str | list)]
 
     @property
+    def table(self) -> Table:
+        """The first of them."""
+        return self.tables[0]
+
+    @property
     def lines(self) -> list[str]:
         """What people read beside the tables."""
         return [part for part in self.shown if isinstance(part, str)]
@@ -53,7 +58,7 @@ class Told:
         """The exact numbers of the first table; else the rows as a data frame."""
         from botchat.boards.tables import frame_of  # pandas, which no run needs
 
-        return self.tables[0].frame if self.tables else frame_of(self.rows)
+        return self.table.frame if self.tables else frame_of(self.rows)
 
     def __repr__(self) -> str:
         """The first table and the last line."""
@@ -92,7 +97,7 @@ class Results(list[R]):
     def __init__(
         self,
         made: Iterable[R],
-        shown: Sequence[Shown] = (),
+        shown: Sequence[Piece] = (),
         missing: str = "verdicts",
     ) -> None:
         """``missing``: what is not there where an endpoint gave no usable reply."""
