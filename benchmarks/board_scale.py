@@ -25,7 +25,7 @@ import numpy as np
 from leaderboard import JUDGE, command, talk, write
 from scale import World
 
-from botchat.interfaces import case_digest
+from botchat.interfaces import Shown, case_digest
 from botchat.ratings.adaptive import AdaptiveDesign, AdaptiveSettings, Target
 from botchat.records import Dialogue, Judgment, Seed, Utterance, slug
 
@@ -46,14 +46,14 @@ def make(folder: Path, n_models: int, n_seeds: int, a_model: int) -> int:
     write(folder / "seeds" / "big.jsonl", seeds)
     models = [f"openai:a-model-{n:04}" for n in range(n_models)]
     facts = tuple(Utterance("ok", 0, 8) for _ in range(N - 2))
-    digests: dict[tuple[int, int], tuple[str, ...]] = {}
+    shown: dict[tuple[int, int], Shown] = {}
     for n, name in enumerate(models):
         dialogues = []
         for i, seed in enumerate(seeds):
             texts = (*seed.utterances[:2], *rng.choices(said, k=N - 2))
-            digests[n, i] = texts
             made = "botchat:0.1.0|generate|set:big"
             dialogues.append(Dialogue(seed.id, name, texts, 2, facts, "complete", made))
+            shown[n, i] = Shown.of(dialogues[-1], N)
         write(folder / "generations" / "big" / f"{slug(name)}.jsonl", dialogues)
     eligible = np.array([i for i, seed in enumerate(seeds) if len(seed.utterances) >= 4])
 
@@ -78,7 +78,7 @@ def make(folder: Path, n_models: int, n_seeds: int, a_model: int) -> int:
                     verdict={1.0: "1", 0.5: "both", 0.0: "2"}[result],
                     reason=said[i % TALKS],
                     shown=N,
-                    case=case_digest(f"arena-n{N}", digests[first, i], digests[second, i]),
+                    case=case_digest(f"arena-n{N}", shown[first, i], shown[second, i]),
                     signature=f"botchat:0.1.0|arena|set:big|judge:{JUDGE}@0a1b2c3d|"
                     "prompt:3f9a01bc|orders:2",
                     chosen="adaptive",
