@@ -66,14 +66,11 @@ class Grid:
         return {name.casefold(): place for place, name in reversed(every)}
 
     def _of(self, chosen: Sequence[int]) -> Grid:
-        return Grid(
-            tuple(self.keys[i] for i in chosen),
-            tuple(self.headings[i] for i in chosen),
-            tuple(tuple(row[i] for i in chosen) for row in self.cells),
-            (0,) * len(chosen),
-            self.is_record,
-            self.broken,
+        keys, headings, *cells = (
+            tuple(row[i] for i in chosen) for row in (self.keys, self.headings, *self.cells)
         )
+        same = (self.is_record, self.broken)
+        return Grid(keys, headings, tuple(cells), (0,) * len(chosen), *same)
 
     def drawn(self, columns: int = UNLIMITED, *, bold: bool = False) -> str:
         """Text of lines of at most so many columns, and one that names what did not fit."""
@@ -105,8 +102,7 @@ class Grid:
     @property
     def _columns(self) -> list[tuple[str, tuple[str, ...]]]:
         """Heading and cells of each column."""
-        by_column = zip(*self.cells, strict=True) if self.cells else [()] * len(self.headings)
-        return list(zip(self.headings, by_column, strict=True))
+        return [(h, tuple(row[i] for row in self.cells)) for i, h in enumerate(self.headings)]
 
     def _least(self, heading: str, cells: tuple[str, ...], columns: int) -> int:
         """The least width of a column: its heading on two lines, its names or texts narrower."""
@@ -132,12 +128,8 @@ class Grid:
             is_number = _numbers(cells)
             prose = self.broken and _sentences(cells)
             shown.append(cells if is_number or prose else tuple(labels(cells, width)))
-            drawn.add_column(
-                Text(heading),
-                justify="right" if is_number else "left",
-                overflow="fold",
-                width=width,
-            )
+            drawn.add_column(Text(heading), overflow="fold", width=width)
+            drawn.columns[-1].justify = "right" if is_number else "left"
         for row in zip(*shown, strict=True):
             drawn.add_row(*map(Text, row))
         console = Console(
@@ -159,7 +151,7 @@ def of_table(table: Table) -> Grid:
     filed = tuple(printable(column.heading) for column in shown)
     return Grid(
         tuple(column.key for column in shown),
-        tuple(map(plain, filed)),
+        tuple(_PLAIN.get(one, one.replace("Success @", "Passes ")) for one in filed),
         tuple(tuple(map(printable, row)) for row in compact.cells_with_ends),
         tuple(column.priority for column in shown),
         broken=any(column.prose for column in shown),
@@ -167,12 +159,8 @@ def of_table(table: Table) -> Grid:
     )
 
 
-def plain(heading: str) -> str:
-    """A heading in the words of the page; files keep theirs."""
-    return _PLAIN.get(heading, heading.replace("Success @", "Passes "))
-
-
 _PLAIN = {"Rank": "Place", "Mean words": "Words a line", "Mean tokens": "Tokens a line"}
+"""Heading -> the words of the page; files keep theirs."""
 
 
 def of_rows(rows: Sequence[Mapping[str, Any]]) -> Grid:

@@ -92,9 +92,7 @@ class _Parser(argparse.ArgumentParser):
         """A flag is given whole: ``--seed`` for ``--seeds`` once sent 504 paid calls."""
         super().__init__(*args, **{**settings, "allow_abbrev": False})
 
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As it does, keeping the words for `error`."""
         self.filled()
         self.given = sys.argv[1:] if args is None else list(args)
@@ -145,13 +143,10 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         of_command: argparse.ArgumentParser = arguments.parser
         of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
-    everywhere = {
-        "dir": arguments.usual_dir, "json": False, "quiet": False, "wide": False, "columns": [],
-        "printed": None,
-    }  # fmt: skip
-    for name, usual in everywhere.items():
-        if not hasattr(arguments, name):
-            setattr(arguments, name, usual)
+    for name, usual in {"dir": arguments.usual_dir, "columns": [], "printed": None}.items():
+        vars(arguments).setdefault(name, usual)
+    for name in ("json", "quiet", "wide"):
+        vars(arguments).setdefault(name, False)
     if vars(arguments).get("plan") and (formats := vars(arguments).get("formats")):
         arguments.printed = formats[-1]  # a plan has no files
     return arguments
@@ -181,13 +176,8 @@ def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) 
     add("--quiet", "no progress", action="store_true")
     add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
     add("--columns", "only these columns, by heading or key: model,elo", type=_names, metavar="A,B")
-    add(
-        "--format",
-        f"print tables as {', '.join(FORMATS)}, with all digits",
-        dest="printed",
-        choices=FORMATS,
-        metavar="FORMAT",
-    )
+    printed = f"print tables as {', '.join(FORMATS)}, with all digits"
+    add("--format", printed, dest="printed", choices=FORMATS, metavar="FORMAT")
 
 
 _FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
@@ -278,22 +268,15 @@ def _add_requests(added: Any) -> None:
     below: dict[str, Any] = {}
     for words, request in requests().items():
         first, _, then = words.partition(" ")
-        if first in HELP:
-            if first not in below:
-                group = added.add_parser(first, help=HELP[first])
-                _add_everywhere(group)
-                below[first] = group.add_subparsers(
-                    title="commands", metavar="COMMAND", required=True
-                )
-            _add_request(below[first], then, request)
-        else:
-            _add_request(added, words, request)
-
-
-def _add_request(added: Any, name: str, request: type[Request[Any]]) -> None:
-    about = inspect.cleandoc(request.__doc__ or "")
-    one = added.add_parser(name, help=_sentence(request), description=about)
-    one.fill = partial(_fill, one, name, request)
+        if first in HELP and first not in below:
+            group = added.add_parser(first, help=HELP[first])
+            _add_everywhere(group)
+            below[first] = group.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        name = then if first in HELP else words
+        about = inspect.cleandoc(request.__doc__ or "")
+        parsers = below.get(first, added)
+        one = parsers.add_parser(name, help=_sentence(request), description=about)
+        one.fill = partial(_fill, one, name, request)
 
 
 def _fill(one: argparse.ArgumentParser, name: str, request: type[Request[Any]]) -> None:

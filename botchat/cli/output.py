@@ -77,10 +77,7 @@ EVERY_S = 60.0
 
 @contextmanager
 def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
-    """A meter for a long step: a line on stderr while that is a terminal, else one a minute.
-
-    Where a limit stops the run, print what it spent or found so far.
-    """
+    """A meter for a long step; where a limit stops it, what it spent or found is printed."""
     from botchat.pipeline.run.work import Meter
 
     meter = Meter()
@@ -117,9 +114,12 @@ def perform(arguments: argparse.Namespace) -> None:
         return
     asks = isinstance(request, Asking)
     say(arguments, _whole(result), *getattr(result, "shown", ()), meter=meter if asks else None)
-    if asks:
-        lacking = getattr(result, "unanswered", 0)
-        unanswered(lacking, getattr(result, "missing", "verdicts"), meter)
+    if asks and (n := getattr(result, "unanswered", 0)):
+        why = [f"{reason} ({n}x): " for reason, n in meter.failures.most_common(1)]
+        raise BotChatError(
+            f"{''.join(why)}{n} {getattr(result, 'missing', 'verdicts')} are missing because the "
+            "endpoint gave no usable reply; run the same command again to try these"
+        )
     if getattr(request, "gate", False):
         result.gate()
 
@@ -137,11 +137,9 @@ def _serve(server: Server, *, browser: bool) -> None:
 
 def _whole(result: Any) -> Mapping[str, Any]:
     """All of a result, JSON-ready; a plain one is its fields."""
+    named = getattr(result, "_asdict", None)
     found: Mapping[str, Any]
-    if isinstance(result, tuple):
-        found = result._asdict()  # type: ignore[attr-defined]
-    else:
-        found = getattr(result, "whole", None) or asdict(result)
+    found = named() if named else getattr(result, "whole", None) or asdict(result)
     return found
 
 
@@ -176,16 +174,6 @@ def spent(meter: Meter) -> Row:
     }
 
 
-def unanswered(n: int, what: str, meter: Meter) -> None:
-    """End with an error where an endpoint left something unanswered, with the commonest reason."""
-    if n:
-        why = [f"{reason} ({n}x): " for reason, n in meter.failures.most_common(1)]
-        raise BotChatError(
-            f"{''.join(why)}{n} {what} are missing because the endpoint gave no usable reply; run "
-            "the same command again to try these"
-        )
-
-
 def say(
     arguments: argparse.Namespace,
     whole: Mapping[str, Any],
@@ -202,13 +190,10 @@ def say(
         return
     if arguments.printed:
         _print_as(arguments, [part for part in shown if not isinstance(part, str | list)], whole)
-        if meter is not None and (line := spent_line(meter)):
-            note(line)
-        return
-    parts = [_grid(part) for part in shown or [whole.get("rows", [whole])]]
-    _print(parts, arguments)
+    else:
+        _print([_grid(part) for part in shown or [whole.get("rows", [whole])]], arguments)
     if meter is not None and (line := spent_line(meter)):
-        show(line)
+        (note if arguments.printed else show)(line)
 
 
 def _print_as(
@@ -274,14 +259,12 @@ def _shown(meter: Meter) -> AbstractContextManager[Any]:
     from botchat.pipeline.run.progress import Window
 
     window = Window()
-    return Live(
-        get_renderable=lambda: Text(
-            printable(progress_text(meter, window)), overflow="ellipsis", no_wrap=True
-        ),
-        console=Console(stderr=True),
-        transient=True,
-        refresh_per_second=4,
-    )
+
+    def drawn() -> Text:
+        return Text(printable(progress_text(meter, window)), overflow="ellipsis", no_wrap=True)
+
+    there = Console(stderr=True)
+    return Live(get_renderable=drawn, console=there, transient=True, refresh_per_second=4)
 
 
 @contextmanager

@@ -150,10 +150,8 @@ def _taken(given: Any, flag: Option) -> Any:
 
 def doing(does: str, before: str = "") -> Callable[..., object]:
     """The function that does what a request asks; ``before`` its name: that plans it."""
-    module, _, function = does.partition(":")
-    found: Callable[..., object] = getattr(
-        import_module(f"botchat.{module}"), f"{before}{function}"
-    )
+    module, _, name = does.partition(":")
+    found: Callable[..., object] = getattr(import_module(f"botchat.{module}"), f"{before}{name}")
     return found
 
 
@@ -262,8 +260,8 @@ class Asking(Request[R], kw_only=True):
         where = (self.engine, self.workers, self.store)
         known = None if where == (None, None, None) else workspace.config.cluster.where(*where)
         limits = self.limits
-        if limits.max_usd is None and (most := workspace.config.run.max_usd) is not None:
-            limits = replace(limits, max_usd=most)
+        if limits.max_usd is None:
+            limits = replace(limits, max_usd=workspace.config.run.max_usd)
         return Spending(limits, self.batch, known)
 
     def plan(self, workspace: "Workspace") -> "Plan":
@@ -339,14 +337,11 @@ def groups_of(request: type) -> dict[str, type]:
 
 def verb(request: Callable[P, Request[R]]) -> "Callable[Concatenate[Workspace, P], R]":
     """A request as a function of a workspace, with its fields as parameters."""
-    assert isinstance(request, type)
-    assert issubclass(request, Request)
-    make: Callable[P, Request[R]] = request
 
     def do(workspace: "Workspace", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return make(*args, **kwargs).run(workspace)
+        return request(*args, **kwargs).run(workspace)
 
-    do.__name__ = do.__qualname__ = request.does.partition(":")[2]
+    do.__name__ = do.__qualname__ = cast("type[Request[R]]", request).does.partition(":")[2]
     vars(do).update(request=request)
     return do
 

@@ -133,25 +133,19 @@ def judgments(rows: Iterable[ChatVerdict], dialogues: Dialogues) -> Iterator[Jud
         names = [name.lower() for name in chat.speaker_names]
         known = dict(zip(LETTERS.lower(), range(len(names)), strict=False))
         known |= {name: i for i, name in enumerate(names)}
-        word = row.verdict.lower()
-        base, who, words = "unieval", 0, [MISSING]
-        if row.speaker:
-            base, who, words = (
-                "speakers",
-                known.get(row.speaker.lower(), -1),
-                [MISSING] * len(names),
-            )
-            if who < 0:
-                raise row.fault(
-                    "speaker",
-                    f"{row.speaker!r:.60} does not speak in {row.item}: {', '.join(names)}",
-                )
+        word, spoken = row.verdict.lower(), row.speaker.lower()
+        base, who, n = "unieval", 0, 1
+        if spoken and spoken not in known:
+            told = f"{row.speaker!r:.60} does not speak in {row.item}: {', '.join(names)}"
+            raise row.fault("speaker", told)
+        if spoken:
+            base, who, n = "speakers", known[spoken], len(names)
         elif word in known or word in _NOBODY:
             base = "which"
         named = str(known[word] + 1) if word in known else "neither"
         protocol = f"{base}-n{row.after}" if row.after else base
         key = (row.judge, protocol, row.item, chat.contestant)
-        words, _ = found.setdefault(key, (words, end))
+        words, _ = found.setdefault(key, ([MISSING] * n, end))
         words[who] = named if base == "which" else row.said
     for (judge, protocol, item, name), (words, end) in found.items():
         verdict = None if {*words} == {MISSING} else " ".join(words)
@@ -162,12 +156,10 @@ def _chat(row: ChatVerdict, chats: Mapping[str, list[Dialogue]]) -> Dialogue:
     there = [one for one in chats.get(row.item, ()) if row.model in ("", one.contestant)]
     if len(there) > 1:  # a ChatSEED, or none, is no chat
         there = [one for one in there if len(one.utterances) > one.n_seed]
-    if len(there) != 1:
+    if len(there) == 1:
+        return there[0]
+    told = f"the set has no chat {row.item!r:.60} {row.model and f'of {row.model}'}".rstrip()
+    if there:
         names = ", ".join(one.contestant for one in there)
-        raise row.fault(
-            "item",
-            f"{row.item!r:.60} is a chat of {names}: say whose in a column model"
-            if there
-            else f"the set has no chat {row.item!r:.60} {row.model and f'of {row.model}'}".rstrip(),
-        )
-    return there[0]
+        told = f"{row.item!r:.60} is a chat of {names}: say whose in a column model"
+    raise row.fault("item", told)

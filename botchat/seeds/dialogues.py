@@ -228,17 +228,12 @@ def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> To
             f"{place}: {' or '.join(holds)} is no list of messages (fields: {fields}); as "
             f"{FORMATS[found.format]} it must be one"
         )
-    attached = record.get("attachments")
-    spoken: list[tuple[str | None, str]] = []
-    for n, message in enumerate(messages, 1):
-        said = _message(message, f"{place}: message {n}")
-        if said is None:
-            found.system_messages += 1
-            continue
-        speaker, text = said
-        if isinstance(attached, Mapping) and text.startswith("attachment://"):
-            text = str(attached.get(text.removeprefix("attachment://"), text))
-        spoken.append((speaker, text))
+    said = [_message(message, f"{place}: message {n}") for n, message in enumerate(messages, 1)]
+    spoken = [one for one in said if one is not None]
+    found.system_messages += len(said) - len(spoken)
+    if isinstance(attached := record.get("attachments"), Mapping):
+        elsewhere = {f"attachment://{name}": str(text) for name, text in attached.items()}
+        spoken = [(speaker, elsewhere.get(text, text)) for speaker, text in spoken]
     named = [speaker for speaker, _ in spoken if speaker is not None]
     if (n := len({*named})) > MOST_SPEAKERS:
         who = quoted(", ".join(dict.fromkeys(named)))
@@ -298,12 +293,10 @@ def _text(content: object, place: str) -> str:
         raise DataError(f"{place}: {quoted(content)} is not text; write it as text")
     words = []
     for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if isinstance(part, str):
-            words.append(part)
-        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
-            words.append(str(part["text"]))
-        elif kind not in _THOUGHTS:
+        held = part if isinstance(part, Mapping) else {"text": part}
+        if isinstance(text := held.get("text"), str):
+            words.append(text)
+        elif (kind := held.get("type")) not in _THOUGHTS:
             raise DataError(f"{place}: a part of type {quoted(kind)} is no text; take it out")
     return " ".join(words).strip()
 

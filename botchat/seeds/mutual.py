@@ -89,11 +89,8 @@ class _Turn(NamedTuple):
 class _MutualItem(NamedTuple):
     article: str
     turns: tuple[_Turn, ...]
-
-    @property
-    def digest(self) -> str:
-        """16 hex digits of the article's text."""
-        return hashlib.sha256(self.article.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest: str
+    """16 hex digits of the article's text."""
 
 
 def _read(content: bytes, place: str) -> _MutualItem:
@@ -107,13 +104,6 @@ def _read(content: bytes, place: str) -> _MutualItem:
             "('m :' or 'f :'); get the file again"
         )
     article = " ".join(article.split())
-    turns = _turns(article)
-    if not turns:
-        raise DataError(f"{place}: 'article' has no utterance; get the file again")
-    return _MutualItem(article, turns)
-
-
-def _turns(article: str) -> tuple[_Turn, ...]:
     marks = list(_MARK.finditer(article))
     ends = [*(mark.start() for mark in marks[1:]), len(article)]
     turns, speaker = [], ""
@@ -121,20 +111,20 @@ def _turns(article: str) -> tuple[_Turn, ...]:
         speaker = mark.group(1) or speaker
         if text := article[mark.end() : end].strip():
             turns.append(_Turn(speaker, text))
-    return tuple(turns)
+    if not turns:
+        raise DataError(f"{place}: 'article' has no utterance; get the file again")
+    digest = hashlib.sha256(article.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return _MutualItem(article, tuple(turns), digest)
 
 
 def _distinct(items: Mapping[int, _MutualItem]) -> dict[int, tuple[_Turn, ...]]:
     """Apply the rule at the head of this module: number -> utterances."""
     found = _full_and_single(items)
-    beginnings = _beginnings(found)
-    return {
-        number: _joined(found[beginnings[number]].turns, item.turns)
-        if number in beginnings
-        else item.turns
-        for number, item in found.items()
-        if number not in beginnings.values()
-    }
+    distinct = {number: item.turns for number, item in found.items()}
+    for number, beginning in _beginnings(found).items():
+        distinct[number] = _joined(found[beginning].turns, found[number].turns)
+        distinct.pop(beginning, None)
+    return distinct
 
 
 def _full_and_single(items: Mapping[int, _MutualItem]) -> dict[int, _MutualItem]:
@@ -331,12 +321,8 @@ def _kind(word: _Word) -> _Kind:
         return "name"
     if word.base in _LISTS["places"] or _is_named_place(word):
         return "place"
-    parts = word.base.split("-")
-    if (
-        word.base in _PROPER
-        or _is_month_or_country(word)
-        or (len(parts) > 1 and any(part in _PROPER_PARTS for part in parts))
-    ):
+    compound = "-" in word.base and not _PROPER_PARTS.isdisjoint(word.base.split("-"))
+    if word.base in _PROPER or compound or _is_month_or_country(word):
         return "proper"
     return "joint" if word.text == "and" and word.previous_kind == "name" else "plain"
 
@@ -376,9 +362,8 @@ def _is_name(word: _Word) -> bool:
 
 def _is_addressed_or_introduced(word: _Word) -> bool:
     """Whether an everyday word stands where a speaker puts a name."""
-    if word.before == " " and (
-        word.previous_kind == "joint" or word.previous in _LISTS["before_name"]
-    ):
+    led_in = word.previous_kind == "joint" or word.previous in _LISTS["before_name"]
+    if word.before == " " and led_in:
         return True
     if word.after == " " and word.following in _LISTS["surnames"]:
         return True
@@ -391,18 +376,12 @@ def _is_addressed_or_introduced(word: _Word) -> bool:
 
 def _is_named_place(word: _Word) -> bool:
     """``brown university``, ``green street`` (both words), ``heathrow airport``."""
-    if (
-        word.base in _LISTS["ambiguous_surnames"]
-        and word.after == " "
-        and word.following in _LISTS["streets"]
-    ):
+    is_street = word.after == " " and word.following in _LISTS["streets"]
+    if is_street and word.base in _LISTS["ambiguous_surnames"]:
         return True
     follows_name = word.before == " " and word.previous_kind in ("name", "place", "phrase")
-    return (
-        word.base in _LISTS["institutions"] | _LISTS["streets"]
-        and follows_name
-        and not word.previous.endswith("'s")
-    )
+    known = word.base in _LISTS["institutions"] | _LISTS["streets"]
+    return known and follows_name and not word.previous.endswith("'s")
 
 
 def _is_month_or_country(word: _Word) -> bool:

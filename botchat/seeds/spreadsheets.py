@@ -14,6 +14,7 @@ import io
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from botchat.errors import DataError
@@ -162,9 +163,8 @@ def _id(place: str, fields: Mapping[str, object], number: int | None) -> str:
         fault = "no id" if value is None else f"the id {quoted(value)} is no text or whole number"
         raise DataError(f"{place}: {fault}; give every dialogue one in a field named 'id'")
     if len(str(value)) > MAX_ID:
-        raise DataError(
-            f"{place}: the id {quoted(value)} is longer than {MAX_ID} characters; shorten it"
-        )
+        fault = f"the id {quoted(value)} is longer than {MAX_ID} characters; shorten it"
+        raise DataError(f"{place}: {fault}")
     return str(value)
 
 
@@ -206,17 +206,15 @@ def _seed(seed_id: str, parts: Iterable[_Spoken], place: str) -> Seed:
             f"({quoted(', '.join(speakers))}); leave only talks of two"
         )
     spoken.sort(key=lambda part: part.turn)
-    utterances: list[str] = []
-    for n, part in enumerate(spoken):
-        before = spoken[n - 1] if n else None
-        if before is not None and before.turn == part.turn:
-            raise DataError(
-                f"{part.place}: dialogue {seed_id!r} has turn {part.turn:g} twice; number the turns"
-            )
-        if before is not None and part.speaker is not None and before.speaker == part.speaker:
-            utterances[-1] += f" {part.text}"
-        else:
-            utterances.append(part.text)
+    if twice := next((b for a, b in pairwise(spoken) if a.turn == b.turn), None):
+        raise DataError(
+            f"{twice.place}: dialogue {seed_id!r} has turn {twice.turn:g} twice; number the turns"
+        )
+    # Consecutive texts of one speaker are one utterance; of nobody each is one.
+    turns = groupby(
+        enumerate(spoken), lambda one: one[0] if one[1].speaker is None else one[1].speaker
+    )
+    utterances = [" ".join(part.text for _, part in of_one) for _, of_one in turns]
     try:
         if not utterances:
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")

@@ -13,12 +13,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -131,12 +131,10 @@ class LocalModel:
 
     def _here(self) -> _Waves:
         """The calls of this event loop; threads, as of ``--engine threading``, have one each."""
-        loop = asyncio.get_running_loop()
         with _MAKING:
-            if loop not in self._waves:
-                open_ = {one: waves for one, waves in self._waves.items() if not one.is_closed()}
-                self._waves = {**open_, loop: _Waves()}
-            return self._waves[loop]
+            for closed in [one for one in self._waves if one.is_closed()]:
+                del self._waves[closed]
+            return self._waves.setdefault(asyncio.get_running_loop(), _Waves())
 
     async def _ready(self, waves: _Waves) -> Weights:
         """The weights, loaded in a thread at the first call."""
@@ -216,9 +214,7 @@ def local_model(
 
 
 _MAKING = threading.Lock()
-_MODELS: weakref.WeakValueDictionary[tuple[str, str, str, str, int], LocalModel] = (
-    weakref.WeakValueDictionary()
-)
+_MODELS: MutableMapping[tuple[str, str, str, str, int], LocalModel] = WeakValueDictionary()
 
 
 def _reply(weights: Weights, ask: Ask, said: Said | None, latency_s: float) -> Reply:
@@ -228,9 +224,8 @@ def _reply(weights: Weights, ask: Ask, said: Said | None, latency_s: float) -> R
         return reply("transport", detail=detail)
     text = weights.decode(said.ids, special=False)
     whole = weights.decode(said.ids, special=True)
-    finish = "stop" if said.ended else "length"
     outcome: Outcome = "ok" if said.ended else "truncated"
-    detail = "" if said.ended else "finish_reason length"
+    finish, detail = ("stop", "") if said.ended else ("length", "finish_reason length")
     if not text.strip():
         outcome, detail = "empty", f"no text (finish_reason {finish})"
     return reply(
