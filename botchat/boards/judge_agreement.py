@@ -13,7 +13,17 @@ import numpy as np
 
 from botchat.boards import debates, which_judge
 from botchat.boards.judge_health import SURENESS
-from botchat.boards.tables import Column, Getter, Kind, Table, explained, record, table, with_ends
+from botchat.boards.tables import (
+    Column,
+    Getter,
+    Kind,
+    Table,
+    explained,
+    record,
+    table,
+    with_ends,
+    with_interval,
+)
 from botchat.boards.which_judge import control_of
 from botchat.interfaces import Row
 from botchat.measures import lengths
@@ -74,22 +84,17 @@ def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], f
     found = {}
     for judge, codes in said.items():
         row, order = np.nonzero(codes < UNREADABLE)
-        if len(row):
-            shown = np.stack([grid.sides[row, order], grid.sides[row, 1 - order]])
-            there = sorted(np.unique(shown).tolist(), key=grid.contestants.__getitem__)
-            number = np.zeros(len(grid.contestants), np.intp)
-            number[there] = np.arange(len(there))
-            rated = fit(
-                Comparisons(
-                    tuple(grid.contestants[i] for i in there),
-                    number[shown[0]],
-                    number[shown[1]],
-                    (1 + codes[row, order].astype(np.float64)) / 2,
-                    grid.item[row],
-                )
-            )
-            for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
-                found[judge, model] = rating
+        if not len(row):
+            continue
+        shown = np.stack([grid.sides[row, order], grid.sides[row, 1 - order]])
+        there = sorted(np.unique(shown).tolist(), key=grid.contestants.__getitem__)
+        number = np.zeros(len(grid.contestants), np.intp)
+        number[there] = np.arange(len(there))
+        names, result = tuple(grid.contestants[i] for i in there), (1 + codes[row, order]) / 2
+        first, second = number[shown]
+        rated = fit(Comparisons(names, first, second, result, grid.item[row]))
+        for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
+            found[judge, model] = rating
     return found
 
 
@@ -110,81 +115,45 @@ def shown_lengths(
     return found
 
 
-def judges_table(found: Findings) -> Table:
-    """One row a judge, with all columns, also those that have no value."""
-    by_truth = f"against {found.truth}" if found.truth else "against each other"
-    columns = _JUDGES if found.truth else [column for column in _JUDGES if column.key != "n"]
-    title = f"Judges {by_truth}: {found.subject}"
-    return table("judges", title, columns, found.rows, [found.signature], _HOW_READ)
-
-
 def tables(found: Findings) -> list[Table]:
     """Judges, tests, controls, people, groups, pairs and rankings, as far as there are any."""
-    judges = judges_table(found)
     # One person alone has no others to agree with.
     people = found.annotators if len(found.annotators) > 1 else ()
-    made, columns = [found.signature], judges.columns
-    parts = [
-        judges,
-        which_judge.tests(found, found.signature),
-        table(
-            "controls",
-            "Panels beside their controls",
-            _CONTROLS,
-            found.controls,
-            made,
-            _HOW_CHANGED,
-        ),
-        debates.debates(found.debates, found.signature),
-        table("annotators", "People against the majority of the others", columns, people, made),
-        table("groups", "Agreement within groups", _GROUPS, found.groups, made, _HOW_GROUPED),
-        table("pairs", "Judges against each other", _PAIRS, found.pairs, made, _HOW_PAIRED),
-        table("rankings", "The ranking by each judge", _RANKINGS, found.rankings, made),
-        table(
-            "calibration",
-            "Confidence and how often it is right",
-            _CALIBRATION,
-            found.calibration,
-            made,
-            _HOW_SURE,
-        ),
+    by_truth = f"against {found.truth}" if found.truth else "against each other"
+    judges = _JUDGES if found.truth else [column for column in _JUDGES if column.key != "n"]
+    kinds = (
+        ("judges", f"Judges {by_truth}: {found.subject}", judges, found.rows, _HOW_READ),
+        ("controls", "Panels beside their controls", _CONTROLS, found.controls, _HOW_CHANGED),
+        ("annotators", "People against the majority of the others", judges, people, ""),
+        ("groups", "Agreement within groups", _GROUPS, found.groups, _HOW_GROUPED),
+        ("pairs", "Judges against each other", _PAIRS, found.pairs, _HOW_PAIRED),
+        ("rankings", "The ranking by each judge", _RANKINGS, found.rankings, ""),
+        ("calibration", "Confidence and how often it is right", _CALIBRATION, found.calibration,
+         _HOW_SURE),
+    )  # fmt: skip
+    made = [
+        table(name, title, columns, rows, [found.signature], note)
+        for name, title, columns, rows, note in kinds
     ]
-    return [part.filled() for part in parts if len(part.frame)]
+    made.insert(1, which_judge.tests(found, found.signature))
+    made.insert(3, debates.debates(found.debates, found.signature))
+    return [part.filled() for part in made if len(part.frame)]
 
 
 def as_json(found: Findings) -> dict[str, Any]:
     """All of it, JSON-ready."""
-    names = (
-        "answer",
-        "rows",
-        "pairs",
-        "groups",
-        "annotators",
-        "rankings",
-        "calibration",
-        "controls",
-        "debates",
-        "talk",
-        "notes",
-    )
+    names = "answer rows pairs groups annotators rankings calibration controls debates talk notes"
     return {
         "subject": found.subject,
         "truth": found.truth or None,
-        **{name: list(getattr(found, name)) for name in names},
+        **{name: list(getattr(found, name)) for name in names.split()},
         "signature": found.signature,
     }
 
 
-def _figure(
-    key: str, heading: str, kind: Kind, meaning: str = "", *, detail: bool = False
-) -> tuple[Column, ...]:
-    """A figure and the ends of its interval."""
-    return with_ends(Column(key, heading, kind, detail, meaning))
-
-
 def _headline(key: str, heading: str, kind: Kind, meaning: str = "") -> tuple[Column, ...]:
     """A figure; the ends of its interval are for machines only."""
-    return with_ends(Column(key, heading, kind, meaning=meaning), detail=True)
+    return with_interval(Column(key, heading, kind, meaning=meaning))
 
 
 PRICE = (
@@ -203,8 +172,8 @@ PRICE = (
 *_SAMPLED, _CONFIDENCE = SURENESS
 
 _FIGURES = [
-    *_figure("accuracy", "Accuracy", "rate"),
-    *_figure("kappa", "Kappa", "decimal"),
+    *with_ends(Column("accuracy", "Accuracy", "rate")),
+    *with_ends(Column("kappa", "Kappa", "decimal")),
     *_headline("fleiss_kappa", "Fleiss", "decimal"),
     *_headline("machines_caught", "Machines caught", "rate"),
     *_headline("exact_index_rate", "Right index", "rate"),
@@ -237,7 +206,7 @@ _JUDGES = [
     Column("verdicts", "Verdicts", "count"),
     *_FIGURES,
     *_SAMPLED,
-    *with_ends(_CONFIDENCE, detail=True),
+    *with_interval(_CONFIDENCE),
     *_headline("overconfidence", "Overconfident", "decimal"),
     *_headline(
         "brier",
@@ -280,7 +249,9 @@ _CONTROLS = [
     ),
     Column("wrong_to_right", "Wrong to right", "count", getter=_if_known("only_a_right")),
     Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
-    *_figure("accuracy_difference", "Accuracy +", "decimal", "judge less control"),
+    *with_ends(
+        Column("accuracy_difference", "Accuracy +", "decimal", meaning="judge less control")
+    ),
     *_headline("kappa_difference", "Kappa +", "decimal"),
     Column("sign_flip_p", "p", "exact"),
 ]
@@ -290,26 +261,28 @@ _GROUPS = [
     Column("group", "Group", "name"),
     Column("raters", "Raters", "count"),
     Column("units", "Units", "count"),
-    *_figure("fleiss_kappa", "Fleiss", "decimal"),
-    *_figure("krippendorff_alpha", "Alpha", "decimal"),
+    *with_ends(Column("fleiss_kappa", "Fleiss", "decimal")),
+    *with_ends(Column("krippendorff_alpha", "Alpha", "decimal")),
     *_headline("error_correlation", "Shared errors", "decimal"),
-    *_figure("effective_votes", "Effective votes", "number"),
+    *with_ends(Column("effective_votes", "Effective votes", "number")),
 ]
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     Column("n", "Verdicts", "count"),
-    *_figure("agreement", "Agreement", "rate"),
+    *with_ends(Column("agreement", "Agreement", "rate")),
     *_headline("agreement_kappa", "Kappa", "decimal"),
     *_headline(
         "ranking_kendall", "Rankings", "decimal", "Kendall's tau of the contestants' scores"
     ),
-    *_figure("accuracy_difference", "Accuracy +", "decimal"),
+    *with_ends(Column("accuracy_difference", "Accuracy +", "decimal")),
     *(
         part
         for figure in _FIGURES
         if figure.role == "value" and figure.key != "accuracy"
-        for part in _figure(f"{figure.key}_difference", f"{figure.key} +", "decimal", detail=True)
+        for part in with_ends(
+            Column(f"{figure.key}_difference", f"{figure.key} +", "decimal", True)
+        )
     ),
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
@@ -323,7 +296,7 @@ _RANKINGS = [
     Column("judge", "Judge", "name"),
     Column("rank", "Rank", "count", role="rank", of="score"),
     Column("contestant", "Contestant", "name"),
-    *_figure("score", "Score", "rate"),
+    *with_ends(Column("score", "Score", "rate")),
     Column("bt", "Bradley–Terry", "rating"),
     Column("n", "Comparisons", "count"),
 ]
@@ -332,7 +305,7 @@ _CALIBRATION = [
     Column("bin", "Bin", "count"),
     Column("n", "Verdicts", "count"),
     Column("confidence", "Confidence", "rate"),
-    *_figure("right", "Right", "rate"),
+    *with_ends(Column("right", "Right", "rate")),
 ]
 
 _HOW_READ = (

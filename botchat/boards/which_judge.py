@@ -7,13 +7,14 @@ and one way of judging against another. Controls are in no contest for the best.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 
-from botchat.boards.tables import Column, Table, explained, table, with_ends
+from botchat.boards.tables import Column, Table, explained, table, triple, with_interval
 from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
 from botchat.measures.agreement import Agreement
+from botchat.measures.best import Contest
 from botchat.measures.changes import holm
 from botchat.measures.statistics import LEVEL
 
@@ -29,12 +30,12 @@ SINGLE, TALK, STRATEGY = (
 )  # fmt: skip
 """The families of tests."""
 
-_MEASURES = {"usd": "money", "tokens": "tokens", "calls": "calls"}
-_COSTS = {
-    "usd": lambda value: f"{1000 * value:,.2f} USD for 1,000 verdicts",
-    "tokens": lambda value: f"{value:,.0f} tokens a verdict",
-    "calls": lambda value: f"{value:,.1f} calls a verdict",
+_COSTS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "usd": ("money", lambda value: f"{1000 * value:,.2f} USD for 1,000 verdicts"),
+    "tokens": ("tokens", lambda value: f"{value:,.0f} tokens a verdict"),
+    "calls": ("calls", lambda value: f"{value:,.1f} calls a verdict"),
 }
+"""What a verdict takes: its key, its name, and how it is said."""
 _MOST = 6
 """Judges whose pairs are all shown; of more only those with the first."""
 
@@ -106,33 +107,30 @@ def answer(found: Agreement, figure: str = "accuracy") -> list[str]:
     """
     rows = [row for row in found.rows if row["judge"] in found.contested]
     rows.sort(key=lambda row: agreement(found, row["judge"]) or 0.0, reverse=True)
-    measure = next((key for key in _COSTS if _known(rows, key)), None)
+    costs = {key: [row.get(key) for row in rows] for key in _COSTS}
+    measure = next((key for key, of in costs.items() if None not in of and any(of)), "")
     if found.contest is not None:
         best = [row for row in rows if row.get("may_be_best")] or rows[:1]
         worse = [row["judge"] for row in rows if row not in best]
         held = f"The set that surely holds the best: {_few([row['judge'] for row in best])}."
         held += f" Clearly worse than the best: {_few(worse)}." if worse else ""
-        return [" ".join(_by_truth(found, best, len(rows), measure, figure)), held]
+        return [" ".join(_by_truth(found, found.contest, best, len(rows), measure, figure)), held]
     if len(rows) > 1 and any(pair.get("ranking_p") is not None for pair in found.pairs):
         return [" ".join(_by_ranking(found, rows, measure))]
     return []
 
 
-def _known(rows: Sequence[Row], key: str) -> bool:
-    costs = [row.get(key) for row in rows]
-    return None not in costs and any(costs)
-
-
 def _by_truth(
-    found: Agreement, best: Sequence[Row], n: int, measure: str | None, figure: str
+    found: Agreement, contest: Contest, best: Sequence[Row], n: int, measure: str, figure: str
 ) -> Iterator[str]:
     """``best``: who of ``n`` judges may be the best, who is right most often first."""
-    taken = best[0] if measure is None else min(best, key=itemgetter(measure))
+    taken = min(best, key=itemgetter(measure)) if measure else best[0]
     name, most = taken["judge"], f"{100 * taken['at_most_worse']:.1f} points"
-    cost = f" It costs {_COSTS[measure](taken[measure])}." if measure else ""
+    cost = f" It costs {_COSTS[measure][1](taken[measure])}." if measure else ""
     if len(best) == 1:
         yield f"{name} is surely the best of {n} judges.{cost}"
-    elif measure:
+        return
+    if measure:
         yield (
             f"{name} is the cheapest judge that is not clearly worse than the best of {n}: "
             f"at most {most} less in {figure}.{cost}"
@@ -142,45 +140,31 @@ def _by_truth(
             f"{name} is the best seen of {n} judges ({100 * taken['accuracy']:.1f} in {figure}); "
             f"another is better by at most {most}. What they cost is not known."
         )
-    yield from _others(found, taken, best, measure)
-
-
-def _others(
-    found: Agreement, taken: Row, best: Sequence[Row], measure: str | None
-) -> Iterator[str]:
-    """What those that may be the best would gain over the one that is taken."""
-    if found.contest is None or len(best) < 2:
-        return
-    i = found.contested.index(taken["judge"])
-    gains = {
-        row["judge"]: found.contest.lead[i, found.contested.index(row["judge"])] for row in best
-    }
-    others = [row for row in best if row is not taken]
-    other = max(others, key=lambda row: gains[row["judge"]])
-    j = found.contested.index(other["judge"])
+    # What the one of the others that gains most would gain.
+    i, others = found.contested.index(name), [row for row in best if row is not taken]
+    place = [found.contested.index(row["judge"]) for row in others]
+    gain, j, other = max(zip((contest.lead[i, j] for j in place), place, others, strict=True),
+                         key=itemgetter(0))  # fmt: skip
     # Of a judge that is right less often it is asked how many items would show that.
-    more = found.contest.more_items(i, j) or found.contest.more_items(j, i)
-    ends = (found.contest.lead[i, j], found.contest.low[i, j], -found.contest.low[j, i])
-    gain, low, high = (100 * value for value in ends)
+    more = contest.more_items(i, j) or contest.more_items(j, i)
     if gain <= 0 and measure:
         yield f"None of {len(others)} dearer ones that may be the best was seen to be better."
-    said = "gains" if gain > 0 else "is next:"
-    yield (
-        f"{other['judge']}{_price(other, taken)} {said} {gain:+.1f} points "
-        f"({low:+.1f} to {high:+.1f})"
-        + (f"; about {_rounded(more):,} more labelled items would decide it." if more else ".")
-    )
+    said = f"{other['judge']}{_price(other, taken)} {'gains' if gain > 0 else 'is next:'} "
+    said += _points(gain, contest.low[i, j], -contest.low[j, i])
+    if more:
+        unit: int = 10 ** max(0, len(str(more)) - 2)  # two digits: no more exact than the lead
+        said += f"; about {-(-more // unit) * unit:,} more labelled items would decide it"
+    yield f"{said}."
 
 
-def _rounded(n: int) -> int:
-    """Up to two digits: it is no more exact than the lead."""
-    unit: int = 10 ** max(0, len(str(n)) - 2)
-    return -(-n // unit) * unit
+def _points(value: float, low: float, high: float) -> str:
+    """A difference of shares and its interval, in points."""
+    return f"{100 * value:+.1f} points ({100 * low:+.1f} to {100 * high:+.1f})"
 
 
-def _by_ranking(found: Agreement, rows: Sequence[Row], measure: str | None) -> Iterator[str]:
+def _by_ranking(found: Agreement, rows: Sequence[Row], measure: str) -> Iterator[str]:
     """Who ranks differently from the cheapest, or from the one that agrees most with the others."""
-    taken = rows[0] if measure is None else min(rows, key=itemgetter(measure))
+    taken = min(rows, key=itemgetter(measure)) if measure else rows[0]
     name = taken["judge"]
     score = {(row["judge"], row["contestant"]): row["score"] for row in found.rankings}
     others = {row["judge"]: row for row in rows}
@@ -190,16 +174,14 @@ def _by_ranking(found: Agreement, rows: Sequence[Row], measure: str | None) -> I
         other = others.get(two[name == two[0]]) if name in two else None
         if other is None or pair.get("holm_p") is None:
             continue
-        said = f"{other['judge']}{_price(other, taken)}"
+        said, whom = f"{other['judge']}{_price(other, taken)}", pair["ranking_most"]
         if pair["holm_p"] > 1 - LEVEL:
             alike.append(said)
-            continue
-        whom = pair["ranking_most"]
-        ours, theirs = (100 * score[one, whom] for one in (name, other["judge"]))
-        apart.append(f"{said} (most apart on {whom}: {theirs:.0f} % by it, {ours:.0f} %)")
+        else:
+            ours, theirs = (100 * score[one, whom] for one in (name, other["judge"]))
+            apart.append(f"{said} (most apart on {whom}: {theirs:.0f} % by it, {ours:.0f} %)")
     if measure:
-        cost = _COSTS[measure](taken[measure])
-        yield f"{name} is the cheapest of {len(rows)} judges: {cost}."
+        yield f"{name} is the cheapest of {len(rows)} judges: {_COSTS[measure][1](taken[measure])}."
     else:
         yield f"{name} agrees most with the others of {len(rows)} judges."
     if apart:
@@ -219,12 +201,10 @@ def talk_adds(pairs: Iterable[Row], rows: Iterable[Row]) -> Iterator[str]:
         panel, control = pair["judge_a"], pair["judge_b"]
         if pair.get("family") != TALK or pair["accuracy_difference_low"] is None:
             continue
-        ends = ("", "_low", "_high")
-        value, low, high = (100 * pair[f"accuracy_difference{end}"] for end in ends)
+        points = _points(*triple(pair, "accuracy_difference"))
         price = _price(of.get(panel, {}), of.get(control, {}))
         over = CONTROLS[control.removeprefix(panel)]
-        said = f"{value:+.1f} points ({low:+.1f} to {high:+.1f}) over {over}{price}"
-        added.setdefault(panel, []).append(said)
+        added.setdefault(panel, []).append(f"{points} over {over}{price}")
     for panel, parts in added.items():
         yield f"What the talk of {panel} adds in accuracy: {_and(parts)}."
 
@@ -251,10 +231,9 @@ def _price(judge: Row, other: Row) -> str:
 
 def _times(judge: Row, other: Row) -> tuple[float | None, str]:
     """By what a verdict of a judge costs more, in the first measure that is known of both."""
-    for key, name in _MEASURES.items():
-        if judge.get(key) and other.get(key):
-            return judge[key] / other[key], name
-    return None, ""
+    known = ((k, name) for k, (name, _) in _COSTS.items() if judge.get(k) and other.get(k))
+    key, name = next(known, ("", ""))
+    return (judge[key] / other[key] if key else None), name
 
 
 def _few(parts: Sequence[str]) -> str:
@@ -274,8 +253,8 @@ _TESTS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     Column("n", "Verdicts", "count"),
-    *with_ends(Column("accuracy_difference", "Accuracy +", "decimal"), detail=True),
-    *with_ends(Column("ranking_kendall", "Rankings", "decimal", meaning="their tau"), detail=True),
+    *with_interval(Column("accuracy_difference", "Accuracy +", "decimal")),
+    *with_interval(Column("ranking_kendall", "Rankings", "decimal", meaning="their tau")),
     Column("ranking_most", "Most apart on", "name"),
     Column("times", "Price, times", "number", meaning="of the judge, that of the other being 1"),
     Column("p", "p", "exact", getter=_p),
@@ -309,8 +288,9 @@ def _turned(pair: Row) -> Row:
     panel, lead = pair.get("panel"), pair.get("accuracy_difference")
     if panel == pair["judge_a"] or (panel is None and (lead is None or lead >= 0)):
         return pair
-    turned = {**pair, "judge_a": pair["judge_b"], "judge_b": pair["judge_a"]}
-    for end, other in (("", ""), ("_low", "_high"), ("_high", "_low")):
-        value = pair[f"accuracy_difference{other}"]
-        turned[f"accuracy_difference{end}"] = None if value is None else -value
-    return turned
+    value, low, high = (
+        None if one is None else -one for one in triple(pair, "accuracy_difference")
+    )
+    ends = {"accuracy_difference": value, "accuracy_difference_low": high}
+    two = {"judge_a": pair["judge_b"], "judge_b": pair["judge_a"]}
+    return {**pair, **two, **ends, "accuracy_difference_high": low}
