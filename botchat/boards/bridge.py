@@ -12,7 +12,7 @@ from botchat.measures import intervals
 from botchat.measures.intervals import LEAST, entries
 from botchat.measures.references import Side, means
 from botchat.ratings import places
-from botchat.verdicts import Floats, Indices
+from botchat.verdicts import Indices
 
 MOST_VALUES = 11
 """Values of the old judge up to which each has a row of the mapping."""
@@ -50,23 +50,25 @@ _MAPPING = [
 
 def board_rows(models: Sequence[str], sides: Sequence[Side]) -> list[Row]:
     """A row a contestant, best by the new judge first; all have cases in the slice."""
-    by = dict(zip(("old", "new"), means(sides), strict=True))
-    spans = {
-        judge: places.of_ratings(each.value, each.covariance, each.freedom)
-        for judge, each in by.items()
-    }
-    orders = {judge: _order(each.value) for judge, each in by.items()}
+    placed: dict[str, Indices] = {}
+    for judge, each in zip(("old", "new"), means(sides), strict=True):
+        # 1 + how many are better; equal ones share a place.
+        place = 1 + (each.value[:, None] > each.value[None, :] + 1e-9).sum(axis=0)
+        ends = places.of_ratings(each.value, each.covariance, each.freedom)
+        keys = (f"{judge}_rank", f"{judge}_rank_low", f"{judge}_rank_high")
+        placed |= dict(zip(keys, (place, *ends), strict=True))
     rows = []
     for i, (model, side) in enumerate(zip(models, sides, strict=True)):
         new = side.by_reference
         row: Row = {"model": model, "n_old": len(side.judged), "n_both": new.labels}
         row |= side.by_judge.row(0, "old") | side.slice_alone.row(0, "new_alone")
         row |= entries("new", new.value, new.low, new.high)
-        for judge, (first, last) in spans.items():
-            ends = {f"{judge}_rank_low": int(first[i]), f"{judge}_rank_high": int(last[i])}
-            row |= {f"{judge}_rank": int(orders[judge][i]), **ends}
+        row |= {key: int(values[i]) for key, values in placed.items()}
         row["power"] = new.power
-        row["change"] = _change(row)
+        row["change"] = ""
+        if row["old_rank"] != row["new_rank"] or _apart(row):
+            clearly = ", clearly" if _apart(row) else ""
+            row["change"] = f"{row['old_rank']} → {row['new_rank']}{clearly}"
         rows.append(row)
     return sorted(rows, key=lambda row: (row["new_rank"], row["model"]))
 
@@ -93,13 +95,11 @@ def tables(
     title: str, rows: Sequence[Row], mapping: Sequence[Row], signature: str, unit: str
 ) -> list[Table]:
     """The board by both judges, and the mapping where there is one; ``unit``: what a rate is of."""
-    made = [
-        table("bridge", title, _BOARD, rows, [signature], f"{unit} {_HOW_READ}"),
-        table(
-            "bridge-mapping", f"{title}, case by case", _MAPPING, mapping, [signature], _HOW_MAPPED
-        ),
-    ]
-    return [one for one in made if len(one.frame)]
+    by_case, made = f"{title}, case by case", [signature]
+    found = [table("bridge", title, _BOARD, rows, made, f"{unit} {_HOW_READ}")]
+    if mapping:
+        found.append(table("bridge-mapping", by_case, _MAPPING, mapping, made, _HOW_MAPPED))
+    return found
 
 
 def sentences(rows: Sequence[Row], old: str, new: str) -> Iterator[str]:
@@ -121,22 +121,11 @@ def sentences(rows: Sequence[Row], old: str, new: str) -> Iterator[str]:
         yield f"Their numbers change order, within their intervals: {', '.join(seeming)}."
 
 
-def _order(value: Floats) -> Indices:
-    """1 + how many are better; equal ones share a place."""
-    better = value[:, None] > value[None, :] + 1e-9
-    return np.asarray(1 + better.sum(axis=0), dtype=np.intp)
-
-
 def _apart(row: Row) -> bool:
     """Whether the intervals of a contestant's two places have no place in common."""
-    gap = (row["old_rank_high"] < row["new_rank_low"], row["new_rank_high"] < row["old_rank_low"])
-    return any(gap)
-
-
-def _change(row: Row) -> str:
-    if row["old_rank"] == row["new_rank"] and not _apart(row):
-        return ""
-    return f"{row['old_rank']} → {row['new_rank']}{', clearly' if _apart(row) else ''}"
+    return bool(
+        row["old_rank_high"] < row["new_rank_low"] or row["new_rank_high"] < row["old_rank_low"]
+    )
 
 
 def _span(row: Row, judge: str) -> str:

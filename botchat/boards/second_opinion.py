@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
+import pandas as pd
 
 from botchat.boards.board import Board
 from botchat.boards.judge_agreement import Findings
+from botchat.boards.tables import triple
 from botchat.interfaces import Row
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST
@@ -58,20 +60,16 @@ def _shared(one: Verdicts, two: Verdicts) -> Floats:
 
 def order_agreement(board: Board, other: Board) -> tuple[float, int]:
     """Kendall's tau-b of what two boards rank by, and of how many models; (nan, 0): not known."""
-    keys = [column.of for b in (board, other) if (column := b.main.column(role="rank"))]
-    if keys[0] != keys[1] or not keys[0]:
+    key, of_other = (one.main.column(role="rank").of for one in (board, other))
+    if key != of_other or not key:
         return math.nan, 0
-    one, two = (
-        {k: v for k, v in b.main.values(keys[0]).items() if v is not None and not math.isnan(v)}
-        for b in (board, other)
-    )
-    names = [name for name in one if name in two and name != HUMAN]
-    if len(names) < LEAST_IN_ORDER:
+    frames = [one.main.frame.set_index("model")[key].astype(float) for one in (board, other)]
+    both = pd.concat(frames, axis=1, join="inner").drop(HUMAN, errors="ignore").dropna()
+    if len(both) < LEAST_IN_ORDER:
         return math.nan, 0
-    first, second = (np.array([values[name] for name in names]) for values in (one, two))
-    signs = [np.sign((v[:, None] - v[None, :]).round(6)) for v in (first, second)]
+    signs = [np.sign((v[:, None] - v[None, :]).round(6)) for v in both.to_numpy().T]
     norm = math.sqrt((signs[0] ** 2).sum() * (signs[1] ** 2).sum())
-    return (float((signs[0] * signs[1]).sum() / norm), len(names)) if norm else (math.nan, 0)
+    return (float((signs[0] * signs[1]).sum() / norm), len(both)) if norm else (math.nan, 0)
 
 
 def with_people(judge: str, compared: Iterable[Findings]) -> Row | None:
@@ -83,8 +81,8 @@ def with_people(judge: str, compared: Iterable[Findings]) -> Row | None:
         for pair in found.pairs:
             for one, other in (("judge_a", "judge_b"), ("judge_b", "judge_a")):
                 if pair[one] == judge and is_person(pair[other], HUMAN):
-                    ends = ("", "_low", "_high")
-                    kappa = {f"kappa{end}": pair[f"agreement_kappa{end}"] for end in ends}
+                    value, low, high = triple(pair, "agreement_kappa")
+                    kappa = {"kappa": value, "kappa_low": low, "kappa_high": high}
                     rows.append({"n": pair["n"], **kappa})
     known = [row for row in rows if (row["n"] or 0) >= LEAST and row["kappa"] is not None]
     return None if is_person(judge, HUMAN) else max(known, key=lambda row: row["n"], default=None)

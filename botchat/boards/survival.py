@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from botchat.boards.tables import Column, Getter, Table, explained, table, with_ends
+from botchat.boards.tables import Column, Kind, Table, explained, table, with_ends
 from botchat.interfaces import Row
 from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.measures.intervals import entries, of_share, of_shares
@@ -182,38 +183,49 @@ def survival(found: Mapping[str, Curve], n_seeds: Mapping[str, int], signature: 
     """
     n = max((len(curve.surviving) for curve in found.values()), default=0)
 
-    def order(name: str) -> tuple[list[float], str]:
-        """The longest survival first: by the curve from its end to its start."""
-        return np.nan_to_num(-found[name].surviving[::-1], nan=1).tolist(), name
+    def column(
+        key: str, heading: str, value: Callable[[Curve], Any], kind: Kind = "count", **more: Any
+    ) -> Column:
+        return Column(key, heading, kind, getter=lambda name: value(found[name]), **more)
 
     missing = Column(
-        "missing",
-        "Missing",
-        "count",
-        meaning="no dialogue or no readable verdict",
-        getter=lambda name: n_seeds[name] - found[name].at_risk[0],
-        role="missing",
-    )
+        "missing", "Missing", "count", meaning="no dialogue or no readable verdict",
+        getter=lambda name: n_seeds[name] - found[name].at_risk[0], role="missing",
+    )  # fmt: skip
     columns = [
         Column("model", "Model", "name", getter=str),
-        Column("dialogues", "Dialogues", "count", getter=lambda name: found[name].at_risk[0]),
-        Column("accused", "Accused", "count", getter=lambda name: found[name].accused.sum()),
-        Column("early", "Ended before, unaccused", "count", getter=lambda name: found[name].early),
+        column("dialogues", "Dialogues", lambda curve: curve.at_risk[0]),
+        column("accused", "Accused", lambda curve: curve.accused.sum()),
+        column("early", "Ended before, unaccused", lambda curve: curve.early),
         missing,
-        Column(
-            "quarter",
-            "A quarter accused by",
-            "count",
-            getter=lambda name: found[name].reached(3 / 4),
-        ),
-        Column("half", "Half accused by", "count", getter=lambda name: found[name].reached(0.5)),
-        *(_bounds(found, n) if any(curve.early for curve in found.values()) else ()),
+        column("quarter", "A quarter accused by", lambda curve: curve.reached(3 / 4)),
+        column("half", "Half accused by", lambda curve: curve.reached(0.5)),
     ]
+    if any(curve.early for curve in found.values()):
+        for ending, heading, accused in (("accused", "Worst", True), ("passed", "Best", False)):
+            bound = partial(Curve.if_stopped, n=n, accused=accused)
+            columns.append(column(f"surviving_if_stopped_{ending}", heading, bound, "rate"))
+    for i in range(n):
+        at_risk, surviving, low, high = (
+            lambda name, part=part, i=i: getattr(found[name], part)[i]
+            for part in ("at_risk", "surviving", "low", "high")
+        )
+        key, end = f"surviving_n{i + 1}", f"{i + 1}"
+        columns.append(
+            Column(f"at_risk_n{end}", f"Reach {end} unaccused", "count", True, "", at_risk,
+                   "readable", key, i + 1)
+        )  # fmt: skip
+        share = Column(key, f"Unaccused after {end}", "rate", True, getter=surviving, n=i + 1)
+        columns += with_ends(share, low=low, high=high)
     return table(
         "survival",
         "Survival: the first accused utterance",
-        [*columns, *(column for i in range(n) for column in _after(found, i + 1))],
-        sorted(found, key=order),
+        columns,
+        # The longest survival first: by the curve from its end to its start.
+        sorted(
+            sorted(found),
+            key=lambda name: np.nan_to_num(-found[name].surviving[::-1], nan=1).tolist(),
+        ),
         [signature],
         "Utterance by which a quarter and a half of the dialogues are accused, by Kaplan-Meier: a "
         "dialogue that ends unaccused counts as far as it goes, an accusation without a place as "
@@ -221,28 +233,3 @@ def survival(found: Mapping[str, Curve], n_seeds: Mapping[str, int], signature: 
         f"shorter than {n} utterances. Worst, best: unaccused after {n}, in percent, if all of "
         f"these had been accused, or none. {explained([missing])}",
     )
-
-
-def _bounds(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
-    """What survives utterance n at worst and at best."""
-
-    def of(accused: bool) -> Getter:
-        return lambda name: found[name].if_stopped(n, accused=accused)
-
-    yield Column("surviving_if_stopped_accused", "Worst", "rate", getter=of(True))
-    yield Column("surviving_if_stopped_passed", "Best", "rate", getter=of(False))
-
-
-def _after(found: Mapping[str, Curve], n: int) -> Iterator[Column]:
-    """The columns of every contestant's curve after utterance n, for machines."""
-
-    def at_n(part: str) -> Getter:
-        return lambda name: getattr(found[name], part)[n - 1]
-
-    key, heading = f"surviving_n{n}", f"Unaccused after {n}"
-    yield Column(
-        f"at_risk_n{n}", f"Reach {n} unaccused", "count", True, "", at_n("at_risk"), "readable",
-        key, n,
-    )  # fmt: skip
-    share = Column(key, heading, "rate", True, getter=at_n("surviving"), n=n)
-    yield from with_ends(share, low=at_n("low"), high=at_n("high"))
