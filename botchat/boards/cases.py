@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -35,32 +36,31 @@ def of_texts(
     protocol: Protocol, listed: Sequence[OwnText], judged: Mapping[str, Judgment]
 ) -> Table:
     """One row a text: its numbers, the whole last, and what the judge's reply lacks."""
-    names = _columns(protocol)
-    rows = []
+    names, rows = _columns(protocol), []
     for text in listed:
         judgment = judged.get(text.id)
         given, lacking = _given(protocol, judgment, text)
-        verdict = judgment.verdict if judgment else None
         rows.append(
             {
                 "id": text.id,
                 "begins": _begins(text.text),
                 **{_key(name): given.get(name) for name in names},
-                "verdict": verdict,
+                "verdict": judgment.verdict if judgment else None,
                 "missing": ", ".join(lacking),
                 "reason": judgment.reason if judgment else "",
             }
         )
-    shown = [Column(_key(name), name, "number") for name in names]
+    verdict = Column("verdict", "Verdict", "name", detail=True)
     return table(
         f"{protocol.name}-cases",
         f"{protocol.title}: every text",
         [
             Column("id", "Text", "name"),
             Column("begins", "Begins", "name"),
-            *(shown or [Column("verdict", "Accused", "name")]),
+            *(Column(_key(name), name, "number") for name in names),
+            *([] if names else [replace(verdict, heading="Accused", detail=False)]),
             Column("missing", "Missing", "name"),
-            *([Column("verdict", "Verdict", "name", detail=True)] if shown else []),
+            *([verdict] if names else []),
             Column("reason", "Reason", "name", detail=True),
         ],
         rows,
@@ -71,39 +71,41 @@ def of_texts(
 
 def of_pairs(protocol: Protocol, listed: Sequence[AnswerPair], judged: Sequence[Judgment]) -> Table:
     """One row a pair and order: what the judge said, who is better by it, and by people."""
-    pairs = {pair.id: pair for pair in listed}
+    pairs, rows = {pair.id: pair for pair in listed}, []
     place = {id_: n for n, id_ in enumerate(pairs)}
-    rows = []
     for one in sorted(judged, key=lambda j: (place[j.seed_id], j.contestants)):
-        pair = pairs[one.seed_id]
-        result = protocol.result(one.verdict)
-        better = {None: "missing", 1.0: one.contestants[0], 0.0: one.contestants[1], 0.5: "tie"}
+        pair, (first, second) = pairs[one.seed_id], one.contestants
+        better = {None: "missing", 1.0: first, 0.0: second, 0.5: "tie"}
+        named = {"1": pair.contestants[0], "2": pair.contestants[1]}
         rows.append(
             {
                 "id": pair.id,
                 "begins": _begins(pair.question or pair.answers[0]),
-                "first": one.contestants[0],
-                "second": one.contestants[1],
+                "first": first,
+                "second": second,
                 "verdict": one.verdict,
-                "better": better[result],
-                "people": _named(pair),
+                "better": better[protocol.result(one.verdict)],
+                "people": named.get(pair.label or "", pair.label),
                 "reason": one.reason,
             }
         )
-    headings = {"id": "Pair", "first": "Shown first", "second": "Shown second"}
     return table(
         f"{protocol.name}-cases",
         f"{protocol.title}: every pair in both orders",
         [
-            Column(key, headings.get(key, key.capitalize()), "name", detail=key == "reason")
-            for key in rows[0]
-        ]
-        if rows
-        else [Column("id", "Pair", "name")],
+            Column("id", "Pair", "name"),
+            Column("begins", "Begins", "name"),
+            Column("first", "Shown first", "name"),
+            Column("second", "Shown second", "name"),
+            Column("verdict", "Verdict", "name"),
+            Column("better", "Better", "name"),
+            Column("people", "People", "name"),
+            Column("reason", "Reason", "name", detail=True),
+        ],
         rows,
         [_signed(judged)],
         "Better: by this order; missing: the judge's reply was not readable.",
-    ).filled()
+    )
 
 
 def of_numbers(
@@ -236,10 +238,6 @@ def _label(labels: Mapping[str, float], name: str, names: Sequence[str]) -> floa
     known = [labels.get(plain(one)) for one in names if one != SCORE]
     whole = None if None in known else sum(one for one in known if one is not None)
     return labels.get("", whole)
-
-
-def _named(pair: AnswerPair) -> str | None:
-    return {"1": pair.contestants[0], "2": pair.contestants[1]}.get(pair.label or "", pair.label)
 
 
 def _signed(judgments: Iterable[Judgment]) -> str:

@@ -171,8 +171,7 @@ class Strengths:
         ahead = [fitted.models[i] for i in order if fitted.places[0][i] == 1]
         if len(ahead) < 2 or self.few:
             return ""
-        *most, last = [*ahead[:_NAMED], f"{len(ahead) - _NAMED} more"][: len(ahead)]
-        return f"{', '.join(most)} and {last} cannot be separated: each may be first."
+        return f"{_named(ahead, ' and ')} cannot be separated: each may be first."
 
     def rows(self) -> dict[Any, dict[Any, Any]]:
         """Model -> values of `COLUMNS`, those of style only where it was measured."""
@@ -199,46 +198,41 @@ class Strengths:
             found["bt_style_low"], found["bt_style_high"] = equal.low, equal.high
         return found.to_dict("index")
 
-    @property
-    def _clusters(self) -> str:
-        """How many there are of what comparisons share."""
-        fitted = self.fitted
-        counted = zip((fitted.n_clusters, fitted.n_crossed), self.design.units, strict=False)
-        return " and ".join(f"{n:,} {unit}" for n, unit in counted if n)
-
     def note(self) -> str:
         """How to read the columns."""
         fitted = self.fitted
         level = f"{100 * fitted.settings.confidence:g} %"
+        said = [self.design.note()]
         if fitted.warning:
-            intervals = f"Bradley–Terry: {fitted.warning}."
+            said.append(f"Bradley–Terry: {fitted.warning}.")
         else:
-            how = (
-                f"allow for the {self._clusters} that the comparisons share"
-                if fitted.n_clusters
-                else "take the comparisons as independent"
-            )
+            how = "take the comparisons as independent"
+            if fitted.n_clusters:
+                counted = zip(
+                    (fitted.n_clusters, fitted.n_crossed), self.design.units, strict=False
+                )
+                shared = " and ".join(f"{n:,} {unit}" for n, unit in counted if n)
+                how = f"allow for the {shared} that the comparisons share"
             if fitted.n_crossed and self.few:
                 how += f" (fewer than {LEAST} {self.design.unit}: read them with care)"
-            intervals = (
+            said.append(
                 f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that "
                 f"the comparisons leave open, of all models at once ({level}): behind all that are "
                 "clearly better, before all that are clearly worse."
             )
         moved = list(compress(fitted.models, (self.by_ties != self.by_ties[0]).any(axis=0)))
-        more = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        shift = (
+        said.append(
             "Moved by ties: places that a model moves at most if ties are dropped or count as a "
-            f"win for both{': ' + ', '.join(moved[:_NAMED]) + more if moved else '; none does'}."
+            f"win for both{': ' + _named(moved, ', ') if moved else '; none does'}."
         )
-        fragile = f" {self.fragile.told(self.design.unit)}." if self.fragile else ""
-        said = f"{self.design.note()} {intervals} {shift}{fragile}"
-        if self.style is None:
-            return said
-        return (
-            f"{said} At equal style: the rating that is left when the judge's taste for length and "
-            "manner is taken out; not used for any rank."
-        )
+        if self.fragile:
+            said.append(f"{self.fragile.told(self.design.unit)}.")
+        if self.style is not None:
+            said.append(
+                "At equal style: the rating that is left when the judge's taste for length and "
+                "manner is taken out; not used for any rank."
+            )
+        return " ".join(said)
 
     def misfit_table(self, board: Table) -> Table | None:
         """The pairs whose results the ratings explain worst; ``None`` where none can differ."""
@@ -254,14 +248,9 @@ class Strengths:
             Column("games", "Comparisons", "count", getter=lambda i: round(float(pairs.games[i]))),
             Column("observed", "Score", "rate", getter=lambda i: pairs.observed[i]),
             Column("expected", "Expected", "rate", getter=lambda i: pairs.expected[i]),
-            Column(
-                "residual",
-                "Residual",
-                "number",
-                meaning="observed less expected score (a tie is half), in standard errors",
-                getter=lambda i: pairs.residual[i],
-            ),
-        ]
+            Column("residual", "Residual", "number", getter=lambda i: pairs.residual[i],
+                   meaning="observed less expected score (a tie is half), in standard errors"),
+        ]  # fmt: skip
         beyond = int((np.abs(pairs.residual) > 3).sum())
         return table(
             f"{board.name}-misfit",
@@ -278,24 +267,16 @@ class Strengths:
         """How few ChatSEEDs decide who is first; ``None`` where that is not known."""
         if self.fragile is None:
             return None
-        return table(
-            f"{board.name}-fragility",
-            f"{board.title}: what decides who is first",
-            [
-                Column("first", "First", "name"),
-                Column("second", "Second", "name"),
-                Column("lead", "Lead", "rating"),
-                Column(
-                    "seeds",
-                    self.design.unit[:1].upper() + self.design.unit[1:],
-                    "count",
-                    meaning="without so many the second stands before the first; an upper bound",
-                ),
-                Column("of", "Of", "count"),
-            ],
-            [self.fragile],
-            [board.signature],
-        )
+        columns = [
+            Column("first", "First", "name"),
+            Column("second", "Second", "name"),
+            Column("lead", "Lead", "rating"),
+            Column("seeds", self.design.unit[:1].upper() + self.design.unit[1:], "count",
+                   meaning="without so many the second stands before the first; an upper bound"),
+            Column("of", "Of", "count"),
+        ]  # fmt: skip
+        title = f"{board.title}: what decides who is first"
+        return table(f"{board.name}-fragility", title, columns, [self.fragile], [board.signature])
 
     def style_table(self, board: Table) -> Table | None:
         """What each feature of style is worth to the judge; ``None`` where it is not measured."""
@@ -321,6 +302,13 @@ class Strengths:
             "questions: share of utterances with one; formality: formal marks in 100 words. From "
             f"{style.adjusted.n_comparisons:,} comparisons.{warning}",
         )
+
+
+def _named(names: Sequence[str], last: str) -> str:
+    """Names with commas between, ``last`` before the last; those beyond `_NAMED` are counted."""
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return last.join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 COLUMNS = (

@@ -7,7 +7,6 @@ files of it.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -147,15 +146,16 @@ class Table:
     @property
     def cells(self) -> list[list[str]]:
         """Every row as people read it: `headline` columns, rates in percent, a dash for missing."""
-        return [list(row) for row in zip(*map(self._written, self.headline), strict=True)]
+        columns = [self.written(column.key) for column in self.headline]
+        return [list(row) for row in zip(*columns, strict=True)]
 
     @property
     def cells_with_ends(self) -> list[list[str]]:
         """The same, with the interval where its ends are for machines: ``62.5 [47–76]``."""
         columns = []
         for column in self.headline:
-            said, ends = self._written(column), self.told_ends(column)
-            columns.append([f"{v} [{e}]" if e else v for v, e in zip(said, ends, strict=True)])
+            said = zip(self.written(column.key), self.told_ends(column), strict=True)
+            columns.append([f"{value} [{ends}]" if ends else value for value, ends in said])
         return [list(row) for row in zip(*columns, strict=True)]
 
     def told_ends(self, column: Column) -> list[str]:
@@ -163,24 +163,18 @@ class Table:
         ends = self.ends(column.key)
         if ends is None or not ends[0].detail or column.role == "rank":
             return [""] * len(self.frame)
-        parts = (self.frame[one.key].tolist() for one in (column, *ends))
+        parts = self.frame[[one.key for one in (column, *ends)]].itertuples(index=False)
         form = _ENDS.get(column.kind, _FORMAT[column.kind])
-        return [
-            f"{form(low)}–{form(high)}" if all(map(_known, (value, low, high))) else ""
-            for value, low, high in zip(*parts, strict=True)
-        ]
+        return [f"{form(row[1])}–{form(row[2])}" if all(map(_known, row)) else "" for row in parts]
 
     def written(self, key: str) -> list[str]:
-        """A column as people read it, by its key."""
-        return self._written(self.column(key))
-
-    def _written(self, column: Column) -> list[str]:
-        """A column as people read it; places that are shared or open as ``2–4``."""
-        form, values = _FORMAT[column.kind], self.frame[column.key].tolist()
-        said = ["–" if pd.isna(v) else form(v) for v in values]
-        if column.role != "rank" or (ends := self.ends(column.key)) is None:
+        """A column as people read it, by its key; places that are shared or open as ``2–4``."""
+        column = self.column(key)
+        form, ends = _FORMAT[column.kind], self.ends(key)
+        said = [form(v) if _known(v) else "–" for v in self.frame[key].tolist()]
+        if column.role != "rank" or ends is None:
             return said
-        spans = zip(*(self.frame[end.key].tolist() for end in ends), strict=True)
+        spans = self.frame[[end.key for end in ends]].itertuples(index=False)
         return [
             one if pd.isna(low) or low == high else f"{low}–{high}"
             for one, (low, high) in zip(said, spans, strict=True)
@@ -190,11 +184,11 @@ class Table:
     def compact(self) -> Table:
         """The same with every interval beside its number: its ends are for machines."""
         keys = {column.key for column in self.columns}
-        ends = [c.role in ("low", "high") and c.of in keys for c in self.columns]
-        columns = zip(self.columns, ends, strict=True)
-        return replace(
-            self, columns=tuple(replace(c, detail=True) if end else c for c, end in columns)
+        hidden = tuple(
+            replace(c, detail=True) if c.role in ("low", "high") and c.of in keys else c
+            for c in self.columns
         )
+        return replace(self, columns=hidden)
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -219,11 +213,8 @@ def table(
     the column ``rank``, if there is one, gets the rank by the first, equal values the same; people,
     who are what models are measured by, have none.
     """
-    each = {column.key: column for column in columns}
-    values: dict[str, list[Any]] = {key: [] for key in each}
-    for row in rows:
-        for column, kept in zip(each.values(), values.values(), strict=True):
-            kept.append(column.value(row))
+    each, rows = {column.key: column for column in columns}, list(rows)
+    values = {key: [column.value(row) for row in rows] for key, column in each.items()}
     # A bound that nothing is missing from says nothing.
     columns = [c for c in columns if c.role != "bound" or any(map(_known, values[c.key]))]
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
@@ -345,13 +336,11 @@ def _known(value: Any) -> bool:
     return value is not None and not pd.isna(value)
 
 
-def _plain(value: Any, digits: int | None = DIGITS) -> Any:
-    if value is pd.NA or value is None or (isinstance(value, float) and math.isnan(value)):
+def _plain(value: Any, digits: int | None) -> Any:
+    if not _known(value):
         return None
-    if isinstance(value, str):
-        return value
     if not isinstance(value, float):
-        return int(value)
+        return value if isinstance(value, str) else int(value)
     return value if digits is None else round(value, digits)
 
 
