@@ -17,10 +17,9 @@ import numpy as np
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.flags import remembered
-from botchat.boards.judge_verdict import JudgeVerdict
+from botchat.boards.judge_verdict import JudgeVerdict, is_copy
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
-from botchat.boards.second_opinion import is_copy
 from botchat.boards.tables import Column, triple
 from botchat.interfaces import Row
 from botchat.measures.annotations import is_person

@@ -102,17 +102,17 @@ class JudgedCases:
     def _given_of(self, rows: Indices, mine: Flags) -> Given | None:
         if self.given is None:
             return None
-        place, flipped = np.full(len(self.seed), -1), np.zeros(len(self.seed), np.bool_)
-        place[rows], flipped[rows] = np.arange(len(rows)), ~mine
-        there, case = place[self.given.case] >= 0, self.given.case
-        value = np.where(flipped[case], 1 - self.given.value, self.given.value)
-        return Given(place[case][there], self.given.person[there], value[there])
+        place, case = np.full(len(self.seed), -1), self.given.case
+        place[rows] = np.arange(len(rows))
+        there = place[case] >= 0
+        at, value = place[case][there], self.given.value[there]
+        return Given(at, self.given.person[there], np.where(mine[at], value, 1 - value))
 
-    @property
-    def scale_ends(self) -> tuple[float, float]:
-        """What a result of 0 stands for, and how far that is from a result of 1."""
+    def told(self, key: str, *found: float) -> Row:
+        """A result and the ends of its interval under their keys, on the scale of the number."""
         scale = self.scale
-        return (0.0, 1.0) if scale is None else (scale.lowest, scale.highest - scale.lowest)
+        least, span = (0.0, 1.0) if scale is None else (scale.lowest, scale.highest - scale.lowest)
+        return intervals.entries(key, *(least + span * x for x in found))
 
     @property
     def odds(self) -> float:
@@ -176,8 +176,7 @@ def _passes(dialogues: Dialogues, n: int, judgment: Judgment) -> float | None:
     # Of those that stop before N only the accused would be there.
     if dialogue is None or (dialogue.model != HUMAN and len(dialogue.utterances) < n):
         return None
-    result = passed(dialogue, judgment.verdict, n)
-    return None if result is None else float(result)
+    return passed(dialogue, judgment.verdict, n)
 
 
 def _not_named(dialogues: Dialogues, judgment: Judgment) -> float | None:
@@ -185,7 +184,7 @@ def _not_named(dialogues: Dialogues, judgment: Judgment) -> float | None:
     dialogue = dialogues.get(judgment.contestants[0], {}).get(judgment.seed_id)
     if dialogue is None or judgment.verdict is None:
         return None
-    return float(names_own(dialogue, judgment.verdict) is not True)
+    return names_own(dialogue, judgment.verdict) is not True
 
 
 def _score(protocol: Protocol, i: int, judgment: Judgment) -> float | None:
@@ -321,26 +320,17 @@ def as_people(found: Sequence[JudgedCases], judge: str) -> list[Table]:
     ``found``: as of `cases`. No table where people labelled nothing.
     """
     labelled = [one for one in found if one.labels]
-    of_rates = [one for one in labelled if one.scale is None]
-    of_scores = [one for one in labelled if one.scale is not None]
-    return [
-        *([_beside("as-people-judge", "As people judge", of_rates, judge)] if of_rates else []),
-        *(
-            [_beside("as-people-judge-scores", "Scores as people judge", of_scores, judge)]
-            if of_scores
-            else []
-        ),
-    ]
+    rates = [one for one in labelled if one.scale is None]
+    scores = [one for one in labelled if one.scale is not None]
+    made = [_beside("as-people-judge", "As people judge", rates, judge)] if rates else []
+    if scores:
+        made.append(_beside("as-people-judge-scores", "Scores as people judge", scores, judge))
+    return made
 
 
 def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) -> Table:
     rows: list[Row] = []
     for one in labelled:
-        least, span = one.scale_ends
-
-        def told(key: str, *found: float, least: float = least, span: float = span) -> Row:
-            return intervals.entries(key, *(least + span * x for x in found))
-
         of_one: list[Row] = []
         for model in one.rated:
             side = one.of(model)
@@ -352,21 +342,28 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
                 {
                     "number": one.what,
                     "model": model,
-                    **told("judge", float(own.value[0]), *ends),
-                    **told("people", by.value, by.low, by.high),
-                    **told("others", by.value + 0 * by.others[0], *by.others),
+                    **one.told("judge", float(own.value[0]), *ends),
+                    **one.told("people", by.value, by.low, by.high),
+                    **one.told("others", by.value + 0 * by.others[0], *by.others),
                     "labels": by.labels,
                     "cases": len(side.judged),
                     "power": by.power if by.labels else None,
                 }
             )
-        rows += sorted(of_one, key=_by_people)
+        # The highest first, by the judge where there are no labels.
+        rows += sorted(of_one, key=lambda row: (
+            math.inf if row["people"] is None else -row["people"], -row["judge"], row["model"]
+        ))  # fmt: skip
     persons = sorted({person for one in labelled for person in one.persons})
-    most = max((one.given.people for one in labelled if one.given), default=0)
+    many = max((one.given.people for one in labelled if one.given), default=0) >= PEOPLE
     counted = f"{len(persons)} {'person' if len(persons) == 1 else 'people'}"
     counted += f": {', '.join(persons)}" if len(persons) < 4 else ""
     scored = labelled[0].scale is not None
     kind: Kind = "decimal" if scored else "rate"
+    others = with_interval(Column("others", "As other people judge", kind))
+    of_others = f"what others would say takes labels of {PEOPLE} or more."
+    if many:
+        of_others = "other people like them may lie anywhere in the second interval."
     return table(
         name,
         title,
@@ -375,11 +372,7 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
             MODEL,
             *with_interval(Column("judge", "Judge", kind)),
             *with_interval(Column("people", "As people judge", kind)),
-            *(
-                with_interval(Column("others", "As other people judge", kind))
-                if most >= PEOPLE
-                else ()
-            ),
+            *(others if many else ()),
             Column("labels", "Labels", "count"),
             Column("cases", "Cases", "count"),
             Column("power", "Power of the judge", "decimal", detail=True),
@@ -390,12 +383,7 @@ def _beside(name: str, title: str, labelled: Sequence[JudgedCases], judge: str) 
         f"the people who labelled ({counted}) would say of other dialogues of the same kind, from "
         "their labels of a part of the cases and the judge's verdicts on all (PPI++), with 95 % "
         "intervals. That holds where the labelled cases were drawn at random, and of these people: "
-        + (
-            "other people like them may lie anywhere in the second interval."
-            if most >= PEOPLE
-            else f"what others would say takes labels of {PEOPLE} or more."
-        )
-        + ("" if scored else _RATES),
+        f"{of_others}{'' if scored else _RATES}",
     )
 
 
@@ -403,12 +391,6 @@ _RATES = (
     " Success at N: of the dialogues that reach N. Win + ½ tie: both orders of a pair of dialogues "
     "are one case."
 )
-
-
-def _by_people(row: Row) -> tuple[float, float, str]:
-    """The highest first, by the judge where there are no labels."""
-    people = -math.inf if row["people"] is None else row["people"]
-    return -people, -row["judge"], row["model"]
 
 
 def notes(found: Sequence[JudgedCases], seed_set: str, judge: str) -> Iterator[str]:

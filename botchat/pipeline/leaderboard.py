@@ -184,7 +184,7 @@ def _shown(
 ) -> list[ShownBoard]:
     """Everything of some judges (default: all) beside all who were read."""
     from botchat import report as pages
-    from botchat.boards import second_opinion
+    from botchat.boards import judge_verdict
     from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
 
@@ -203,7 +203,7 @@ def _shown(
         findings = beside_each_other(workspace, found)
     for board in boards[:n]:  # who is shown is read first
         others = [other for other in boards if other is not board]
-        people = second_opinion.with_people(board.judge, [*findings.values()])
+        people = judge_verdict.with_people(board.judge, [*findings.values()])
         said.append(pages.Facts.of(board, others, people))
     verdicts = {board.judge: facts.verdict for board, facts in zip(boards, said, strict=False)}
     return [

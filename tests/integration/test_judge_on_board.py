@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from botchat.boards import judge_verdict, second_opinion
+from botchat.boards import judge_verdict
 from botchat.cli.main import main
 from botchat.pipeline.ledger import conversation_costs
 from botchat.records import HUMAN, Judgment
@@ -87,8 +87,7 @@ def test_a_verdict_does_not_depend_on_who_is_on_the_page(
     workspace: Workspace, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Labels that lie there count at once, and not only after a page of everybody was made."""
-    for module in (second_opinion, judge_verdict):
-        monkeypatch.setattr(module, "LEAST", 3)
+    monkeypatch.setattr(judge_verdict, "LEAST", 3)
     (workspace.root / "judgments" / SAMPLE / "unieval" / "never.jsonl").unlink()
     (workspace.root / "judgments" / SAMPLE / "gteval" / "never.jsonl").unlink()
     board = workspace.out(SAMPLE) / "leaderboard.json"
