@@ -95,13 +95,9 @@ class Discussion:
             )
             said.append(feedback)
             known += filter(heard, [feedback])
-        form = _form(self.settings, case, language)
-        asked = language.fill(
-            "discussion_report", question=case.prompt, history=history(known), form=form
-        )
-        report, prose = await _report(serving[SUMMARIZER], asked, self.cast, case, said)
-        votes = (report,) if self.settings.decides == "summary" else tuple(last.values())
-        return Talk(tuple(said), votes, prose)
+        ended = await _report(self, serving[SUMMARIZER], case, "discussion_report", history(known))
+        votes = ended.votes if self.settings.decides == "summary" else tuple(last.values())
+        return Talk((*said, *ended.remarks), votes, ended.digest)
 
     async def _statement(
         self, agent: Agent, case: Case, part: str, known: Sequence[Remark], said: list[Remark]
@@ -135,11 +131,7 @@ class SingleReport:
 
     async def talk(self, case: Case) -> Talk:
         """Two calls."""
-        said: list[Remark] = []
-        form = _form(self.settings, case, self.cast.language)
-        asked = self.cast.language.fill("discussion_single", question=case.prompt, form=form)
-        report, prose = await _report(self.cast.agents[0], asked, self.cast, case, said)
-        return Talk(tuple(said), (report,), prose)
+        return await _report(self, self.cast.agents[0], case, "discussion_single")
 
 
 def prompts(
@@ -155,29 +147,27 @@ def prompts(
     )
 
 
-def _form(
-    settings: DiscussionSettings | SingleReportSettings, case: Case, language: Language
-) -> str:
-    """What the report looks like; the answer is asked for once, in the report or after it."""
-    names: tuple[str, ...] = (_FORMS["score"],)  # scores alone: the answer is the report
-    if settings.report == "qa":
+async def _report(
+    panel: Discussion | SingleReport, writer: Agent, case: Case, prompt: str, known: str = ""
+) -> Talk:
+    """The report in questions and answers, and its text as prose (empty if that failed).
+
+    The answer is asked for once, in the report or after it; of scores alone the report is it.
+    """
+    language = panel.cast.language
+    names: tuple[str, ...] = (_FORMS["score"],)
+    if panel.settings.report == "qa":
         names = {
             "asked": ("discussion_answer",),
             "read": ("discussion_form", "discussion_instead"),
             "none": ("discussion_form", "discussion_answer"),
         }[case.report]
-    return "\n".join(map(language.text, names))
-
-
-async def _report(
-    writer: Agent, prompt: str, cast: Cast, case: Case, said: list[Remark]
-) -> tuple[Remark, str]:
-    """The report in questions and answers, and its text as prose (empty if that failed)."""
-    report = await writer.say(prompt, case)
-    said.append(report)
+    values = {"question": case.prompt, "form": "\n".join(map(language.text, names))}
+    if known:
+        values["history"] = known
+    report = await writer.say(language.fill(prompt, **values), case)
     if not heard(report):
-        return report, ""
-    asked = cast.language.fill("discussion_prose", report=report.text.strip())
-    prose = await cast.serving[SUMMARIZER].say(asked)
-    said.append(prose)
-    return report, prose.text
+        return Talk((report,), (report,))
+    asked = language.fill("discussion_prose", report=report.text.strip())
+    prose = await panel.cast.serving[SUMMARIZER].say(asked)
+    return Talk((report, prose), (report,), prose.text)

@@ -7,7 +7,7 @@ its prompts and what makes it of the struct (`_talking`), and in `controls` its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
 from typing import Literal, assert_never
@@ -75,21 +75,18 @@ class Panel:
 
     async def answer(self, case: Case) -> Answer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
-        shown = [case]
-        if self.both_orders and case.mirror is not None:
-            shown.append(case.mirror())
-        first, *others = await together(self.talking.talk(one) for one in shown)
-        # From here on everything is about the order of `case`.
-        turned = (_swapped(vote, mirrored(vote.verdict)) for talk in others for vote in talk.votes)
-        votes = [*first.votes, *turned]
-        later = (_swapped(said, said.verdict) for talk in others for said in talk.remarks)
-        remarks = (*first.remarks, *later)
+        mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
+        first, *others = await together(self.talking.talk(one) for one in (case, *mirror))
+        votes, remarks = list(first.votes), list(first.remarks)
+        for other in others:  # its votes count as about the order of `case`
+            votes += [_swapped(vote, mirrored(vote.verdict)) for vote in other.votes]
+            remarks += [_swapped(said, said.verdict) for said in other.remarks]
         verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
         return Answer(
             verdict,
             _reason(case, verdict, votes, first),
             outcome="ok" if verdict is not None else _outcome(votes),
-            transcript=remarks,
+            transcript=tuple(remarks),
             calls=tuple(remark.call for remark in remarks if remark.call),
         )
 
@@ -141,31 +138,40 @@ def build_panel(
     text, a guarantee in a cascade, a language that lacks the prompts.
     """
     model_of = cache(model_of)
-    cascade = isinstance(settings, panels.CascadeSettings)
-    complete = cascade or all(member.model for member in settings.members)
-    if complete and default_model is not None:
-        raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if isinstance(settings, panels.CascadeSettings):
+        if default_model is not None:
+            raise ConfigError(f"panel {name} {_COMPLETE}")
         assert judge_of is not None, "a cascade's judges are found by judge_of"
-        return _cascade(name, settings, judge_of, run)
-    if default_model is not None:
-        name = f"{name}@{model_of(default_model).name}"
-    elif not complete:
+        return _cascade(panels.in_run(name, run), settings, judge_of)
+    complete = all(member.model for member in settings.members)
+    if complete and default_model is not None:
+        raise ConfigError(f"panel {name} {_COMPLETE}")
+    if default_model is None and not complete:
         raise ConfigError(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    first = (run - 1) * getattr(settings, "samples", 1)
-    agents = tuple(_agents(name, settings, model_of, default_model, language, subject, first))
+    samples: int = getattr(settings, "samples", 1)
+    first = (run - 1) * samples  # number of the first draw
+    agents: list[Agent] = []
+    for member in settings.members:
+        if member.file is not None:
+            raise ConfigError(f"panel {name}: the role text {member.file} has not been read")
+        for n in range(samples):
+            decoding = Decoding(settings.temperature, settings.max_tokens, first + n)
+            called = f"{member.name} #{n + 1}" if samples > 1 else f"{member.name}"
+            role = _role(settings, member, language, subject)
+            agents.append(
+                Agent(called, role, model_of(member.model or default_model or ""), decoding)
+            )
     names = [agent.name for agent in agents]
-    agents = tuple(
-        replace(agent, others=tuple(name for name in names if name != agent.name))
-        for agent in agents
-    )
+    agents = [replace(one, others=tuple(n for n in names if n != one.name)) for one in agents]
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
     decoding = Decoding(settings.temperature, settings.max_tokens, first)
     serving = {who: Agent(who, "", served, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)}
+    if default_model is not None:
+        name = f"{name}@{model_of(default_model).name}"
     return Panel(
         panels.in_run(name, run),
         _talking(settings, Cast(agents, serving, language)),
@@ -176,8 +182,11 @@ def build_panel(
     )
 
 
+_COMPLETE = "names all its models itself; leave out --judge-model"
+
+
 def _cascade(
-    name: str, settings: panels.CascadeSettings, judge_of: Callable[[str], Judge], run: int
+    name: str, settings: panels.CascadeSettings, judge_of: Callable[[str], Judge]
 ) -> Cascade:
     cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
     for part in (cheap, strong):
@@ -191,8 +200,7 @@ def _cascade(
         drawn = settings.calibration_seeds or 0
         guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
     share = settings.calibration or 0.0
-    filed = panels.in_run(name, run)
-    return Cascade(filed, cheap, strong, calibration=share, guarantee=guarantee)
+    return Cascade(name, cheap, strong, calibration=share, guarantee=guarantee)
 
 
 def wording(
@@ -206,14 +214,12 @@ def wording(
     """
     if isinstance(settings, panels.CascadeSettings):
         return {}
-    roles = {
-        f"role of {member.name}": "\n\n".join(
-            dict.fromkeys(_role(settings, member, language, subject) for subject in subjects)
-        )
-        for member in settings.members
-    }
-    spoken = {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
-    return {title: text for title, text in {**roles, **spoken}.items() if text}
+    told: dict[str, str] = {}
+    for member in settings.members:
+        roles = dict.fromkeys(_role(settings, member, language, one) for one in subjects)
+        told[f"role of {member.name}"] = "\n\n".join(roles)
+    told |= {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
+    return {title: text for title, text in told.items() if text}
 
 
 def _digest(
@@ -236,9 +242,7 @@ def _digest(
         "evidence": getattr(settings, "evidence", False),
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,
-        "cheap": None,
-        "strong": None,
-        "calibration": None,
+        **dict.fromkeys(("cheap", "strong", "calibration")),
     }
     # A key that is newer than those judgments is signed by its name, where it says something; the
     # roles are those of the agents, and which set they are of is in their texts.
@@ -276,30 +280,6 @@ def _role(
     return language.text(settings.role_prompt(member.role, subject)).strip()
 
 
-def _agents(
-    panel: str,
-    settings: TalkSettings,
-    model_of: Callable[[str], ChatModel],
-    default_model: str | None,
-    language: Language,
-    subject: Subject,
-    first: int,
-) -> Iterator[Agent]:
-    """``first``: the number of the first draw."""
-    samples: int = getattr(settings, "samples", 1)
-    for member in settings.members:
-        if member.file is not None:
-            raise ConfigError(f"panel {panel}: the role text {member.file} has not been read")
-        model = model_of(member.model or default_model or "")
-        for sample in range(samples):
-            yield Agent(
-                f"{member.name} #{sample + 1}" if samples > 1 else f"{member.name}",
-                _role(settings, member, language, subject),
-                model,
-                Decoding(settings.temperature, settings.max_tokens, first + sample),
-            )
-
-
 def _talking(settings: TalkSettings, cast: Cast) -> Talking:
     match settings:
         case EnsembleSettings():
@@ -327,18 +307,16 @@ def _outcome(votes: Sequence[Remark]) -> Outcome:
 
 def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: Talk) -> str:
     """The votes, the speakers without one, and the summary or a reason from the winning side."""
-    cast = Counter(remark.verdict for remark in votes if remark.verdict is not None)
+    cast = Counter(vote.verdict for vote in votes if vote.verdict is not None)
     said = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
-    absent = [
-        f"{remark.speaker} ({'unreadable' if heard(remark) else remark.outcome})"
-        for remark in votes
-        if remark.verdict is None
-    ]
+    absent = ", ".join(
+        f"{vote.speaker} ({'unreadable' if heard(vote) else vote.outcome})"
+        for vote in votes
+        if vote.verdict is None
+    )
     parts = [f"{cast.total()} of {len(votes)} votes{': ' if said else ''}{said}"]
-    if cast and verdict is None:
-        parts.append("an even split that is no tie here")
-    if absent:
-        parts.append(f"no vote: {', '.join(absent)}")
+    parts += ["an even split that is no tie here"] if cast and verdict is None else []
+    parts += [f"no vote: {absent}"] if absent else []
     first = next((remark for remark in talk.votes if remark.verdict == verdict is not None), None)
     why = talk.digest or (case.read(first.text)[1] if first else "")
     return f"{'; '.join(parts)}. {' '.join(why.split())}".strip()
@@ -413,8 +391,7 @@ def calls(settings: TalkSettings) -> int:
         case panels.SingleReportSettings():
             return 2
         case panels.DiscussionSettings():
-            statements = members * (2 if settings.reflects else 1)
-            each = statements + settings.feedback
+            each = members * (1 + settings.reflects) + settings.feedback
             return settings.decomposes + settings.rounds * each + 2
         case _:
             assert_never(settings)

@@ -18,9 +18,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, product, repeat
+from itertools import islice, product
 
-import msgspec
+from msgspec.structs import replace as replaced
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Case
@@ -51,12 +51,12 @@ class Placebo(Debate):
             rings[case.contestants][case.seed_id] = make
             if case.mirror is not None:
                 rings[case.contestants[::-1]].setdefault(case.seed_id, case.mirror)
-        after: dict[tuple[str, tuple[str, ...]], Callable[[], Case]] = {}
-        for who, ring in rings.items():
-            first, *others = ring
-            if others:
-                following = zip(ring, [*others, first], strict=True)
-                after |= {(one, who): ring[other] for one, other in following}
+        after = {
+            (seed, who): following
+            for who, ring in rings.items()
+            for seed, following in zip(ring, [*ring.values(), *ring.values()][1:], strict=False)
+            if len(ring) > 1
+        }
         return replace(self, after=after)
 
     async def talk(self, case: Case) -> Talk:
@@ -64,14 +64,19 @@ class Placebo(Debate):
         other = self._other(case)
         first = await self._opened(case)
         if other is None:
-            told = [one for said in first for one in _swapped(case, said)]
+            told = {one.speaker: one for said in first for one in _swapped(case, said)}
         else:
-            told = [one for one in await self._opened(other) if heard(one)]
-        agents = [a for a, one in zip(self.cast.agents, first, strict=True) if heard(one)]
-        prompts = [self._prompt(a, case, _known(a.name, first, told)) for a in agents]
-        second = await together(map(Agent.say, agents, prompts, repeat(case)))
+            told = {one.speaker: one for one in await self._opened(other) if heard(one)}
+
+        def known(agent: Agent) -> list[Remark]:
+            # In the order of speaking: its own message as it was.
+            own = {one.speaker: one for one in first if one.speaker == agent.name}
+            return [found for one in first if (found := (told | own).get(one.speaker))]
+
+        present = [a for a, one in zip(self.cast.agents, first, strict=True) if heard(one)]
+        second = await together(a.say(self._prompt(a, case, known(a)), case) for a in present)
         last = {one.speaker: one for one in (*first, *second)}
-        shown = [msgspec.structs.replace(one, speaker=f"{one.speaker}{TOLD}") for one in told]
+        shown = [replaced(one, speaker=f"{one.speaker}{TOLD}") for one in told.values()]
         return Talk((*first, *shown, *second), tuple(last.values()))
 
     async def _opened(self, case: Case) -> list[Remark]:
@@ -96,13 +101,6 @@ class Placebo(Debate):
         return make()
 
 
-def _known(name: str, first: Sequence[Remark], told: Sequence[Remark]) -> list[Remark]:
-    """What an agent hears, in the order of speaking: its own message as it was."""
-    as_told = {one.speaker: one for one in told}
-    heard_by = ((one if one.speaker == name else as_told.get(one.speaker)) for one in first)
-    return [one for one in heard_by if one is not None]
-
-
 def _swapped(case: Case, said: Remark) -> Iterator[Remark]:
     """The message with its verdict on the other side; nothing where that cannot be done."""
     turned = mirrored(said.verdict)
@@ -110,7 +108,7 @@ def _swapped(case: Case, said: Remark) -> Iterator[Remark]:
         return
     for text in [said.text] if turned == said.verdict else _reworded(said.text, said.verdict or ""):
         if case.read(text)[0] == turned:
-            yield msgspec.structs.replace(said, text=text, call="", verdict=turned)
+            yield replaced(said, text=text, call="", verdict=turned)
             return
 
 

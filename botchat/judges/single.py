@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import combinations
+from statistics import fmean
 
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, Reply, settings_digest
 from botchat.judges.panel import Ensemble, Panel
@@ -62,13 +63,11 @@ class SingleJudge:
         if not reply.usable:
             return Answer(None, reply.detail, outcome=reply.outcome, calls=calls)
         verdict, reason = case.read(reply.text)
-        # The reason is stored beside every verdict, the whole reply only where there is no verdict
-        # (the ledger has it in any case).
+        # The ledger has the whole reply; beside the reason it is stored where there is no verdict.
         talk = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
-        if verdict is not None and verdict not in case.choices:
-            verdict = None
-        sure = confidence(case, reply) if verdict is not None else None
-        return Answer(verdict, reason, reply.outcome, talk, calls, sure)
+        if verdict is None or verdict not in case.choices:
+            return Answer(None, reason, reply.outcome, talk, calls)
+        return Answer(verdict, reason, reply.outcome, talk, calls, confidence(case, reply))
 
 
 def confidence(case: Case, reply: Reply) -> float | None:
@@ -97,9 +96,10 @@ def sampled(
 
     ``decoding``: of the first sample; the others have the numbers after it.
     """
-    draws = [replace(decoding, sample=decoding.sample + n) for n in range(n_samples)]
     agents = [
-        Agent(f"{name} #{n + 1}", "", model, draws[n], structured=structured)
+        Agent(
+            f"{name} #{n + 1}", "", model, replace(decoding, sample=decoding.sample + n), structured
+        )
         for n in range(n_samples)
     ]
     form = ("structured",) if structured else ()
@@ -155,8 +155,4 @@ def stability(transcripts: Iterable[Sequence[Remark]]) -> Stability | None:
     ]
     if not alike:
         return None
-    return Stability(
-        n=len(alike),
-        unanimous=sum(map(all, alike)) / len(alike),
-        agreement=sum(sum(same) / len(same) for same in alike) / len(alike),
-    )
+    return Stability(len(alike), fmean(map(all, alike)), sum(map(fmean, alike)) / len(alike))

@@ -52,31 +52,26 @@ class Debate:
         summarized = isinstance(self.settings, SummarizedDebateSettings)
         for _ in range(self.settings.rounds):
             present = [a for a in agents if a.name not in last or heard(last[a.name])]
-            if not present:
-                break
+            spoken: list[Remark] = []
             if self.settings.strategy != "one-by-one":
-                asked = (agent.say(self._prompt(agent, case, known), case) for agent in present)
-                spoken = await together(asked)
+                spoken = await together(a.say(self._prompt(a, case, known), case) for a in present)
             else:
-                spoken = []
                 for agent in present:
                     prompt = self._prompt(agent, case, [*known, *spoken])
                     spoken.append(await agent.say(prompt, case))
             said += spoken
-            last.update((remark.speaker, remark) for remark in spoken)
+            last |= {remark.speaker: remark for remark in spoken}
             messages += filter(heard, spoken)
             known = list(messages)
             if summarized and any(map(heard, spoken)):
-                summary = await self.cast.serving[SUMMARIZER].say(
-                    language.fill("debate_summary", messages=history(messages))
-                )
+                asked = language.fill("debate_summary", messages=history(messages))
+                summary = await self.cast.serving[SUMMARIZER].say(asked)
                 said.append(summary)
                 if heard(summary):
                     digest = summary.text
                     # ChatEval v1 keeps all summaries, v2 the last one alone.
                     keeps = getattr(self.settings, "summary", "") == "concatenate"
-                    summaries = [*summaries, summary] if keeps else [summary]
-                    known = list(summaries)
+                    known = summaries = [*summaries, summary] if keeps else [summary]
         return Talk(tuple(said), tuple(last[agent.name] for agent in agents), digest)
 
     def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:
@@ -116,19 +111,19 @@ class Agent:
 
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
         """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
-        schema = case.schema if case is not None and self.structured else None
-        shared = case.shared if case is not None else 0
-        if case is not None and prompt.startswith(case.prompt) and prompt != case.prompt:
+        decoding, vote = replace(self.decoding, schema=None, shared=0), None
+        if case is not None:
             # The others' prompts, and the later ones, begin with the question too.
-            shared = len(case.prompt)
-        decoding = replace(self.decoding, schema=schema, shared=shared)
+            later = prompt.startswith(case.prompt) and prompt != case.prompt
+            shared = len(case.prompt) if later else case.shared
+            schema = case.schema if self.structured else None
+            decoding = replace(self.decoding, schema=schema, shared=shared)
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
         text = own_part(reply.text, self.others, prompt)
-        vote = case.read(text)[0] if case is not None else None
-        if case is not None and vote not in case.choices:
-            vote = None
+        if case is not None and (said := case.read(text)[0]) in case.choices:
+            vote = said
         cut = len(reply.text) - len(text) or msgspec.UNSET
         return Remark(self.name, text, reply.key, reply.outcome, vote, cut)
 

@@ -20,15 +20,15 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from typing import Literal
 
 from botchat.judges.talk import SWAPPED
-from botchat.records import SOMEWHERE, Remark, Verdict
+from botchat.records import MISSING, SOMEWHERE, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 _ACCUSED = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
-_VERDICT = {accused: verdict for verdict, accused in _ACCUSED.items()}
 _NUMBERS = re.compile(r"-?\d+(\.\d+)?( -?\d+(\.\d+)?)*")
 
 
@@ -47,8 +47,11 @@ def aggregate(
         return None
     if "No" in choices:
         # A vote without a place is as early as can be, or as late as can be.
-        early, late = (_upper_median(cast, somewhere) for somewhere in (0.0, math.inf))
-        return early if early == late else SOMEWHERE
+        medians = {
+            sorted(cast, key=partial(_place, somewhere=somewhere))[len(cast) // 2]
+            for somewhere in (0.0, math.inf)
+        }
+        return medians.pop() if len(medians) == 1 else SOMEWHERE
     if "No" in next(iter(choices), "").split():  # a word for each speaker
         of_each = [aggregate(words, {"No"}) for words in zip(*map(str.split, cast), strict=True)]
         return " ".join(filter(None, of_each))
@@ -58,11 +61,8 @@ def aggregate(
     return _majority(cast, choices)
 
 
-def _upper_median(votes: Sequence[Verdict], somewhere: float) -> Verdict:
-    def place(vote: Verdict) -> tuple[bool, float]:
-        return vote == "No", somewhere if vote in ("No", SOMEWHERE) else int(vote)
-
-    return sorted(votes, key=place)[len(votes) // 2]
+def _place(vote: Verdict, somewhere: float) -> tuple[bool, float]:
+    return vote == "No", somewhere if vote in ("No", SOMEWHERE) else int(vote)
 
 
 def mirrored(verdict: Verdict | None) -> Verdict | None:
@@ -115,9 +115,9 @@ def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict 
     if len(leaders) == 1:
         return leaders[0]
     if set(choices) >= set(_ACCUSED):
-        accusers = [sum(column) for column in zip(*(_ACCUSED[v] for v in cast), strict=True)]
-        one, two = (int(2 * n > len(cast)) for n in accusers)
-        return _VERDICT[one, two]
+        columns = zip(*(_ACCUSED[vote] for vote in cast), strict=True)
+        accused = tuple(int(2 * sum(column) > len(cast)) for column in columns)
+        return next(verdict for verdict, of in _ACCUSED.items() if of == accused)
     return "tie" if "tie" in choices else None
 
 
@@ -128,9 +128,6 @@ def _are_scores(choices: Collection[Verdict]) -> bool:
 
 
 def _mean(column: Iterable[str]) -> str:
-    given = [Fraction(number) for number in column if number != "?"]
-    return _decimal(sum(given, Fraction()) / len(given)) if given else "?"
-
-
-def _decimal(value: Fraction) -> str:
-    return f"{float(round(value, 4)):.4f}".rstrip("0").rstrip(".")
+    given = [Fraction(number) for number in column if number != MISSING]
+    mean = float(round(sum(given, Fraction()) / len(given), 4)) if given else 0.0
+    return f"{mean:.4f}".rstrip("0").rstrip(".") if given else MISSING

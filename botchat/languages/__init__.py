@@ -54,105 +54,74 @@ One character for each, so that places in a text stay the same; digits of Arabic
 Words = tuple[str, ...]
 
 
-class Labels(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):  # Without what a pack leaves out, so that a new key changes no signature of another pack.
+class _OfPack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part of a pack."""
+
+
+class Labels(_OfPack, frozen=True, kw_only=True, omit_defaults=True):
     """``[labels]``: what a judge writes; the first of each list is what the prompts ask for."""
 
-    end: str
-    """Ends each utterance in what a judge is shown, such as ``<end>``."""
-    choice: Words
-    """Stands before the colon of a verdict: "Choice" in English; so do the next two."""
+    # Without what a pack leaves out, so that a new key changes no signature of another pack.
+    end: str  # ends each utterance in what a judge is shown, such as <end>
+    choice: Words  # before the colon of a verdict: "Choice" in English; so are the next two
     index: Words
     reason: Words
-    yes: Words
-    """UniEval: a machine takes part."""
+    yes: Words  # UniEval: a machine takes part
     no: Words
-    first: Words
-    """Arena and GTEval: only the first of the two conversations."""
+    first: Words  # Arena and GTEval: only the first of the two conversations
     second: Words
     both: Words
     neither: Words
-    numerals: Words = ()
-    """Numbers in words, from 1 up without a gap."""
-    ordinal: Words = ()
-    """What may stand before the number of an utterance."""
-    score: Words = ()
-    """What may stand between the name of a score and the colon."""
-    points: Words = ()
-    """What may stand behind a score."""
-    minus: Words = ()
-    """What may stand before points that are taken off."""
-    out_of: Words = ()
-    """Stands between a score and the highest there is."""
-    before: Words = ()
-    """Changes nothing before a verdict: "only" in English."""
-    after: Words = ()
-    """Changes nothing behind one: "is AI involved"."""
-    alternative: Words = ()
-    """Names another verdict, or another index, beside one: "or"."""
-    lead: Words = ()
-    """Leads to one's own verdict within a sentence: "so"."""
-    others: Words = ()
-    """Tells what somebody else says, or asks for: a verdict behind it is nobody's own."""
-    copula: Words = ()
-    """Stands for the colon: "is"."""
-    placeholder: Words = ()
-    """Stands for the reason where the prompts say what a reply looks like."""
-    also: Words = ()
-    """As ``choice``, where nothing else marks a verdict: "Answer"."""
+    numerals: Words = ()  # numbers in words, from 1 up without a gap
+    ordinal: Words = ()  # may stand before the number of an utterance
+    score: Words = ()  # may stand between the name of a score and the colon
+    points: Words = ()  # may stand behind a score
+    minus: Words = ()  # may stand before points that are taken off
+    out_of: Words = ()  # between a score and the highest there is
+    before: Words = ()  # changes nothing before a verdict: "only" in English
+    after: Words = ()  # changes nothing behind one: "is AI involved"
+    alternative: Words = ()  # names another verdict, or another index, beside one: "or"
+    lead: Words = ()  # leads to one's own verdict within a sentence: "so"
+    others: Words = ()  # tells what somebody else says: a verdict behind it is nobody's own
+    copula: Words = ()  # stands for the colon: "is"
+    placeholder: Words = ()  # for the reason where the prompts say what a reply looks like
+    also: Words = ()  # as `choice`, where nothing else marks a verdict: "Answer"
 
 
-class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Lists(_OfPack, frozen=True, kw_only=True):
     """``[words]``: phrases that the rules look for, in lower case.
 
     ``{name}`` in a phrase stands for any entry of the list of that name, ``{name?}`` for one or
-    nothing, and ``…`` for up to 12 characters of the same sentence.
+    nothing, and ``…`` for up to 12 characters of the same sentence. English phrases are regular
+    expressions: ``signs`` has of each list words of which one is in each of its phrases
+    (``NAME_inside``: parts of words that do as well), ``ends`` what must stand behind a phrase.
     """
 
-    function: Words
-    """Words that carry no content."""
-    closing: Words
-    """Thank, answer thanks, wish well or say goodbye."""
-    courtesy: Words
-    """Close a conversation or fill a courtesy, and carry no subject of their own."""
-    ai: Words
-    """Call a speaker a program."""
-    denied: Words = ()
-    """Words of which one right before a phrase of ``ai`` takes it back."""
-    formal: Words
-    """Connectives and phrases of written language and of assistants."""
-    full: Words = ()
-    """Written forms of words that speech says otherwise."""
-    spoken: Words = ()
-    """Marks of speech: contractions, particles."""
-    endings: Words = ()
-    """Endings of inflected words, taken off so that related words are one; units = "words" only."""
-    long_word: int = 0
-    """Letters that make a word a long one; 0: none is."""
-    lists: dict[str, Words] = {}
-    """What ``{name}`` stands for."""
+    function: Words  # words that carry no content
+    closing: Words  # thank, answer thanks, wish well or say goodbye
+    courtesy: Words  # close a conversation or fill a courtesy, and carry no subject of their own
+    ai: Words  # call a speaker a program
+    denied: Words = ()  # words of which one right before a phrase of `ai` takes it back
+    formal: Words  # connectives and phrases of written language and of assistants
+    full: Words = ()  # written forms of words that speech says otherwise
+    spoken: Words = ()  # marks of speech: contractions, particles
+    endings: Words = ()  # of inflected words, taken off so that related ones are one; only "words"
+    long_word: int = 0  # letters that make a word a long one; 0: none is
+    lists: dict[str, Words] = {}  # what {name} stands for
     signs: dict[str, Words] = {}
-    """Of English, whose phrases are regular expressions: list -> words of which one is in each of
-    its phrases; ``NAME_inside``: parts of words that do as well."""
     ends: dict[str, str] = {}
-    """Of English too: list -> what must stand behind a phrase."""
 
 
-class Grammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Grammar(_OfPack, frozen=True, kw_only=True):
     """``[faults.grammar]``; see `botchat.protocols.planting`."""
 
-    linking: Words
-    """Words beside a number that do not tell what it counts."""
-    common_first: Words
-    """First words of a sentence that lose their capital within one."""
-    expansions: tuple[tuple[str, str], ...]
-    """Contraction, as a regular expression -> what it is short for."""
-    base: dict[str, str]
-    """Form of a verb that "didn't" or "doesn't" can deny -> its base form."""
+    linking: Words  # words beside a number that do not tell what it counts
+    common_first: Words  # first words of a sentence that lose their capital within one
+    expansions: tuple[tuple[str, str], ...]  # contraction, a regular expression -> short for what
+    base: dict[str, str]  # form of a verb that "didn't" or "doesn't" can deny -> its base form
 
 
-class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Faults(_OfPack, frozen=True, kw_only=True):
     """``[faults]``: with what `botchat.protocols.probe` plants faults."""
 
     ai_phrases: Words
@@ -162,86 +131,63 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     rambling: Words
     formal_openers: Words
     formal_closers: Words
-    stiff: dict[str, str] = {}
-    """Everyday word -> what a stiff letter says instead."""
-    negated: dict[str, str] = {}
-    """Words of a statement -> the same, denied."""
-    negations: Words = ()
-    """A sentence with one of these is not denied again."""
-    kinds: tuple[Words, ...] = ()
-    """Names and numbers of which one can stand for another in a wrong fact."""
-    grammar: Grammar | None = None
-    """Of English, which is rewritten more exactly."""
+    stiff: dict[str, str] = {}  # everyday word -> what a stiff letter says instead
+    negated: dict[str, str] = {}  # words of a statement -> the same, denied
+    negations: Words = ()  # a sentence with one of these is not denied again
+    kinds: tuple[Words, ...] = ()  # names of which one can stand for another in a wrong fact
+    grammar: Grammar | None = None  # of English, which is rewritten more exactly
 
 
-class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``[report]``: what reports on the errors in a text are read by; English is read beside it."""
+class ReportWords(_OfPack, frozen=True, kw_only=True):
+    """``[report]``: what reports on the errors in a text are read by; English is read beside it.
+
+    ``kinds``: names of MATEval's five kinds of error, the first of each as in its data: repetition,
+    logical inconsistency, discontinuity, inappropriate lexical choice, factual error.
+    """
 
     kinds: tuple[Words, Words, Words, Words, Words]
-    """Names of MATEval's five kinds of error, the first of each as in its data: repetition, logical
-    inconsistency, discontinuity, inappropriate lexical choice, factual error."""
-    question: Words
-    """Stands before the colon of a question; the first never stands before anything else."""
+    question: Words  # before the colon of a question; the first never before anything else
     answer: Words
     yes: Words
     no: Words
-    score: Words
-    """Stands before the points of one kind; so does ``deduction``, of one passage of it."""
-    deduction: Words
-    total: Words
-    """Stands before what is about the whole report."""
-    nothing: Words
-    """No points off, in words."""
+    score: Words  # before the points of one kind
+    deduction: Words  # before those of one passage
+    total: Words  # before what is about the whole report
+    nothing: Words  # no points off, in words
     points: Words
-    aside: Words
-    """What follows a score in its line and says what it is for."""
-    until: Words
-    """Stands between two numbers of which neither is meant."""
+    aside: Words  # follows a score in its line and says what it is for
+    until: Words  # between two numbers of which neither is meant
 
 
-class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ReadingWords(_OfPack, frozen=True, kw_only=True):
     """``reading.toml``: what judges write that is not asked for; English is read beside it."""
 
-    withdrawn: Words = ()
-    """Begins a sentence that takes the verdict before it back; with the mark behind it, if any."""
-    anew: Words = ()
-    """What may stand between that and the verdict that holds."""
-    supposed: Words = ()
-    """Begins a sentence about what is not so."""
-    would: Words = ()
-    """Is in such a sentence."""
-    say: Words = ()
-    """Ends it where what is supposed follows on the next lines."""
-    insists: Words = ()
-    """Begins one that is about oneself all the same: "If I had to choose"."""
-    person: Words = ()
-    """Of one conversation: no machine takes part."""
+    withdrawn: Words = ()  # begins a sentence that takes back the verdict before it; with its mark
+    anew: Words = ()  # may stand between that and the verdict that holds
+    supposed: Words = ()  # begins a sentence about what is not so
+    would: Words = ()  # is in such a sentence
+    say: Words = ()  # ends it where what is supposed follows on the next lines
+    insists: Words = ()  # begins one that is about oneself all the same: "If I had to choose"
+    person: Words = ()  # of one conversation: no machine takes part
     machine: Words = ()
-    since: Words = ()
-    """Leads to an utterance behind a Yes: "from"."""
-    given: Words = ()
-    """What may stand between whose score it is and the score: "receives a"."""
-    each: Words = ()
-    """All whose scores are asked for: "both assistants"."""
-    variants: Words = ()
-    """Another way to write a character, and the one that the lists have: "選选"."""
-    names: dict[str, Words] = {}
-    """Name of a score in English -> what it is called."""
+    since: Words = ()  # leads to an utterance behind a Yes: "from"
+    given: Words = ()  # may stand between whose score it is and the score: "receives a"
+    each: Words = ()  # all whose scores are asked for: "both assistants"
+    variants: Words = ()  # another way to write a character, and the one of the lists: "選选"
+    names: dict[str, Words] = {}  # name of a score in English -> what it is called
 
 
-class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Pack(_OfPack, frozen=True, kw_only=True):
     """A whole ``language.toml``."""
 
-    name: str
-    """In English, for headings and messages."""
+    name: str  # in English, for headings and messages
     units: Literal["words", "characters"] = "words"
     """Whether blanks part words, or each character counts as one (Chinese, Japanese, Thai)."""
     labels: Labels | None = None
     words: Lists | None = None
     thresholds: dict[str, float] | None = None
     """Criterion of the rules -> the most that an utterance may show of it, as a floor."""
-    borrowed: str = ""
-    """The language whose floors these are, where none were measured on people of this one."""
+    borrowed: str = ""  # the language whose floors these are, where none were measured
     faults: Faults | None = None
     report: ReportWords | None = None
 
@@ -364,14 +310,13 @@ def load(folder: Traversable, code: str) -> Language:
     texts = {name: text.strip("\n") for name, text in said.items() if name != FILE}
     for name, text in texts.items():
         wanted, found = prompts.places(prompts.text(name)), prompts.places(text)
-        if wanted != found:
-            odd = ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted ^ found))
+        if odd := ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted ^ found)):
             fault = "lacks" if wanted - found else "has the unknown place"
             raise ConfigError(
                 f"{inside / f'{name}.txt'}: it {fault} {odd}; take the places of the English one"
             )
     pack = _parsed(folder / FILE, said[FILE], Pack)
-    _check(pack, folder)
+    _check(pack, str(folder / FILE))
     also = folder / READING
     reading = _parsed(also, _read(also), ReadingWords) if also.is_file() else ReadingWords()
     whole = "\0".join(f"{name}\0{text}" for name, text in said.items())
@@ -389,29 +334,22 @@ def _parsed(file: Traversable, said: str, as_: type[T]) -> T:
         raise ConfigError(f"{file}: {error}; correct it as docs/languages.md says") from None
 
 
-def _check(pack: Pack, folder: Traversable) -> None:
+def _check(pack: Pack, file: str) -> None:
     """Refuse labels that could not be told apart, and empty words."""
     for part in (pack.labels, pack.words, pack.faults):
         for key, value in msgspec.structs.asdict(part).items() if part else ():
             if isinstance(value, tuple) and "" in value:
-                raise ConfigError(f"{folder / FILE}: {key}: an entry is empty; take it out")
-    if (labels := pack.labels) is None:
-        return
-    for keys in (
-        ("choice", "index", "reason"),
-        ("yes", "no"),
-        ("first", "second", "both", "neither"),
-    ):
+                raise ConfigError(f"{file}: {key}: an entry is empty; take it out")
+    for keys in ("choice index reason", "yes no", "first second both neither"):
         owner: dict[str, str] = {}
-        for key in keys:
-            if not getattr(labels, key):
-                raise ConfigError(f"{folder / FILE}: labels.{key}: give at least one")
-            for word in getattr(labels, key):
-                plain = re.sub(r"[\W_]", "", word).casefold()
-                if owner.setdefault(plain, key) != key:
+        for key in keys.split() if pack.labels else ():
+            if not (words := getattr(pack.labels, key)):
+                raise ConfigError(f"{file}: labels.{key}: give at least one")
+            for word in words:
+                other = owner.setdefault(re.sub(r"[\W_]", "", word).casefold(), key)
+                if other != key:
                     raise ConfigError(
-                        f"{folder / FILE}: labels.{key}: {word!r} is in labels.{owner[plain]} too; "
-                        "keep one"
+                        f"{file}: labels.{key}: {word!r} is in labels.{other} too; keep one"
                     )
 
 
@@ -419,13 +357,11 @@ _ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
 """Prompts whose data, or whose answers, are English."""
 
 
-_ROLES = ("roles/", "roles/dialogues/", "roles/texts/")
-
-
 @cache
 def every_prompt() -> frozenset[str]:
     """Names of all prompts that a pack may have, roles among them."""
-    names = {name for part in ("", *_ROLES) for name in prompts.names(part)}
+    folders = ("", "roles/", "roles/dialogues/", "roles/texts/")
+    names = {name for folder in folders for name in prompts.names(folder)}
     return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
 
 
@@ -444,11 +380,9 @@ def _read(file: Traversable) -> str:
 @cache
 def built_in() -> Mapping[str, Language]:
     """The languages that come with BotChat, by code."""
-    here = resources.files(__name__)
-    folders = sorted(
-        (one for one in here.iterdir() if (one / FILE).is_file()), key=lambda f: f.name
-    )
-    return {folder.name: load(folder, folder.name) for folder in folders}
+    folders = {folder.name: folder for folder in resources.files(__name__).iterdir()}
+    packs = sorted(code for code, folder in folders.items() if (folder / FILE).is_file())
+    return {code: load(folders[code], code) for code in packs}
 
 
 ENGLISH = load(resources.files(__name__) / EN, EN)

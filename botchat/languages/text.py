@@ -12,12 +12,13 @@ segmentation.
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, pairwise
 from typing import TypeAlias
 
@@ -141,22 +142,37 @@ Content: TypeAlias = tuple[frozenset[str], frozenset[str]]
 """What carries a subject or a courtesy, and what of it a subject."""
 
 
-@dataclass(frozen=True, eq=False)
 class Known:
     """A pack's word lists, as patterns."""
 
-    spaced: bool
-    function: frozenset[str]
-    courtesy: frozenset[str]
-    ai: _Phrases
-    formal: _Phrases
-    full: _Phrases
-    closing: _Phrases
-    spoken: re.Pattern[str]
-    cut: re.Pattern[str]
-    """Of characters: a courtesy, or a function word; the longest of what is possible."""
-    endings: Words
-    long_word: float
+    def __init__(self, language: Language) -> None:
+        """Raises `ConfigError` for a list that is missing, or a phrase that names none there is."""
+        self._language, told = language, language.words
+        self.spaced = language.pack.units == "words"
+        self.function, self.courtesy = frozenset(told.function), frozenset(told.courtesy)
+        self.formal, self.full, self.closing = map(self._listed, ("formal", "full", "closing"))
+        self.ai = self._listed("ai", "".join(rf"(?<!\b{re.escape(one)}\s)" for one in told.denied))
+        self.spoken = self._any_of(told.spoken)
+        # Of characters: a courtesy, or a function word; the longest of what is possible.
+        self.cut = self._any_of(() if self.spaced else {*told.courtesy, *told.function})
+        self._endings = sorted(told.endings, key=len, reverse=True)
+        self.long_word = told.long_word or math.inf
+        if self.spaced:
+            words = chain.from_iterable(map(self.split, told.courtesy))
+            self.courtesy = frozenset(map(self.stem, words))
+
+    def _listed(self, name: str, before: str = "") -> _Phrases:
+        """The list of that name; ``before``: what must stand before a phrase."""
+        told = self._language.words
+        said = self._any_of(getattr(told, name), told.ends.get(name, "")).pattern
+        signs = frozenset(told.signs[name]) if told.signs else None
+        return _Phrases(re.compile(before + said), signs, told.signs.get(f"{name}_inside", ()))
+
+    def _any_of(self, phrases: Iterable[str], end: str = "") -> re.Pattern[str]:
+        lists = self._language.words.lists
+        said = "|".join(_phrase(one.lower(), lists, self._language) for one in longest(phrases))
+        around = r"(?<!\w)(?:{})(?!\w)" if self.spaced else "(?:{})"
+        return re.compile(around.format(said) + end if said else r"(?!)")
 
     def split(self, text: str) -> list[str]:
         """Words of a text in lower case, or characters."""
@@ -173,27 +189,19 @@ class Known:
     def content(self, text: ReadText) -> Content:
         """Of the words of a text."""
         if self.spaced:
-            found = frozenset(map(self.stem, text.different - self.function))
+            found = frozenset(map(self.stem, text.different - self.function)) - {""}
             return found, found - self.courtesy
-        subject: set[str] = set()
-        courtesies: set[str] = set()
-        at = 0
         low = _ADDRESS.sub(" ", text.low).translate(_ONLY_WORDS)
-        for match in chain(self.cut.finditer(low), [None]):
-            end = len(low) if match is None else match.start()
-            for run in low[at:end].split():
-                letters = _CHARACTER.findall(run)
-                subject.update(map("".join, pairwise(letters)) if len(letters) > 1 else letters)
-            if match is None:
-                break
-            at = match.end()
-            if match[0] in self.courtesy:
-                courtesies.add(match[0])
+        subject: set[str] = set()
+        for run in self.cut.sub(" ", low).split():
+            letters = _CHARACTER.findall(run)
+            subject.update(map("".join, pairwise(letters)) if len(letters) > 1 else letters)
+        courtesies = self.courtesy.intersection(self.cut.findall(low))
         return frozenset(subject | courtesies), frozenset(subject)
 
     def stem(self, word: str) -> str:
         """The word without its inflection, roughly: only whether two stems are equal is used."""
-        for ending in self.endings:
+        for ending in self._endings:
             if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
                 return word[: -len(ending)]
         return word
@@ -203,7 +211,16 @@ _SHORTEST_STEM = 3
 
 
 class _KnownEnglish(Known):
-    """English, which is read fast, and whose stems and contractions are known more exactly."""
+    """English, which is read fast, and whose phrases, stems and contractions are more exact."""
+
+    def __init__(self, language: Language) -> None:
+        self.stem = lru_cache(maxsize=1 << 16)(self._stem)  # type: ignore[method-assign]
+        super().__init__(language)
+
+    def _any_of(self, phrases: Iterable[str], end: str = "") -> re.Pattern[str]:
+        lists = self._language.words.lists
+        said = "|".join(_NAME.sub(lambda name: lists[name[1]][0], one) for one in phrases)
+        return re.compile(rf"\b(?:{said})" + end if said else r"(?!)")
 
     def split(self, text: str) -> list[str]:
         return (ASCII_WORD if text.isascii() else WORD).findall(text)
@@ -215,15 +232,7 @@ class _KnownEnglish(Known):
     def contractions(self, text: ReadText) -> int:
         return len(list(filter(self.spoken.fullmatch, text.apostrophed)))
 
-    def content(self, text: ReadText) -> Content:
-        found = frozenset(map(self._stems, text.different - self.function)) - {""}
-        return found, found - self.courtesy
-
-    @cached_property
-    def _stems(self) -> Callable[[str], str]:
-        return lru_cache(maxsize=1 << 16)(self.stem)
-
-    def stem(self, word: str) -> str:
+    def _stem(self, word: str) -> str:
         found = word.partition("'")[0]
         if found in self.function:
             return ""
@@ -235,45 +244,8 @@ class _KnownEnglish(Known):
 
 @lru_cache(maxsize=8)
 def known_words(language: Language) -> Known:
-    """The lists of a pack; raises `ConfigError` for one that is missing or names an unknown one."""
-    told, spaced = language.words, language.pack.units == "words"
-    signs = told.signs
-    around = r"\b(?:{})" if signs else r"(?<!\w)(?:{})(?!\w)" if spaced else "(?:{})"
-
-    def any_of(phrases: Iterable[str], end: str = "") -> re.Pattern[str]:
-        if signs:
-            said = "|".join(_NAME.sub(lambda name: told.lists[name[1]][0], one) for one in phrases)
-        else:
-            plain = (_phrase(one.lower(), told.lists, language) for one in longest(phrases))
-            said = "|".join(plain)
-        return re.compile(around.format(said) + end if said else r"(?!)")
-
-    def not_denied(found: _Phrases) -> _Phrases:
-        before = "".join(rf"(?<!\b{re.escape(word)}\s)" for word in told.denied)
-        return replace(found, pattern=re.compile(before + found.pattern.pattern))
-
-    def listed(name: str) -> _Phrases:
-        pattern = any_of(getattr(told, name), told.ends.get(name, ""))
-        words = frozenset(signs[name]) if signs else None
-        return _Phrases(pattern, words, signs.get(f"{name}_inside", ()))
-
-    made = (_KnownEnglish if signs else Known)(
-        spaced,
-        frozenset(told.function),
-        frozenset(told.courtesy),
-        ai=not_denied(listed("ai")),
-        formal=listed("formal"),
-        full=listed("full"),
-        closing=listed("closing"),
-        spoken=any_of(told.spoken),
-        cut=any_of(() if spaced else {*told.courtesy, *told.function}),
-        endings=tuple(sorted(told.endings, key=len, reverse=True)),
-        long_word=told.long_word or float("inf"),
-    )
-    if not spaced:
-        return made
-    courtesies = chain.from_iterable(map(made.split, told.courtesy))
-    return type(made)(**{**vars(made), "courtesy": frozenset(map(made.stem, courtesies))})
+    """The lists of a pack; raises as `Known`."""
+    return (_KnownEnglish if language.words.signs else Known)(language)
 
 
 class _OnlyWords(dict[int, int]):

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 
 from botchat import prompts
 from botchat.errors import DataError
@@ -124,9 +125,11 @@ _HUMAN_SCORES = (
     "label",
 )
 _HUMAN_VERDICTS = ("winner", "human", "humanverdict", "label", "preference", "verdict")
-_FIRST = ("1", "a", "first", "modela", "model1", "answer1", "answera", "assistant1")
-_SECOND = ("2", "b", "second", "modelb", "model2", "answer2", "answerb", "assistant2")
-_TIES = ("tie", "tiebothbad", "bothbad", "both", "neither", "draw", "equal")
+_VERDICTS = {
+    "tie": "tie tiebothbad bothbad both neither draw equal",
+    "2": "2 b second modelb model2 answer2 answerb assistant2",
+    "1": "1 a first modela model1 answer1 answera assistant1",
+}
 
 
 def plain(name: str) -> str:
@@ -155,127 +158,118 @@ def items(
     """Texts or pairs, as the first row has it; ``rows``: place and cells by plain column name.
 
     ``numbers``: plain names of the numbers whose columns are people's scores. ``texts``: plain
-    names of columns that hold a text, the first that is there counts. Raises `DataError`,
-    with place and column: a row that lacks one, an id that is there twice, a score or verdict that
-    is none, or no rows.
+    names of columns that hold a text. Raises `DataError`, with place and column: a row that lacks
+    one, an id that is there twice, a score or verdict that is none, or no rows.
     """
-    listed = list(rows)
+    listed = list(starmap(_Row, rows))
     if not listed:
         raise DataError(f"{where}: no texts; give one a row, in a column named text")
     ids: dict[str, str] = {}
-    place, first = listed[0]
-    sides = {match[1]: name for name in first if (match := _ANSWER.fullmatch(name))}
+    first = listed[0]
+    sides = {match[1]: name for name in first.fields if (match := _ANSWER.fullmatch(name))}
     one, two = sides.get("1", sides.get("a")), sides.get("2", sides.get("b"))
     if one and two:
-        return [
-            _pair(place, fields, (one, two), _id(place, fields, n, ids))
-            for n, (place, fields) in enumerate(listed, 1)
-        ]
-    name = next((name for name in texts if name in first), None)
+        return [row.pair(row.id(n, ids), (one, two)) for n, row in enumerate(listed, 1)]
+    name = first.column(texts)
     if name is None:
         raise DataError(
-            f"{place}: no text (columns: {', '.join(first)[:200] or 'none'}); expected one of "
-            f"{', '.join(TEXTS)}, or of a pair answer_1 and answer_2"
+            f"{first.place}: no text (columns: {', '.join(first.fields)[:200] or 'none'}); "
+            f"expected one of {', '.join(TEXTS)}, or of a pair answer_1 and answer_2"
         )
     return [
-        OwnText(
-            _id(place, fields, n, ids),
-            _words(place, fields, name),
-            _scores(place, fields, name, numbers),
-        )
-        for n, (place, fields) in enumerate(listed, 1)
+        OwnText(row.id(n, ids), row.words(name), row.scores(name, numbers))
+        for n, row in enumerate(listed, 1)
     ]
 
 
-def _words(place: str, fields: Fields, name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or not value.strip():
-        fault = f"{value!r:.60} is not text" if name in fields else "it is missing"
-        raise DataError(f"{place}: column {name}: {fault}; every row needs one as the first has it")
-    return value.strip()
+@dataclass(frozen=True)
+class _Row:
+    """A row of a file, and where it is."""
 
+    place: str
+    fields: Fields
 
-def _id(place: str, fields: Fields, number: int, ids: dict[str, str]) -> str:
-    value = next((fields[name] for name in _IDS if fields.get(name) not in (None, "")), number)
-    id_ = str(value).strip()
-    if not id_ or len(id_) > _MAX_ID or not isinstance(value, str | int | float):
-        raise DataError(
-            f"{place}: column id: {value!r:.60} is no name of at most {_MAX_ID} letters"
+    def column(self, names: Iterable[str], *, filled: bool = False) -> str | None:
+        """The first of some columns that is there, or has something in it."""
+        empty = (None, "") if filled else ()
+        there = (name for name in names if name in self.fields)
+        return next((name for name in there if self.fields[name] not in empty), None)
+
+    def wrong(self, column: str, fault: str) -> DataError:
+        """That a cell is not what is expected."""
+        return DataError(f"{self.place}: column {column}: {fault}")
+
+    def words(self, name: str) -> str:
+        """The text in a cell."""
+        value = self.fields.get(name)
+        if not isinstance(value, str) or not value.strip():
+            fault = f"{value!r:.60} is not text" if name in self.fields else "it is missing"
+            raise self.wrong(name, f"{fault}; every row needs one as the first has it")
+        return value.strip()
+
+    def id(self, number: int, ids: dict[str, str]) -> str:
+        """The row's own id, or its number; ``ids``: those that are taken -> by which place."""
+        column = self.column(_IDS, filled=True)
+        value = self.fields[column] if column else number
+        id_ = str(value).strip()
+        if not id_ or len(id_) > _MAX_ID or not isinstance(value, str | int | float):
+            raise self.wrong("id", f"{value!r:.60} is no name of at most {_MAX_ID} letters")
+        if id_ in ids:
+            raise self.wrong("id", f"{id_!r} is taken by {ids[id_]}; give each its own")
+        ids[id_] = self.place
+        return id_
+
+    def pair(self, id_: str, sides: tuple[str, str]) -> AnswerPair:
+        """Two answers, in the columns ``sides``."""
+        question = self.column(_QUESTIONS, filled=True)
+        named = [self.column((f"model{s[-1]}", f"generator{s[-1]}"), filled=True) for s in sides]
+        one, two = (
+            str(self.fields[name]) if name else side
+            for name, side in zip(named, sides, strict=True)
         )
-    if id_ in ids:
-        raise DataError(f"{place}: column id: {id_!r} is taken by {ids[id_]}; give each its own")
-    ids[id_] = place
-    return id_
+        if one == two:
+            raise DataError(f"{self.place}: both answers are by {one!r}; name two different models")
+        asked = self.words(question) if question else ""
+        answers = self.words(sides[0]), self.words(sides[1])
+        return AnswerPair(id_, asked, (one, two), answers, self._verdict((one, two)))
 
+    def _verdict(self, names: tuple[str, str]) -> str | None:
+        """People's verdict on a pair, where it is known."""
+        column = self.column(_HUMAN_VERDICTS)
+        value = self.fields[column] if column else None
+        said = "" if value is None else plain(str(value))
+        if not column or not said:
+            return None
+        meant: dict[str, str] = {}
+        for (verdict, words), name in zip(_VERDICTS.items(), ("", *names[::-1]), strict=True):
+            meant |= dict.fromkeys((*words.split(), plain(name)), verdict)
+        if said not in meant:
+            offered = ", ".join(("1", "2", "tie", *names))
+            raise self.wrong(column, f"{value!r:.60} is none of {offered}, or empty")
+        return meant[said]
 
-def _pair(place: str, fields: Fields, sides: tuple[str, str], id_: str) -> AnswerPair:
-    question = next((name for name in _QUESTIONS if fields.get(name)), None)
-    first, second = (
-        next(
-            (
-                str(fields[name])
-                for name in (f"model{side[-1]}", f"generator{side[-1]}")
-                if fields.get(name)
-            ),
-            side,
-        )
-        for side in sides
-    )
-    if first == second:
-        raise DataError(f"{place}: both answers are by {first!r}; name two different models")
-    return AnswerPair(
-        id_,
-        _words(place, fields, question) if question else "",
-        (first, second),
-        (_words(place, fields, sides[0]), _words(place, fields, sides[1])),
-        _verdict(place, fields, (first, second)),
-    )
+    def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
+        """People's scores of a text by plain name of the number; ``""``: of the whole text."""
+        found: dict[str, float] = {}
+        column = self.column(name for name in _HUMAN_SCORES if name != text)
+        value = self.fields[column] if column else None
+        if column and value is not None and str(value).strip():
+            for line in str(value).strip().splitlines():
+                name, colon, number = line.replace("\uff1a", ":").rpartition(":")
+                own = plain(name) if colon else ""
+                found[_ENGLISH.get(own, own)] = self._number(column, number)
+        for name in numbers:
+            for own in (name, f"human{name}"):
+                if self.fields.get(own) not in (None, ""):
+                    found[name] = self._number(own, str(self.fields[own]))
+        return found
 
-
-def _verdict(place: str, fields: Fields, names: tuple[str, str]) -> str | None:
-    """People's verdict on a pair, where it is known."""
-    column = next((name for name in _HUMAN_VERDICTS if name in fields), None)
-    said = plain(str(fields[column])) if column and fields[column] is not None else ""
-    if not column or not said:
-        return None
-    meant = {
-        **dict.fromkeys(_TIES, "tie"),
-        **dict.fromkeys((*_SECOND, plain(names[1])), "2"),
-        **dict.fromkeys((*_FIRST, plain(names[0])), "1"),
-    }
-    if said not in meant:
-        raise DataError(
-            f"{place}: column {column}: {fields[column]!r:.60} is none of 1, 2, tie, "
-            f"{names[0]}, {names[1]}, or empty"
-        )
-    return meant[said]
-
-
-def _scores(place: str, fields: Fields, text: str, numbers: Collection[str]) -> dict[str, float]:
-    """People's scores of a text by plain name of the number; ``""``: of the whole text."""
-    found: dict[str, float] = {}
-    column = next((name for name in _HUMAN_SCORES if name in fields and name != text), None)
-    value = fields.get(column) if column else None
-    if column and value is not None and str(value).strip():
-        for line in str(value).strip().splitlines():
-            name, colon, number = line.replace("\uff1a", ":").rpartition(":")
-            own = plain(name) if colon else ""
-            found[_ENGLISH.get(own, own)] = _number(place, column, number)
-    for name in numbers:
-        for own in (name, f"human{name}"):
-            if fields.get(own) not in (None, ""):
-                found[name] = _number(place, own, str(fields[own]))
-    return found
-
-
-def _number(place: str, column: str, said: str) -> float:
-    try:
-        value = float(said.strip().replace("\u2212", "-"))
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise DataError(
-            f"{place}: column {column}: {said.strip()!r:.60} is no number; give people's score, "
-            "lines of Name: number, or leave it empty"
-        )
-    return value
+    def _number(self, column: str, said: str) -> float:
+        try:
+            value = float(said.strip().replace("\u2212", "-"))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            fault = f"{said.strip()!r:.60} is no number; give people's score, lines of Name: number"
+            raise self.wrong(column, f"{fault}, or leave it empty")
+        return value

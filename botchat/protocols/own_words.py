@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from botchat.languages import ENGLISH, PLAIN, Language, built_in
+from botchat.languages import ENGLISH, PLAIN, Labels, Language, built_in
+from botchat.languages.text import longest
 
 _THOUGHTS = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(
@@ -69,52 +69,57 @@ def answered_in(text: str, language: Language) -> Language:
 
 def any_of(words: Iterable[str]) -> str:
     """A pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
+    plain = longest({word.translate(PLAIN) for word in words})
     return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
 
 
-@dataclass(frozen=True)
+def known(language: Language, key: str) -> list[str]:
+    """The words of a list of ``[labels]`` or ``reading.toml``, and the English ones beside them."""
+    part = "labels" if key in Labels.__struct_fields__ else "reading"
+    packs = dict.fromkeys((language, ENGLISH))
+    return [word for one in packs for word in getattr(getattr(one, part), key)]
+
+
+def any_known(language: Language, key: str) -> str:
+    """A pattern of them."""
+    return any_of(known(language, key))
+
+
+def numerals(language: Language) -> dict[str, int]:
+    """Numbers in words -> what they are."""
+    packs = dict.fromkeys((language, ENGLISH))
+    return {word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)}
+
+
 class _OwnPatterns:
-    """Of texts with plain marks."""
+    """What is looked for in a language, English beside it; of texts with plain marks."""
 
-    withdrawn: re.Pattern[str]
-    supposed: re.Pattern[str]
-    told: re.Pattern[str]
-    """A quotation, and who is said to have said it."""
-    marks: re.Pattern[str]
-    """What only an answer in this language has."""
+    def __init__(self, language: Language) -> None:
+        of = partial(any_known, language)
 
+        def compiled(pattern: str) -> re.Pattern[str]:
+            return re.compile(pattern, re.IGNORECASE)
 
-@lru_cache(maxsize=16)
-def _phrases(language: Language) -> _OwnPatterns:
-    packs = list(dict.fromkeys((language, ENGLISH)))
-
-    def of(key: str) -> str:
-        return any_of(word for one in packs for word in getattr(one.reading, key))
-
-    def compiled(pattern: str) -> re.Pattern[str]:
-        return re.compile(pattern, re.IGNORECASE)
-
-    others = any_of(word for one in packs for word in one.labels.others)
-    names = any_of(word for one in language.reading.names.values() for word in one)
-    labels = language.labels
-    own_marks = any_of((*labels.choice, *labels.index, *labels.reason, *labels.first))
-    edge, line = r"(?![A-Za-z])", r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
-    sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
-    return _OwnPatterns(
-        compiled(
-            rf"(?P<begins>{_SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?(?P<cue>{of('withdrawn')})"
-        ),
-        compiled(
+        edge, line = r"(?![A-Za-z])", r"\n[^\n:]{0,40}[:=][ \t]*[^\s:][^\n]*"
+        sentence = r"(?:[^\n.!?;]|[.](?=\d)){0,400}"
+        begins = rf"(?P<begins>{_SENTENCE}(?:\w{{1,8}}[,.!\u2026]+\s*){{0,2}})?"
+        self.withdrawn = compiled(rf"{begins}(?P<cue>{of('withdrawn')})")
+        self.supposed = compiled(
             rf"{_SENTENCE}(?!(?:{of('insists')}){edge})(?:{of('supposed')}){edge}{sentence}"
             rf"(?:{of('would')}){edge}"
             rf"(?:{sentence}(?:{of('say')})[ \t]*:?[ \t]*(?:{line})+|{sentence})"
-        ),
-        compiled(rf'(?:{others}){edge}[^\n".]{{0,20}}"[^"]*"'),
-        compiled(rf"(?:{own_marks}|{of('withdrawn')})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]"),
-    )
+        )
+        # A quotation, and who is said to have said it.
+        self.told = compiled(rf'(?:{of("others")}){edge}[^\n".]{{0,20}}"[^"]*"')
+        # What only an answer in this language has.
+        labels = language.labels
+        marks = any_of((*labels.choice, *labels.index, *labels.reason, *labels.first))
+        names = any_of(word for one in language.reading.names.values() for word in one)
+        self.marks = compiled(rf"(?:{marks}|{of('withdrawn')})[\"'`*_~\s]*:|(?:{names})[ \t]*[12]")
+
+
+_phrases = lru_cache(maxsize=16)(_OwnPatterns)
 
 
 def _blank(words: str, first: str = " ") -> str:
-    blank = re.sub(r"[^\n]", " ", words)
-    return first + blank[1:]
+    return first + re.sub(r"[^\n]", " ", words[1:])

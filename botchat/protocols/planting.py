@@ -81,9 +81,8 @@ class Planter:
 
     def stiffened(self, text: str) -> str:
         """The text in stiff words."""
-        if not self._stiff:
-            return text
-        return self._any_of(self._stiff).sub(lambda match: self._stiff[match[0].casefold()], text)
+        stiff = self._any_of(self._stiff)
+        return stiff.sub(lambda match: self._stiff[match[0].casefold()], text)
 
     def contradiction(self, text: str) -> str | None:
         """The first statement in ``text`` that the pack can deny, as a sentence of its own, denied.
@@ -118,7 +117,7 @@ class Planter:
     def fact(self) -> re.Pattern[str]:
         """Finds numbers, times and names of one kind."""
         words = self._any_of(word for kind in self.told.kinds for word in kind).pattern
-        return re.compile(rf"{words}|{_NUMBER}" if self.told.kinds else _NUMBER, re.IGNORECASE)
+        return re.compile(rf"{words}|{_NUMBER}", re.IGNORECASE)
 
     def facts(self, text: str) -> Facts:
         """Facts of a text, a number with what it counts: the word, or character, behind it."""
@@ -138,7 +137,7 @@ class Planter:
         yield from _other_numbers(fact)
 
     def _any_of(self, words: Iterable[str]) -> re.Pattern[str]:
-        said = "|".join(map(re.escape, longest(words)))
+        said = "|".join(map(re.escape, longest(words))) or "(?!)"
         return re.compile(rf"(?<!\w)(?:{said})(?!\w)" if self._spaced else said, re.IGNORECASE)
 
 
@@ -156,6 +155,10 @@ def _other_numbers(fact: str) -> Iterator[str]:
 
 def _changed(old: str, new: str, match: re.Match[str]) -> str:
     return _cased(new, match[0]) if match[0].lower() == old else match[0]
+
+
+def _expanded(full: str, match: re.Match[str]) -> str:
+    return _cased(match.expand(full), match[0])
 
 
 def _cased(word: str, like: str) -> str:
@@ -227,7 +230,11 @@ class _English(Planter):
     def near_repetition(self, text: str, rng: Random) -> str:
         body = text.strip()
         end = body[-1] if body[-1] in ".!?" else ""
-        inner = self._lowered(body.rstrip(".!? ") or body)
+        inner = body.rstrip(".!? ") or body
+        # A small first letter, unless the first word may be a name.
+        first = _WORD.match(inner)
+        if first and re.split("['\u2019]", first[0].lower())[0] in self._common_first:
+            inner = f"{inner[0].lower()}{inner[1:]}"
         opener = rng.choice(self.told.openers)
         tag = rng.choice(self.told.question_tags if end == "?" else self.told.tags)
         return f"{opener} {inner}{tag}{end or '.'}"
@@ -243,23 +250,19 @@ class _English(Planter):
         for sentence in _SENTENCE_END.split(text.strip().replace("\u2019", "'")):
             if sentence.endswith("?") or _NEGATIONS.search(sentence.lower()):
                 continue
-            found = ((pattern.match(sentence), form) for pattern, form in self._negators)
-            match, form = next((one for one in found if one[0]), (None, ""))
-            if match is not None:
-                rest = sentence[match.end() :]
-                return self._denied(match, form) + rest if _WORD.search(rest) else None
+            for pattern, form in self._negators:
+                if match := pattern.match(sentence):
+                    rest = sentence[match.end() :]
+                    return self._denied(match, form) + rest if _WORD.search(rest) else None
         return None
 
     def _denied(self, match: re.Match[str], form: str) -> str:
-        verb = match["verb"].lower()
-        subject = match["subject"]
-        head = form.format(
-            subject="I" if subject.lower() == "i" else f"{subject[0].lower()}{subject[1:]}",
-            verb=verb,
-            do="doesn't" if verb.endswith("s") else "didn't",
-            base=self._base.get(verb, ""),
+        verb, subject = match["verb"].lower(), match["subject"]
+        subject = "I" if subject.lower() == "i" else f"{subject[0].lower()}{subject[1:]}"
+        do = "doesn't" if verb.endswith("s") else "didn't"
+        return _cased(
+            form.format(subject=subject, verb=verb, do=do, base=self._base.get(verb)), "A"
         )
-        return f"{head[0].upper()}{head[1:]}"
 
     @cached_property
     def fact(self) -> re.Pattern[str]:
@@ -281,14 +284,3 @@ class _English(Planter):
                 beside.add(fact)
             found[fact] = found.get(fact, frozenset()) | beside
         return found
-
-    def _lowered(self, text: str) -> str:
-        """``text`` with a small first letter, unless the first word may be a name."""
-        first = _WORD.match(text)
-        if first is None or re.split("['\u2019]", first[0].lower())[0] not in self._common_first:
-            return text
-        return f"{text[0].lower()}{text[1:]}"
-
-
-def _expanded(full: str, match: re.Match[str]) -> str:
-    return _cased(match.expand(full), match[0])

@@ -57,10 +57,8 @@ def probes(
 ) -> Iterator[Probe]:
     """Every fault planted once in every dialogue in which it can be."""
     for seed in seeds:
-        for fault in FAULTS:
-            probe = plant(seed, fault, strangers, rng_seed, language)
-            if probe is not None:
-                yield probe
+        found = (plant(seed, fault, strangers, rng_seed, language) for fault in FAULTS)
+        yield from filter(None, found)
 
 
 def plant(
@@ -71,13 +69,9 @@ def plant(
     said = seed.utterances
     for index in rng.sample(range(N_SEED + 1, len(said) + 1), len(said) - N_SEED):
         planted = FAULTS[fault](_Spot(seed, index, strangers, rng, planter(language)))
-        if planted and planted != said[index - 1 : index - 1 + len(planted)]:
-            return Probe(
-                seed.id,
-                fault,
-                index,
-                (*said[: index - 1], *planted, *said[index - 1 + len(planted) :]),
-            )
+        before, behind = said[: index - 1], said[index - 1 + len(planted) :]
+        if planted and (whole := (*before, *planted, *behind)) != said:
+            return Probe(seed.id, fault, index, whole)
     return None
 
 
@@ -121,24 +115,23 @@ def detection(
         of_fault = [probe for probe in planted if probe.fault == fault]
         said = [(probe, verdicts.get((probe.seed_id, fault))) for probe in of_fault]
         readable = [(probe, verdict) for probe, verdict in said if verdict is not None]
+        of, n = [probe for probe, _ in readable], len(readable)
         away = [
             math.inf if verdict == "No" else abs(accused_index(verdict, "a probe") - probe.index)
             for probe, verdict in readable
         ]
-        n = len(away)
         more = [
             float(verdict != "No") - (untold != "No")
             for probe, verdict in readable
             if (untold := verdicts.get((probe.seed_id, HUMAN))) is not None
         ]
-        of = [probe for probe, _ in readable]
         rows.append(
             {
                 "fault": fault,
                 "planted": len(of_fault),
                 "n": n,
                 **_share("detected", sum(off < math.inf for off in away), n),
-                **_share("localised", sum(off == 0 for off in away), n),
+                **_share("localised", away.count(0), n),
                 **_share("within_1", sum(off <= 1 for off in away), n),
                 "chance_localised": fmean(_by_chance(one, 0) for one in of) if of else None,
                 "chance_within_1": fmean(_by_chance(one, 1) for one in of) if of else None,
@@ -174,10 +167,6 @@ class _Spot:
         return self.seed.utterances[self.index - 1]
 
     @property
-    def earlier(self) -> tuple[str, ...]:
-        return self.seed.utterances[: self.index - 1]
-
-    @property
     def own(self) -> list[str]:
         """What the speaker said before, of some length, in random order."""
         own = self.seed.utterances[(self.index - 1) % 2 : self.index - 1 : 2]
@@ -203,7 +192,8 @@ def _contradiction(place: _Spot) -> Planted:
 
 
 def _wrong_fact(place: _Spot) -> Planted:
-    text = place.rules.wrong_fact(place.text, place.earlier, place.rng)
+    earlier = place.seed.utterances[: place.index - 1]
+    text = place.rules.wrong_fact(place.text, earlier, place.rng)
     return () if text is None else (text,)
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import UnsetType
@@ -99,10 +99,8 @@ class Rate:
 
     def bounds(self, key: str) -> dict[str, float | None]:
         """Under keys: the rate if every missing case had failed, and passed; ``None`` without."""
-        ends = (self.lowest, self.highest) if self.missing else (None, None)
-        return dict(
-            zip((f"{key}_if_missing_failed", f"{key}_if_missing_passed"), ends, strict=True)
-        )
+        ends = {"failed": self.lowest, "passed": self.highest}
+        return {f"{key}_if_missing_{n}": end if self.missing else None for n, end in ends.items()}
 
     @property
     def lowest(self) -> float:
@@ -167,8 +165,7 @@ Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
 """(contestant, seed id) -> who reports -> the report."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What a judgment says about one error type, all its reports taken together."""
 
     present: bool
@@ -179,12 +176,11 @@ class Finding:
 
 def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     """The reports of the diagnosis' judgments, read again; at most one judgment a dialogue."""
-    found = {}
-    for judgment in judgments:
-        (contestant,) = judgment.contestants
-        utterances = dialogues[contestant][judgment.seed_id].utterances
-        found[contestant, judgment.seed_id] = reports(judgment, utterances)
-    return found
+    return {
+        (name, made.seed_id): reports(made, dialogues[name][made.seed_id].utterances)
+        for made in judgments
+        for name in made.contestants
+    }
 
 
 def by_type(given: Iterable[Report]) -> dict[str, Finding]:
@@ -213,62 +209,56 @@ def error_rates(
     score have the ends of their intervals in ``…_low``, ``…_high``. ``None``: nothing to count.
     Raises `DataError` for a verdict that is no score.
     """
-    scores: dict[str, dict[str, float | None]] = {}
-    for judgment in judgments:
-        scores.setdefault(judgment.contestants[0], {})[judgment.seed_id] = _points(judgment)
-    return [_error_row(name, by_seed, reported, n_seeds) for name, by_seed in scores.items()]
-
-
-def _error_row(
-    name: str, by_seed: Mapping[str, float | None], reported: Diagnoses, n_seeds: int
-) -> dict[str, Any]:
-    scores = [score for score in by_seed.values() if score is not None]
-    given = [reported[name, seed_id].values() for seed_id in by_seed]
-    listed = [
-        (number, error.evidence == "found")
-        for number, each in enumerate(given)
-        for report in each
-        for answer in report.answers
-        for error in answer.errors
-    ]
-    flawed = Rate(sum(score < 0 for score in scores), len(scores), n_seeds - len(scores))
-    row: dict[str, Any] = {
-        "model": name,
-        **_score(scores),
-        **intervals.share([score < 0 for score in scores], None, "any"),
-        **flawed.bounds("any"),
-        **intervals.share(
-            [found for _, found in listed], np.array([n for n, _ in listed]), "quoted"
-        ),
-        "readable": flawed.n,
-        "missing": flawed.missing,
-        "coverage": flawed.coverage,
-    }
-    findings = [by_type(each) for each in given]
-    for type_ in ERRORS:
-        judged = [found[type_] for found in findings if type_ in found]
-        row |= intervals.share([finding.present for finding in judged], None, type_)
-        total = sum(finding.score for finding in judged)
-        row[f"score_{type_}"] = total / len(judged) if judged else None
-        row[f"readable_{type_}"] = len(judged)
-    return row
+    points: dict[str, dict[str, float | None]] = {}
+    for made in judgments:
+        points.setdefault(made.contestants[0], {})[made.seed_id] = _points(made)
+    rows = []
+    for name, by_seed in points.items():
+        scores = [score for score in by_seed.values() if score is not None]
+        given = [reported[name, seed_id].values() for seed_id in by_seed]
+        listed = [
+            (number, error.evidence == "found")
+            for number, each in enumerate(given)
+            for report in each
+            for answer in report.answers
+            for error in answer.errors
+        ]
+        quoted, of = [found for _, found in listed], np.array([number for number, _ in listed])
+        flawed = Rate(sum(score < 0 for score in scores), len(scores), n_seeds - len(scores))
+        row: dict[str, Any] = {
+            "model": name,
+            **_score(scores),
+            **intervals.share([score < 0 for score in scores], None, "any"),
+            **flawed.bounds("any"),
+            **intervals.share(quoted, of, "quoted"),
+            "readable": flawed.n,
+            "missing": flawed.missing,
+            "coverage": flawed.coverage,
+        }
+        findings = [by_type(each) for each in given]
+        for type_ in ERRORS:
+            judged = [found[type_] for found in findings if type_ in found]
+            row |= intervals.share([finding.present for finding in judged], None, type_)
+            total = sum(finding.score for finding in judged)
+            row[f"score_{type_}"] = total / len(judged) if judged else None
+            row[f"readable_{type_}"] = len(judged)
+        rows.append(row)
+    return rows
 
 
 def _score(scores: Sequence[float]) -> dict[str, float | None]:
     """The mean and its interval: Student's t, from 0 if all are equal; a score has no lower end."""
-    if not scores:
-        return intervals.entries("score", math.nan, math.nan, math.nan)
+    mean = sum(scores) / len(scores) if scores else math.nan
     low, high = mean_interval(scores) if len(set(scores)) > 1 else (math.nan, math.nan)
-    return intervals.entries("score", sum(scores) / len(scores), low, min(high, 0.0))
+    return intervals.entries("score", mean, low, min(high, 0.0))
 
 
-def _points(judgment: Judgment) -> float | None:
+def _points(made: Judgment) -> float | None:
     try:
-        return None if judgment.verdict is None else float(judgment.verdict)
+        return None if made.verdict is None else float(made.verdict)
     except ValueError:
         raise DataError(
-            f"verdict {judgment.verdict!r} of a diagnosis is no score; delete that line and judge "
-            "again"
+            f"verdict {made.verdict!r} of a diagnosis is no score; delete that line and judge again"
         ) from None
 
 
@@ -316,20 +306,20 @@ def preferences(
 def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
     """Which of two is better after position calibration: by both orders together.
 
-    By the sum of its scores, or of its results where there are no scores. One annotation a judge
-    and pair (ChatEval §3.2; Wang et al. 2023, BPC). Where one of both orders is unreadable the
-    result is (upstream: a tie). One order alone stands.
+    By the sum of its leads (`Protocol.lead`), one annotation a judge and pair (ChatEval §3.2; Wang
+    et al. 2023, BPC). Where one of both orders is unreadable the result is (upstream: a tie). One
+    order alone stands.
     """
-    leads: dict[tuple[str, str, str, str], list[float]] = {}
-    for judgment in judgments:
-        first, second = judgment.contestants
-        found = protocol.lead(judgment.verdict)
+    leads: dict[tuple[str, str, str, str], float] = {}
+    for made in judgments:
+        first, second = made.contestants
+        found = protocol.lead(made.verdict)
         lead = math.nan if found is None else found
-        if (swapped := (judgment.seed_id, second, first, judgment.judge)) in leads:
-            leads[swapped].append(-lead)
+        if (swapped := (made.seed_id, second, first, made.judge)) in leads:
+            leads[swapped] -= lead
         else:
-            leads[judgment.seed_id, first, second, judgment.judge] = [lead]
-    return [Annotation(*key, better(sum(each))) for key, each in leads.items()]
+            leads[made.seed_id, first, second, made.judge] = lead
+    return [Annotation(*key, better(lead)) for key, lead in leads.items()]
 
 
 _OF_PLACE = {"No": "1", UNDECIDED: "tie", MISSING: None}

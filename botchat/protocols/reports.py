@@ -154,17 +154,29 @@ def reports(judgment: Judgment, utterances: Sequence[str]) -> dict[str, Report]:
 
 def as_records(report: Report) -> list[dict[str, Any]]:
     """One row an error, and one for each type without any; JSON-ready."""
-    rows: list[dict[str, Any]] = []
-    for answer in report.answers:
-        row = {"type": answer.type, "present": answer.present, "score": answer.score}
-        listed = [msgspec.structs.asdict(error) for error in answer.errors]
-        rows += [{**row, **error, "score": -1} for error in listed] or [{**row, **_NOTHING}]
-    return rows
+    nothing = FoundError(None, "", "none", "")
+    return [
+        {
+            "type": answer.type,
+            "present": answer.present,
+            "score": -1 if answer.errors else answer.score,
+            **msgspec.structs.asdict(error),
+        }
+        for answer in report.answers
+        for error in answer.errors or (nothing,)
+    ]
 
 
 def as_text(report: Report) -> str:
     """Questions and answers, which `parse` reads back as the same report."""
-    return "\n".join(line for answer in report.answers for line in _lines(answer))
+    lines = []
+    for answer in report.answers:
+        lines.append(f"{ERRORS[answer.type]}? {_ANSWERS[answer.present]}")
+        for error in answer.errors:
+            lines.append(_listed(error.utterance or "?", error.quote, error.explanation))
+        if answer.score is not None:
+            lines.append(f"Score: {answer.score}")
+    return "\n".join(lines)
 
 
 def as_prose(report: Report) -> str:
@@ -174,18 +186,16 @@ def as_prose(report: Report) -> str:
         if answer.errors:
             told = "; ".join(map(_told, answer.errors))
             sentences.append(f"{ERRORS[answer.type]}: {told}.")
-    free = [answer.type for answer in report.answers if answer.present is False]
-    if free:
-        sentences.append(f"No {_listed(free, 'or')}.")
-    judged = {answer.type for answer in report.answers if answer.present is not None}
-    if len(judged) < len(ERRORS):
-        sentences.append(f"Not judged: {_listed([t for t in ERRORS if t not in judged], 'and')}.")
+    judged = {answer.type: answer.present for answer in report.answers}
+    if free := [type_ for type_, present in judged.items() if present is False]:
+        sentences.append(f"No {_named(free, 'or')}.")
+    if silent := [type_ for type_ in ERRORS if judged.get(type_) is None]:
+        sentences.append(f"Not judged: {_named(silent, 'and')}.")
     if report.score is not None:
         sentences.append(f"Score: {report.score}.")
     return " ".join(sentences)
 
 
-_NOTHING = {"utterance": None, "quote": "", "evidence": "none", "explanation": ""}
 _ANSWERS = {True: "Yes", False: "No", None: "Not judged"}
 _MARKED = {
     "found": "",
@@ -225,7 +235,7 @@ _FRAME_LIKE = re.compile(
 _QUOTATION_MARKS = str.maketrans(
     dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"', "'")
 )
-_ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
+ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 
 
 def numbered(utterances: Sequence[str], spoken_by: Sequence[int] = ()) -> str:
@@ -270,23 +280,28 @@ def _quoted(body: str, utterances: Sequence[str], at: int | None) -> tuple[str, 
     """The quote that a text begins with, and what follows it on its own lines."""
     if not body or body[0] not in _OPENING:
         return "", _explanation(body)
-    if body[0] == '"':
-        # As `as_text` writes it, and most judges do; a quotation mark inside is then escaped.
-        try:
-            quote, end = json.JSONDecoder().raw_decode(body)
-        except json.JSONDecodeError:
-            pass
-        else:
-            if _ENDS.match(body, end):
-                # An escaped half of a surrogate pair is no text and could not be stored.
-                whole = quote.encode("utf-8", "replace").decode()
-                return whole, _explanation(body[end:])
+    quote, end = in_json(body)
+    if quote is not None and _ENDS.match(body, end):
+        return quote, _explanation(body[end:])
     closing = _CLOSING.get(body[0], '"\u201c\u201d')
     marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
     said = [i for i in marks if _evidence(body[1:i], utterances, at) in ("found", "elsewhere")]
     likely = [i for i in marks if _ENDS.match(body, i + 1)]
     end = next(iter((*said[-1:], *likely, *marks)), len(body.partition("\n")[0]))
     return body[1:end].strip(), _explanation(body[end + 1 :])
+
+
+def in_json(text: str) -> tuple[str | None, int]:
+    """(the string in JSON that a text begins with, its end); ``None``: it begins with none.
+
+    So `as_text` writes a quote, and most judges do; a quotation mark inside is escaped.
+    """
+    try:
+        quote, end = json.JSONDecoder().raw_decode(text)
+    except json.JSONDecodeError:
+        return None, 0
+    # An escaped half of a surrogate pair is no text and could not be stored.
+    return quote.encode("utf-8", "replace").decode() if isinstance(quote, str) else None, end
 
 
 def _explanation(rest: str) -> str:
@@ -313,7 +328,7 @@ def within(quote: str, utterance: str) -> bool:
 
 
 def _parts(quote: str) -> list[str]:
-    return [part.strip() for part in _ELISION.split(quote) if part.strip()]
+    return [part.strip() for part in ELISION.split(quote) if part.strip()]
 
 
 def _in_order(parts: Iterable[str], text: str) -> bool:
@@ -332,30 +347,23 @@ def normal(text: str) -> str:
     return " ".join(text.translate(_QUOTATION_MARKS).casefold().split())
 
 
-def _lines(answer: TypeAnswer) -> Iterator[str]:
-    yield f"{ERRORS[answer.type]}? {_ANSWERS[answer.present]}"
-    for error in answer.errors:
-        at = "?" if error.utterance is None else error.utterance
-        why = f" - {error.explanation}" if error.explanation else ""
-        yield f"- Utterance {at}: {json.dumps(error.quote, ensure_ascii=False)}{why}"
-    if answer.score is not None:
-        yield f"Score: {answer.score}"
+def _listed(utterance: int | str, quote: str, explanation: str) -> str:
+    """The line of one error, as the question asks for it."""
+    why = f" - {explanation}" if explanation else ""
+    return f"- Utterance {utterance}: {json.dumps(quote, ensure_ascii=False)}{why}"
 
 
 def _in_words(fields: Mapping[str, Any]) -> Iterator[str]:
     """A reply in JSON in the form that the question asks for."""
     for type_, name in ERRORS.items():
-        errors = fields.get(type_)
-        if not isinstance(errors, list):
+        if not isinstance(errors := fields.get(type_), list):
             continue
         yield f"{name}? {'Yes' if errors else 'No'}"
-        for error in errors:
-            told = error if isinstance(error, dict) else {}
+        for told in (error if isinstance(error, dict) else {} for error in errors):
             at = str(told.get("utterance"))
-            quote = json.dumps(str(told.get("quote") or ""), ensure_ascii=False)
             why = " ".join(str(told.get("explanation") or "").split())
             at = at if re.fullmatch(_NUMBER, at) else "?"
-            yield f"- Utterance {at}: {quote}{f' - {why}' if why else ''}"
+            yield _listed(at, str(told.get("quote") or ""), why)
 
 
 def _told(error: FoundError) -> str:
@@ -365,7 +373,7 @@ def _told(error: FoundError) -> str:
     return f"{where}{quote}{why}"
 
 
-def _listed(types: Iterable[str], joint: str) -> str:
+def _named(types: Iterable[str], joint: str) -> str:
     names = [ERRORS[type_] for type_ in types]
     *most, last = (name if name[:2].isupper() else name.lower() for name in names)
     return f"{', '.join(most)} {joint} {last}" if most else last

@@ -11,14 +11,22 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import product
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.measures import error_reports
 from botchat.measures.correlation import Rating
-from botchat.protocols.own_words import answered_in, any_of, own, withdrawn, without_others
+from botchat.protocols.own_words import (
+    answered_in,
+    any_known,
+    any_of,
+    numerals,
+    own,
+    withdrawn,
+    without_others,
+)
 from botchat.records import MISSING, Judgment, Verdict
 
 
@@ -197,15 +205,11 @@ _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
 
 
-class _Patterns:
+class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
     def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
-        packs = list(dict.fromkeys((ENGLISH, language)))
-
-        def of(key: str, part: str = "labels") -> str:
-            return any_of(word for one in packs for word in getattr(getattr(one, part), key))
-
+        of = partial(any_known, language)
         called = {name: place for place, name in enumerate(scale.names)}
         called |= {
             f"{other} {name.removeprefix(head).strip()}": place
@@ -216,21 +220,20 @@ class _Patterns:
         }
         self.n = len(scale.names)
         self.names = {_plain(name): place for name, place in called.items()}
-        self._numerals = {
-            word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)
-        }
-        numerals, names = any_of(self._numerals), _any_of(list(called))
-        number = rf"(?P<number>{_NUMBER}|(?:{numerals})(?!\w))"
+        self._numerals = numerals(language)
+        in_words, names = any_of(self._numerals), _any_of(list(called))
+        number = rf"(?P<number>{_NUMBER}|(?:{in_words})(?!\w))"
         # A number is a score only where nothing but an end, an aside or the next one follows it.
-        aside = any_of(word for one in packs if one.pack.report for word in one.pack.report.aside)
+        reports = [one.pack.report for one in (ENGLISH, language) if one.pack.report]
+        aside = any_of(word for one in reports for word in one.aside)
         ends = (
             rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
         )
-        most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{numerals}))?"
+        most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{in_words}))?"
         behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
         changed = rf"(?:{_NUMBER}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
         cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        given = rf"(?:{_MARKS}(?:{of('given', 'reading')})(?![A-Za-z]))+{_MARKS}"
+        given = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
         start = _start(scale) if len(called) == self.n else ""
         name = rf"{start}(?P<name>{names})"
 
@@ -243,7 +246,7 @@ class _Patterns:
         )
         # In a sentence: "gets a 7"; and one number for all.
         self.told = compiled(rf"{name}{given}{number}{behind}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each', 'reading')}){given}{number}{behind}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each')}){given}{number}{behind}")
         # Nothing but the numbers on a line; one number alone must be the whole reply.
         line = rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{self.n - 1}}}[ \t]*\r?$"
         self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
@@ -254,7 +257,7 @@ class _Patterns:
         return float(re.sub(r"[\u2212\u2013\u2014]", "-", said)) if in_words is None else in_words
 
 
-_patterns = lru_cache(maxsize=64)(_Patterns)
+_patterns = lru_cache(maxsize=64)(_ScorePatterns)
 
 
 @lru_cache(maxsize=64)

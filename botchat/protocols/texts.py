@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
 from botchat.measures import error_reports
 from botchat.protocols import scores
 from botchat.protocols.kinds import Protocol
-from botchat.protocols.reports import normal, within
+from botchat.protocols.reports import ELISION, in_json, normal, within
 from botchat.protocols.scores import Scale
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import SUMMARIZER
@@ -99,6 +99,13 @@ class Passage:
     """1-based, where the quote begins; ``None``: it is not in the text."""
     reason: str
 
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        if self.sentence is not None:
+            return f"sentence {self.sentence}"
+        return "not in the text" if self.quote else "no passage named"
+
 
 @dataclass(frozen=True)
 class KindFinding:
@@ -129,7 +136,23 @@ class TextReport:
     @property
     def text(self) -> str:
         """The text report: the panel's own, or the findings as one paragraph."""
-        return self.prose or as_prose(self)
+        if self.prose:
+            return self.prose
+        sentences = []
+        for one in self.findings:
+            for passage in one.passages:
+                why = f": {passage.reason.rstrip('. ')}" if passage.reason else ""
+                quote = f' "{passage.quote}"' if passage.quote else ""
+                sentences.append(f"{one.kind}{quote} ({passage.place}){why}.")
+            if one.present and not one.passages:
+                sentences.append(f"{one.kind}: yes, without a passage.")
+        if free := [one.kind for one in self.findings if one.present is False]:
+            sentences.append(f"Free of: {', '.join(free).lower()}.")
+        if self.missing:
+            sentences.append(f"No score of: {', '.join(self.missing).lower()}.")
+        else:
+            sentences.append(f"Score: {sum(one.score or 0 for one in self.findings):g}.")
+        return " ".join(sentences)
 
 
 def case(text: OwnText) -> Case:
@@ -151,18 +174,12 @@ def read(reply: str, text: OwnText) -> tuple[Verdict | None, str]:
 
 def parse(reply: str, text: OwnText) -> TextReport:
     """The report on a text in a reply, as `error_reports.read_kinds` finds it."""
-    return TextReport(
-        tuple(
-            KindFinding(
-                KINDS[told.kind],
-                told.present,
-                told.score,
-                tuple(_passages(told.said, text)) if told.present else (),
-            )
-            for told in error_reports.read_kinds(reply)
-            if told.present is not None or told.score is not None
-        )
-    )
+    findings = []
+    for told in error_reports.read_kinds(reply):
+        if told.present is not None or told.score is not None:
+            passages = tuple(_passages(told.said, text)) if told.present else ()
+            findings.append(KindFinding(KINDS[told.kind], told.present, told.score, passages))
+    return TextReport(tuple(findings))
 
 
 def reports(judgment: Judgment, text: OwnText) -> dict[str, TextReport]:
@@ -172,15 +189,12 @@ def reports(judgment: Judgment, text: OwnText) -> dict[str, TextReport]:
     last, of a single judge its own. Empty where nothing is readable.
     """
     spoken: dict[str, TextReport] = {}
-    remarks = judgment.transcript
-    for n, remark in enumerate(remarks):
+    for remark, after in zip_longest(judgment.transcript, judgment.transcript[1:]):
         report = parse(remark.text, text)
         if report.findings:
-            after = remarks[n + 1] if n + 1 < len(remarks) else None
-            told = after is not None and after.speaker == SUMMARIZER and after.verdict is None
-            prose = after.text if told and after is not None else ""
-            if not parse(prose, text).findings:
-                report = replace(report, prose=" ".join(prose.split()))
+            prose = after is not None and after.speaker == SUMMARIZER and after.verdict is None
+            if prose and not parse(after.text, text).findings:
+                report = replace(report, prose=" ".join(after.text.split()))
             spoken[remark.speaker] = report
     if SUMMARIZER in spoken:
         return {SUMMARIZER: spoken[SUMMARIZER]}
@@ -191,34 +205,17 @@ def reports(judgment: Judgment, text: OwnText) -> dict[str, TextReport]:
 
 def as_text(report: TextReport) -> str:
     """Questions and answers, which `parse` reads back as the same report."""
-    return "\n".join(line for one in report.findings for line in _lines(one))
-
-
-def as_prose(report: TextReport) -> str:
-    """One paragraph: what is wrong, where, how badly, and what the reply does not say."""
-    sentences = []
+    lines = []
     for one in report.findings:
+        lines.append(f"Question: {one.kind}?")
+        if one.present is not None:
+            lines.append(f"Answer: {'Yes' if one.present else 'No'}")
         for passage in one.passages:
-            why = f": {passage.reason.rstrip('. ')}" if passage.reason else ""
-            quote = f' "{passage.quote}"' if passage.quote else ""
-            sentences.append(f"{one.kind}{quote} ({place(passage)}){why}.")
-        if one.present and not one.passages:
-            sentences.append(f"{one.kind}: yes, without a passage.")
-    free = [one.kind for one in report.findings if one.present is False]
-    if free:
-        sentences.append(f"Free of: {', '.join(free).lower()}.")
-    if report.missing:
-        sentences.append(f"No score of: {', '.join(report.missing).lower()}.")
-    else:
-        sentences.append(f"Score: {sum(one.score or 0 for one in report.findings):g}.")
-    return " ".join(sentences)
-
-
-def place(passage: Passage) -> str:
-    """Where an error is, in words."""
-    if passage.sentence is not None:
-        return f"sentence {passage.sentence}"
-    return "not in the text" if passage.quote else "no passage named"
+            why = f" - {passage.reason}" if passage.reason else ""
+            lines.append(f"- {json.dumps(passage.quote, ensure_ascii=False)}{why}")
+        if one.score is not None:
+            lines.append(f"Score: {one.score:g}")
+    return "\n".join(lines)
 
 
 _MARKS = r"[ \t>*_#`\u2022-]*"
@@ -242,13 +239,9 @@ def _passages(said: Sequence[str], text: OwnText) -> Iterator[Passage]:
 
 def _quoted(said: str, text: OwnText) -> tuple[str, str]:
     """(words quoted, the rest) of a line about one error."""
-    try:
-        # As `as_text` writes it; a quotation mark inside is then escaped.
-        quote, end = json.JSONDecoder().raw_decode(said)
-    except json.JSONDecodeError:
-        quote, end = None, 0
-    if isinstance(quote, str) and (not said[end:] or said.startswith(" - ", end)):
-        return quote.encode("utf-8", "replace").decode(), _reason(said[end:])
+    quote, end = in_json(said)
+    if quote is not None and (not said[end:] or said.startswith(" - ", end)):
+        return quote, _reason(said[end:])
     match = _QUOTE.search(said)
     if match is None:
         return "", _reason(said)
@@ -271,18 +264,7 @@ def _sentence(quote: str, text: OwnText) -> int | None:
         return None
     # White space aside, since sentences may stand without any between them.
     each = [normal(sentence).replace(" ", "") for sentence in text.sentences]
-    begins = re.split(r"\.{3,}|\u2026|\[\.*\]", wanted)[0].replace(" ", "")
+    begins = ELISION.split(wanted)[0].replace(" ", "")
     at = "".join(each).rfind(begins)
     ends = accumulate(map(len, each))
     return next((n for n, end in enumerate(ends, 1) if at < end), None)
-
-
-def _lines(one: KindFinding) -> Iterable[str]:
-    yield f"Question: {one.kind}?"
-    if one.present is not None:
-        yield f"Answer: {'Yes' if one.present else 'No'}"
-    for passage in one.passages:
-        why = f" - {passage.reason}" if passage.reason else ""
-        yield f"- {json.dumps(passage.quote, ensure_ascii=False)}{why}"
-    if one.score is not None:
-        yield f"Score: {one.score:g}"

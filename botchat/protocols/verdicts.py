@@ -12,11 +12,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from botchat.languages import ENGLISH, PLAIN, Language
-from botchat.protocols.own_words import any_of, own, withdrawn
+from botchat.languages.text import longest
+from botchat.protocols.own_words import any_known, any_of, known, numerals, own, withdrawn
 from botchat.protocols.wording import object_schema
 
 Meaning = Callable[[str], str | None]
@@ -50,7 +51,9 @@ def read_verdict(
     return found if after is None else _anew(found, plain, after, meaning, language)
 
 
-def _read(plain: str, text: str, meaning: Meaning, w: _Patterns, sides: bool) -> tuple[Found, int]:
+def _read(
+    plain: str, text: str, meaning: Meaning, w: _VerdictPatterns, sides: bool
+) -> tuple[Found, int]:
     """The last verdict that is given, and where its words end."""
     if (fields := _fields(plain, json_fields(text), w)) is not None:
         return _of_fields(fields, text, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
@@ -89,20 +92,20 @@ def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = Tr
     involved").
     """
     w = _words(language)
-    known = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
+    labels = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
 
     def meaning(words: str) -> str | None:
         said = w.normal(words).strip(" /")
-        verdict = known.get(said.replace(" ", ""))
+        verdict = labels.get(said.replace(" ", ""))
         if verdict is not None or not phrases:
             return verdict
         said = w.after.sub("", w.before.sub("", said))
-        return known.get(said.replace(" ", ""))
+        return labels.get(said.replace(" ", ""))
 
     return meaning
 
 
-def reason(text: str, w: _Patterns) -> str:
+def reason(text: str, w: _VerdictPatterns) -> str:
     """What follows ``Reason:``, or the whole text where the mark is missing; white space joined."""
     match = w.reason.search(w.folded(text))
     said = text[match.end() :] if match else text
@@ -173,7 +176,7 @@ _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 
 def _given(
-    plain: str, text: str, meaning: Meaning, w: _Patterns, marks: re.Pattern[str]
+    plain: str, text: str, meaning: Meaning, w: _VerdictPatterns, marks: re.Pattern[str]
 ) -> tuple[str, int, int] | None:
     """(verdict, start, end of its words) of the last verdict that is given; none of a mere list."""
     last: tuple[str | None, int, int] | None = None
@@ -199,7 +202,7 @@ def _given(
     return None if last is None or last[0] is None else (last[0], *last[1:])
 
 
-def _led_to(line: str, w: _Patterns) -> bool:
+def _led_to(line: str, w: _VerdictPatterns) -> bool:
     """Whether what stands before a mark on its line ends a sentence, or leads to one's verdict."""
     before = line[-_NEAR:]
     if w.boundary.search(before):
@@ -208,7 +211,7 @@ def _led_to(line: str, w: _Patterns) -> bool:
     return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
 
-def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _Patterns) -> str | None:
+def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: _VerdictPatterns) -> str | None:
     """The verdict of the words behind a mark, if it is one and no other is named beside it."""
     verdict = meaning(match["said"])
     beside = w.beside.match(plain, match.end())
@@ -225,7 +228,7 @@ def _quoted(text: str, start: int, since: str = "\n") -> bool:
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
 
-def _in_reason(plain: str, after: int, start: int, w: _Patterns) -> bool:
+def _in_reason(plain: str, after: int, start: int, w: _VerdictPatterns) -> bool:
     """Whether the reason of a verdict, told since ``after``, is still going on at ``start``."""
     told = list(w.reason.finditer(plain, after, start))
     return bool(told) and not re.search(r"\n[ \t]*\n", plain[told[-1].end() : start])
@@ -239,7 +242,7 @@ def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     return None
 
 
-def _bare(plain: str, meaning: Meaning, w: _Patterns) -> tuple[str, int, int] | None:
+def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, int] | None:
     """The verdict that the first line is, where no verdict is marked."""
     if w.choice.search(plain):
         return None
@@ -254,7 +257,7 @@ def _bare(plain: str, meaning: Meaning, w: _Patterns) -> tuple[str, int, int] | 
 
 
 def _index(
-    plain: str, text: str, start: int, end: int, w: _Patterns
+    plain: str, text: str, start: int, end: int, w: _VerdictPatterns
 ) -> tuple[int | None, list[tuple[int, int]]]:
     """(number, its words) of the index that is told behind a verdict, else on a line before it.
 
@@ -279,7 +282,7 @@ def _index(
     return None, []
 
 
-def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Patterns) -> bool:
+def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _VerdictPatterns) -> bool:
     """Whether an index is told for itself, not quoted and not in passing."""
     start = match.start()
     line = plain[plain.rfind("\n", 0, start) + 1 : start]
@@ -293,7 +296,7 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _Patterns
 # ------------------------------------------------------------------------- JSON and tables
 
 
-def _fields(plain: str, told: Mapping[str, Any], w: _Patterns) -> dict[str, Any] | None:
+def _fields(plain: str, told: Mapping[str, Any], w: _VerdictPatterns) -> dict[str, Any] | None:
     """Those of a JSON object, or of the first table with a column for the verdict and one row."""
     found = {w.fields.get(w.normal(name), name): value for name, value in told.items()}
     if "choice" in found:
@@ -312,7 +315,9 @@ def _cells(row: str) -> list[str]:
     return row.strip().strip("|").split("|") if "|" in row else []
 
 
-def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Patterns) -> Found:
+def _of_fields(
+    fields: Mapping[str, Any], text: str, meaning: Meaning, w: _VerdictPatterns
+) -> Found:
     said = " ".join(str(fields.get("reason") or "").split())
     told = "" if fields["choice"] is None else fields["choice"]
     value = w.choice.search(w.folded(f"choice: {told}"))
@@ -329,20 +334,14 @@ def _of_fields(fields: Mapping[str, Any], text: str, meaning: Meaning, w: _Patte
 # ---------------------------------------------------------------------------------- words
 
 
-class _Patterns:
+class _VerdictPatterns:
     """The patterns of a language's labels, English beside them; of texts that are `folded`."""
 
     def __init__(self, language: Language) -> None:
-        packs = list(dict.fromkeys((language, ENGLISH)))
         own, self._spaced = language.labels, language.pack.units == "words"
         self._plain = {**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')}
 
-        def of(key: str) -> list[str]:
-            where = ("labels", "reading")[hasattr(language.reading, key)]
-            return [word for one in packs for word in getattr(getattr(one, where), key)]
-
-        def any_(key: str) -> str:
-            return any_of(of(key))
+        of, any_ = partial(known, language), partial(any_known, language)
 
         def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
             return re.compile(pattern, re.IGNORECASE | flags)
@@ -373,9 +372,8 @@ class _Patterns:
             return compiled(rf"{edge}(?:{words})(?:{sep}){_LEFT}{said}")
 
         def phrases(key: str) -> str:
-            plain = {self._bare(word) for word in of(key)}
-            ordered = sorted(plain, key=lambda word: (-len(word), word))
-            return "|".join(map(re.escape, ordered)) or "(?!)"
+            plain = longest({self._bare(word) for word in of(key)})
+            return "|".join(map(re.escape, plain)) or "(?!)"
 
         space = " " if spaced else ""
         self.choice = mark(choice)
@@ -396,9 +394,7 @@ class _Patterns:
             rf"(?<!\\)\"(?P<key>{choice}|{index})\"\s*:\s*\"?(?P<value>[^\",}}\n]*)"
         )
         self.fields = {self._bare(name): key for key in _FIELDS for name in of(key)}
-        self.numerals = {
-            word.lower(): n for one in packs for n, word in enumerate(one.labels.numerals, 1)
-        }
+        self.numerals = numerals(language)
         self.before = re.compile(rf"\A(?:(?:{phrases('before')}){space})+")
         self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")
         # What stands next to a verdict's words, on its line.
@@ -458,7 +454,7 @@ class _Patterns:
         return ("neither", "2", "1", "both")[2 * said[0].pop() + said[1].pop()]  # type: ignore[operator]
 
 
-_words = lru_cache(maxsize=16)(_Patterns)
+_words = lru_cache(maxsize=16)(_VerdictPatterns)
 
 
 _NEAR = 120
