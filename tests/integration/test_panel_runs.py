@@ -46,11 +46,6 @@ def workspace(folder, server, panel, n_seeds=3, in_flight=4):
     return folder
 
 
-def unscripted(settings):
-    """A ``[panels.three]`` entry of any strategy, with the roles of the papers."""
-    return f'[panels.three]\nmodel = "umpire"\n{settings}\n'
-
-
 def panel(strategy, turns=2, more=""):
     """Three members with names of their own."""
     members = ", ".join(f'{{ name = "{n}", text = "You are {n}." }}' for n in NAMES)
@@ -88,8 +83,9 @@ def debater(call):
     return text(f"Choice: {side}; Reason: {own[1]} on {question} in turn {turn}")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize(
+    ("strategy", "calibrated"), [*((one, False) for one in STRATEGIES), (STRATEGIES[-1], True)]
+)
 def test_calls_are_agents_times_turns_and_summaries(tmp_path, strategy, calibrated):
     """Exactly; position calibration doubles a verdict's calls, which both orders share."""
     more = "position_calibration = true" if calibrated else ""
@@ -122,7 +118,8 @@ def test_calls_are_agents_times_turns_and_summaries(tmp_path, strategy, calibrat
 def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
     """What `--control` matches is what every strategy really sends."""
     with Server(conversed) as server:
-        folder = workspace(tmp_path / "w", server, unscripted(settings), n_seeds=1)
+        entry = f'[panels.three]\nmodel = "umpire"\n{settings}\n'
+        folder = workspace(tmp_path / "w", server, entry, n_seeds=1)
         assert main(judge_arena(folder)) == 0
     table = tomllib.loads(settings) | {"model": "umpire"}
     read = msgspec.convert(table, KINDS[table["strategy"]])
