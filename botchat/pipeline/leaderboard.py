@@ -236,8 +236,8 @@ def write_page(
         board = one.board
         asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
         accusations = board.evidence[asking[0]].judgments if asking else ()
-        samples = pages.pick(found.dialogues, accusations)
-        views.append(pages.View(board, one.charts, pages.by_contestant(board, samples), one.facts))
+        samples = pages.pick(board.main.frame["model"], found.dialogues, accusations)
+        views.append(pages.View(board, one.charts, samples, one.facts))
     judged = {one.board.judge: found.judged[one.board.judge] for one in shown}
     chunks = None
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people

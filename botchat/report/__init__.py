@@ -13,7 +13,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from importlib import resources
@@ -29,11 +29,11 @@ from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.kinds import Protocol
-from botchat.records import HUMAN, SOMEWHERE, VERSION, Dialogues, Judgment, natural_key
+from botchat.records import SOMEWHERE, VERSION, Dialogues, Judgment, natural_key
 from botchat.report.first_screen import Facts as Facts
 from botchat.report.first_screen import Sample as Sample
-from botchat.report.first_screen import of_100, rating, screen
-from botchat.report.main_table import Links, address
+from botchat.report.first_screen import screen
+from botchat.report.main_table import Cell, Links, address, main_table
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
@@ -46,7 +46,7 @@ LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
 
 SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "pair.js", "reader.js")
-STYLES = ("page.css", "board.css", "reader.css")
+STYLES = ("paper.css", "page.css", "board.css", "reader.css")
 """In the order they build on each other."""
 
 BADGE = "badge.svg"
@@ -127,7 +127,7 @@ def render(
     """
     from botchat.report.archive import FOLDER
 
-    script = "\n".join(text(name) for name in SCRIPTS)
+    script = joined(SCRIPTS)
     boards = [view.board for view in views]
     about: dict[str, Any] = {
         "set": boards[0].seed_set,
@@ -160,12 +160,12 @@ def render(
 
     about["orders"] = [[line.name for line in one.table.lines] for one in screens]
 
-    def apart(judge: int, where: str, caller: Callable[[], Markup]) -> str:
+    def apart(judge: int, where: str, part: Markup) -> str:
         """A part of the page of one judge, where it stands."""
         if others is None or not judge:
-            return caller()
+            return part
         if where != "read" or archive is None:  # beside an archive nobody sees its samples
-            others.setdefault(judge, {})[where] = str(caller())
+            others.setdefault(judge, {})[where] = str(part)
         return ""
 
     return template("page.html").render(
@@ -187,7 +187,7 @@ def render(
         seed_set=boards[0].seed_set,
         ranks=ranks(boards) if len(boards) > 1 else None,
         compared=compared,
-        style="\n".join(text(name) for name in STYLES),
+        style=joined(STYLES),
         signatures=list(dict.fromkeys(s for b in boards for t in b.tables for s in t.signatures)),
         prompts=[*_prompts(boards), *talks],
         about=about,
@@ -244,24 +244,23 @@ def _votes(board: Board) -> dict[str, list[int]]:
 
 
 def preview(view: View) -> bytes:
-    """The picture for previews of links, a PNG of 1200 by 630."""
+    """The picture for previews of links, a PNG of 1200 by 630: the ranked column of the table."""
     from botchat.report.figures import share
 
-    board, facts = view.board, view.facts
-    numbers, rated, in_percent = rating(board)
+    facts = view.facts
+    told = main_table(view.board, Links(), facts.people)
+    by = view.board.main.column(role="rank").of
+    rated = told.heads[1].label if len(told.heads) > 1 and told.heads[1].key == by else ""
+    rows = [
+        (line.name, cell.text, cell.bar)
+        for line in told.lines
+        if (cell := line.cells[1] if rated else Cell("")).bar and not line.is_human
+    ]
     if facts.verdict.word == "do not trust":
-        numbers = {}  # a picture of an order would be one
-    people = of_100(facts.people) if facts.people and not in_percent else None
-    if in_percent:
-        numbers = {name: (100 * a, 100 * b, 100 * c) for name, (a, b, c) in numbers.items()}
-    return share.preview(
-        facts.headline.sentence,
-        facts.headline.scope,
-        STAMPS[facts.verdict.word],
-        {name: told for name, told in numbers.items() if name != HUMAN},
-        people,
-        rated,
-    )
+        rows = []  # a picture of an order would be one
+    stamp = STAMPS[facts.verdict.word]
+    sentence, scope = facts.headline.sentence, facts.headline.scope
+    return share.preview(sentence, scope, stamp, rows, told.people, rated.capitalize())
 
 
 _ABOUT = re.compile(r'<script type="application/json" id="about">(.*?)</script>', re.DOTALL)
@@ -282,6 +281,11 @@ def text(name: str, package: str = "botchat.report") -> str:
     return resources.files(package).joinpath(name).read_text("utf-8")
 
 
+def joined(names: Iterable[str]) -> str:
+    """Some of our files, one after the other."""
+    return "\n".join(map(text, names))
+
+
 @cache
 def template(name: str, package: str = "botchat.report") -> Template:
     """A page to fill in; what is filled in is shown as text."""
@@ -290,43 +294,30 @@ def template(name: str, package: str = "botchat.report") -> Template:
     ).from_string(text(name, package))
 
 
-def pick(dialogues: Dialogues, judgments: Iterable[Judgment]) -> list[Sample]:
-    """Up to three dialogues a contestant: the earliest accused, the median, and one not accused.
+def pick(
+    names: Iterable[str], dialogues: Dialogues, judgments: Iterable[Judgment]
+) -> dict[str, list[Sample]]:
+    """Up to three dialogues of each contestant, in the order of ``names``.
 
+    The earliest accused, the median of the others that are, and the first that is not.
     ``judgments`` are UniEval's, of one judge; those on other dialogues are left out.
     """
     readable: dict[str, list[Judgment]] = {}
-    for judgment in judgments:
-        contestant = judgment.contestants[0]
-        if judgment.verdict and judgment.seed_id in dialogues.get(contestant, ()):
-            readable.setdefault(contestant, []).append(judgment)
-    seed_ids = {judgment.seed_id for made in readable.values() for judgment in made}
-    order = {seed_id: i for i, seed_id in enumerate(sorted(seed_ids, key=natural_key))}
-    return [
-        Sample(dialogues[contestant][one.seed_id], _accused(one), one.reason)
-        for contestant in sorted(readable)
-        for one in _telling(readable[contestant], order)
-    ]
-
-
-def _telling(judgments: Iterable[Judgment], order: Mapping[str, int]) -> list[Judgment]:
-    """The first accused, the median of the other accused, the first not accused."""
-    ordered = sorted(judgments, key=lambda judgment: order[judgment.seed_id])
-    passed = [judgment for judgment in ordered if judgment.verdict == "No"]
-    told = (one for one in ordered if one.verdict not in ("No", SOMEWHERE))
-    accused = sorted(told, key=_accused)
-    return [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
-
-
-def _accused(judgment: Judgment) -> int:
-    return 0 if judgment.verdict in (None, "No") else int(judgment.verdict)
-
-
-def by_contestant(board: Board, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
-    """Samples in the order of the board's main table."""
-    names = board.main.frame["model"]
-    found = {name: [one for one in samples if one.dialogue.contestant == name] for name in names}
-    return {name: told for name, told in found.items() if told}
+    for one in judgments:
+        contestant = one.contestants[0]
+        if one.verdict and one.seed_id in dialogues.get(contestant, ()):
+            readable.setdefault(contestant, []).append(one)
+    found = {}
+    for name in names:
+        said = sorted(readable.get(name, ()), key=lambda one: natural_key(one.seed_id))
+        passed = [(one, 0) for one in said if one.verdict == "No"]
+        told = [one for one in said if one.verdict not in ("No", SOMEWHERE)]
+        accused = sorted(((one, int(one.verdict or 0)) for one in told), key=lambda one: one[1])
+        telling = [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
+        if telling:
+            found[name] = [Sample(dialogues[name][one.seed_id], at, one.reason)
+                           for one, at in telling]  # fmt: skip
+    return found
 
 
 def policy(script: str, *also: str, chunks: bool = False) -> str:

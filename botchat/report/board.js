@@ -1,7 +1,7 @@
 // The first screen's table: sorts, filters and shows columns by the address. Files of any table and
 // figure.
 (() => {
-  const { about, address, chosen, dress, el, load, save } = botchat;
+  const { about, address, button, choice, chosen, dress, el, load, save } = botchat;
 
   const number = (text) => {
     const value = parseFloat(text.replaceAll(",", ""));
@@ -35,12 +35,10 @@
     const clickable = (tell) =>
       heads.forEach((head, column) => {
         const lowFirst = head.classList.contains("name") || /^(Place|Rank|Group)/.test(head.textContent.trim());
-        const button = el("button", { type: "button" }, ...head.childNodes);
-        head.append(button);
-        button.addEventListener("click", () => {
+        head.append(button([...head.childNodes], () => {
           const before = head.getAttribute("aria-sort");
           tell(column, before ? before === "descending" : lowFirst);
-        });
+        }));
       });
     return { heads, sort, clickable };
   };
@@ -65,11 +63,7 @@
     return [names, ...rows].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
   };
 
-  const csvButton = (table) => {
-    const button = el("button", { type: "button", class: "quiet", title: "This table as a file" }, "csv");
-    button.addEventListener("click", () => save(`${table.dataset.file || "table"}.csv`, csv(table), "text/csv"));
-    return button;
-  };
+  const csvButton = (table, words, more) => button(words, () => save(`${table.dataset.file}.csv`, csv(table), "text/csv"), more);
 
   // The colours of a figure come from the page's style sheet; a file gets them written in, and the title.
   const picture = (svg, title) => {
@@ -113,35 +107,23 @@
     for (const table of root.querySelectorAll("table.plain")) {
       const { heads, sort, clickable } = sorter(table);
       clickable((column, ascending) => sort(column, ascending));
-      if (heads.length) table.closest(".scroll").before(el("p", { class: "tools" }, csvButton(table)));
+      if (heads.length) table.closest(".scroll").before(el("p", { class: "tools" }, csvButton(table, "csv", { class: "quiet", title: "This table as a file" })));
     }
     for (const figure of root.querySelectorAll("figure[data-file]")) {
       const svg = figure.querySelector("svg");
       const { file: name, title } = figure.dataset;
-      const button = (end, onclick) => el("button", { type: "button", class: "quiet", onclick }, end);
       figure.append(el("p", { class: "tools" },
-        button("svg", () => save(`${name}.svg`, picture(svg, title)[0], "image/svg+xml")),
-        button("png", () => png(picture(svg, title), `${name}.png`))));
+        button("svg", () => save(`${name}.svg`, picture(svg, title)[0], "image/svg+xml"), { class: "quiet" }),
+        button("png", () => png(picture(svg, title), `${name}.png`), { class: "quiet" })));
     }
   });
 
-  const copied = async (button) => {
-    const text = location.href;
-    const before = button.textContent;
-    try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
-    } catch {
-      const field = el("input", { value: text, readonly: true, "aria-label": "Link to this view" });
-      button.after(field);
-      field.select();
-      button.textContent = document.execCommand("copy") ? "Copied" : "Copy it from here";
-    }
-    setTimeout(() => {
-      button.textContent = before;
-    }, 2000);
-  };
-  botchat.copied = copied;
+  // Copies the address of what is shown.
+  const copier = (words, more) => button(words, async ({ target }) => {
+    target.textContent = (await botchat.copy(location.href)) ? "Copied" : "Copy it from the address";
+    setTimeout(() => (target.textContent = words), 2000);
+  }, more);
+  botchat.copier = copier;
 
   const begin = (table) => {
     const part = table.closest("[data-judge]");
@@ -157,25 +139,18 @@
 
     const boxes = keys.map((key) => el("input", { type: "checkbox", disabled: key === "model" || key === "rank", value: key }));
     const labels = boxes.map((box, i) => el("label", null, box, heads[i].dataset.name));
-    const reset = el("button", { type: "button" }, "As it was");
+    const reset = button("As it was", () => address.set({ columns: "" }));
     const choose = () => {
       const now = keys.filter((_, i) => boxes[i].checked);
       const same = now.join() === usual.join();
       address.set({ columns: same ? "" : now.join(",") });
     };
     boxes.forEach((box) => box.addEventListener("change", choose));
-    reset.addEventListener("click", () => address.set({ columns: "" }));
     const columns = el("details", { class: "quiet" }, el("summary", null, "More columns"), el("div", null, labels, reset));
 
-    const copy = el("button", { type: "button" }, "Copy link");
-    copy.addEventListener("click", () => copied(copy));
-    const print = el("button", { type: "button" }, "Print");
-    print.addEventListener("click", () => globalThis.print());
-    const data = el("button", { type: "button" }, "Table as csv");
-    data.addEventListener("click", () => save("leaderboard.csv", csv(table), "text/csv"));
-    const shared = [copy, data, print];
-    if (about.picture) shared.push(el("a", { href: about.picture, download: "og.png" }, "Picture, 1200 × 630"));
-    const share = el("details", { class: "quiet" }, el("summary", null, "Share"), el("div", null, shared));
+    const picture = about.picture ? el("a", { href: about.picture, download: "og.png" }, "Picture, 1200 × 630") : null;
+    const share = el("details", { class: "quiet" }, el("summary", null, "Share"),
+      el("div", null, copier("Copy link"), csvButton(table, "Table as csv"), button("Print", () => print()), picture));
     table.querySelector("th.name").append(input);
     part.querySelector(".tools").append(columns, share, found);
     for (const menu of [columns, share]) {
@@ -241,8 +216,8 @@
     const rows = new Map([...document.querySelectorAll("#board table.board tbody tr")].map((row) => [row.dataset.model, row]));
     const column = document.querySelector("#board table.board [data-key=bt]").cellIndex;
     const said = two.querySelector("p");
-    const chosenTwo = ["First", "Second"].map((label, i) =>
-      el("select", { "aria-label": label }, names.map((name, at) => el("option", { value: at, selected: at === i }, name))));
+    const chosenTwo = ["First", "Second"].map((label) => choice(label, names.map((name, at) => [at, name])));
+    chosenTwo[1].value = "1";
     const compare = async () => {
       const [a, b] = chosenTwo.map(({ value }) => Number(value));
       const cast = await load("votes");

@@ -22,6 +22,27 @@ const botchat = (() => {
 
   const link = (parts) => `#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value))}`;
 
+  // A button, with a word for what is drawn on it.
+  const button = (label, onclick, more) => el("button", { type: "button", onclick, ...more }, label);
+
+  // A choice; `entries`: value and words of each.
+  const offer = (control, entries, value) => {
+    control.replaceChildren(...entries.map(([key, words]) => el("option", { value: key }, words)));
+    if (value !== undefined) control.value = value;
+    return control;
+  };
+  const choice = (label, entries = []) => offer(el("select", { "aria-label": label }), entries);
+
+  // What this browser keeps under a name; keeps `value` first, if there is one.
+  const kept = (name, value) => {
+    try {
+      if (value !== undefined) localStorage.setItem(name, value);
+      return localStorage.getItem(name) || "";
+    } catch {
+      return "";
+    }
+  };
+
   const hash = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 
   // Chunks call this: a page from disk may run scripts beside it, but not fetch them.
@@ -164,5 +185,20 @@ const botchat = (() => {
     if (!isUrl) setTimeout(() => URL.revokeObjectURL(url), 10000);
   };
 
-  return { about, el, named, link, hash, take, load, seed, dress, misfit, address, chosen, percent, outcome, numbers, result, save };
+  // Puts text where one can paste it from; whether it is there.
+  const copy = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      const field = el("textarea", { readonly: true, "aria-label": "Text to copy" }, text);
+      document.body.append(field);
+      field.select();
+      const done = document.execCommand("copy");
+      field.remove();
+      return done;
+    }
+  };
+
+  return { about, el, named, link, button, offer, choice, kept, hash, take, load, seed, dress, misfit, address, chosen, percent, outcome, numbers, result, save, copy };
 })();

@@ -1,7 +1,7 @@
 // What was said, and what was said of it: utterances with their marks, verdicts in words, a panel's
 // talk, keys. The reader and head to head are made of these.
 botchat.dialogues = (() => {
-  const { about, el, named, chosen, numbers, outcome, result } = botchat;
+  const { about, button, el, named, chosen, numbers, outcome, result } = botchat;
   const LONG = 4000;
 
   const CRITERIA = {
@@ -69,10 +69,8 @@ botchat.dialogues = (() => {
     const whole = said.length <= LONG || (term && said.toLowerCase().indexOf(term) + term.length > LONG);
     shown.append(...marked(whole ? said : said.slice(0, LONG), term));
     if (whole) return shown;
-    const more = el("button", { type: "button", class: "more" });
-    more.textContent = `… ${(said.length - LONG).toLocaleString("en")} more characters`;
-    more.addEventListener("click", () => shown.replaceChildren(...marked(said, term)));
-    shown.append(" ", more);
+    const more = `… ${(said.length - LONG).toLocaleString("en")} more characters`;
+    shown.append(" ", button(more, () => shown.replaceChildren(...marked(said, term)), { class: "more" }));
     return shown;
   };
 
@@ -222,12 +220,8 @@ botchat.dialogues = (() => {
   const keys = (view, bound) => {
     const list = () =>
       el("dl", { class: "keys" }, bound.map(([names, said]) => [el("dt", null, names.map((name) => el("kbd", null, name))), el("dd", null, said)]).flat());
-    const close = el("button", { type: "button" }, "Close");
-    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), list(), close);
-    close.addEventListener("click", () => box.close());
+    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), list(), button("Close", () => box.close()));
     document.body.append(box);
-    const open = el("button", { type: "button", class: "quiet", title: "Keys: ?" }, "Keys");
-    open.addEventListener("click", () => box.showModal());
     addEventListener("keydown", (event) => {
       const types = event.target.closest?.("input, select, textarea, dialog");
       if (view.hidden || types || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -237,7 +231,34 @@ botchat.dialogues = (() => {
       event.preventDefault();
       found[2](event.key);
     });
-    return open;
+    return button("Keys", () => box.showModal(), { class: "quiet", title: "Keys: ?" });
+  };
+
+  // Steps through what is listed, the address of what is read, and its keys.
+  const acts = (what, step, help, more) => [
+    button("‹", () => step(-1), { "aria-label": `Previous ${what}`, title: `Previous ${what}` }),
+    button("›", () => step(1), { "aria-label": `Next ${what}`, title: `Next ${what}` }),
+    more,
+    botchat.copier("Link to this", { class: "quiet" }),
+    help,
+  ];
+
+  // Names all that is shown in the address; whether that was not there, and all begins again.
+  const completed = (whole) => {
+    const asked = botchat.hash();
+    const lacks = Object.entries(whole).some(([name, value]) => (asked[name] || "") !== value);
+    if (lacks) botchat.address.set(whole);
+    return lacks;
+  };
+
+  // A seed of the archive; nothing, where another was asked for meanwhile.
+  const latest = (index) => {
+    let ticket = 0;
+    return async (at) => {
+      const mine = (ticket += 1);
+      const content = await botchat.seed(index, at);
+      return mine === ticket ? content : null;
+    };
   };
 
   // Contestants by number in the order of the chosen judge's board; those not on it come last.
@@ -251,19 +272,25 @@ botchat.dialogues = (() => {
   const failed = (place) => (error) => place.replaceChildren(el("p", { class: "warning" }, `This cannot be shown: ${error.message}`));
 
   // What is shown once the index is there; a part of the page begins when it is first looked at.
-  const begin = (view, place, start) => {
-    let begun = false;
-    const look = () => {
+  const begin = (place, start) => {
+    const view = place?.closest("[data-view]");
+    let begun = !view;
+    const look = async () => {
       if (begun || view.hidden) return;
       begun = true;
-      start(place).catch((error) => {
+      try {
+        const index = await botchat.load("index");
+        const byName = new Map(index.contestants.map((name, i) => [name, i]));
+        const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
+        start({ place, view, index, byName, bySeed, limits: Object.fromEntries(index.limits), content: latest(index) });
+      } catch (error) {
         document.documentElement.classList.remove("archived");
         failed(place)(error);
-      });
+      }
     };
     botchat.address.changed(look);
     look();
   };
 
-  return { begin, called, calledNode, compared, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words };
+  return { acts, begin, called, calledNode, compared, completed, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words };
 })();

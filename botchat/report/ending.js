@@ -1,7 +1,7 @@
 // What a person sees after the last answer: the score beside each judge's on the same cases, how
 // much it says, and what everything was.
 botchat.ending = (() => {
-  const { about, el, named, percent, numbers, result, labels } = botchat;
+  const { about, button, el, named, percent, numbers, result, labels } = botchat;
   const FEWEST = 5;
   const LONG = 120;
   const BOARD = "index.html";
@@ -79,7 +79,7 @@ botchat.ending = (() => {
     return el(
       "table",
       { class: "score" },
-      el("caption", { class: "vh" }, "Right and wrong, case by case"),
+      el("caption", { class: "hidden" }, "Right and wrong, case by case"),
       el("tbody", null,
         el("tr", { class: "truth" }, el("th", { scope: "row" }, "truth"), told.map(letter), el("td")),
         rows.map(([name, marks]) =>
@@ -214,17 +214,8 @@ botchat.ending = (() => {
 
   const copied = (text) => {
     const shown = el("textarea", { readonly: true, rows: text.split("\n").length, "aria-label": "Result to paste" }, text);
-    const copy = el("button", { type: "button", class: "solid" }, "Copy result");
-    copy.addEventListener("click", async () => {
-      try {
-        await navigator.clipboard.writeText(text);
-      } catch {
-        shown.select();
-        document.execCommand("copy");
-      }
-      labels.say("Copied.");
-    });
-    return [copy, el("details", null, el("summary", null, "The text to paste"), shown)];
+    const copied = async () => labels.say((await botchat.copy(text)) ? "Copied." : "This browser does not let a page copy; the text is below.");
+    return [button("Copy result", copied, { class: "solid" }), el("details", null, el("summary", null, "The text to paste"), shown)];
   };
 
   // `told`: the answered cases with `label`, `contestants`, `human`, `judges` and `verdicts`.
@@ -249,9 +240,7 @@ botchat.ending = (() => {
         labels.say(`Not exported: ${error.message}.`);
       }
     };
-    const exporters = names.map((one) =>
-      el("button", { type: "button", class: "line", onclick: () => write(one) }, names.length > 1 ? `Export ${one}` : "Export labels"),
-    );
+    const exporters = names.map((one) => button(names.length > 1 ? `Export ${one}` : "Export labels", () => write(one), { class: "line" }));
     return [
       el("h1", heading, head),
       ...shown,

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from botchat.boards import headline, judge_verdict, people_line
 from botchat.boards.board import Board
-from botchat.boards.headline import Headline, chance
+from botchat.boards.headline import Headline
 from botchat.boards.judge_verdict import Check, JudgeVerdict
 from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.interfaces import Row, Shown
-from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN, LETTERS, Dialogue
 from botchat.report.main_table import Bar, Interval, Links, MainTable, Scale, main_table, steps
 
@@ -168,37 +166,6 @@ def _excerpt(
     shown = {1, 2, *([one.accused] if accused else (3, 4, 5))}
     to = links.to(place, a=one.dialogue.contestant, seed=one.dialogue.seed_id)
     return Excerpt(title, one, [line for line in one.lines if line.n in shown], to)
-
-
-def rating(board: Board) -> tuple[dict[str, Interval], str, bool]:
-    """Contestant -> the number that the board is ranked by, with its interval, best first.
-
-    Then what it is called, and whether it is a share.
-    """
-    main = board.main
-    key = main.column(role="rank").of
-    if not key:
-        return {}, "", False
-    column, ends = main.column(key), main.ends(key)
-    if column.kind not in ("rating", "rate") or ends is None:
-        return {}, column.heading, False
-    keys = [column.key, ends[0].key, ends[1].key]
-    found = {}
-    for name, *row in main.frame[["model", *keys]].itertuples(index=False):
-        value, low, high = (float("nan") if pd.isna(x) else float(x) for x in row)
-        if np.isfinite(value):
-            told = (value, low, high) if np.isfinite(low) and np.isfinite(high) else (value,) * 3
-            found[name] = told if column.kind == "rate" else of_100(told)
-    of_votes = bool(board.arenas) and board.arenas[0].protocol == VOTES
-    verb = "Preferred to" if of_votes else "Called more human than"
-    word = f"{verb} an average model" if column.kind == "rating" else column.heading
-    return found, word, column.kind == "rate"
-
-
-def of_100(told: Interval) -> Interval:
-    """Ratings as times in 100 that they are preferred to an average one."""
-    low, value, high = (100 * chance(one) for one in (told[1], told[0], told[2]))
-    return value, low, high
 
 
 def _checked(check: Check, board: Board, links: Links) -> Checked:

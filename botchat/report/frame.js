@@ -1,6 +1,6 @@
 // One view at a time, named by the address; the judge of all views; light and dark.
 (() => {
-  const { about, address, chosen, dress, el, link, named } = botchat;
+  const { about, address, button, choice, chosen, dress, el, kept, link, named } = botchat;
   const views = [...document.querySelectorAll("[data-view]")];
   const names = views.map((view) => view.dataset.view);
 
@@ -41,8 +41,8 @@
   dress((root) => {
     if (about.judges.length < 2) return;
     for (const place of root.querySelectorAll(".switch")) {
-      const options = about.judges.map((name, i) => el("option", { value: i, selected: i === chosen.judge }, name));
-      const one = el("select", { "aria-label": "Judge" }, options);
+      const one = choice("Judge", about.judges.map((name, i) => [i, name]));
+      one.value = String(chosen.judge);
       one.addEventListener("change", () => {
         chosen.judge = Number(one.value);
       });
@@ -53,22 +53,13 @@
 
   // The reader's choice is kept where the browser keeps things for a page from disk.
   const root = document.documentElement;
-  const kept = (value) => {
-    try {
-      if (value) localStorage.setItem("botchat-theme", value);
-      return localStorage.getItem("botchat-theme");
-    } catch {
-      return null;
-    }
-  };
-  if (kept()) root.dataset.theme = kept();
-  const theme = el("button", { type: "button", class: "quiet", title: "Light or dark", "aria-label": "Light or dark" }, "◐");
-  theme.addEventListener("click", () => {
+  const theme = kept("botchat-theme");
+  if (theme) root.dataset.theme = theme;
+  const turn = () => {
     const dark = (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-    root.dataset.theme = dark ? "light" : "dark";
-    kept(root.dataset.theme);
-  });
-  document.querySelector("nav").append(theme);
+    root.dataset.theme = kept("botchat-theme", dark ? "light" : "dark") || (dark ? "light" : "dark");
+  };
+  document.querySelector("nav").append(button("◐", turn, { class: "quiet", title: "Light or dark", "aria-label": "Light or dark" }));
 
   document.querySelector(".skip")?.addEventListener("click", (event) => {
     event.preventDefault();

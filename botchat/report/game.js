@@ -1,12 +1,12 @@
 // Blind cases, one on the screen at a time. Names and verdicts are in chunks of their own, which are
 // loaded after the last answer; whoever goes on then gets a new document, which knows nothing again.
 (() => {
-  const { about, el, load, labels } = botchat;
+  const { about, el, kept, load, labels } = botchat;
   const BOARD = labels.person ? location.href : "index.html";
   const MOST_BUTTONS = 11;
   const stage = document.getElementById("game");
   const query = new URLSearchParams(location.search);
-  const theme = labels.kept("botchat-theme");
+  const theme = kept("botchat-theme");
   if (theme) document.documentElement.dataset.theme = theme;
 
   // ------------------------------------------------------------------------- what is asked for
@@ -403,7 +403,7 @@
   const intro = () => {
     const { open, isCut } = chosen;
     const asked = chosen.name && protocolOf(chosen.name);
-    const name = el("input", { type: "text", id: "rater", maxlength: 60, autocomplete: "off", readonly: Boolean(labels.person), value: labels.person || query.get("rater") || labels.kept("botchat-rater") });
+    const name = el("input", { type: "text", id: "rater", maxlength: 60, autocomplete: "off", readonly: Boolean(labels.person), value: labels.person || query.get("rater") || kept("botchat-rater") });
     const go = () => {
       if (open && !labels.fold(name.value)) {
         labels.say("Give your name first; the file is written as human:name.");

@@ -20,11 +20,11 @@ from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.wording import letters
 from botchat.records import HUMAN, SIGNED, SOMEWHERE, Dialogues, Seed, Verdict, eligible
-from botchat.report import inert, policy, template, text
+from botchat.report import inert, joined, policy, template
 from botchat.report.archive import FOLDER, ByJudge, about_protocol, script
 
 SCRIPTS = ("core.js", "labels.js", "ending.js", "game.js")
-STYLES = ("game.css",)
+STYLES = ("paper.css", "game.css")
 
 PICTURE = "game.png"
 """For previews of links, the same for all sets; beside the page."""
@@ -138,9 +138,9 @@ def build(
         "per_chunk": CHUNK,
         "ten": TEN,
     }
-    code = "\n".join(text(name) for name in SCRIPTS)
+    code = joined(SCRIPTS)
     page = template("game.html").render(
-        style="\n".join(text(name) for name in STYLES),
+        style=joined(STYLES),
         about_json=inert(about),
         picture=f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE,
         script=code,

@@ -1,22 +1,12 @@
 // What a person has answered: in this browser, as a judge file of `human:NAME`, and in the workspace
 // where `botchat view` serves the page.
 botchat.labels = (() => {
-  const { about, el, load } = botchat;
+  const { about, el, kept, load, save } = botchat;
   const told = (name) => document.querySelector(`meta[name='botchat-${name}']`)?.content || "";
   const token = told("token");
   // Where the address says who labels: what that person has saved is the truth, in any browser.
   const person = told("person");
   const saved = JSON.parse(told("labels") || "[]");
-
-  // What this browser keeps under a name; keeps `value` first, if there is one.
-  const kept = (name, value) => {
-    try {
-      if (value !== undefined) localStorage.setItem(name, value);
-      return localStorage.getItem(name) || "";
-    } catch {
-      return "";
-    }
-  };
 
   // "Amy" and " amy" are one person (`botchat.pipeline.label.rater`).
   const fold = (name) => {
@@ -42,15 +32,6 @@ botchat.labels = (() => {
       return {};
     }
   };
-  // What an earlier page kept under the name as it was written; nobody loses a label.
-  const older = () => {
-    const prefix = `botchat-labels|${about.set}|`;
-    const names = Object.keys(localStorage).filter((name) => name.startsWith(prefix) && fold(name.slice(prefix.length)) === who);
-    const rows = names.flatMap((name) => Object.values(parsed(name)));
-    return Object.fromEntries(rows.map(({ judges, ...label }) => [id(label.protocol, label.seed_id, label.case), label]));
-  };
-  // Nothing is kept under "botchat-rater" where a browser keeps nothing.
-  const read = (name) => ({ ...(name && kept("botchat-rater") ? older() : {}), ...parsed(box(name)) });
   const keep = () => {
     const text = JSON.stringify(made);
     if (kept(box(who), text) !== text) say("This browser keeps nothing: export before you close the page.");
@@ -61,10 +42,11 @@ botchat.labels = (() => {
     const nobodys = who ? {} : made;
     who = person || fold(name);
     if (who) kept("botchat-rater", name.trim());
-    made = { ...read(who), ...nobodys };
+    made = { ...parsed(box(who)), ...nobodys };
     if (person) {
       const unsaved = Object.entries(made).filter(([, label]) => label.unsaved);
-      made = { ...Object.fromEntries(saved.map((label) => [id(label.protocol, label.seed_id, label.case), label])), ...Object.fromEntries(unsaved) };
+      const there = saved.map((label) => [id(label.protocol, label.seed_id, label.case), label]);
+      made = Object.fromEntries([...there, ...unsaved]);
     }
     if (!who) return;
     if (Object.keys(nobodys).length) {
@@ -160,15 +142,6 @@ botchat.labels = (() => {
     }
   };
 
-  const download = (name, type, text) => {
-    const url = URL.createObjectURL(new Blob([text], { type }));
-    const anchor = el("a", { href: url, download: name });
-    document.body.append(anchor);
-    anchor.click();
-    anchor.remove();
-    setTimeout(() => URL.revokeObjectURL(url), 10000);
-  };
-
   // Everything that was labelled in a protocol, as a judge file.
   const write = async (protocol) => {
     await tell(protocol);
@@ -180,7 +153,7 @@ botchat.labels = (() => {
     if (rows.length) {
       const safe = who.replace(/[^a-z0-9]+/g, "-") || "me";
       const text = rows.map((label) => `${JSON.stringify(line(label))}\n`).join("");
-      download(`${protocol}.human-${safe}.jsonl`, "application/jsonl", text);
+      save(`${protocol}.human-${safe}.jsonl`, text, "application/jsonl");
     }
     say(
       [
@@ -198,9 +171,7 @@ botchat.labels = (() => {
       let row = null;
       try {
         row = JSON.parse(one);
-      } catch {
-        row = null;
-      }
+      } catch {} // it is no label either
       const isLabel =
         row && ["protocol", "seed_id", "judge", "verdict", "case"].every((key) => typeof row[key] === "string") && Array.isArray(row.contestants);
       if (!isLabel) throw new Error(`line ${i + 1} is no label of people`);
@@ -236,7 +207,7 @@ botchat.labels = (() => {
   };
 
   return {
-    kept, fold, status, say, id, enter, put, drop, keep, line, counts, send, write, importer,
+    fold, status, say, id, enter, put, drop, keep, line, counts, send, write, importer,
     isServed: Boolean(token), person,
     get who() {
       return who;

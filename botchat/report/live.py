@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from botchat.records import Dialogue
-from botchat.report import policy, template, text
+from botchat.report import joined, policy, template, text
 from botchat.workspace.accounts import ModelStats
 from botchat.workspace.progress import QUIET_S, Progress, duration, money, total
 
@@ -16,6 +16,8 @@ RUNNING_S = 1
 
 RESTING_S = 5
 """Between two looks otherwise."""
+
+STYLES = ("paper.css", "live.css")
 
 _SCRIPT = text("live.js")
 
@@ -142,7 +144,7 @@ def render(state: State) -> str:
         clock=clock,
         seconds=RUNNING_S if running else RESTING_S,
         longest=_LONGEST,
-        style=text("live.css"),
+        style=joined(STYLES),
         script=_SCRIPT,
     )
 

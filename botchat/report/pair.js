@@ -1,8 +1,8 @@
 // Head to head: everybody against everybody, and two contestants seed by seed, with the verdicts of
 // both orders and the two dialogues side by side.
 (() => {
-  const { address, chosen, el, link, load, misfit, named, outcome, seed } = botchat;
-  const { begin, called, calledNode, compared, failed, inOrder, keys, stamp, talk, utterance } = botchat.dialogues;
+  const { address, button, choice, chosen, el, link, misfit, named, offer, outcome } = botchat;
+  const { acts, begin, called, calledNode, compared, completed, failed, inOrder, keys, stamp, talk, utterance } = botchat.dialogues;
   const FEWEST = 20; // seeds below which nobody is called ahead
   const MOST = 400; // pairs that are listed at once
 
@@ -12,23 +12,13 @@
   const sides = (score) => `${percent(score)} : ${100 - percent(score)}`;
   const isClear = (told) => told.seeds >= FEWEST && (told.low > 0.5 || told.high < 0.5);
 
-  const start = async (place) => {
-    const index = await load("index");
-    const view = place.closest("[data-view]");
+  const start = ({ place, view, index, byName, bySeed, limits, content }) => {
     const byProtocol = new Map(index.about.filter(({ shows }) => shows !== "one").map((one) => [one.name, one]));
-    const byName = new Map(index.contestants.map((name, i) => [name, i]));
-    const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
-    const limits = Object.fromEntries(index.limits);
     const named2 = (i) => () => calledNode(index, i, 32);
     let state = {};
     let drawn = "";
-    let ticket = 0;
 
-    const select = (label) => el("select", { "aria-label": label });
-    const protocols = select("Protocol");
-    const one = select("Left");
-    const two = select("Right");
-    const show = select("Which seeds");
+    const [protocols, one, two, show] = ["Protocol", "Left", "Right", "Which seeds"].map((label) => choice(label));
     const board = el("details", { class: "everybody", open: !matchMedia("(max-width: 900px)").matches });
     const duel = el("div", { class: "duel", "aria-live": "off" });
 
@@ -344,17 +334,12 @@
     };
 
     const steps = () => {
-      const copy = el("button", { type: "button", class: "quiet" }, "Link to this");
-      copy.addEventListener("click", () => botchat.copied(copy));
-      const button = (label, said, act) => el("button", { type: "button", "aria-label": said, title: said, onclick: act }, label);
-      return el("p", { class: "steps" }, button("‹", "Previous seed", () => step(-1)), button("›", "Next seed", () => step(1)),
-        state.cases.some(contradicts) ? button("Next contradiction", "Next contradiction", () => step(1, contradicts)) : null,
-        el("span", { class: "space" }), copy, help);
+      const next = state.cases.some(contradicts) ? button("Next contradiction", () => step(1, contradicts)) : null;
+      return el("p", { class: "steps" }, acts("seed", step, help, [next, el("span", { class: "space" })]));
     };
 
     const read = async () => {
-      const mine = (ticket += 1);
-      const at = state.at;
+      const { at } = state;
       for (const box of duel.querySelectorAll(".boxes a")) {
         const isNow = Number(box.dataset.at) === at;
         box.tabIndex = isNow ? 0 : -1;
@@ -363,26 +348,21 @@
       }
       const before = duel.querySelector(".case");
       if (at === undefined || at < 0) return before.replaceChildren(state.shown ? "No seed is like that." : "");
-      const content = await seed(index, at);
-      if (mine !== ticket) return null;
-      const [said, shown] = rulings(content);
-      return before.replaceChildren(...[said, sideBySide(content, shown)].flat(2).filter(Boolean));
-    };
-
-    const options = (control, entries, value) => {
-      control.replaceChildren(...entries.map(([key, label]) => el("option", { value: key }, label)));
-      control.value = value;
+      const told = await content(at);
+      if (!told) return null;
+      const [said, shown] = rulings(told);
+      return before.replaceChildren(...[said, sideBySide(told, shown)].flat(2).filter(Boolean));
     };
 
     const controls = () => {
       const { order, a, b, protocol } = state;
       const name = (i) => called(index, i);
-      options(protocols, [...byProtocol.values()].map(({ name, title }) => [name, title]), protocol || "");
+      offer(protocols, [...byProtocol.values()].map(({ name, title }) => [name, title]), protocol || "");
       const all = order.map((i) => [i, name(i)]);
-      options(one, a === undefined ? [["", state.called || ""], ...all] : all, a ?? "");
-      options(two, [["", "everybody"], ...all.filter(([i]) => i !== a)], b ?? "");
+      offer(one, a === undefined ? [["", state.called || ""], ...all] : all, a ?? "");
+      offer(two, [["", "everybody"], ...all.filter(([i]) => i !== a)], b ?? "");
       const chosenNames = [a, b].map((i) => (i === undefined ? "" : called(index, i, 24)));
-      options(show, [["", "All seeds"], ["split", "Contradictions"], ["win", `${chosenNames[0]} wins`], ["lose", `${chosenNames[1]} wins`], ["tie", "Ties"], ["none", "Unreadable"], ["same", "One winner in both orders"], ["first", "The first shown wins"], ["decided", "Decided"], ["readable", "Readable"]], state.shown || "");
+      offer(show, [["", "All seeds"], ["split", "Contradictions"], ["win", `${chosenNames[0]} wins`], ["lose", `${chosenNames[1]} wins`], ["tie", "Ties"], ["none", "Unreadable"], ["same", "One winner in both orders"], ["first", "The first shown wins"], ["decided", "Decided"], ["readable", "Readable"]], state.shown || "");
     };
 
     const go = () => {
@@ -413,11 +393,7 @@
         if (duel.getBoundingClientRect().top < 0) duel.scrollIntoView({ block: "start" });
       }
       if (state.why) misfit(state.why);
-      else {
-        const whole = { view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at][0] };
-        const asked = botchat.hash();
-        if (Object.entries(whole).some(([name, value]) => (asked[name] || "") !== value)) return address.set(whole);
-      }
+      else if (completed({ view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at][0] })) return undefined;
       read().catch(failed(duel.querySelector(".case")));
       return undefined;
     };
@@ -449,6 +425,5 @@
     go();
   };
 
-  const place = document.getElementById("pairs");
-  if (place) begin(document.getElementById("pair"), place, start);
+  begin(document.getElementById("pairs"), start);
 })();

@@ -1,8 +1,8 @@
 // One dialogue with its verdicts: a list with search and filters beside what is read. Opens at the
 // accused utterance. The state is the address; the controls only write it.
 (() => {
-  const { about, address, chosen, el, link, load, misfit, named, seed } = botchat;
-  const { begin, called, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words } = botchat.dialogues;
+  const { about, address, button, choice, chosen, el, link, misfit, named, offer, seed } = botchat;
+  const { acts, begin, called, completed, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words } = botchat.dialogues;
   const PAGE = 120;
 
   // Points that are lost; a panel's mean has decimals.
@@ -20,32 +20,28 @@
     return { kind: code ? "lose" : "win", said: brief(code), full: full(code), place: code };
   };
 
-  const start = async (place) => {
-    const index = await load("index");
-    const view = place.closest("[data-view]");
+  const start = ({ place, view, index, byName, bySeed, limits, content: seedOf }) => {
     const singles = index.about.filter(({ shows }) => shows === "one");
     const byProtocol = new Map(singles.map((protocol) => [protocol.name, protocol]));
     const reports = singles.filter(({ kind }) => kind === "report").map(({ name }) => name);
-    const byName = new Map(index.contestants.map((name, i) => [name, i]));
-    const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
-    const limits = Object.fromEntries(index.limits);
     const texts = new Map();
     let state = {};
     let limit = PAGE;
     let found = [];
     let drawn = { list: "", read: "", at: "" };
-    let ticket = 0;
     let isLoading = false;
 
-    const option = (value, label) => el("option", { value }, label);
-    const views = el("select", { "aria-label": "What to read" }, singles.map(({ name, title }) => option(name, title)));
-    const who = el("select", { "aria-label": "Contestant" });
-    const filter = el("select", { "aria-label": "Verdict" });
+    const views = choice("What to read", singles.map(({ name, title }) => [name, title]));
+    const [who, filter] = ["Contestant", "Verdict"].map((label) => choice(label));
     const search = el("input", { type: "search", placeholder: "Search", "aria-label": "Search ids and texts" });
-    const everywhere = el("button", { type: "button" }, "Search all utterances");
+    const everywhere = button("Search all utterances", () => searchAll().catch(failed(list)));
     const count = el("output", { class: "count", "aria-live": "polite" });
     const list = el("ul", { class: "cases", "aria-label": "Dialogues" });
-    const more = el("button", { type: "button", class: "more" }, "Show more");
+    const more = button("Show more", () => {
+      limit += PAGE;
+      rows();
+      reveal();
+    }, { class: "more" });
     const listing = el("div", { class: "listing" }, list, more);
     const reading = el("article", { class: "reading", "aria-live": "off" });
     const beside = el("aside", { class: "beside-reading" });
@@ -220,15 +216,11 @@
 
     const heading = (content, row, one, last) => {
       const { protocol, a, at } = state;
-      const copy = el("button", { type: "button", class: "quiet" }, "Link to this");
-      copy.addEventListener("click", () => botchat.copied(copy));
-      const button = (label, said, act) => el("button", { type: "button", "aria-label": said, title: said, onclick: act }, label);
-      const open = el("button", { type: "button", class: "to-list" }, "List");
-      open.addEventListener("click", () => {
+      const open = button("List", () => {
         reader.classList.toggle("open");
         reader.scrollIntoView({ block: "start" });
         reveal();
-      });
+      }, { class: "to-list" });
       const name = named(called(index, a));
       if (a === index.human) name.className = "people";
       const accused = Math.max(one.place || 0, 0);
@@ -239,7 +231,8 @@
       const rail = el("div", { class: "rail", role: "group", "aria-label": "Utterances" });
       for (let k = 1; k <= last; k += 1) {
         const kind = [k <= 2 || a === index.human ? "seed" : "", accused && k === accused ? "accused" : "", accused && k > accused ? "after" : ""].join(" ");
-        rail.append(el("button", { type: "button", class: kind, "data-to": k, title: `Utterance ${k}`, "aria-label": `Utterance ${k}${k === accused ? `, ${words(protocol).verb}` : ""}`, onclick: () => address.set({ at: String(k) }) }));
+        const said = `Utterance ${k}${k === accused ? `, ${words(protocol).verb}` : ""}`;
+        rail.append(button("", () => address.set({ at: String(k) }), { class: kind, "data-to": k, title: `Utterance ${k}`, "aria-label": said }));
       }
       if (why) {
         why.addEventListener("click", () => why.classList.toggle("whole"));
@@ -250,7 +243,7 @@
         { class: "head" },
         el("div", { class: "line" },
           el("h3", { tabindex: "-1", "aria-level": 2 }, name, " · ", named(index.seeds[at][0])),
-          el("span", { class: "acts" }, button("‹", "Previous dialogue", () => go(-1)), button("›", "Next dialogue", () => go(1)), open, copy, help)),
+          el("span", { class: "acts" }, acts("dialogue", go, help, open))),
         el("p", { class: "verdict" }, stamp(one.kind, one.full, accused ? { href: to(state, { at: accused }), title: "To this utterance" } : {}),
           " by ", named(index.judges[chosen.judge]), alsoReported.flat(2)),
         why,
@@ -307,7 +300,6 @@
     };
 
     const read = async (arrives) => {
-      const mine = (ticket += 1);
       const { protocol, a, at } = state;
       if (at < 0) {
         const said = state.why ? "Choose a dialogue from the list." : found.length ? "" : "No dialogue is like that.";
@@ -315,8 +307,8 @@
         reader.classList.add("open");
         return beside.replaceChildren();
       }
-      const content = await seed(index, at);
-      if (mine !== ticket) return null;
+      const content = await seedOf(at);
+      if (!content) return null;
       const p = index.about.indexOf(protocol);
       const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
       const row = rows.find((each) => each[0] === chosen.judge);
@@ -359,12 +351,11 @@
     const controls = () => {
       views.value = state.protocol.name;
       const many = Object.entries(groups).filter(([of]) => group(of).length > 1);
-      who.replaceChildren(...state.order.map((i) => option(index.contestants[i], called(index, i))), ...many.map(([of, [label]]) => option(`of=${of}`, label)));
-      who.value = state.of ? `of=${state.of}` : index.contestants[state.a] ?? "";
+      const names = state.order.map((i) => [index.contestants[i], called(index, i)]);
+      offer(who, [...names, ...many.map(([of, [label]]) => [`of=${of}`, label])], state.of ? `of=${state.of}` : index.contestants[state.a] ?? "");
       const listed = filters(state.protocol);
       if (state.show && !listed.some(([value]) => value === state.show)) listed.push([state.show, { read: "Readable", unread: "Unreadable" }[state.show] || `Human up to ${state.show === "win-own" ? "people’s length" : state.show.slice(4)}`]);
-      filter.replaceChildren(...listed.map(([value, label]) => option(value, label)));
-      filter.value = state.show;
+      offer(filter, listed, state.show);
       if (search.value !== state.q) search.value = state.q;
     };
 
@@ -375,14 +366,7 @@
       if (state.q && search.value !== state.q) searchAll().catch(failed(list)); // a link means all of it
       controls();
       if (state.why) misfit(state.why);
-      else if (state.at >= 0) {
-        const whole = { view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[state.at][0] };
-        const asked = botchat.hash();
-        if (Object.entries(whole).some(([name, value]) => asked[name] !== value)) {
-          address.set(whole);
-          return;
-        }
-      }
+      else if (state.at >= 0 && completed({ view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[state.at][0] })) return;
       const listing = [chosen.judge, state.protocol.name, state.of || state.a, state.show, state.q, texts.size].join("|");
       const isNew = listing !== drawn.list;
       if (isNew) {
@@ -412,12 +396,6 @@
       });
     }
     search.addEventListener("input", () => address.set({ q: search.value }));
-    everywhere.addEventListener("click", () => searchAll().catch(failed(list)));
-    more.addEventListener("click", () => {
-      limit += PAGE;
-      rows();
-      reveal();
-    });
     // Again to the accused utterance, though the address stays.
     reading.addEventListener("click", (event) => {
       const badge = event.target.closest("a.stamp");
@@ -439,9 +417,8 @@
     settle();
   };
 
-  const place = document.getElementById("reader");
-  if (place && about.folder) {
+  if (about.folder) {
     document.documentElement.classList.add("archived"); // samples are for those without
-    begin(document.getElementById("read"), place, start);
+    begin(document.getElementById("reader"), start);
   }
 })();

@@ -28,7 +28,8 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed, human_dialogue
-from botchat.report import policy, template, text
+from botchat.report import joined, policy, template, text
+from botchat.report.live import STYLES
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
@@ -149,7 +150,7 @@ class TalkRoom:
             most=most,
             page=board,
             live=live,
-            style=text("live.css") + text("talk.css", __package__),
+            style=joined(STYLES) + text("talk.css", __package__),
             script=_SCRIPT,
         )
 

@@ -41,17 +41,30 @@ class Browser:
         self.driver = driver
         self.downloads = downloads
 
-    def open(self, page: Path, fragment: str = "", width: int = 1400, dark: bool = False) -> None:
-        """Show a page from disk."""
+    def open(
+        self,
+        page: Path | str,
+        fragment: str = "",
+        width: int = 1400,
+        height: int = 1000,
+        *,
+        dark: bool = False,
+        fresh: bool = False,
+    ) -> None:
+        """Show a page from disk, or a served one; ``fresh``: in a browser that has kept nothing."""
         scheme = "dark" if dark else "light"
-        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.command("Emulation.setEmulatedMedia", media)
+        url = page if isinstance(page, str) else page.as_uri()
+        if fresh:
+            self.driver.get(url)
+            self.run("localStorage.clear()")
         self.driver.get("about:blank")  # else a new fragment would not load the page again
-        self.driver.get_log("browser")
-        self.driver.get_log("performance")
-        self.driver.get(page.as_uri() + fragment)
+        self.complaints()
+        self.requests()
+        self.driver.get(url + fragment)
 
     def command(self, name: str, parameters: dict[str, Any]) -> Any:
         """A command of the DevTools protocol."""
@@ -75,6 +88,28 @@ class Browser:
         """The text of the first element, waited for."""
         script = "return document.querySelector(arguments[0])?.textContent || ''"
         return str(self.until(lambda: self.run(script, selector)))
+
+    def texts(self, selector: str) -> list[str]:
+        """The texts of all such elements, also of what is not seen."""
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+        return list(self.run(script, selector))
+
+    def seen(self, selector: str) -> list[str]:
+        """What such elements show."""
+        return [one.text for one in self.driver.find_elements("css selector", selector)]
+
+    def click(self, selector: str) -> None:
+        """Click the first, seen or not."""
+        self.run("document.querySelector(arguments[0]).click()", selector)
+
+    def choose(self, selector: str, value: str) -> None:
+        """Set a field, as a person would."""
+        self.run(
+            "const e = document.querySelector(arguments[0]); e.value = arguments[1];"
+            "e.dispatchEvent(new Event('change', { bubbles: true }))",
+            selector,
+            value,
+        )
 
     def press(self, keys: str) -> None:
         """Type at what has the focus then, even if the page puts something new in its place."""
@@ -153,6 +188,19 @@ def hostile_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page whose every text is an attack."""
     return hostile_page(tmp_path_factory.mktemp("hostile"))
+
+
+def assert_fits(browser: Browser) -> None:
+    """What is shown is no wider than the screen, and no text of it below 11 px."""
+    wide, room, small = browser.run(
+        "const e = document.documentElement;"
+        "const small = [...document.querySelectorAll('body *')].filter((node) =>"
+        "node.checkVisibility() && [...node.childNodes].some((one) => one.nodeType === 3"
+        " && one.textContent.trim()) && parseFloat(getComputedStyle(node).fontSize) < 11);"
+        "return [e.scrollWidth, e.clientWidth, small.map((node) => node.outerHTML.slice(0, 80))]"
+    )
+    assert wide <= room
+    assert small == []
 
 
 def serious_faults(browser: Browser, *, every: bool = False) -> list[dict[str, Any]]:

@@ -127,12 +127,8 @@ def hostile_workspace(root: Path) -> Workspace:
         for protocol, given in {**plain.judgments, "warm": own}.items():
             ruled: list[Judgment] = []
             for one in given:
-                i = ids[one.seed_id]
-                pair = len(one.contestants) > 1
-                shown = [
-                    Shown(c, said[c][i][: one.shown if pair else None]) for c in one.contestants
-                ]
-                case = case_digest(protocol, *shown)
+                i, end = ids[one.seed_id], one.shown if len(one.contestants) > 1 else None
+                case = case_digest(protocol, *(Shown(c, said[c][i][:end]) for c in one.contestants))
                 ruled.append(
                     msgspec.structs.replace(one, seed_id=i, judge=judge, reason=attack, case=case)
                 )
@@ -194,11 +190,8 @@ def test_hostile_text_is_text_in_every_view(
     view = hostile_view
     assert view.talk is not None
     ours = view.talk.root if name == "talk" else view.root
-    browser.driver.get("about:blank")
-    browser.complaints()
-    browser.requests()
     figure = next(view.workspace.out("few").glob("*.svg")).name
-    browser.driver.get(ours + VIEWS[name].replace("FIGURE", figure))
+    browser.open(ours + VIEWS[name].replace("FIGURE", figure))
     browser.until(lambda: browser.run("return document.readyState") == "complete")
     if name in ("dialogue", "pair", "people", "own criterion"):
         browser.text(".bubble p, .case h4, .reading h3")

@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import shutil
-import threading
 import zlib
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from botchat.workspace.folder import Workspace
 from tests.boards import QUICK
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE
-from tests.browser.test_page import texts
 from tests.view_door import running
 
 END = "h1.question"
@@ -43,8 +41,7 @@ def workspace(demo_workspace: Workspace, tmp_path: Path) -> Workspace:
 @pytest.fixture
 def game(browser: Browser, page: Path) -> Path:
     """The demo's game, in a browser that has kept nothing."""
-    browser.open(page.with_name("game.html"))
-    browser.run("localStorage.clear()")
+    browser.open(page.with_name("game.html"), fresh=True)
     return page.with_name("game.html")
 
 
@@ -111,7 +108,7 @@ def test_nothing_tells_before_the_end(
         source = browser.run("return document.documentElement.outerHTML")
         assert not [name for name in names if name in source]
         assert browser.run("return document.links.length") == 0
-        around = " ".join(texts(browser, ".bar, .question, .act"))
+        around = " ".join(browser.seen(".bar, .question, .act"))
         assert not re.search(r"%|agree|right|wrong|✓|✕", around)
         asked += browser.requests()
         if n < 10:
@@ -123,7 +120,7 @@ def test_nothing_tells_before_the_end(
     browser.press("h")
     browser.until(lambda: browser.text(END).startswith("You: "))
     assert {url.rsplit("/", 1)[-1] for url in browser.requests()} == {"answers-0-0.js"}
-    assert "rules" in texts(browser, ".score th")
+    assert "rules" in browser.seen(".score th")
     assert browser.complaints() == []
 
 
@@ -139,7 +136,7 @@ def test_the_score_is_right(browser: Browser, game: Path, demo_workspace: Worksp
     # 56 of 1,024 ways to guess have 8 and more; Wilson's interval of 8 in 10.
     assert "Guessing does that in 5 % of all tries." in browser.text(".beside")
     assert "49 to 94" in browser.text(".range")
-    rows = {row[0]: row[1:] for row in map(str.split, texts(browser, ".score tr"))}
+    rows = {row[0]: row[1:] for row in map(str.split, browser.seen(".score tr"))}
     assert rows["truth"] == ["P" if name == HUMAN else "M" for name in whose]
     assert rows["you"] == [*"✓✓✓✓✓✓✓✓✕✕", "8/10"]
     cases = chunk(game, "game-0-0.js")[:10]
@@ -156,7 +153,7 @@ def test_the_score_is_right(browser: Browser, game: Path, demo_workspace: Worksp
     pasted = browser.run("return document.querySelector('textarea').value").split("\n")
     assert pasted[0] == "Can you tell? 8/10 · sample, deal 1"
     assert "■■■■■■■■□□ I 8/10" in pasted
-    told = texts(browser, ".told > li")
+    told = browser.seen(".told > li")
     assert [one.split(" · ")[0] for one in told] == [
         "people" if name == HUMAN else name for name in whose
     ]
@@ -217,9 +214,7 @@ def test_a_link_that_does_not_fit_says_so(browser: Browser, game: Path) -> None:
 def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path: Path) -> None:
     """Five cases by keyboard, kept over a reload, exported, ranked by, and imported elsewhere."""
     page = workspace.out("sample") / "game.html"
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    start(browser, page, "?label=1", "Amy")
+    start(browser, page, "?label=1", "Amy", fresh=True)
     label(browser, ["n", "jjj\n", "n", "jj\n", "n"])
     click(browser, "Finish")
     assert "rules agrees with you in" in browser.text(".agreement")
@@ -254,43 +249,27 @@ def test_labels_become_a_judge(browser: Browser, workspace: Workspace, tmp_path:
     assert (pair["n"], pair["agreement"]) == (5, sum(same) / 5)
     assert f"in {sum(same)} of 5" in browser.text(".agreement")
 
-    browser.run("localStorage.clear()")
-    browser.open(page, "?label=1")
+    browser.open(page, "?label=1", fresh=True)
     browser.run("document.querySelector('#import').closest('details').open = true")
     browser.driver.find_element("id", "import").send_keys(str(path))
     browser.until(lambda: browser.text(".status") == "5 labels of amy are here.")
     browser.driver.find_element("id", "rater").send_keys("\n")
     browser.until(lambda: browser.text(COUNTED).startswith("5 labelled"))
-    browser.run("localStorage.clear()")
-    browser.run(  # as a page of before kept them
-        "const lines = arguments[0].trim().split('\\n').map(JSON.parse);"
-        "localStorage.setItem('botchat-labels|sample|AmY', JSON.stringify({...lines}))",
-        path.read_text("utf-8"),
-    )
-    start(browser, page, "?label=1", "Amy")
-    assert browser.text(COUNTED).startswith("5 labelled")
-    assert "human:amy" in Paging("sample", elo=QUICK).run(workspace).whole["page"].read_text(
-        "utf-8"
-    )
+    written = Paging("sample", elo=QUICK).run(workspace).whole["page"]
+    assert "human:amy" in written.read_text("utf-8")
 
 
 def test_a_file_that_is_no_labels_is_refused(browser: Browser, game: Path, tmp_path: Path) -> None:
     """One line that names the line; nothing of it is taken."""
-    row = {
-        "protocol": "unieval",
-        "seed_id": "s",
-        "contestants": ["m"],
-        "verdict": "No",
-        "case": "0",
-    }
+    row = {"protocol": "unieval", "seed_id": "s", "contestants": ["m"], "verdict": "No"}
+    row["case"] = "0"
     wrong = {
         "line 2 is no label": [row | {"judge": "human:amy"}, {"a": 1}],
         "line 1 is of the judge rules": [row | {"judge": "rules"}],
         "line 2 is of another person": [row | {"judge": "human:amy"}, row | {"judge": "human:b"}],
         "it holds no labels": [],
     }
-    browser.open(game, "?label=1")
-    browser.run("localStorage.clear()")  # of other tests in this browser
+    browser.open(game, "?label=1", fresh=True)
     browser.run("document.querySelector('#import').closest('details').open = true")
     for i, (says, rows) in enumerate(wrong.items()):
         path = tmp_path / f"{i}.jsonl"
@@ -303,9 +282,7 @@ def test_a_file_that_is_no_labels_is_refused(browser: Browser, game: Path, tmp_p
 def test_labels_of_pairs_are_people_to_agree_with(browser: Browser, workspace: Workspace) -> None:
     """Arena cases labelled by keyboard and exported: `agree` measures the judge against them."""
     page = workspace.out("sample") / "game.html"
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    start(browser, page, "?protocol=arena&label=1", "Amy")
+    start(browser, page, "?protocol=arena&label=1", "Amy", fresh=True)
     # The second key comes before the next case is there; it must not change the first answer.
     browser.run(
         "for (const key of '1b') document.dispatchEvent(new KeyboardEvent('keydown', {key}));"
@@ -338,7 +315,7 @@ def test_of_two_one_is_people_s(browser: Browser, game: Path) -> None:
     start(browser, game, "?protocol=gteval&deal=1")
     play(browser, [*right[:6], "b", "n", *right[8:]])
     browser.until(lambda: browser.text(END) == "You: 8 of 10")
-    rows = {row[0]: row[1:] for row in map(str.split, texts(browser, ".score tr"))}
+    rows = {row[0]: row[1:] for row in map(str.split, browser.seen(".score tr"))}
     assert rows["truth"] == right
     assert rows["you"][-1] == "8/10"
 
@@ -355,9 +332,7 @@ def chunk_of(page: Path, protocol: str) -> list[Any]:
 def test_own_criteria_can_be_labelled(browser: Browser, own: Path) -> None:
     """A button or a field for each number, the judge's labels for two; reports are not offered."""
     page = own.with_name("game.html")
-    browser.open(page)
-    browser.run("localStorage.clear()")
-    start(browser, page, "?label=1&protocol=empathy", "Amy")
+    start(browser, page, "?label=1&protocol=empathy", "Amy", fresh=True)
     assert browser.text(".play h1") == "How warm?"
     label(browser, ["7", "0", "1", "3", "5"])
     click(browser, "Finish")
@@ -405,15 +380,8 @@ def test_own_criteria_can_be_labelled(browser: Browser, own: Path) -> None:
 def test_hostile_text_is_text(browser: Browser, hostile_own: Path, hostile: Path) -> None:
     """Utterances, names, questions and prompts run nowhere, to the end."""
     page = hostile_own.with_name("game.html")
-    browser.open(page)
-    browser.run("localStorage.clear()")
     for protocol in ("empathy", "drift", "style"):
-        start(
-            browser,
-            page,
-            f"?label=1&protocol={protocol}",
-            HOSTILE[1] if protocol == "empathy" else "",
-        )
+        start(browser, page, f"?label=1&protocol={protocol}", HOSTILE[1], fresh=True)
         assert HOSTILE[1] in browser.text("#game")
     start(browser, hostile.with_name("game.html"), "?label=1&protocol=unieval")
     assert HOSTILE[1] in browser.text(".chat")
@@ -445,7 +413,7 @@ def test_the_plan_is_dealt(browser: Browser, workspace: Workspace) -> None:
         browser.press("1" if pair else "h")
         browser.until(lambda before=before: browser.text("#game") != before)
     browser.until(lambda: browser.text(END) == "You labelled 2")
-    buttons = [text for text in texts(browser, "button") if text.startswith("Export")]
+    buttons = [text for text in browser.seen("button") if text.startswith("Export")]
     assert sorted(buttons) == ["Export gteval", "Export unieval"]
     (folder / PLAN).unlink()
     write_game(workspace, read(workspace, "sample"), folder)
@@ -456,17 +424,8 @@ def test_the_plan_is_dealt(browser: Browser, workspace: Workspace) -> None:
 def test_a_name_is_one_person_here_and_in_the_workspace(browser: Browser, game: Path) -> None:
     """The page folds names as `botchat.pipeline.label.rater` does."""
     browser.open(game)
-    for name in (
-        "Amy",
-        " AMY  b",
-        "José",
-        "JOSE\u0301",
-        "Straße",
-        "\uff21my",
-        "ΟΔΟΣ",
-        "İzmir",
-        "名前",
-    ):
+    written = "Amy| AMY  b|José|JOSE\u0301|Straße|\uff21my|ΟΔΟΣ|İzmir|名前"
+    for name in written.split("|"):
         assert browser.run("return botchat.labels.fold(arguments[0])", name) == rater(name)
 
 
@@ -548,52 +507,44 @@ def test_two_people_label_at_once(browser: Browser, workspace: Workspace) -> Non
 
 def test_answers_are_saved_where_the_page_is_served(browser: Browser, workspace: Workspace) -> None:
     """Each at once; of a game, which shows less, none; the name is folded."""
-    with Server(workspace, "sample") as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            path = game_path(workspace, "sample", protocol="unieval", name="Dee")
-            url = server.url.removesuffix("/sample/") + path
-            browser.driver.get("about:blank")
-            browser.complaints()
-            browser.driver.get(url)
-            browser.text("h1")
-            browser.press("\n")
-            browser.text(COUNTED)
-            label(browser, ["n", "jjj\n"])
-            browser.until(lambda: browser.text(".status") == "Saved in the workspace as human:dee.")
-            target = workspace.judgments_path("sample", "unieval", "human:dee")
-            browser.until(lambda: len(files.read(target, Judgment)) == 2)
-            assert [one.verdict for one in files.read(target, Judgment)] == ["No", "3"]
-            second = browser.text(".chat")
-            browser.press("s")
-            browser.until(lambda: browser.text(".chat") != second)
-            browser.press("u")
-            browser.until(lambda: browser.text(".chat") == second)
-            browser.press("u")
-            browser.until(lambda: browser.text(COUNTED).startswith("1 labelled"))
-            assert [one.verdict for one in files.read(target, Judgment)] == ["No"]
-            undone = browser.text(".chat")
-            browser.press("s")
-            browser.until(lambda: browser.text(".chat") == second)
-            browser.press("n")
-            browser.until(lambda: browser.text(COUNTED).startswith("2 labelled"))
-            browser.until(lambda: len(files.read(target, Judgment)) == 2)
-            browser.driver.get(url)
-            assert "saved in the workspace at once" in browser.text("#game")
-            browser.press("\n")
-            browser.until(lambda: browser.text(COUNTED).startswith("2 labelled"))
-            assert browser.text(".chat") == undone
-            assert [one.verdict for one in files.read(target, Judgment)] == ["No", "No"]
-            browser.driver.get(url.split("?")[0] + "?rater=Dee")
-            browser.text("h1")
-            browser.press("\n")
-            play(browser, ["h"] * 10)
-            assert len(files.read(target, Judgment)) == 2
-            found = read(workspace, "sample", ["human:dee"])
-            assert found.stale["human:dee"] == 0
-            assert browser.complaints() == []
-            browser.driver.get("about:blank")
-        finally:
-            server.shutdown()
-            thread.join()
+    with running(Server(workspace, "sample")) as server:
+        path = game_path(workspace, "sample", protocol="unieval", name="Dee")
+        url = server.url.removesuffix("/sample/") + path
+        browser.open(url)
+        browser.text("h1")
+        browser.press("\n")
+        browser.text(COUNTED)
+        label(browser, ["n", "jjj\n"])
+        browser.until(lambda: browser.text(".status") == "Saved in the workspace as human:dee.")
+        target = workspace.judgments_path("sample", "unieval", "human:dee")
+        browser.until(lambda: len(files.read(target, Judgment)) == 2)
+        assert [one.verdict for one in files.read(target, Judgment)] == ["No", "3"]
+        second = browser.text(".chat")
+        browser.press("s")
+        browser.until(lambda: browser.text(".chat") != second)
+        browser.press("u")
+        browser.until(lambda: browser.text(".chat") == second)
+        browser.press("u")
+        browser.until(lambda: browser.text(COUNTED).startswith("1 labelled"))
+        assert [one.verdict for one in files.read(target, Judgment)] == ["No"]
+        undone = browser.text(".chat")
+        browser.press("s")
+        browser.until(lambda: browser.text(".chat") == second)
+        browser.press("n")
+        browser.until(lambda: browser.text(COUNTED).startswith("2 labelled"))
+        browser.until(lambda: len(files.read(target, Judgment)) == 2)
+        browser.driver.get(url)
+        assert "saved in the workspace at once" in browser.text("#game")
+        browser.press("\n")
+        browser.until(lambda: browser.text(COUNTED).startswith("2 labelled"))
+        assert browser.text(".chat") == undone
+        assert [one.verdict for one in files.read(target, Judgment)] == ["No", "No"]
+        browser.driver.get(url.split("?")[0] + "?rater=Dee")
+        browser.text("h1")
+        browser.press("\n")
+        play(browser, ["h"] * 10)
+        assert len(files.read(target, Judgment)) == 2
+        found = read(workspace, "sample", ["human:dee"])
+        assert found.stale["human:dee"] == 0
+        assert browser.complaints() == []
+        browser.driver.get("about:blank")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
 from pathlib import Path
 
 import msgspec
@@ -19,6 +18,7 @@ from botchat.workspace.folder import Workspace
 from tests.boards import Made, judgment, made
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE, write_page
+from tests.view_door import running
 
 
 def test_a_link_opens_one_dialogue_with_the_accused_utterance(
@@ -44,7 +44,7 @@ def test_two_dialogues_stand_side_by_side(browser: Browser, page: Path) -> None:
     """Of an Arena pair both dialogues and both orders' rulings; the next seed takes their place."""
     browser.open(page, "#view=arena-n16&a=bot:eliza&b=bot:verbose&seed=sample-3")
     assert "sample-3" in browser.text(".case .part")
-    names = [e.text for e in browser.driver.find_elements("css selector", ".columns h4")]
+    names = browser.seen(".columns h4")
     assert names == ["bot:eliza", "bot:verbose"]
     assert len(browser.driver.find_elements("css selector", ".ruling .said b")) == 2
     browser.run("document.querySelector('[title=\"Next seed\"]').click()")
@@ -63,13 +63,10 @@ def test_search_finds_what_was_said(
     everywhere.click()
     browser.until(lambda: everywhere.text == "Searching all utterances")
     browser.driver.find_element("css selector", "#reader input[type=search]").send_keys(words)
-    ids = browser.until(
-        lambda: [e.text for e in browser.driver.find_elements("css selector", ".cases .id")]
-    )
+    ids = browser.until(lambda: browser.seen(".cases .id"))
     assert "sample-37" in ids
     assert len(ids) < 40
-    marks = browser.driver.find_elements("css selector", ".cases mark")
-    assert {mark.get_property("textContent").lower() for mark in marks} == {words}
+    assert {mark.lower() for mark in browser.texts(".cases mark")} == {words}
 
 
 def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) -> None:
@@ -90,7 +87,7 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
     page = write_page(records, tmp_path)
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "stopped:refused. the model would not" in browser.text(".reading .warning")
-    marks = [e.text for e in browser.driver.find_elements("css selector", ".flags li")]
+    marks = browser.seen(".flags li")
     assert {"says it is a machine", "2 oldest not in the prompt", "truncated"} <= set(marks)
     members = "return [...document.querySelector('.votes tbody').rows].map(r => r.innerText)"
     assert browser.run(members) == ["critic\tat 3\tat 3"]
@@ -124,28 +121,9 @@ def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: P
     assert (
         found[4][0].text == "Repetition: “<i>made up</i>” (this quote is not in the dialogue) – x"
     )
-    browser.run(
-        "const s = document.querySelector('#reader [aria-label=Verdict]');"
-        "s.value = 'diagnosed'; s.dispatchEvent(new Event('change'))"
-    )
-    shown = browser.driver.find_elements("css selector", ".cases .id")
-    assert [one.text for one in shown] == ["S-1"]
+    browser.choose("#reader [aria-label=Verdict]", "diagnosed")
+    assert browser.seen(".cases .id") == ["S-1"]
     assert browser.complaints() == []
-
-
-def choose(browser: Browser, label: str, value: str) -> None:
-    """Set one of the reader's controls."""
-    browser.run(
-        "const s = document.querySelector(`#reader [aria-label='${arguments[0]}']`);"
-        "s.value = arguments[1]; s.dispatchEvent(new Event('change'))",
-        label,
-        value,
-    )
-
-
-def texts(browser: Browser, selector: str) -> list[str]:
-    """What elements say."""
-    return [one.text for one in browser.driver.find_elements("css selector", selector)]
 
 
 def test_own_scores_are_read_like_any_verdict(browser: Browser, own: Path) -> None:
@@ -156,19 +134,19 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, own: Path) -> No
     views = "return [...document.querySelector('#reader select').options].map(o => o.textContent)"
     assert browser.run(views) == ["One dialogue", "Empathy", "Style", "First drift", "Faults"]
     shown = ["Empathy 4", "Empathy 7", "Empathy 9.5", "unreadable", "Empathy 2", "Empathy 6"]
-    assert texts(browser, ".cases .badge")[:6] == shown
-    assert texts(browser, ".cases .badge")[7] == "not judged"
-    choose(browser, "Verdict", "down-0")
-    assert texts(browser, ".cases .id") == ["S-3", "S-2", "S-6", "S-1", "S-7", "S-5"]
-    choose(browser, "Verdict", "up-0")
-    assert texts(browser, ".cases .id") == ["S-5", "S-7", "S-1", "S-6", "S-2", "S-3"]
-    choose(browser, "Verdict", "none")
-    assert texts(browser, ".cases .id") == ["S-4", "S-8"]
-    choose(browser, "Verdict", "")
-    choose(browser, "What to read", "style")
+    assert browser.seen(".cases .badge")[:6] == shown
+    assert browser.seen(".cases .badge")[7] == "not judged"
+    browser.choose("#reader [aria-label='Verdict']", "down-0")
+    assert browser.seen(".cases .id") == ["S-3", "S-2", "S-6", "S-1", "S-7", "S-5"]
+    browser.choose("#reader [aria-label='Verdict']", "up-0")
+    assert browser.seen(".cases .id") == ["S-5", "S-7", "S-1", "S-6", "S-2", "S-3"]
+    browser.choose("#reader [aria-label='Verdict']", "none")
+    assert browser.seen(".cases .id") == ["S-4", "S-8"]
+    browser.choose("#reader [aria-label='Verdict']", "")
+    browser.choose("#reader [aria-label='What to read']", "style")
     browser.until(lambda: "Wit" in browser.text(".reading .verdict"))
-    choose(browser, "Verdict", "down-1")
-    assert texts(browser, ".cases .badge") == ["Wit 55.5, Tact 80", "Wit 40, Tact 7"]
+    browser.choose("#reader [aria-label='Verdict']", "down-1")
+    assert browser.seen(".cases .badge") == ["Wit 55.5, Tact 80", "Wit 40, Tact 7"]
     serious = serious_faults(browser)
     assert serious == [], json.dumps(serious, indent=1)
     assert browser.complaints() == []
@@ -181,16 +159,16 @@ def test_own_places_and_reports_are_read_like_the_built_in_ones(
     browser.open(own, "#view=drift&a=m&seed=S-2")
     assert browser.text(".reading .verdict").startswith("✕ Found from utterance 5 on by rules")
     assert "faults -1" in browser.text(".reading .verdict")
-    assert texts(browser, ".reading [data-at='5'].accused .here") == ["Found from here on"]
-    assert len(texts(browser, ".reading > .chat > [data-at='3'] .error")) == 1
+    assert browser.seen(".reading [data-at='5'].accused .here") == ["Found from here on"]
+    assert len(browser.seen(".reading > .chat > [data-at='3'] .error")) == 1
     badges = ["nothing found", "found at 5", "found at 3", "unreadable"]
-    assert texts(browser, ".cases .badge")[:4] == badges
-    choose(browser, "Verdict", "lose")
-    assert texts(browser, ".cases .id") == ["S-2", "S-3"]
+    assert browser.seen(".cases .badge")[:4] == badges
+    browser.choose("#reader [aria-label='Verdict']", "lose")
+    assert browser.seen(".cases .id") == ["S-2", "S-3"]
     browser.open(own, "#view=faults&a=m&seed=S-2")
     assert browser.text(".reading .verdict") == "✕ faults -1 by rules"
-    assert texts(browser, ".reading .error b") == ["Repetition"]
-    assert texts(browser, ".cases .badge")[:4] == ["no errors", "−1", "unreadable", "not judged"]
+    assert browser.seen(".reading .error b") == ["Repetition"]
+    assert browser.seen(".cases .badge")[:4] == ["no errors", "−1", "unreadable", "not judged"]
     assert browser.complaints() == []
 
 
@@ -200,16 +178,13 @@ def test_own_comparisons_say_who_wins(browser: Browser, own: Path) -> None:
     assert browser.text(".ruling .said b") == "m wins (“Left”)"
     orders = "return [...document.querySelectorAll('.boxes a')].map(a => a.firstChild.className)"
     assert browser.run(orders) == ["win", "lose", "tie", "none"]
-    browser.run(
-        "const s = document.querySelector('[aria-label=\"Which seeds\"]');"
-        "s.value = 'lose'; s.dispatchEvent(new Event('change'))"
-    )
+    browser.choose("[aria-label='Which seeds']", "lose")
     browser.until(lambda: browser.run("return location.hash").endswith("show=lose&seed=S-2"))
     assert browser.until(lambda: browser.text(".ruling .said b") == "o wins (“Right”)")
-    assert len(texts(browser, ".boxes a:not(.dim)")) == 1
+    assert len(browser.seen(".boxes a:not(.dim)")) == 1
     browser.open(own, "#view=pair&protocol=depth-n16&a=o&b=m&seed=S-3")
     browser.text(".ruling .said b")
-    assert texts(browser, ".said b") == ["o wins (Depth: m 2, o 6.5)"]
+    assert browser.seen(".said b") == ["o wins (Depth: m 2, o 6.5)"]
     results = "return [...document.querySelectorAll('.boxes a')].map(a => a.lastChild.className)"
     assert browser.run(results) == ["lose", "tie", "win"]
     assert browser.complaints() == []
@@ -285,26 +260,17 @@ def test_the_served_pages_work(
 ) -> None:
     """Over loopback the chunks load, the live page renews itself, and nothing else is asked for."""
     monkeypatch.setattr(live, "RESTING_S", 0.05)
-    with Server(demo_workspace, "sample") as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            browser.driver.get("about:blank")
-            browser.complaints()
-            browser.requests()
-            browser.driver.get(f"{server.url}#view=unieval&a=bot:eliza&seed=sample-3")
-            assert "sample-3" in browser.text(".reading h3")
-            browser.driver.get(server.url.replace("/sample/", "/live"))
-            assert "Finished" in browser.text("h1")
-            assert "4 models" in browser.text("#set tbody th")
-            with demo_workspace.locked():
-                browser.until(lambda: "Now at work" in browser.text("#said"))
-            assert serious_faults(browser) == []
-            root = server.url.removesuffix("sample/")
-            asked = {url for url in browser.requests() if url != "about:blank"}
-            assert all(url.startswith((f"{root}sample/", f"{root}live")) for url in asked), asked
-            assert browser.complaints() == []
-            browser.driver.get("about:blank")
-        finally:
-            server.shutdown()
-            thread.join()
+    with running(Server(demo_workspace, "sample")) as server:
+        browser.open(f"{server.url}#view=unieval&a=bot:eliza&seed=sample-3")
+        assert "sample-3" in browser.text(".reading h3")
+        browser.driver.get(server.url.replace("/sample/", "/live"))
+        assert "Finished" in browser.text("h1")
+        assert "4 models" in browser.text("#set tbody th")
+        with demo_workspace.locked():
+            browser.until(lambda: "Now at work" in browser.text("#said"))
+        assert serious_faults(browser) == []
+        root = server.url.removesuffix("sample/")
+        asked = {url for url in browser.requests() if url != "about:blank"}
+        assert all(url.startswith((f"{root}sample/", f"{root}live")) for url in asked), asked
+        assert browser.complaints() == []
+        browser.driver.get("about:blank")

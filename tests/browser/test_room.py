@@ -18,7 +18,7 @@ from botchat.requests import generate
 from botchat.requests.arguments import Limits
 from botchat.talk.room import TalkRoom
 from botchat.workspace.folder import SAMPLE, Workspace
-from tests.browser.conftest import Browser, serious_faults
+from tests.browser.conftest import Browser, assert_fits, serious_faults
 from tests.integration.test_runs import workspace as with_models
 from tests.openai_server import Gate, Server, converse, text
 from tests.view_door import running
@@ -32,32 +32,10 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
         yield view
 
 
-def visit(browser: Browser, url: str, width: int = 1440, *, dark: bool = False) -> None:
-    """Show a served page."""
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.command("Emulation.setDeviceMetricsOverride", size)
-    media = {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]}
-    browser.command("Emulation.setEmulatedMedia", media)
-    browser.driver.get("about:blank")
-    browser.driver.get_log("browser")
-    browser.driver.get_log("performance")
-    browser.driver.get(url)
-
-
 def choose(browser: Browser, **chosen: str) -> None:
-    """Set fields by id, as a person would."""
+    """Set fields by id."""
     for name, value in chosen.items():
-        browser.run(
-            "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
-            "e.dispatchEvent(new Event('change', { bubbles: true }))",
-            name,
-            value,
-        )
-
-
-def press(browser: Browser, selector: str) -> None:
-    """Click."""
-    browser.driver.find_element("css selector", selector).click()
+        browser.choose(f"#{name}", value)
 
 
 def said(browser: Browser) -> list[tuple[str, str, str]]:
@@ -76,26 +54,26 @@ def status(browser: Browser) -> str:
 
 def test_two_bots_talk_are_asked_again_and_a_seed_is_saved(browser: Browser, room: View) -> None:
     """From a seed to 16 utterances; nothing is asked for but this server, nothing is complained."""
-    visit(browser, f"{room.url}")
+    browser.open(room.url)
     choose(browser, a="bot:eliza", b="bot:parrot", seed="sample-3")
-    press(browser, "#start button")
+    browser.click("#start button")
     browser.until(lambda: status(browser).startswith("16 utterances"))
     lines = said(browser)
     assert [by for _, by, _ in lines] == ["sample-3"] * 2 + ["bot:eliza", "bot:parrot"] * 7
     assert [side for side, _, _ in lines] == ["A person", "B person"] + ["A", "B"] * 7
     seed = next(one for one in room.workspace.seeds(SAMPLE) if one.id == "sample-3")
     assert tuple(words for *_, words in lines[:2]) == seed.utterances[:2]
-    press(browser, "#again")
+    browser.click("#again")
     browser.until(lambda: status(browser).startswith("16 utterances"))
     assert said(browser)[:15] == lines[:15]
-    press(browser, "#on")
+    browser.click("#on")
     browser.until(lambda: status(browser).startswith("18 utterances"))
     choose(browser, set="mine")
-    press(browser, "#save button")
+    browser.click("#save button")
     browser.until(lambda: "talk-1 of mine" in browser.text("#saved"))
     assert [one.utterances for one in room.workspace.seeds("mine")] == [seed.utterances[:2]]
     choose(browser, set=SAMPLE)
-    press(browser, "#save button")
+    browser.click("#save button")
     browser.until(lambda: "not made in this room" in browser.text("#saved"))
     assert [one.partition(" - ")[0][-10:] for one in browser.complaints()] == ["/talk/save"]
     root = room.url.removesuffix("talk")
@@ -105,11 +83,11 @@ def test_two_bots_talk_are_asked_again_and_a_seed_is_saved(browser: Browser, roo
 
 def test_a_person_takes_a_side(browser: Browser, room: View) -> None:
     """Own words, by keyboard; what is written is shown as text, never as markup."""
-    visit(browser, room.url)
-    press(browser, "input[value=own]")
+    browser.open(room.url)
+    browser.click("input[value=own]")
     browser.driver.find_element("id", "own-a").send_keys("<img src=x onerror=alert(1)> Hi!")
     choose(browser, b="bot:eliza")
-    press(browser, "#start button")
+    browser.click("#start button")
     browser.until(lambda: status(browser) == "Your turn." and len(said(browser)) == 2)
     assert said(browser)[0] == ("A person", "you", "<img src=x onerror=alert(1)> Hi!")
     assert browser.run("return document.querySelectorAll('main img').length") == 0
@@ -135,26 +113,26 @@ def test_stop_limit_and_faults_are_one_line_each(browser: Browser, tmp_path: Pat
         workspace = Workspace(with_models(tmp_path, server))
         made = TalkRoom(workspace, "small", Limits(max_calls=2))
         with running(View(workspace, "small", room=made)) as view:
-            visit(browser, view.url)
+            browser.open(view.url)
             choose(browser, a="alpha", b="beta")
-            press(browser, "#start button")
+            browser.click("#start button")
             gate.wait_held(1)
             browser.until(lambda: "beta is asked" in status(browser))
-            press(browser, "#stop")
+            browser.click("#stop")
             browser.until(lambda: status(browser).startswith("Stopped."))
             assert said(browser)[2][2] == attack
             gate.open()
             # The stopped call was made all the same: it is in the ledger, and the next is too many.
-            press(browser, "#on")
+            browser.click("#on")
             browser.until(lambda: "--max-calls 2" in status(browser))
             assert len(said(browser)) == 4
             assert server.n_received == 2
-            press(browser, "#again")
+            browser.click("#again")
             browser.until(lambda: "--max-calls 2" in status(browser))
             assert len(said(browser)) == 4
             assert browser.text("#calls") == "2"
         choose(browser, b="bot:eliza")
-        press(browser, "#again")
+        browser.click("#again")
         browser.until(lambda: "botchat view does not answer" in status(browser))
         browser.complaints()
 
@@ -167,23 +145,16 @@ def test_the_served_pages_fit_and_are_accessible(
     """Nothing is wider than the screen, no text is below 11 px, and axe finds no serious fault."""
     if path == "live":
         generate(room.workspace, SAMPLE, ["bot:eliza"], turns=4, limit=2)
-    visit(browser, room.url if path == "talk" else f"{room.root}live", width, dark=dark)
+    browser.open(room.url if path == "talk" else f"{room.root}live", "", width, dark=dark)
     if path == "talk":
-        press(browser, "#start button")
+        browser.click("#start button")
         browser.until(lambda: len(said(browser)) == 2 and status(browser) == "Your turn.")
         browser.driver.find_element("id", "words").send_keys("Well.\ue007")
         browser.until(lambda: len(said(browser)) == 4 and status(browser) == "Your turn.")
         third = "document.querySelectorAll('#said li')[2].offsetWidth"
         assert browser.run(f"return {third} < 100"), "a bubble is as wide as its words"
     assert browser.run("return document.querySelector('header').offsetHeight") < 50, "one row"
-    wide, room_there, least = browser.run(
-        "const e = document.documentElement;"
-        "const sizes = [...document.querySelectorAll('body *')].filter((one) => one.innerText)"
-        ".map((one) => parseFloat(getComputedStyle(one).fontSize));"
-        "return [e.scrollWidth, e.clientWidth, Math.min(...sizes)]"
-    )
-    assert wide <= room_there
-    assert least >= 11
+    assert_fits(browser)
     assert serious_faults(browser) == []
 
 
@@ -206,7 +177,7 @@ def test_the_live_view_follows_a_run_and_says_when_its_server_is_gone(
                 )
                 gate.wait_held(1)
                 gate.release(4)
-                visit(browser, f"http://127.0.0.1:{view.server_port}/live")
+                browser.open(f"http://127.0.0.1:{view.server_port}/live")
                 browser.until(lambda: "25 % done" in browser.text("h1"))
                 assert "4 of 16 calls" in browser.text(".first")
                 found = progress.read(workspace)

@@ -21,7 +21,7 @@ from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import ICON, LONGEST, Sample, View, by_contestant, figures, pick, ranks, render
+from botchat.report import ICON, LONGEST, Sample, View, figures, pick, ranks, render
 from botchat.report.archive import Archive, build, scores
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made
@@ -74,9 +74,10 @@ class Page(HTMLParser):
 def page_of(records: Made) -> str:
     """The whole page of some records."""
     board = records.board()
-    samples = pick(records.dialogues, records.judgments.get("unieval", ()))
+    names = board.main.frame["model"]
+    samples = pick(names, records.dialogues, records.judgments.get("unieval", ()))
     archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
-    view = View(board, figures.draw(board), by_contestant(board, samples))
+    view = View(board, figures.draw(board), samples)
     return render([view], archive, picture="og.png")
 
 
@@ -179,48 +180,50 @@ def telling(verdicts: list[str | None]) -> list[Sample]:
     """Samples of one model with these verdicts on seeds S-1, S-2, ..."""
     records = made({"m": 0.5}, len(verdicts))
     said = [judgment("unieval", f"S-{i}", ("m",), v) for i, v in enumerate(verdicts, 1)]
-    return pick(records.dialogues, said)
-
-
-def test_samples_are_the_earliest_a_typical_and_a_passing_one() -> None:
-    """Of seven: accused at 3, at the middle of the accused, and the first that passed."""
-    found = telling(["9", "No", "3", "12", "No", "7", None])
-    assert [sample.dialogue.seed_id for sample in found] == ["S-3", "S-1", "S-2"]
-    assert [sample.found for sample in found] == [
-        "accused from utterance 3 on", "accused from utterance 9 on", "taken for human",
-    ]  # fmt: skip
+    return pick("m", records.dialogues, said).get("m", [])
 
 
 @pytest.mark.parametrize(
     ("verdicts", "seeds"),
-    [(["No"], ["S-1"]), (["4"], ["S-1"]), (["4", "5"], ["S-1", "S-2"]), ([None], [])],
-)
-def test_samples_where_there_are_few(verdicts: list[str | None], seeds: list[str]) -> None:
+    [(["9", "No", "3", "12", "No", "7", None], ["S-3", "S-1", "S-2"]), (["No"], ["S-1"]),
+     (["4"], ["S-1"]), (["4", "5"], ["S-1", "S-2"]), ([None], [])],
+)  # fmt: skip
+def test_samples_are_the_earliest_a_typical_and_a_passing_one(
+    verdicts: list[str | None], seeds: list[str]
+) -> None:
     """No dialogue is shown twice, and none without a verdict."""
-    assert [sample.dialogue.seed_id for sample in telling(verdicts)] == seeds
+    found = telling(verdicts)
+    assert [sample.dialogue.seed_id for sample in found] == seeds
+    for sample in found:
+        said = verdicts[int(sample.dialogue.seed_id[2:]) - 1]
+        told = "taken for human" if said == "No" else f"accused from utterance {said} on"
+        assert sample.found == told
 
 
-def test_a_huge_utterance_is_shown_in_part() -> None:
-    """Of 100 kB the beginning, and how much is left out."""
+def test_a_sample_knows_who_speaks() -> None:
+    """By their letters where two do not take turns; people's words are theirs wherever they are."""
+    one = msgspec.structs.replace(
+        made({"m": 0.5}, 1).dialogues["m"]["S-1"], utterances=("a", "b", "c", "d"),
+        speakers=("x", "y", "y", "z"), who=("human", "machine", "human"),
+    )  # fmt: skip
+    lines = Sample(one, 3, "").lines
+    assert [(line.side, line.by, line.is_peoples) for line in lines] == [
+        ("A", "A", True), ("B", "B", False), ("B", "B", False), ("A", "C", True),
+    ]  # fmt: skip
+
+
+def test_a_sample_that_is_huge_or_stopped_says_so() -> None:
+    """Of 100 kB the beginning, and how much is left out; why a dialogue stopped, under it."""
     records = made({"m": 0.5}, 1)
-    dialogue = records.dialogues["m"]["S-1"]
-    huge = msgspec.structs.replace(dialogue, utterances=("a", "b", "x" * 100_000))
-    said = [judgment("unieval", "S-1", ("m",), "3")]
-    (sample,) = pick({"m": {"S-1": huge}}, said)
-    text = render([View(records.board(), (), {"m": [sample]})])
+    odd = msgspec.structs.replace(
+        records.dialogues["m"]["S-1"], utterances=("a", "b", "x" * 100_000),
+        status="stopped:refused", detail="the model would not",
+    )  # fmt: skip
+    samples = pick("m", {"m": {"S-1": odd}}, [judgment("unieval", "S-1", ("m",), "3")])
+    text = render([View(records.board(), (), samples)])
     assert "x" * LONGEST in text
     assert "x" * (LONGEST + 1) not in text
     assert "98,000 more characters" in text
-
-
-def test_a_stopped_dialogue_says_why() -> None:
-    """Its status and detail stand under it."""
-    records = made({"m": 0.5}, 1)
-    stopped = msgspec.structs.replace(
-        records.dialogues["m"]["S-1"], status="stopped:refused", detail="the model would not"
-    )
-    (sample,) = pick({"m": {"S-1": stopped}}, [judgment("unieval", "S-1", ("m",), "No")])
-    text = render([View(records.board(), (), {"m": [sample]})])
     assert "stopped:refused. the model would not" in text
 
 

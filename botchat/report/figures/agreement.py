@@ -80,19 +80,23 @@ def calibration(bins: Sequence[Row], look: Look) -> Sheet:
 
 def _cost(found: Findings) -> Chart | None:
     """Agreement over cost; a judge whose every verdict is unreadable has a price and no place."""
-    agreement = {row["judge"]: _agreement(found, row) for row in found.rows}
-    placed = [row for row in found.rows if agreement[row["judge"]] is not None]
-    cost = next((key for key in _COSTS if _known(placed, key)), None)
+    truth = any(row.get("accuracy") is not None for row in found.rows)
+    placed = []
+    for row in found.rows:
+        beside = None if truth else agreement(found, row["judge"])
+        known = [row.get(f"accuracy{end}") for end in ("", "_low", "_high")] if truth else [beside]
+        numbers = [100 * value for value in known if value is not None]
+        if len(numbers) == len(known):
+            placed.append((row, (numbers * 3)[:3]))
+    costs = {key: [row.get(key) for row, _ in placed if row.get("calls") is not None]
+             for key in _COSTS}  # fmt: skip
+    # One that is known of every judge that has calls at all, and of one there are some.
+    cost = next((key for key, some in costs.items() if None not in some and any(some)), None)
     if cost is None:
         return None
-    prices, scale = {}, 1000 if cost == "usd" else 1
-    for row in placed:
-        if (known := agreement[row["judge"]]) and row.get(cost) is not None:
-            ends = (100 * value for value in known)
-            prices[row["judge"]] = Point(scale * row[cost], math.nan, math.nan, *ends)
-    truth = _by_truth(found)
-    x = Axis(_COSTS[cost], log=True)
-    y = Axis("Accuracy (%)" if truth else "Agreement with the others (%)", least=4)
+    scale = 1000 if cost == "usd" else 1
+    prices = {row["judge"]: Point(scale * row[cost], math.nan, math.nan, *ends)
+              for row, ends in placed if row.get(cost) is not None}  # fmt: skip
     n = max(row["n" if truth else "verdicts"] for row in found.rows)
     panels = {control["control"]: control["judge"] for control in found.controls}
     best = {row["judge"] for row in found.rows if row.get("may_be_best")}
@@ -114,7 +118,8 @@ def _cost(found: Findings) -> Chart | None:
         f"Agreement with {found.truth if truth else 'the other judges'} over the cost of a verdict"
         f"{about}",
         f"{len(prices)} judges, up to {n:,} verdicts each", found.subject, [found.signature],
-        drawn, prices, x, y,
+        drawn, prices, Axis(_COSTS[cost], log=True),
+        Axis("Accuracy (%)" if truth else "Agreement with the others (%)", least=4),
     )  # fmt: skip
 
 
@@ -167,26 +172,6 @@ _COSTS = {
     "tokens": "Tokens for one verdict",
     "calls": "Calls for one verdict",
 }
-
-
-def _known(rows: Sequence[Row], key: str) -> bool:
-    """Whether a cost is known of every judge that has calls at all, and one has some."""
-    costs = [row.get(key) for row in rows if row.get("calls") is not None]
-    return None not in costs and any(cost for cost in costs)
-
-
-def _by_truth(found: Findings) -> bool:
-    """Whether agreement is with the truth, not with the other judges."""
-    return any(row.get("accuracy") is not None for row in found.rows)
-
-
-def _agreement(found: Findings, row: Row) -> tuple[float, float, float] | None:
-    """A judge's agreement and the ends of its interval."""
-    if _by_truth(found):
-        known = [row["accuracy"], row["accuracy_low"], row["accuracy_high"]]
-        return None if None in known else (known[0], known[1], known[2])
-    beside = agreement(found, row["judge"])
-    return None if beside is None else (beside,) * 3
 
 
 def _square(found: Findings, key: str) -> pd.DataFrame:

@@ -117,10 +117,7 @@ def rows(
     return made
 
 
-def _written(value: float | str, form: str = "{:.0f}") -> str:
-    """A number, a dash where it is not known; text as it is."""
-    if isinstance(value, str):
-        return value
+def _written(value: float, form: str) -> str:
     return "–" if math.isnan(value) else form.format(value).replace("-", "−")
 
 
@@ -140,7 +137,7 @@ def series(
     beside = [(title, [_written(v, form) for v in one.iloc[:, 0]])
               for title, one in zip(values, tables, strict=True)]  # fmt: skip
     beside = beside[: 1 if look.px < 500 else None]
-    beside += [(key, [_written(v) for v in tables[0][key]]) for key in first.columns[3:]]
+    beside += [(key, tables[0][key].fillna("–").tolist()) for key in first.columns[3:]]
     room = [10 + widest([title, *said], LEAST, bold=True) for title, said in beside]
     several, percent = len(tables) > 1, "%" in label
     axis = Axis(label, "{:,.6g}".format, ends=(0.0, 100.0) if percent else None)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from html import escape
 
 from botchat.boards.names import elided
 from botchat.report.figures import ink, pictures
 from botchat.report.figures.lettering import LEAST, width_of, wrapped
 from botchat.report.figures.sheet import Sheet
-from botchat.report.main_table import Interval
+from botchat.report.main_table import Bar
 
 WIDTH, HEIGHT = 720, 378
 """Px: 1200 by 630 pixels of `pictures.png`."""
@@ -23,18 +23,18 @@ def preview(
     sentence: str,
     scope: str,
     stamp: str,
-    ratings: Mapping[str, Interval],
-    people: Interval | None,
+    rows: Sequence[tuple[str, str, Bar]],
+    people: Bar | None,
     rated: str,
 ) -> bytes:
     """The picture as a PNG of 1200 by 630.
 
-    ``scope``: what was done. ``stamp``: what the judge is worth, a sign before it. ``ratings``:
-    contestant -> number of 100 with its interval, the best first. ``people``: where people are;
-    ``rated``: what the number is.
+    ``scope``: what was done. ``stamp``: what the judge is worth, a sign before it. ``rows``: each
+    contestant, its number, and where that and its interval are on one scale, the best first.
+    ``people``: where people are; ``rated``: what the number is.
     """
     sheet = Sheet(WIDTH, HEIGHT)
-    width = (0.47 if ratings else 1) * WIDTH - 1.4 * _EDGE
+    width = (0.47 if rows else 1) * WIDTH - 1.4 * _EDGE
     for size in _SIZES:
         lines = wrapped(sentence, size, width, bold=True)
         whole = all(width_of(word, size, bold=True) <= width for word in sentence.split())
@@ -55,41 +55,41 @@ def preview(
         sheet.area(corners, ink.INK)
     sheet.line(corners, ink.INK, 1.2, (3, 2) if stamp.startswith("?") else ())
     sheet.say(x + 11, _FOOT + 19, stamp, size=14.5, shade=0.0 if refused else ink.INK)
-    if ratings:
-        _rows(sheet, dict([*ratings.items()][:_ROWS]), len(ratings), people, rated)
+    if rows:
+        _draw(sheet, rows, people, rated)
     return pictures.png(sheet)
 
 
-def _rows(
-    sheet: Sheet, shown: Mapping[str, Interval], n: int, people: Interval | None, rated: str
+def _draw(
+    sheet: Sheet, rows: Sequence[tuple[str, str, Bar]], people: Bar | None, rated: str
 ) -> None:
     """A line each: name, number, and the number with its interval drawn."""
-    names, left, right = 0.53 * WIDTH, 0.8 * WIDTH, WIDTH - _EDGE
-    told = wrapped(f"{rated}, of 100", 12.5, right - names)
+    shown, names, left, right = rows[:_ROWS], 0.53 * WIDTH, 0.8 * WIDTH, WIDTH - _EDGE
+    told = wrapped(rated, 12.5, right - names)
     for i, line in enumerate(told):
         sheet.say(names, _EDGE + 14 + 16 * i, line, size=12.5, shade=ink.SOFT)
     top = _EDGE + 22.0 + 16 * len(told)
     each = min(44.0, (_FOOT - top) / (_ROWS + 0.5))
-    ends = [*(end for one in shown.values() for end in one), *(people or ())]
-    low, high = float(min(ends)), float(max(ends))
+    foot = top + each * len(shown)
+    bars = [*(bar for *_, bar in shown), *([people] if people else [])]
+    low, high = min(bar.low for bar in bars), max(bar.high for bar in bars)
 
     def x(value: float) -> float:
         return left + (right - left) * (value - low) / ((high - low) or 1)
 
     if people:
-        foot = top + each * len(shown)
-        sheet.box(x(people[1]), top, x(people[2]), foot, (ink.PEOPLE, 1.0), 0.12)
-        sheet.line([(x(people[0]), top), (x(people[0]), foot)], (ink.PEOPLE, 1.0), 2)
-        sheet.say(x(people[0]), top - 4, "people", "end", size=12, shade=(ink.PEOPLE, 1.0))
-    for i, (name, (value, start, end)) in enumerate(shown.items()):
+        sheet.box(x(people.low), top, x(people.high), foot, (ink.PEOPLE, 1.0), 0.12)
+        sheet.line([(x(people.at), top), (x(people.at), foot)], (ink.PEOPLE, 1.0), 2)
+        sheet.say(x(people.at), top - 4, "people", "end", size=12, shade=(ink.PEOPLE, 1.0))
+    for i, (name, number, bar) in enumerate(shown):
         y = top + (i + 0.5) * each
-        sheet.line([(x(start), y), (x(end), y)], ink.BAR, 6)
-        sheet.dot(x(value), y, name, 4.2)
-        sheet.say(left - 14, y + 5, f"{value:.0f}", "end", size=16, bold=True)
+        sheet.line([(x(bar.low), y), (x(bar.high), y)], ink.BAR, 6)
+        sheet.dot(x(bar.at), y, name, 4.2)
+        sheet.say(left - 14, y + 5, number, "end", size=16, bold=True)
         sheet.say(names, y + 5, elided(name, 20), size=13.3)
-    if n > len(shown):
-        sheet.say(names, top + each * len(shown) + 16, f"and {n - len(shown):,} more", size=12.5,
-                  shade=ink.SOFT)  # fmt: skip
+    if len(rows) > len(shown):
+        more = f"and {len(rows) - len(shown):,} more"
+        sheet.say(names, foot + 16, more, size=12.5, shade=ink.SOFT)
 
 
 def badge(said: str, stamp: str) -> str:

@@ -136,15 +136,15 @@ class Sheet:
     def line(self, points: Iterable[Spot], shade: Shade = ink.INK, width: float = 1.0,
              dashes: tuple[float, ...] = (), whole: str = "") -> None:  # fmt: skip
         """A line; none where a number is missing."""
-        points = [*points]
-        if all(math.isfinite(n) for spot in points for n in spot):
-            self.marks.append(Stroke(points, None, shade, width, dashes, 1.0, whole))
+        self._put(Stroke([*points], None, shade, width, dashes, 1.0, whole))
 
     def area(self, points: Iterable[Spot], fill: Shade, opacity: float = 1.0) -> None:
         """What a line encloses."""
-        points = [*points]
-        if all(math.isfinite(n) for spot in points for n in spot):
-            self.marks.append(Stroke(points, fill, None, opacity=opacity))
+        self._put(Stroke([*points], fill, None, opacity=opacity))
+
+    def _put(self, stroke: Stroke) -> None:
+        if all(math.isfinite(n) for spot in stroke.points for n in spot):
+            self.marks.append(stroke)
 
     def box(
         self, x: float, y: float, x1: float, y1: float, fill: Shade, opacity: float = 1
