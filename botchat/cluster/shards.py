@@ -341,7 +341,7 @@ class Elsewhere:
         lost = account.close() if shard.lease != Limits() else 0
         new, spent = self._read(segments.names(self._store, shard.id)), (0.0, 0, 0)
         if done is not None:
-            new += segments.take(self._ledger, done.segment, learnt=True)
+            new = new.and_of(segments.take(self._ledger, done.segment, learnt=True))
             spent, lost = done.spent, lost - done.drawn
         budget.settle(held)
         budget.calls -= shard.lease.max_calls or 0

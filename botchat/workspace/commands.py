@@ -24,6 +24,8 @@ log = logging.getLogger("botchat")
 COMMAND_S = 60.0
 """Seconds that a command has to print its key."""
 
+_TOLD = "botchat/commands"
+
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -90,18 +92,15 @@ def printed(command: str, model: str, env: Mapping[str, str]) -> str:
 def _show(command: KeyCommand, model: str, env: Mapping[str, str]) -> None:
     """Tell the command before its first use in a workspace."""
     digest = hashlib.sha256(f"{command.file}\0{command}".encode(errors="replace")).hexdigest()
+    # Digests of what was told are in the user's own state: a workspace may come from elsewhere.
+    state = env.get("XDG_STATE_HOME") or env.get("LOCALAPPDATA") or "~/.local/state"
     known: list[str] = []
     with suppress(OSError, ValueError, RuntimeError):
-        known = _told(env).read_text("ascii").split()
+        known = (Path(state).expanduser() / _TOLD).read_text("ascii").split()
     if digest in known:
         return
     shown = public_arguments(shlex.split(command), env)
     log.warning("%s: the key of %s is what this command prints: %s", command.file, model, shown)
     with suppress(BotChatError, RuntimeError):  # it is told again
-        files.write_atomic(_told(env), "\n".join([*known, digest, ""]).encode(), mode=0o600)
-
-
-def _told(env: Mapping[str, str]) -> Path:
-    """Digests of what was told, in the user's own state: a workspace may come from elsewhere."""
-    state = env.get("XDG_STATE_HOME") or env.get("LOCALAPPDATA") or "~/.local/state"
-    return Path(state).expanduser() / "botchat" / "commands"
+        told = Path(state).expanduser() / _TOLD
+        files.write_atomic(told, "\n".join([*known, digest, ""]).encode(), mode=0o600)

@@ -14,9 +14,8 @@ import gzip
 import json
 import logging
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -46,8 +45,7 @@ Mark: TypeAlias = tuple[int, int, int]
 """How far a ledger's tables of calls, superseded calls and attempts are filled."""
 
 
-@dataclass(frozen=True)
-class Merged:
+class Merged(NamedTuple):
     """What was new in segments."""
 
     calls: int = 0
@@ -56,9 +54,15 @@ class Merged:
     unpriced: int = 0
     """Calls of unknown price."""
 
-    def __add__(self, other: Merged) -> Merged:
+    def and_of(self, other: Merged) -> Merged:
         """Both together."""
-        return Merged(*(getattr(self, name) + getattr(other, name) for name in vars(self)))
+        calls, tokens, cost_usd, unpriced = other
+        return Merged(
+            self.calls + calls,
+            self.tokens + tokens,
+            self.cost_usd + cost_usd,
+            self.unpriced + unpriced,
+        )
 
 
 def mark(ledger: Ledger) -> Mark:
@@ -71,27 +75,26 @@ def mark(ledger: Ledger) -> Mark:
 
 def since(ledger: Ledger, at: Mark = (0, 0, 0)) -> bytes:
     """The segment of what was written after ``at``, and of all quirks."""
-    return _segment(ledger, *(("rowid > ?", (one,)) for one in at), learnt=True)
+    return _segment(ledger, "rowid > ?", at, learnt=True)
 
 
 def of_calls(ledger: Ledger, keys: Iterable[str]) -> bytes:
     """The segment of these calls, as far as they were answered, and of all quirks."""
-    which = "key IN (SELECT value FROM json_each(?))"
-    none = ("false", ())
-    return _segment(ledger, (which, (json.dumps(list(keys)),)), none, none, learnt=True)
+    listed = (json.dumps(list(keys)), "[]", "[]")
+    return _segment(ledger, "key IN (SELECT value FROM json_each(?))", listed, learnt=True)
 
 
-def _segment(ledger: Ledger, *which: tuple[str, tuple[Any, ...]], learnt: bool = False) -> bytes:
-    lines = []
-    for superseded, (sql, values) in zip(TABLE_OF, which, strict=False):
-        calls = ledger.calls(f"WHERE {sql}", *values, superseded=superseded)
-        lines += [msgspec.json.encode(call) for call in calls]
-    sql, values = which[-1]
-    for row in ledger.select(f"SELECT * FROM attempts WHERE {sql}", *values):
-        lines.append(msgspec.json.encode({"attempt": row}))
-    for row in ledger.select("SELECT identity, value FROM quirks") if learnt else ():
-        lines.append(msgspec.json.encode({"quirks": row}))
-    return gzip.compress(b"\n".join(lines), 6, mtime=0)
+def _segment(ledger: Ledger, which: str, values: Sequence[Any], *, learnt: bool = False) -> bytes:
+    """Of the rows that ``which`` selects, with a value for each of the tables of a `Mark`."""
+    *of_calls, of_attempts = values
+    found: list[Any] = []
+    for superseded, value in zip(TABLE_OF, of_calls, strict=True):
+        found += ledger.calls(f"WHERE {which}", value, superseded=superseded)
+    tries = ledger.select(f"SELECT * FROM attempts WHERE {which}", of_attempts)
+    found += [{"attempt": row} for row in tries]
+    refused = ledger.select("SELECT identity, value FROM quirks") if learnt else ()
+    found += [{"quirks": row} for row in refused]
+    return gzip.compress(b"\n".join(map(msgspec.json.encode, found)), 6, mtime=0)
 
 
 def take(ledger: Ledger, segment: bytes, *, learnt: bool = False) -> Merged:
@@ -135,7 +138,7 @@ def taken(ledger: Ledger, store: Store, paths: Iterable[str]) -> Merged:
         with ledger.transaction():
             for segment in filter(None, segments.values()):
                 try:
-                    new += take(ledger, segment)
+                    new = new.and_of(take(ledger, segment))
                 except DataError as error:
                     log.warning("in the store %s, left there: %s", store.place, error)
     return new
@@ -159,8 +162,8 @@ def push(ledger: Ledger, store: Store) -> int:
         }
         if not any(rows.values()):
             return n
-        which = "rowid IN (SELECT value FROM json_each(?))"
-        segment = _segment(ledger, *((which, (json.dumps(ids),)) for ids in rows.values()))
+        listed = [json.dumps(ids) for ids in rows.values()]
+        segment = _segment(ledger, "rowid IN (SELECT value FROM json_each(?))", listed)
         ledger.note_segment(store.add(FOLDER, segment).rpartition("/")[2], rows)
         last = {table: max(ids, default=last[table]) for table, ids in rows.items()}
         n += sum(len(rows[table]) for table in TABLE_OF.values())

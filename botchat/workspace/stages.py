@@ -225,10 +225,10 @@ def parts(store: Store, under: str = "") -> dict[str, list[str]]:
     if odd:
         log.warning(
             "in the store %s are %d files that are no seeds, dialogues, verdicts or language "
-            "packs, and are left there: %s",
+            "packs, and are left there, such as %s",
             store.place,
             len(odd),
-            ", ".join(map(repr, odd[:3])) + (", …" if len(odd) > 3 else ""),
+            ", ".join(map(repr, odd[:3])),
         )
     return found
 
@@ -255,25 +255,23 @@ def push(workspace: Workspace, store: Store, ledger: Ledger) -> int:
                 continue
             ((_, old),) = read_parts(store, {file: names})
             changed, _ = compared(old, lines, still)
-            shown = {
-                key: line
-                for key, line in changed.items()
-                if redactor.clean(line.decode()) == line.decode()
+            secret = {
+                k for k, one in changed.items() if redactor.clean(one.decode()) != one.decode()
             }
-            if len(shown) < len(changed):
+            if secret:
                 log.warning(
                     "%d records of %s hold what looks like a key, and are not left in the store",
-                    len(changed) - len(shown),
+                    len(secret),
                     file,
                 )
-            new = []
-            if shown:
+            ours = {*still, *held(old, lines)}
+            if shown := {key: one for key, one in changed.items() if key not in secret}:
                 made = here[file].stat().st_mtime_ns if file in here else time.time_ns()
                 after = [part.at + 1 for part in old if part.name in still]
                 part = _part(file, shown, max([made, *after]), ledger)
-                new = [store.add(f"{FOLDER}/{file}", part).rpartition("/")[2]]
+                ours.add(store.add(f"{FOLDER}/{file}", part).rpartition("/")[2])
                 n += len(shown)
-            known[file] = _Seen(digest, sorted({*still, *held(old, lines), *new}))
+            known[file] = _Seen(digest, sorted(ours))
     return n
 
 
@@ -345,19 +343,19 @@ def leave(workspace: Workspace, store: Store, ledger: Ledger) -> tuple[int, int]
 
 def paths(workspace: Workspace) -> dict[str, Path]:
     """Stage file -> where it is here; also what else readers need."""
-    root, found = workspace.root, dict[str, Path]()
-    for folder in ("seeds", "generations", "judgments", "measured"):
-        for path in root.glob(f"{folder}/**/*.*"):
-            found[path.relative_to(root).as_posix()] = path
-    packs = {path.name: path for path in root.glob("languages/*")}
-    packs |= {code: root / own.path for code, own in workspace.config.languages.items()}
-    for code, pack in packs.items():
-        for path in (*pack.glob("*.toml"), *pack.glob("prompts/*.txt")):
-            found[f"languages/{code}/{path.relative_to(pack).as_posix()}"] = path
+    root = workspace.root
+    folders = {name: root / name for name in ("seeds", "generations", "judgments", "measured")}
+    folders |= {f"languages/{path.name}": path for path in root.glob("languages/*")}
+    own = workspace.config.languages.items()
+    folders |= {f"languages/{code}": root / pack.path for code, pack in own}
+    found = {
+        f"{name}/{path.relative_to(folder).as_posix()}": path
+        for name, folder in folders.items()
+        for path in folder.glob("**/*.*")
+    }
+    settings = {SETTINGS: root / "botchat.toml"}
     found = {file: path for file, path in found.items() if _kind(file)}
-    if (path := root / "botchat.toml").exists():
-        found[SETTINGS] = path
-    return found
+    return found | (settings if settings[SETTINGS].exists() else {})
 
 
 def shown_settings(config: Config) -> Iterator[ShownEntry]:

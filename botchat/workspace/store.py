@@ -76,11 +76,10 @@ class Store:
         with _reaching(self.place):
             self._fs.invalidate_cache()
             found = self._fs.find(f"{self._root}/{folder}".rstrip("/"), detail=True)
-        plain = ((path, told) for path, told in found.items() if told["type"] == "file")
-        sizes = {path: told.get("size") or 0 for path, told in plain}
+        found = {path: told for path, told in found.items() if told["type"] == "file"}
+        sizes = {path[len(self._root) + 1 :]: told.get("size") or 0 for path, told in found.items()}
         self._sizes |= sizes
-        whole = (path for path, size in sizes.items() if size <= MOST_BYTES)
-        return sorted(path[len(self._root) + 1 :] for path in whole)
+        return sorted(path for path, size in sizes.items() if size <= MOST_BYTES)
 
     def folders(self, folder: str) -> list[str]:
         """Names of what is in a folder."""
@@ -119,7 +118,7 @@ class Store:
         some: dict[str, bytes | None] = {}
         size = 0
         for path in paths:
-            size += self._sizes.get(f"{self._root}/{path}", 0)
+            size += self._sizes.get(path, 0)
             some[path] = None
             if size >= BATCH_BYTES or len(some) >= BATCH_FILES:
                 yield {**some, **self.whole(some)}
