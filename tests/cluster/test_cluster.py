@@ -99,8 +99,8 @@ def alone(tmp_path_factory):
 
 ENGINES = [
     pytest.param(engine, workers, marks=needs.get(engine, ()))
-    for engine in ("threading", "loky", "dask", "ray")
-    for workers in (1, 2, 4)
+    for engine, counts in (("threading", (1, 4)), ("loky", (2,)), ("dask", (2, 4)), ("ray", (2,)))
+    for workers in counts
 ]
 
 

@@ -104,11 +104,7 @@ def stage_files(folder):
 @pytest.mark.parametrize(
     ("before", "commands", "outcome", "prompts"),
     [
-        ([], [GENERATE], "filtered", ""),
-        ([], [GENERATE], "overflow", ""),
-        ([], [GENERATE], "empty", ""),
         ([], [GENERATE], "truncated", ""),
-        ([], [CROSS], "refused", ""),
         ([], [CROSS], "overflow", ""),
         ([], [GENERATE, judge("unieval", "umpire")], "filtered", ""),
         (
