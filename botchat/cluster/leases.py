@@ -39,12 +39,13 @@ def part(lease: Limits, n: int) -> Amount:
 
 def lease_of(budget: Budget, shards: int) -> Limits | None:
     """One of so many equal parts of what is left; ``None``: nothing is."""
-    usd, calls, tokens = budget.left
-    usd = None if usd is None else usd / max(1, shards)
-    calls, tokens = (None if n is None else n // max(1, shards) for n in (calls, tokens))
-    if shards < 1 or any(most is not None and most <= 0 for most in (usd, calls, tokens)):
+    if shards < 1:
         return None
-    return Limits(usd, calls, tokens)
+    usd, calls, tokens = budget.left
+    usd = None if usd is None else usd / shards
+    calls, tokens = (None if n is None else n // shards for n in (calls, tokens))
+    gone = any(most is not None and most <= 0 for most in (usd, calls, tokens))
+    return None if gone else Limits(usd, calls, tokens)
 
 
 def commander(store: Store, home: str) -> str:
@@ -150,15 +151,12 @@ class LeasedBudget(Budget):
         self.max_usd, self.max_calls, self.max_tokens = part(self.lease, n)
 
     def _reached(self, most: Spent) -> str:
-        n, reached = self.drawn, super()._reached(most)
-        while reached and n < INSTALMENTS:
-            n += 1
+        for n in range(self.drawn, INSTALMENTS + 1):
             self._allow(n)
-            reached = super()._reached(most)
-        if n == self.drawn:
-            return reached
-        if not reached and self.draw(n):
-            self.drawn = n
-            return ""
+            if not super()._reached(most):
+                if n == self.drawn or self.draw(n):
+                    self.drawn = n
+                    return ""
+                break
         self._allow(self.drawn)
         return super()._reached(most)

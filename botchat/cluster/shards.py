@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -129,8 +129,7 @@ Heard: TypeAlias = Done | BrokenProcessPool | None
 """What comes from an engine; ``None``: that was all."""
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(NamedTuple):
     """An item with calls that are not in the ledger."""
 
     part: int
@@ -247,7 +246,7 @@ class Elsewhere:
         before = 0
         chunks: list[list[Missing]] = [[] for _ in range(wanted)]
         for one in missing:
-            chunks[min(before * wanted // total, wanted - 1)].append(one)
+            chunks[before * wanted // total].append(one)
             before += one.calls
         for chunk in filter(None, chunks):
             yield Shard(

@@ -80,17 +80,13 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
                 "labels: a choice about one names its speakers (Speaker A, …); give one label, for "
                 "none of them"
             )
-        plain = [
-            " ".join(re.sub(r"[^\w\s/]+", " ", label).lower().split()) for label in self.labels
-        ]
+        plain = {" ".join(re.sub(r"[^\w\s/]+", " ", one).lower().split()) for one in self.labels}
         least = 1 if self.shows == "one" else 2
-        if not least <= len(plain) <= 4 or not all(plain) or len(set(plain)) < len(plain):
+        if "" in plain or len(plain) < len(self.labels) or not least <= len(plain) <= 4:
             raise ValueError(
                 "labels: give two to four different ones, for the first, the second, both, neither"
             )
-        if odd := next(
-            (label for label in self.labels if re.search(r"[;,.(\n\"'`*]", label)), None
-        ):
+        for odd in (label for label in self.labels if re.search(r"[;,.(\n\"'`*]", label)):
             raise ValueError(f"labels: {odd!r} has a mark that ends a label; use words only")
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -120,13 +120,12 @@ def _written(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, Path]]:
     as_is = whole.exists() and not whole.is_file()
     part = path if as_is else whole.with_name(f".{whole.name}.part")
     try:
-        with ExitStack() as opened:
-            file: IO[bytes] = opened.enter_context(part.open("wb"))
+        with part.open("wb") as plain:
             if path.suffix == ".gz":
-                zipped = gzip.GzipFile(path.name, "wb", fileobj=file)
-                yield opened.enter_context(zipped), part
+                with gzip.GzipFile(path.name, "wb", fileobj=plain) as zipped:
+                    yield zipped, part
             else:
-                yield file, part
+                yield plain, part
         if not as_is:
             part.replace(whole)
     finally:
