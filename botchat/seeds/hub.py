@@ -12,7 +12,7 @@ import logging
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -176,9 +176,35 @@ def _parts(uri: str) -> dict[str, str]:
 
 
 def _snapshot(found: Mapping[str, str]) -> Path:
-    name, revision = found["name"], found["revision"]
+    """Folder of a dataset's files in the cache of `huggingface_hub`; the commit is its name.
+
+    Offline it is what an earlier call for that revision left there. Raises as `load_rows`, and
+    `ConfigError` for more than `MAX_DATASET_BYTES`.
+    """
+    from huggingface_hub import HfApi, constants
+
+    api, name, revision = HfApi(), found["name"], found["revision"] or None
     try:
-        return snapshot(name, revision or None, _WANTED, MAX_DATASET_BYTES)
+        with said_by_hub(name, "dataset"):
+            if not constants.HF_HUB_OFFLINE:
+                told = api.dataset_info(name, revision=revision, files_metadata=True)
+                wanted = [
+                    one.size or 0
+                    for one in told.siblings or []
+                    if any(fnmatch(one.rfilename, kind) for kind in _WANTED)
+                ]
+                if sum(wanted) > MAX_DATASET_BYTES:
+                    raise ConfigError(
+                        f"{name}: {sum(wanted):,} bytes of data, more than the "
+                        f"{MAX_DATASET_BYTES:,} allowed; download the files you need and give "
+                        "their folder: hf://./FOLDER"
+                    )
+            patterns = list(_WANTED)
+            return Path(
+                api.snapshot_download(
+                    name, repo_type="dataset", revision=revision, allow_patterns=patterns
+                )
+            )
     except MissingError as error:
         split = f"; of a split: hf://{name}#{revision}" if revision else ""
         raise MissingError(f"{error}{split}") from None
@@ -223,37 +249,6 @@ def _split(uri: str, splits: Mapping[str, Iterable[Any]], wanted: str) -> Iterat
         raise ConfigError(f"{uri}: no split {name!r}; add one of #{', #'.join(names)}")
     for row in splits[name]:
         yield dict(row)
-
-
-def snapshot(name: str, revision: str | None, files: Sequence[str], max_bytes: int) -> Path:
-    """Folder of a dataset's files in the cache of `huggingface_hub`; the commit is its name.
-
-    ``revision``: branch, tag or commit (default: the newest); ``files``: patterns of those wanted,
-    together at most ``max_bytes``. Offline it is what an earlier call for that revision left there.
-
-    Raises:
-        ConfigError: no such name; more than ``max_bytes``.
-        MissingError: no such dataset or revision, or no right to read it.
-        DataError: the hub cannot be reached; offline: not in the cache.
-    """
-    from huggingface_hub import HfApi, constants
-
-    api = HfApi()
-    with said_by_hub(name, "dataset"):
-        if not constants.HF_HUB_OFFLINE:
-            there = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
-            sizes = {one.rfilename: one.size or 0 for one in there}
-            size = sum(sizes[path] for path in sizes if any(fnmatch(path, one) for one in files))
-            if size > max_bytes:
-                raise ConfigError(
-                    f"{name}: {size:,} bytes of data, more than the {max_bytes:,} allowed; "
-                    "download the files you need and give their folder: hf://./FOLDER"
-                )
-        return Path(
-            api.snapshot_download(
-                name, repo_type="dataset", revision=revision, allow_patterns=list(files)
-            )
-        )
 
 
 @contextmanager

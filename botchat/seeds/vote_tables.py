@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 from typing import Any
@@ -49,10 +49,6 @@ class OpenTable:
         if self.rows is not None:
             place = next(islice(self.rows(), row, None)).place
         return DataError(f"{place}: column {column}: {what}")
-
-    def only(self, wanted: Iterable[str]) -> list[str]:
-        """Those of some names that there are."""
-        return [name for name in wanted if name in self.names]
 
 
 def opened(data: bytes, where: str) -> OpenTable:
@@ -220,7 +216,8 @@ def _parquet(data: bytes, where: str) -> OpenTable:
             raise DataError(f"{where}: unpacks to {unpacked:,} bytes; split it")
         try:
             types = {name: file.schema_arrow.field(name).type for name in wanted}
-            flat = [name for name, kind in types.items() if _is_text(kind)]
+            is_text = (pa.types.is_string, pa.types.is_large_string)
+            flat = [name for name, kind in types.items() if any(one(kind) for one in is_text)]
             plain = [name for name, kind in types.items() if pa.types.is_primitive(kind)] + flat
             whole = pa_parquet.ParquetFile(pa.BufferReader(data), read_dictionary=flat)
             read = whole.read(columns=plain)
@@ -233,10 +230,6 @@ def _parquet(data: bytes, where: str) -> OpenTable:
             raise wrong(error) from None
 
     return OpenTable(where, names, load)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _bounded(file: pa_parquet.ParquetFile, wanted: list[str], where: str) -> pa.Table:

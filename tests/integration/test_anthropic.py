@@ -351,9 +351,7 @@ def test_a_batch_that_was_never_made_is_made(tmp_path, messages):
     assert len(messages.batches) == 3
 
 
-@pytest.mark.parametrize(
-    ("step", "sign"), zip(("create", "look", "fetch"), (9, 2, 9), strict=True)
-)  # 9 kills, 2 interrupts
+@pytest.mark.parametrize(("step", "sign"), [("create", 9), ("look", 2), ("fetch", 9)])
 def test_an_interrupted_run_is_collected_by_the_next(tmp_path, messages, step, sign):
     """Whatever exchange it was stopped in: every batch is used, none is made twice."""
     files = expected(messages, tmp_path)

@@ -241,11 +241,6 @@ def invalid_utf8() -> Answer:
     return _around(text("caf@"), b"@", b"\xe9\xff")
 
 
-def lone_surrogate() -> Answer:
-    """JSON whose text holds half a character: valid JSON, but no text that can be written."""
-    return _around(text("caf@"), b"@", b"\\ud83d")
-
-
 def deeply_nested(depth: int = 100_000) -> Answer:
     """Well-formed JSON that exhausts a recursive parser."""
     return Answer(200, b"[" * depth + b"]" * depth)

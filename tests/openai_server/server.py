@@ -168,10 +168,6 @@ class Server:
         """`wait_for` for a test whose client shares the event loop it waits in."""
         await asyncio.to_thread(self.wait_for, n, timeout_s)
 
-    async def until_idle(self, timeout_s: float = PATIENCE_S) -> None:
-        """`wait_idle` for a test whose client shares the event loop it waits in."""
-        await asyncio.to_thread(self.wait_idle, timeout_s)
-
     # --- control ---------------------------------------------------------------------------------
 
     def play(self, script: Script | Answer) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from botchat.errors import ConfigError, FatalModelError, LimitReached
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
 from botchat.models.limits import (
+    FREE,
     Budget,
     Ceiling,
     Endpoint,
@@ -531,6 +532,7 @@ def test_a_limit_that_is_no_limit_is_refused(name, value):
         (Usage(1000, 100), "auto", 1200),
         (Usage(1000, 100), "priority", None),
         (Usage(-5, 100), "", None),
+        (Usage(None, 100), "", None),
         (Usage(1000, MOST_TOKENS + 1), "", None),
     ],
 )
@@ -538,6 +540,8 @@ def test_every_kind_of_token_has_its_price(usage, tier, usd):
     """Fresh, read from the cache, written to it, generated; times the tier's factor; never < 0."""
     prices = Prices(1.0, 2.0, 0.1, 1.25, {"flex": 0.5})
     assert prices.cost(usage, tier) == (usd if usd is None else pytest.approx(usd / 1e6))
+    assert Prices(1.0).cost(usage, tier) is Prices().cost(usage, tier) is None
+    assert FREE.cost(usage, tier) == 0
 
 
 @given(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.interfaces import Reply, Usage
+from botchat.interfaces import Reply
 from botchat.models import limits
 from botchat.models.endpoint.replies import LONGEST_PAUSE_S, retry_after_s
-from botchat.models.limits import BURST_S, FREE, Endpoint, Prices, RateLimit, Retry
+from botchat.models.limits import BURST_S, Endpoint, RateLimit, Retry
 
 
 @given(
@@ -276,24 +276,6 @@ def test_a_waiter_cancelled_at_its_turn_passes_the_turn_on():
         await asyncio.wait_for(third, 5)
 
     asyncio.run(run())
-
-
-@pytest.mark.parametrize(
-    ("prices", "usage", "cost"),
-    [
-        (Prices(1.0, 2.0), Usage(1_000_000, 500_000), 2.0),
-        (Prices(1.0, 2.0), Usage(1_000_000, 0, 400_000), 1.0),
-        (Prices(1.0, 2.0, 0.1), Usage(1_000_000, 0, 400_000), 0.64),
-        (Prices(1.0, None), Usage(1, 1), None),
-        (Prices(1.0, 2.0), Usage(None, 1), None),
-        (Prices(), Usage(1, 1), None),
-        (FREE, Usage(), 0.0),
-    ],
-)
-def test_unknown_is_never_free(prices, usage, cost):
-    """A cost is computed only from known prices and known counts."""
-    found = prices.cost(usage)
-    assert found == (cost if cost is None else pytest.approx(cost))
 
 
 @given(

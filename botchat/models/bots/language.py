@@ -245,11 +245,8 @@ def _is_object(before: str, after: str, before_that: str) -> bool:
         return False
     if before in AUXILIARIES:
         return before in ("were", "was") and before_that in PRONOUNS
-    if not after:
-        return True
-    if before in _BEFORE_OBJECT:
-        return True
-    if before in _TAKES_OBJECT and before_that not in ("that", "thing", "things"):
+    taken = before in _TAKES_OBJECT and before_that not in ("that", "thing", "things")
+    if not after or before in _BEFORE_OBJECT or taken:
         return True
     return bool(before) and before not in _CONJUNCTIONS and after in _AFTER_OBJECT
 
@@ -262,9 +259,7 @@ def mid_sentence(text: str) -> str:
     first = _WORD.match(text)
     if first is None or first[0].lower() not in _OPENERS or first[0].split("'")[0] == "I":
         return text
-    if first[0][1:] != first[0][1:].lower():
-        return text
-    return text[0].lower() + text[1:]
+    return text if first[0][1:] != first[0][1:].lower() else text[0].lower() + text[1:]
 
 
 @cache
@@ -291,18 +286,16 @@ def past_tense(verb: str) -> str:
         return verb + "d"
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
         return verb[:-1] + "ied"
-    if re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", verb):
-        return verb + verb[-1] + "ed"
-    return verb + "ed"
+    doubled = re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", verb)
+    return verb + (verb[-1] if doubled else "") + "ed"
 
 
 def third_person(verb: str) -> str:
     """Form of a lower-case base form after "he": has, goes, tries, likes."""
-    if verb in ("have", "be"):
-        return {"have": "has", "be": "is"}[verb]
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
         return verb[:-1] + "ies"
-    return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
+    ending = "es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s"
+    return {"have": "has", "be": "is"}.get(verb, verb + ending)
 
 
 _FINITE = (

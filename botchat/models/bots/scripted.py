@@ -143,11 +143,10 @@ def _memories(heard: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         if _is_own_question(text):
             continue
         theirs = back % 2 == 0
+        frames = _ELIZA["remembered"] if theirs else _ELIZA["own"]
         for clause in filter(_tellable, clauses(text)):
             echo = mid_sentence(reflect(clause) if theirs else clause)
-            yield from (
-                (frame, echo) for frame in (_ELIZA["remembered"] if theirs else _ELIZA["own"])
-            )
+            yield from ((frame, echo) for frame in frames)
 
 
 def _worn(echo: str, past: Sequence[frozenset[str]]) -> bool:

@@ -95,14 +95,13 @@ def _text(text: str) -> dict[str, Any]:
 
 def read(parsed: dict[str, Any], raw: str) -> Reply:
     """A message (`WireFormat.read`); thoughts are blocks of another type than text."""
-    content = parsed.get("content")
-    said = (
-        [one for one in content if at(one, "type") == "text"] if isinstance(content, list) else []
-    )
+    content: Any = parsed.get("content")
+    listed = isinstance(content, list)
+    said = [one for one in content if at(one, "type") == "text"] if listed else []
     explained = at(parsed, "stop_details", "explanation")
     used = parsed.get("usage")
     return ended(
-        joined(said) if isinstance(content, list) else None,
+        joined(said) if listed else None,
         # A whole message always says why it stopped.
         str(parsed.get("stop_reason")),
         refusal="" if said or not isinstance(explained, str) else explained,

@@ -140,8 +140,7 @@ class BatchModel:
 
     async def _send(self, requests: Sequence[_Queued]) -> None:
         """Send one file and collect its batch; in halves if there is no room for it."""
-        one_at_a_time = self._most < MAX_REQUESTS
-        async with self._alone if one_at_a_time else nullcontext():
+        async with self._alone if self._most < MAX_REQUESTS else nullcontext():
             if await self._collect(*await self._create(requests), requests):
                 return
         await self._make_room(len(requests))
@@ -195,20 +194,20 @@ class BatchModel:
         batch = await self._ended(id)
         if batch.refused is not None:
             self._ledger.unbatch([request.key for request in requests])
-            return self._refused(id, batch.refused)
+            if "token_limit" in batch.refused or "enqueued" in batch.refused.lower():
+                return False
+            raise FatalModelError(
+                f"{self._model.where} refused batch {id}: "
+                f"{self._model.clean(batch.refused)[:500]}; correct the settings, or run without "
+                "--batch"
+            )
         self._refusals = 0
         told = await self._endpoint.answers(batch)
-        answers = [
-            (request, self._answer(told.get(request.key, BatchAnswer()), batch, sent))
-            for request in requests
-        ]
+        ends = [self._answer(told.get(one.key, BatchAnswer()), batch, sent) for one in requests]
+        answers = list(zip(requests, ends, strict=True))
         # Answers stay noted until they are in the ledger.
-        lost = [
-            request.key
-            for request, answer in answers
-            if not isinstance(answer, Reply) or not answer.final
-        ]
-        self._ledger.unbatch(lost)
+        kept = {one.key for one, end in answers if isinstance(end, Reply) and end.final}
+        self._ledger.unbatch([one.key for one in requests if one.key not in kept])
         for request, answer in answers:
             request.resolve(answer)
         return True
@@ -241,15 +240,6 @@ class BatchModel:
         except FatalModelError as error:
             return error
 
-    def _refused(self, id: str, told: str) -> bool:
-        """``False`` if the endpoint may take a smaller batch; else raises `FatalModelError`."""
-        if "token_limit" in told or "enqueued" in told.lower():
-            return False
-        raise FatalModelError(
-            f"{self._model.where} refused batch {id}: {self._model.clean(told)[:500]}; "
-            "correct the settings, or run without --batch"
-        )
-
     async def _make_room(self, n: int) -> None:
         """Wait; from now on send one batch at a time, of at most half of ``n`` requests."""
         self._refusals += 1
@@ -277,7 +267,7 @@ class _Queued:
             self.reply.set_result(answer)
         else:
             self.reply.set_exception(answer)
-            self.reply.exception()  # as in `RecordedModel._landed`
+            self.reply.exception()  # asyncio prints one that nobody retrieves
 
 
 async def _see_through(work: Coroutine[Any, Any, None], requests: Sequence[_Queued]) -> None:

@@ -178,17 +178,18 @@ class EndpointModel:
             status = next((n for n in numbers if 400 <= n < 600), 400 if named and of_code else 500)
         said = f"HTTP {status}: {message}" if message else f"HTTP {status}"
         failed = partial(Reply, detail=said, raw=raw, status=status)
+        there = public_url(self.settings.base_url).rstrip("/")
+        listing = f"{there}/models lists what is there"
         if 300 <= status < 400:
             target = public_url(response.headers.get("location", ""))
-            raise self._fatal(
-                failed("transport"),
-                f"redirects to {target or 'elsewhere'}: not followed; correct its base_url",
-            )
+            why = f"redirects to {target or 'elsewhere'}: not followed; correct its base_url"
+            raise self._fatal(failed("transport"), why)
         ours = 400 <= status < 500 and not passing and status not in (401, 402, 404)
         if ours and wording["filtered"] and not wording["account"]:
             return failed("filtered")
         if ours and status != 403 and (status == 413 or wording["overflow"]):
-            window = self._window(message)
+            sizes = map(int, _TOLD["window"].findall(message))
+            window = next((n for n in sizes if n >= SMALLEST_WINDOW), None)
             if window is None or self.settings.context_window or "context_window" in sent:
                 return failed("overflow")
             self.quirks = self.quirks | {"context_window": window}
@@ -196,37 +197,26 @@ class EndpointModel:
         if self._adapts(status, told, parameter, sent, wording, ours):
             return failed("transport", retry_after_s=0.0, adapted=True)
         if ours and wording["model"]:
-            raise self._fatal(
-                failed("transport"), f"cannot be used: {said}; check its model; {self._listing}"
-            )
+            why = f"cannot be used: {said}; check its model; {listing}"
+            raise self._fatal(failed("transport"), why)
         quota = wording["quota"] and not (passing and wording["rate"])
         blocked = status in (400, 403) and wording["account"] and not passing
         if status in (401, 402, 404) or (status == 403 and not passing) or quota or blocked:
             reason = {
                 401: "check its key",
                 402: "check its account",
-                404: f"check model and URL; {self._listing}",
+                404: f"check model and URL; {listing}",
             }
             hint = reason.get(status, "check its key and account")
             raise self._fatal(failed("transport"), f"cannot be used: {said}; {hint}")
-        if passing or status >= 500:
-            return failed("transport", retry_after_s=retry_after_s(response.headers))
-        return failed("transport")
-
-    @property
-    def _listing(self) -> str:
-        """Where the server says which models it has."""
-        return f"{public_url(self.settings.base_url).rstrip('/')}/models lists what is there"
+        again = passing or status >= 500
+        pause_s = retry_after_s(response.headers) if again else None
+        return failed("transport", retry_after_s=pause_s)
 
     def _fatal(self, reply: Reply, why: str) -> FatalModelError:
         return FatalModelError(
             self.clean(f"{self.where} {why}"), reply=self._cleaned(reply, self.quirks)
         )
-
-    def _window(self, message: str) -> int | None:
-        """Tokens of the context window that an overflow names."""
-        found = [int(number) for number in _TOLD["window"].findall(message)]
-        return next((n for n in found if n >= SMALLEST_WINDOW), None)
 
     def _adapts(
         self,

@@ -144,8 +144,7 @@ class Weights:
         model.generation_config = transformers.GenerationConfig()
         # Not the tokenizer's: some models' vocabulary lacks it. Padding is masked anyway.
         self._pad = min(self._ends, default=0)
-        layout, system = self._arrangement()
-        self.sent = {"layout": layout, "system": system}
+        self.sent = dict(zip(("layout", "system"), self._arrangement(), strict=True))
         self.facts = {
             "device": str(model.device),
             "dtype": str(model.dtype).removeprefix("torch."),
