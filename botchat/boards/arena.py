@@ -157,14 +157,20 @@ class _Counted:
 
     def __init__(self, judged: Evidence, seed_ids: Collection[str]) -> None:
         self.judged = judged
-        self.expected = 2 * len(set(seed_ids))
+        expected = 2 * len(set(seed_ids))
         self.made = judged.verdicts.on(seed_ids)
         self.readable = self.made.only(self.made.readable)
         self.comparisons = comparisons_of(self.readable)
         # Those that only unreadable verdicts name are contestants too.
         contestants = judged.verdicts.judged_contestants
-        self.tallies = Tallies.of(self.comparisons, contestants, self.expected)
-        self.design = _design(self.made, contestants, self.expected)
+        self.tallies = Tallies.of(self.comparisons, contestants, expected)
+        m, made = len(self.made.contestants), self.made
+        judged_so = np.bincount(made.first * m + made.second, minlength=m * m).reshape(m, m)
+        place = {name: i for i, name in enumerate(made.contestants)}
+        at = np.array([place[name] for name in contestants], dtype=np.intp)
+        one, other = at[np.array(np.triu_indices(len(at), 1))]
+        of_pairs = (judged_so + judged_so.T)[one, other]
+        self.design = Design(tuple(of_pairs.tolist()), expected, int(made.chosen.sum()))
 
     @property
     def cases(self) -> RatedCases:
@@ -222,16 +228,6 @@ def _elo_signature(settings: EloSettings) -> str:
 def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
     """Settings that estimate the Elo of a whole design where some pairs have more than others."""
     return replace(elo, per_pair=design.expected) if design.uneven else elo
-
-
-def _design(made: Verdicts, contestants: Sequence[str], expected: int) -> Design:
-    m = len(made.contestants)
-    judged = np.bincount(made.first * m + made.second, minlength=m * m).reshape(m, m)
-    judged = judged + judged.T
-    place = {name: i for i, name in enumerate(made.contestants)}
-    at = np.array([place[name] for name in contestants], dtype=np.intp)
-    one, other = np.triu_indices(len(at), 1)
-    return Design(tuple(judged[at[one], at[other]].tolist()), expected, int(made.chosen.sum()))
 
 
 def _differences(

@@ -244,7 +244,12 @@ def build(
                 f"The dialogues of {name} were not generated here but imported ({digest})."
                 for name, digest in elsewhere.items()
             ),
-            *_unknown({*judgments} - {*known}, judge),
+            *(
+                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
+                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
+                for name in sorted({*judgments} - {*known})
+                if not is_taken(name)
+            ),
             *flags.notes(found, len(seeds), flagged),
             *(fingerprint.notes(found.lineup) if found.lineup else ()),
             *coverage_notes(covered, catalogue),
@@ -265,16 +270,6 @@ def _contestants(dialogues: Dialogues, judged: Iterable[Evidence]) -> Dialogues:
         took_part |= {*one.verdicts.judged_contestants} if one.protocol.shows == "pair" else set()
     there = [name for name in sorted(dialogues) if name != HUMAN or name in took_part]
     return {name: dialogues[name] for name in there}
-
-
-def _unknown(names: Iterable[str], judge: str) -> Iterator[str]:
-    """A sentence on each protocol that was judged and that nobody knows."""
-    for name in sorted(names):
-        if not is_taken(name):
-            yield (
-                f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
-                f"it is yours, describe it in [protocols.{name}] of botchat.toml."
-            )
 
 
 def imported(dialogues: Dialogues) -> dict[str, str]:
@@ -361,12 +356,6 @@ def _main(
     def taken(shown: Table, column: Column, heading: str) -> Column:
         return replace(column, heading=heading, detail=False, getter=shown.values(column.key).get)
 
-    def taken_end(shown: Table, end: Column) -> Column:
-        return replace(end, getter=shown.values(end.key).get)
-
-    def complete(name: str) -> int:
-        return outline(contestants[name]).complete
-
     first = next((part for part in parts if isinstance(part, Arena)), None)
     rated = [first.quote(column) for column in first.rated] if first else []
     quoted = [part for part in parts if part.quoted]
@@ -386,14 +375,23 @@ def _main(
             *(column for part in quoted for column in part.quoted_with_ends()),
             replace(taken(length_table, mean, mean.heading), priority=1),
             taken(flagged, flagged.column("flagged"), "Flagged"),
-            *(taken_end(flagged, end) for end in flagged.ends("flagged") or ()),
+            *(
+                replace(end, getter=flagged.values(end.key).get)
+                for end in flagged.ends("flagged") or ()
+            ),
             replace(taken(flagged, flagged.column("why"), "By"), priority=2),
             *(
                 replace(column, priority=1, getter=one.values(column.key).get)
                 for one in told
                 for column in with_interval(fingerprint.TOLD)
             ),
-            Column("complete", "Complete dialogues", "count", getter=complete, priority=2),
+            Column(
+                "complete",
+                "Complete dialogues",
+                "count",
+                priority=2,
+                getter=lambda name: outline(contestants[name]).complete,
+            ),
             Column("dialogues", "Dialogues", "count", True, getter=lambda _: len(seeds)),
             *(replace(part.coverage, priority=2) for part in quoted),
         ],

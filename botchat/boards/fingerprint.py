@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.interfaces import Row
-from botchat.measures.fingerprint import Fingerprint, Lineup
+from botchat.measures.fingerprint import Lineup
 from botchat.measures.intervals import figures
 from botchat.records import HUMAN
 
@@ -32,7 +32,16 @@ def tables(found: Lineup, signature: str) -> Sequence[Table]:
     if not found.models or found.halves is None:
         return ()
     signature += f"|people:{found.people}|models:{len(found.models)}"
-    rows = [_row(name, one) for name, one in found.models.items()]
+    rows: list[Row] = [
+        {
+            "model": name,
+            **figures({"told_by_form": one.read, "alone": one.alone}),
+            **(figures({"others": one.told}) if one.told else {}),
+            "read": _OTHERS if one.read is one.told else _ALONE,
+            "chats": one.chats,
+        }
+        for name, one in found.models.items()
+    ]
     rows.sort(key=lambda row: (-row["told_by_form"], row["model"]))
     rows.append({"model": HUMAN, **figures({"told_by_form": found.halves}), "read": _HALVES,
                  "chats": found.people})  # fmt: skip
@@ -75,16 +84,6 @@ def tables(found: Lineup, signature: str) -> Sequence[Table]:
         "that is read of it. Example: the chat that shows it most.",
     )
     return (told, because) if giveaways else (told,)
-
-
-def _row(name: str, one: Fingerprint) -> Row:
-    return {
-        "model": name,
-        **figures({"told_by_form": one.read, "alone": one.alone}),
-        **(figures({"others": one.told}) if one.told else {}),
-        "read": _OTHERS if one.read is one.told else _ALONE,
-        "chats": one.chats,
-    }
 
 
 def notes(found: Lineup) -> Iterator[str]:

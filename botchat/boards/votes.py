@@ -57,7 +57,9 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     # Only both orders tell what being named first is worth, and who is better.
     both = (said.both_orders().said < ABSENT).all(1).any()
     evidence = {VOTES.name: Evidence(VOTES, (), said)} if both else {}
-    return _board(part, name, _whose(votes), signature, judge_table(votes, signature), evidence)
+    there = np.unique(votes.judge)
+    whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
+    return _board(part, name, whose, signature, judge_table(votes, signature), evidence)
 
 
 def of_rates(
@@ -122,12 +124,32 @@ def _board(
     judges: Table | None = None,
     evidence: Mapping[str, Evidence] = MappingProxyType({}),
 ) -> Board:
-    """The board of one Arena."""
-    measured = Lengths("words", {})
+    """The board of one Arena; its main table has the numbers that most people want, best first."""
+    measured, shown = Lengths("words", {}), part.table
+    rates = (shown.column(key) for key in ("win", "win_or_tie"))
+    others = [one for rate in rates for one in (rate, *(shown.ends(rate.key) or ()))]
+    others.append(shown.column(role="readable"))
+    main = table(
+        "leaderboard",
+        "Leaderboard",
+        [
+            rank_by("bt"),
+            *part.places,
+            MODEL,
+            *map(part.quote, part.rated),
+            *part.quoted_with_ends(),
+            *map(part.quote, others),
+            part.coverage,
+        ],
+        shown.frame["model"].tolist(),
+        shown.signatures,
+        part.strengths.note(),
+        ["bt"],
+    )
     return Board(
         seed_set=name,
         judge=judge,
-        main=_main(part),
+        main=main,
         parts=(part,),
         flags=flags(survey([], {}), 0, signature),
         lengths=utterance_lengths(measured, signature),
@@ -155,12 +177,6 @@ def digest(votes: Votes) -> str:
                       for key, column in columns.items()}), index=False
     )  # fmt: skip
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
-
-
-def _whose(votes: Votes) -> str:
-    """The judge, or how many there are."""
-    there = np.unique(votes.judge)
-    return votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
 
 
 def _unreadable(votes: Votes) -> dict[tuple[str, str], int]:
@@ -230,29 +246,6 @@ def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
         **figures({"ties": items.share(made.result == TIE, readable),
                    "unreadable_rate": items.share(~readable, np.ones(len(votes), np.bool_))}),
     }  # fmt: skip
-
-
-def _main(part: Arena) -> Table:
-    """The numbers that most people want, best first."""
-    wanted = [
-        *(part.quote(column) for column in part.rated),
-        *part.quoted_with_ends(),
-        *(
-            part.quote(one)
-            for key in ("win", "win_or_tie")
-            for one in (part.table.column(key), *(part.table.ends(key) or ()))
-        ),
-        part.quote(part.table.column(role="readable")),
-    ]
-    return table(
-        "leaderboard",
-        "Leaderboard",
-        [rank_by("bt"), *part.places, MODEL, *wanted, part.coverage],
-        part.table.frame["model"].tolist(),
-        part.table.signatures,
-        part.strengths.note(),
-        ["bt"],
-    )
 
 
 def matrices(part: Arena) -> dict[str, str]:
