@@ -7,20 +7,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
-from botchat.boards.tables import frame_of
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
 from botchat.hub.requests import Publishing
 from botchat.interfaces import Row
 from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
 from botchat.pipeline.export import dataset_files
+from botchat.pipeline.run.results import Told
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store
@@ -29,9 +28,6 @@ from botchat.workspace.entries import LOCAL, api_key
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, secrets_in
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 MANIFEST = "botchat-run.json"
 
@@ -63,44 +59,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     """Path -> SHA-256 of its content."""
 
 
-@dataclass(frozen=True)
-class Sent:
-    """What was published, or would be."""
-
-    rows: list[Row]
-    """A repository each: its files, bytes, and revision (``None``: nothing was sent)."""
-    contents: Mapping[Kind, Mapping[str, bytes]]
-    """Kind of repository -> path -> content."""
-    proposed: Mapping[str, Mapping[str, bytes]]
-    """ORG/NAME of a model -> path -> content of what its repository is offered."""
-    told: bool = False
-    """Nothing was sent: people see what would be."""
-
-    @property
-    def files(self) -> dict[str, list[str]]:
-        """Kind of repository, or ORG/NAME -> paths."""
-        made = (*self.contents.items(), *self.proposed.items())
-        return {where: [*contents] for where, contents in made}
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return {"rows": self.rows, "files": self.files}
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """As people read it."""
-        said = [f"{where}: {path}" for where, paths in self.files.items() for path in paths]
-        said += [text.decode() for offered in self.proposed.values() for text in offered.values()]
-        return [self.rows, *said * self.told]
-
-    @property
-    def frame(self) -> DataFrame:
-        """The rows as a data frame."""
-        return frame_of(self.rows)
-
-
-def publish(request: Publishing, workspace: Workspace) -> Sent:
+def publish(request: Publishing, workspace: Workspace) -> Told:
     """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
 
     The dataset has the stage files to the byte, the calls of the ledger that they rest on, the
@@ -108,45 +67,46 @@ def publish(request: Publishing, workspace: Workspace) -> Sent:
     ``eval_results``: ``CONTESTANT=ORG/NAME``, or ``hf:ORG/NAME``, of models whose repositories get
     a pull request with their numbers of the board as ``.eval_results``.
 
+    Gives a row for each repository: its files, bytes, and revision (``None``: nothing was sent).
+
     Raises:
         ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
-            it; and as `_send`.
+            it; and as `_commit`.
     """
+    seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
     seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
     if not _REPOSITORY.fullmatch(name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out = workspace.out(seed_set)
-    paths = (path for path in sorted(out.rglob("*")) if path.suffix in _PAGE)
-    page = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
-    board = _board(workspace, seed_set)
+    found = (path for path in sorted(out.rglob("*")) if path.suffix in _PAGE)
+    page = {path.relative_to(out).as_posix(): path.read_bytes() for path in found}
+    path = out / "leaderboard.json"
+    board = read_board(workspace, str(path)) if path.is_file() else None
     contents = _dataset(workspace, seed_set, name, page, board)
-    sent: dict[Kind, dict[str, bytes]] = {"dataset": contents}
+    sent: list[tuple[Kind, str, Mapping[str, bytes]]] = [("dataset", name, contents)]
     if "index.html" in page:
-        card = _SPACE.format(title=f"BotChat {seed_set}", name=name)
-        sent["space"] = {**page, "README.md": card.encode(), MANIFEST: contents[MANIFEST]}
-    proposed = {
-        theirs: {f".eval_results/botchat-{seed_set}.yaml": _entries(board, model, name)}
-        for model, theirs in map(_named, request.eval_results)
-    }
-    for files in (*sent.values(), *proposed.values()):
+        card = _SPACE.format(title=f"BotChat {seed_set}", name=name).encode()
+        shown = {**page, "README.md": card, MANIFEST: contents[MANIFEST]}
+        sent.append(("space", name, shown))
+    for given in request.eval_results:
+        model, theirs = _named(given)
+        entries = _entries(board, model, name)
+        sent.append(("model", theirs, {f".eval_results/botchat-{seed_set}.yaml": entries}))
+    for *_, files in sent:
         _refuse_secrets(workspace, files)
-    rows = []
-
-    def done(where: str, files: Mapping[str, bytes], revision: str | None) -> None:
+    rows: list[Row] = []
+    paths: dict[str, list[str]] = {}
+    said: list[str] = []
+    for kind, where, files in sent:
+        place = where if kind == "model" else f"{kind}s/{where}"
+        known = where if kind == "model" else kind
         size = sum(map(len, files.values()))
-        rows.append({"repository": where, "files": len(files), "bytes": size, "revision": revision})
-
-    for kind, files in sent.items():
-        message = f"BotChat {VERSION}: {seed_set}"
-        done(
-            f"{kind}s/{name}",
-            files,
-            None if dry_run else _send(name, kind, files, message, request.private),
-        )
-    for theirs, files in proposed.items():
-        message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"
-        done(theirs, files, None if dry_run else _propose(theirs, files, message))
-    return Sent(rows, sent, proposed, told=dry_run)
+        revision = None if dry_run else _commit(where, kind, files, seed_set, request.private)
+        rows.append({"repository": place, "files": len(files), "bytes": size, "revision": revision})
+        paths[known] = [*files]
+        said += [f"{known}: {file}" for file in files]
+    offered = [text.decode() for kind, _, of in sent if kind == "model" for text in of.values()]
+    return Told({"rows": rows, "files": paths}, [rows, *[*said, *offered] * dry_run])
 
 
 def _dataset(
@@ -174,25 +134,26 @@ def _dataset(
     return contents
 
 
-def _send(name: str, kind: Kind, files: Mapping[str, bytes], message: str, private: bool) -> str:
+def _commit(name: str, kind: Kind, files: Mapping[str, bytes], seed_set: str, private: bool) -> str:
     """Make a repository hold exactly these files, in one commit; its revision.
 
-    ``name``: ORG/NAME; a repository that is not there is made. One that has other files, and no
-    manifest of ours, is left alone.
+    A repository that is not there is made. One that has other files, and no manifest of ours, is
+    left alone. Of somebody's model: open a pull request with the files; its address.
 
     Raises:
         ConfigError: no such name, no right to write there, or a repository of something else.
+        MissingError: no such model.
         DataError: the hub cannot be reached, or refuses.
     """
-    from huggingface_hub import (
-        CommitOperationAdd,
-        CommitOperationCopy,
-        CommitOperationDelete,
-        HfApi,
-    )
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     with said_by_hub(name, kind):
         api = HfApi()
+        changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
+        if kind == "model":
+            message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"
+            made = api.create_commit(name, changes, commit_message=message, create_pr=True)
+            return str(made.pr_url)
         sdk = "static" if kind == "space" else None
         api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
         there = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
@@ -202,25 +163,10 @@ def _send(name: str, kind: Kind, files: Mapping[str, bytes], message: str, priva
             raise ConfigError(
                 f"{name} holds {min(there - born)}, and is no {kind} of BotChat; name another"
             )
-        changes: list[CommitOperationAdd | CommitOperationCopy | CommitOperationDelete] = [
-            *(CommitOperationAdd(path, content) for path, content in files.items()),
-            *(CommitOperationDelete(path) for path in sorted(there - set(files))),
-        ]
+        changes += [CommitOperationDelete(path) for path in sorted(there - set(files))]
+        message = f"BotChat {VERSION}: {seed_set}"
         made = api.create_commit(name, changes, repo_type=kind, commit_message=message)
         return str(made.oid)
-
-
-def _propose(name: str, files: Mapping[str, bytes], message: str) -> str:
-    """Open a pull request with files at somebody's model; its address.
-
-    Raises as `_send`; `MissingError`: no such model.
-    """
-    from huggingface_hub import CommitOperationAdd, HfApi
-
-    with said_by_hub(name, "model"):
-        changes = [CommitOperationAdd(path, content) for path, content in files.items()]
-        made = HfApi().create_commit(name, changes, commit_message=message, create_pr=True)
-        return str(made.pr_url)
 
 
 def _yaml(entries: object) -> bytes:
@@ -228,19 +174,6 @@ def _yaml(entries: object) -> bytes:
     from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
 
     return str(yaml_dump(entries)).encode()
-
-
-def _address(name: str) -> str:
-    """Of a dataset on the hub."""
-    from huggingface_hub import constants
-
-    return f"{constants.ENDPOINT}/datasets/{name}"
-
-
-def _board(workspace: Workspace, seed_set: str) -> ToldBoard | None:
-    """The board as it was written, if it was."""
-    path = workspace.out(seed_set) / "leaderboard.json"
-    return read_board(workspace, str(path)) if path.is_file() else None
 
 
 def _benchmark(board: ToldBoard, seed_set: str) -> Row:
@@ -275,6 +208,8 @@ def _named(given: str) -> tuple[str, str]:
 
 def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
     """A model's numbers as the hub's ``.eval_results``, rates in percent."""
+    from huggingface_hub import constants
+
     if board is None:
         raise MissingError(
             "--eval-results takes numbers of the board; make it with: botchat leaderboard"
@@ -285,6 +220,7 @@ def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
             f"--eval-results {model}: not on the board {board.path}{hint}; "
             f"there are: {', '.join(board.rows)}"
         )
+    source = {"url": f"{constants.ENDPOINT}/datasets/{name}", "name": "BotChat"}
     found = []
     for key in _told(board):
         if (known := estimate(board.rows[model], key)) is None:
@@ -292,14 +228,9 @@ def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
         everyone = [one for row in board.rows.values() if (one := estimate(row, key))]
         scale = 100 if all(0 <= end <= 1 for one in everyone for end in one) else 1
         value, low, high = (round(scale * number, 2) for number in known)
-        found.append(
-            {
-                "dataset": {"id": name, "task_id": key},
-                "value": value,
-                "source": {"url": _address(name), "name": "BotChat"},
-                "notes": f"95 % interval {low:g} to {high:g}; judged by {board.judge}",
-            }
-        )
+        notes = f"95 % interval {low:g} to {high:g}; judged by {board.judge}"
+        dataset = {"id": name, "task_id": key}
+        found.append({"dataset": dataset, "value": value, "source": source, "notes": notes})
     return _yaml(found)
 
 
@@ -329,18 +260,14 @@ def _keys(workspace: Workspace, seed_set: str) -> Iterator[str]:
             yield from (remark.call for remark in judgment.transcript)
 
 
-def _keys_here(workspace: Workspace) -> Iterator[str]:
-    """Every key of the environment and of `botchat.toml`, but those that a command would print."""
-    yield from secrets_in(os.environ)
+def _refuse_secrets(workspace: Workspace, files: Mapping[str, bytes]) -> None:
+    """`ConfigError` for a text with a key of the environment, of `botchat.toml`, or like one."""
+    keys = [*secrets_in(os.environ)]
     for settings in workspace.config.models.values():
         if settings.api_key_command is None:
             with suppress(ConfigError):  # it is not set, so it is nowhere
-                yield api_key(settings) or ""
-
-
-def _refuse_secrets(workspace: Workspace, files: Mapping[str, bytes]) -> None:
-    """`ConfigError` for a text with a key in it: of `_keys_here`, or what looks like one."""
-    redactor = Redactor(_keys_here(workspace))
+                keys.append(api_key(settings) or "")
+    redactor = Redactor(keys)
     for name, content in files.items():
         data = gzip.decompress(content) if name.endswith(".gz") else content
         if Path(name).suffix in (".png", ".parquet", ".js"):

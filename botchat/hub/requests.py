@@ -8,10 +8,10 @@ from botchat.requests.arguments import SHARE, Arg, Request, Word, verb
 
 if TYPE_CHECKING:
     from botchat.hub.fetch import Fetched
-    from botchat.hub.publish import Sent
+    from botchat.pipeline.run.results import Told
 
 
-class Publishing(Request["Sent"]):
+class Publishing(Request["Told"]):
     """A set's run to the Hugging Face hub: a dataset, its page a Space."""
 
     words, does, group = "share publish", "hub.publish:publish", SHARE

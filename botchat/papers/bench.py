@@ -211,9 +211,11 @@ class _Bench:
         judge = next((one for one in known if one in wanted), name)
         benchmark = self.name.removeprefix("bench-")
         made = card.of(self.workspace, judge, benchmark, self.judged, compared.whole)
-        path = (card.verify if self.request.verify else card.write)(self.workspace, made)
-        done = "is what the ledger gives" if self.request.verify else "written"
-        return replace(compared, lines=[*compared.lines, f"card {done}: {path}"])
+        if self.request.verify:
+            said = f"is what the ledger gives: {card.verify(self.workspace, made)}"
+        else:
+            said = f"written: {card.write(self.workspace, made, compared.tables)}"
+        return replace(compared, lines=[*compared.lines, f"card {said}"])
 
     def compared(self) -> Compared | None:
         """Everybody who has judged, beside people or the paper; ``None``: nobody has."""

@@ -6,7 +6,6 @@ have a mean and no spread (Figure 3 is a violin plot); Figure 7's numbers stand 
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable
 from hashlib import sha256
@@ -26,7 +25,6 @@ from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import chart
 from botchat.report.figures.sheet import WIDE, Look
 from botchat.workspace.folder import Workspace
-from botchat.workspace.rows import csv_rows, named
 
 DIALOGUES, SEEDS = 547, 222
 """A model's in UniEval; those compared in both orders in the Arena and in GTEval (§§4.1, 4.2)."""
@@ -64,57 +62,47 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
         more = "; the numbers of 7 were not published" if number == "7" else ""
         raise ConfigError(f"bench botchat: give --figure with one of {', '.join(FIGURES)}{more}")
     of = FIGURES[number]
-    found = {path: columns for path in _files(request.data) if (columns := _columns(path, of))}
+    if not request.data.exists():
+        raise MissingError(
+            f"--data {request.data}: no such folder; name the one with the published tables"
+        )
+    paths = [request.data] if request.data.is_file() else sorted(request.data.rglob("*.csv"))
+    found = {path: frame for path in paths if (frame := _read(path, of)) is not None}
     if not found:
         wanted = ", ".join(" or ".join(known) for known in (*of.names, *of.numbers))
         raise MissingError(f"--data {request.data}: no csv file has the columns {wanted}")
     look = Look(*(read_size(request.size) if request.size else (WIDE, None)), bare=request.bare)
     folder, made = request.out or workspace.out("bench-botchat"), []
-    for path, columns in found.items():
+    for path, frame in found.items():
         name = f"figure-{number}" + (f"-{path.stem}" if len(found) > 1 else "")
         signature = f"{path.name} | sha256:{sha256(path.read_bytes()).hexdigest()[:12]}"
-        title, caption, count, *drawing = of.parts(_read(path, of, columns))
+        title, caption, count, *drawing = of.parts(frame)
         said = f"BotChat (Duan et al. 2023), Figure {number}"
         shown = chart(name, title, caption, count, said, [signature], *drawing)
         made += [written(shown, look, folder / f"{name}.{form}") for form in FORMATS]
-    paths = list(dict.fromkeys(file for one in made for file in one.whole.values()))
-    return Told({"paths": paths}, [str(path) for path in paths])
+    files = list(dict.fromkeys(file for one in made for file in one.whole.values()))
+    return Told({"paths": files}, [str(file) for file in files])
 
 
-def _files(data: Path) -> list[Path]:
-    """Every csv file at a place."""
-    if not data.exists():
-        raise MissingError(f"--data {data}: no such folder; name the one with the published tables")
-    return [data] if data.is_file() else sorted(data.rglob("*.csv"))
-
-
-def _columns(path: Path, of: PublishedFigure) -> list[str] | None:
-    """Its columns that a figure needs; ``None``: it is not the figure's file."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        there = next(csv.reader(file), [])
-    found = [[name for name in known if name in there] for known in (*of.names, *of.numbers)]
-    return [names[0] for names in found] if all(found) else None
-
-
-def _read(path: Path, of: PublishedFigure, columns: list[str]) -> pd.DataFrame:
-    """Its rows under the first name of each column."""
-    keys, n = [known[0] for known in (*of.names, *of.numbers)], len(of.names)
-    found = []
-    for place, row in csv_rows(path.read_text(encoding="utf-8", errors="replace"), path.name):
-        given = [str(named(row, place)[name]).strip() for name in columns]
-        found.append([*given[:n], *(_number(cell, place) for cell in given[n:])])
-    return pd.DataFrame(found, columns=keys)
-
-
-def _number(cell: str, place: str) -> float:
-    """From 0 on; `DataError` for anything else."""
+def _read(path: Path, of: PublishedFigure) -> pd.DataFrame | None:
+    """Its columns under their first names; ``None``: it is not the figure's file."""
     try:
-        value = float(cell)
+        there = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
     except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise DataError(f"{place}: {cell!r} is no number from 0 on; correct it")
-    return value
+        return None
+    known = {names[0]: next((n for n in names if n in there), None)
+             for names in (*of.names, *of.numbers)}  # fmt: skip
+    if None in known.values():
+        return None
+    frame = there[[*known.values()]].set_axis([*known], axis=1)
+    for key in (names[0] for names in of.numbers):
+        values = pd.to_numeric(frame[key], errors="coerce")
+        right = values.between(0, math.inf, "left")
+        for line, (cell, good) in enumerate(zip(frame[key], right, strict=True), 2):
+            if not good:
+                raise DataError(f"{path.name}:{line}: {cell!r} is no number from 0 on; correct it")
+        frame[key] = values
+    return frame
 
 
 def _with_ends(shares: pd.Series[float], n: int) -> pd.DataFrame:

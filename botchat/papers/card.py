@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from botchat.boards.tables import Table, of_rows
+from botchat.boards.tables import Column, Table, fragment, of_rows, table, with_interval
 from botchat.boards.writers import to_json
 from botchat.errors import Fell, MissingError
 from botchat.interfaces import Row
-from botchat.papers import turing_page
 from botchat.papers.benchmarks import Judgments
 from botchat.pipeline import probe
 from botchat.records import VERSION, slug
+from botchat.report.figures.chart import Chart
+from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 
 _NAMES = ("who", "judge", "strategy")
@@ -72,15 +75,25 @@ def place_of(workspace: Workspace, judge: str, benchmark: str) -> Path:
     return workspace.root / "cards" / slug(judge) / f"{benchmark}.json"
 
 
-def write(workspace: Workspace, made: Row) -> Path:
-    """Write json and page."""
-    path = place_of(workspace, made["judge"], made["benchmark"])
-    parts = {"asked": made["asked"], **made["results"], "planted": made["planted"]}
-    parts |= {f"from {told['old']}": told["rows"] for told in made["bridges"]}
-    tables = [_table(name, rows, made) for name, rows in parts.items() if rows]
-    lines = [*made["signatures"].values(), made["signature"]]
-    title = f"{made['judge']}: {made['benchmark']}"
-    turing_page.write(path.parent, title, lines, [], tables, {path.name: to_json(made)})
+def write(workspace: Workspace, made: Row, shown: Sequence[Table]) -> Path:
+    """Write json and page, with the judge's rows of the benchmark's tables ``shown``."""
+    path, judge = place_of(workspace, made["judge"], made["benchmark"]), made["judge"]
+    tables = [_lines("asked", "Who was asked", made["asked"])]
+    for one in shown:
+        key = next((column.key for column in one.columns if column.key in _NAMES), None)
+        if key and (mine := one.frame[one.frame[key] == judge]).size:
+            tables.append(replace(one, frame=mine.reset_index(drop=True)).filled().compact)
+    prefers = made["results"].get("preferences", [])
+    tables.append(table("preferences", "What it prefers of two", _PREFERS, prefers, ()).filled())
+    tables.append(
+        _lines("planted", "Planted faults that it sees", probe.in_percent(made["planted"]))
+    )
+    for told in made["bridges"]:
+        tables.append(_lines("bridge", f"In place of {told['old']}", told["rows"]))
+    said = [*made["signatures"].values(), made["signature"]]
+    title = f"{judge}: {made['benchmark']}"
+    kept = [one for one in tables if len(one.frame)]
+    write_page(path.with_suffix(".html"), title, said, kept, {path.name: to_json(made)})
     return path
 
 
@@ -99,6 +112,43 @@ def verify(workspace: Workspace, made: Row) -> Path:
     return path
 
 
-def _table(name: str, rows: Sequence[Row], made: Row) -> Table:
-    keys = dict.fromkeys(key for row in rows for key in row)
-    return of_rows(name, [{key: row.get(key) for key in keys} for row in rows], [made["signature"]])
+def write_page(
+    path: Path,
+    title: str,
+    said: Sequence[str],
+    tables: Sequence[Table],
+    also: Mapping[str, str | bytes],
+    drawn: Chart | None = None,
+) -> None:
+    """Write a page of tables that any browser opens, and other files ``also`` beside it."""
+    told = "".join(f"<p>{escape(line)}</p>\n" for line in said)
+    figure = "" if drawn is None else drawn.svg[drawn.svg.index("<svg") :]
+    parts = "\n".join(fragment(one) for one in tables)
+    page = f"<h1>{escape(title)}</h1>\n{told}{figure}\n{parts}\n"
+    page = (
+        f'<!doctype html>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n{_STYLE}{page}'
+    )
+    files.write_all(path.parent, {**also, path.name: page})
+
+
+def _lines(name: str, title: str, rows: Sequence[Row]) -> Table:
+    """Rows under their own keys as words."""
+    if not rows:
+        return table(name, title, (), (), ())
+    made = of_rows(name, rows)
+    headed = (replace(c, heading=c.heading.replace("_", " ").capitalize()) for c in made.columns)
+    return replace(made, title=title, columns=tuple(headed)).filled()
+
+
+_STYLE = (
+    "<style>body{max-width:70em;margin:1em auto;font:15px/1.45 sans-serif}table{display:block;"
+    "overflow-x:auto;margin:1.5em 0 .5em}caption{text-align:left;font-weight:bold}"
+    "th,td{padding:.1em .6em;white-space:nowrap}code{overflow-wrap:anywhere}</style>\n"
+)
+_PREFERS = (
+    *with_interval(Column("first_preferred", "First shown wins", "rate")),
+    *with_interval(Column("same_winner", "Same in both orders", "rate")),
+    *with_interval(Column("ties", "Ties", "rate")),
+    *with_interval(Column("length_preference", "Prefers longer", "decimal")),
+    *with_interval(Column("self_preference", "Prefers its own model", "decimal")),
+)

@@ -145,15 +145,6 @@ def experiment(paper: str, shown: str) -> Experiment:
     return known[shown]
 
 
-def printed(paper: str, row: tuple[str, ...]) -> Mapping[str, float]:
-    """What the first line that begins so has in its columns, as printed; empty: there is none."""
-    for one in papers()[paper].values():
-        for line in one.rows:
-            if line.row == row:
-                return dict(zip(one.columns, line.values, strict=True))
-    return {}
-
-
 _FIGURES: Mapping[str, tuple[str, Kind]] = {
     "accuracy": ("Acc. (%)", "rate"),
     "kappa": ("Kap.", "decimal"),
@@ -205,8 +196,9 @@ def table_of(
     heads = [Column(key_of(head), head, "name") for head in experiment.heads]
     numbers = []
     for one in shown:
-        spread = Column(f"{one.key}_std", _spread(one.heading), one.kind, priority=1)
-        numbers += [*with_interval(one), spread]
+        # It says of what, since a narrow terminal may part them.
+        heading = f"\u00b1 {one.heading.removesuffix(' (%)')}"
+        numbers += [*with_interval(one), Column(f"{one.key}_std", heading, one.kind, priority=1)]
     columns = [
         *heads,
         Column("values", "Values", "name"),
@@ -236,11 +228,6 @@ def table_of(
     note = re.sub("  +", " ", note)
     title = experiment.title
     return table(experiment.name, title, columns, rows, [signed], note).filled()
-
-
-def _spread(heading: str) -> str:
-    """Heading of a standard deviation; it says of what, since a narrow terminal may part them."""
-    return f"\u00b1 {heading.removesuffix(' (%)')}"
 
 
 def _elsewhere(experiment: Experiment, data: str) -> str:
@@ -277,8 +264,9 @@ def _rows(
         if mine:
             ours = summary(shown, mine)
             yield {**head, "values": "ours", **ours}
-            apart = {c.key: _less(ours.get(c.key), paper.get(c.key)) for c in compared}
-            if any(value is not None for value in apart.values()):
+            both = {c.key: (ours[c.key], paper[c.key]) for c in compared}
+            apart = {key: a - b for key, (a, b) in both.items() if None not in (a, b)}
+            if apart:
                 yield {**head, "values": "difference", **apart}
     for row, mine in left.items():
         yield {**dict(zip(keys, row, strict=True)), "values": "ours", **summary(shown, mine)}
@@ -311,10 +299,6 @@ def _as_printed(shown: Sequence[Column], line: Printed) -> Row:
             given[f"{one.key}_std"] = line.std[at]
         found |= {key: None if math.isnan(v) else unit * v for key, v in given.items()}
     return found
-
-
-def _less(ours: float | None, paper: float | None) -> float | None:
-    return None if ours is None or paper is None else ours - paper
 
 
 def key_of(head: str) -> str:

@@ -11,11 +11,11 @@ import csv
 import io
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import chain, product
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Message, Row, adapted, settings_digest
@@ -28,7 +28,7 @@ from botchat.papers.stories import STORIES
 from botchat.pipeline.evaluate import read_items
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan
+from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Meter, Step, Stops, work_through
 from botchat.protocols.items import TEXTS, plain
@@ -40,15 +40,10 @@ from botchat.requests.arguments import Spending
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
+PROMPT, STAGE = "injection", "inject"
 
 
-PROMPT = "injection"
-
-
-@dataclass(frozen=True)
-class Planted:
+class Planted(NamedTuple):
     """One error."""
 
     code: str
@@ -58,13 +53,23 @@ class Planted:
     reason: str
 
 
-@dataclass(frozen=True)
-class Injected:
+class Injected(NamedTuple):
     """A story before and after."""
 
     original: str
     story: str
     errors: tuple[Planted, ...]
+
+
+class _Error(msgspec.Struct):
+    type: str
+    passage: str
+    reason: str
+
+
+class _Reply(msgspec.Struct):
+    story: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    errors: list[_Error]
 
 
 def cut(story: str, words: int, language: Language) -> str:
@@ -98,21 +103,22 @@ def question(story: str, kinds: Sequence[str], language: Language) -> str:
 
 def read(reply: str, story: str, kinds: Sequence[str], language: Language) -> Injected | str:
     """The story with its errors, or in a few words why the reply cannot be used."""
-    fields = json_fields(reply)
-    made, listed = fields.get("story"), fields.get("errors")
-    if not isinstance(made, str) or not isinstance(listed, list) or not made.strip():
+    try:
+        made = msgspec.convert(json_fields(reply), _Reply)
+    except msgspec.ValidationError:
         return "no JSON object with story and errors"
     codes = {name.casefold(): code for code, both in ERROR_TYPES.items() for name in both}
-    spaced = language.pack.units == "words"
-    before, after = (f" {' '.join(split(text, spaced))} " for text in (story, made))
+
+    def words(text: str) -> str:
+        return f" {' '.join(split(text, language.pack.units == 'words'))} "
+
+    before, after = words(story), words(made.story)
     errors = []
-    for one in listed:
-        said = [one.get(key) for key in ("type", "passage", "reason")] if _is_error(one) else []
-        kind, passage, reason = (" ".join(str(each).split()) for each in said or ("", "", ""))
-        code = codes.get(kind.casefold())
-        quoted = f" {' '.join(split(passage, spaced))} "
+    for one in made.errors:
+        kind, passage, reason = (" ".join(t.split()) for t in (one.type, one.passage, one.reason))
+        code, quoted = codes.get(kind.casefold()), words(passage)
         if code is None:
-            return f"{kind or one!r:.40} is no kind of error"
+            return f"{kind!r:.40} is no kind of error"
         if not quoted.strip() or quoted not in after:
             return f"{passage!r:.60} is not in its story"
         # What is repeated or in the wrong place was there before.
@@ -124,7 +130,7 @@ def read(reply: str, story: str, kinds: Sequence[str], language: Language) -> In
         return f"it was to put in {', '.join(kinds)}, and says {got}"
     if before == after:
         return "the story is as it was"
-    return Injected(story, " ".join(made.split()), tuple(errors))
+    return Injected(story, " ".join(made.story.split()), tuple(errors))
 
 
 def as_csv(made: Sequence[Injected], language: Language) -> str:
@@ -132,71 +138,21 @@ def as_csv(made: Sequence[Injected], language: Language) -> str:
     names = dict(zip(ERROR_TYPES, _names(tuple(ERROR_TYPES), language), strict=True))
     columns = COLUMNS[language.code]
     most = max((len(one.errors) for one in made), default=0)
-    numbered = [
-        f"{name}{n}"
-        for n in range(1, most + 1)
-        for name in (columns.place, columns.error, columns.reason)
-    ]
     written = io.StringIO(newline="")
     rows = csv.writer(written, lineterminator="\n")
-    rows.writerow([columns.original, columns.story, columns.scores, *numbered])
+    numbered = product(range(1, most + 1), (columns.place, columns.error, columns.reason))
+    heads = [columns.original, columns.story, columns.scores]
+    rows.writerow([*heads, *(f"{name}{n}" for n, name in numbered)])
     for one in made:
-        counts: Mapping[str, int] = {
-            code: sum(error.code == code for error in one.errors) for code in ERROR_TYPES
-        }
-        scores = "\n".join(f"{names[code]}:{-n}" for code, n in counts.items())
-        errors = chain.from_iterable(
-            (error.passage, names[error.code], error.reason) for error in one.errors
-        )
+        counts = Counter(error.code for error in one.errors)
+        scores = "\n".join(f"{name}:{-counts[code]}" for code, name in names.items())
+        errors = chain.from_iterable((e.passage, names[e.code], e.reason) for e in one.errors)
         rows.writerow([one.original, one.story, scores, *errors])
     return written.getvalue()
 
 
 def _names(codes: Sequence[str], language: Language) -> list[str]:
     return [ERROR_TYPES[code][not language.english] for code in codes]
-
-
-def _is_error(one: object) -> bool:
-    return isinstance(one, dict) and all(
-        isinstance(one.get(key), str) for key in ("type", "passage", "reason")
-    )
-
-
-STAGE = "inject"
-
-
-@dataclass(frozen=True)
-class Injection:
-    """What `inject` wrote."""
-
-    rows: Sequence[Row]
-    """One a kind of error, and ``all``: how many were asked for, how many are in the stories."""
-    left_out: Sequence[str]
-    """Stories without a usable reply, and why."""
-    unanswered: int
-    """Stories that another run may still get a reply for."""
-    path: Path
-    signature: str
-
-    missing = "stories"
-
-    @property
-    def whole(self) -> Row:
-        """All of it, JSON-ready."""
-        return asdict(self)
-
-    @property
-    def shown(self) -> list[str | list[Row]]:
-        """As people read it."""
-        said = f"stories: {self.rows[-1]['stories']}, in {self.path}"
-        return [list(self.rows), said]
-
-    @property
-    def frame(self) -> DataFrame:
-        """The rows as a data frame."""
-        from botchat.boards.tables import frame_of  # pandas, which no run needs
-
-        return frame_of(self.rows)
 
 
 def plan_inject(request: Injecting, workspace: Workspace) -> Plan:
@@ -214,7 +170,7 @@ def plan_inject(request: Injecting, workspace: Workspace) -> Plan:
 
 def inject(
     request: Injecting, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Injection:
+) -> Told:
     """Ask, check what comes back, and write the stories that have what they should have.
 
     Raises as `botchat.arguments.Asking.run`, and `DataError`: the file, with its
@@ -223,7 +179,7 @@ def inject(
     language, listed = _read(request)
     meter = meter or Meter()
 
-    async def ask(session: Session, stops: Stops) -> list[Injection]:
+    async def ask(session: Session, stops: Stops) -> list[Told]:
         speaker = session.speaker(request.model, STAGE)
         step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
         session.meter.begin(STAGE, len(listed))
@@ -240,7 +196,7 @@ def inject(
         return [_written(request, listed, found, speaker, language)]
 
     (made,) = in_session(workspace, workspace.seeds(SAMPLE), spending, meter, ask, language)
-    for line in made.left_out:
+    for line in made.whole["left_out"]:
         meter.tell(f"left out: {line}")
     return made
 
@@ -264,7 +220,8 @@ def _written(
     found: dict[str, Injected | str | None],
     speaker: Speaker,
     language: Language,
-) -> Injection:
+) -> Told:
+    """How many errors were asked for, how many are in the stories, by kind and of ``all``."""
     made = [one for text in listed if isinstance(one := found[text.id], Injected)]
     left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
     if not made and left_out:
@@ -287,17 +244,18 @@ def _written(
         f"|prompt:{language.prompts_digest(PROMPT)}|settings:{settings}"
         f"{adapted([speaker.model])}"
     )
-    files.write_all(
-        request.out,
-        {
-            f"{request.file.stem}_stories.csv": as_csv(made, language),
-            "signature.txt": f"{signature}\n",
-        },
-    )
-    unanswered = sum(one is None for one in found.values())
-    return Injection(
-        rows, left_out, unanswered, request.out / f"{request.file.stem}_stories.csv", signature
-    )
+    name = f"{request.file.stem}_stories.csv"
+    texts = {name: as_csv(made, language), "signature.txt": f"{signature}\n"}
+    files.write_all(request.out, texts)
+    unanswered, path = sum(one is None for one in found.values()), request.out / name
+    whole = {
+        "rows": rows,
+        "left_out": left_out,
+        "unanswered": unanswered,
+        "path": path,
+        "signature": signature,
+    }
+    return Told(whole, [rows, f"stories: {len(made)}, in {path}"], unanswered, "stories")
 
 
 def _read(request: Injecting) -> tuple[Language, list[OwnText]]:

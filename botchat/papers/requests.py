@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from botchat.requests.arguments import JUDGES, Arg, Asking, Judged, Tabled, Word, verb
 
 if TYPE_CHECKING:
-    from botchat.papers.inject import Injection
-    from botchat.papers.probe_polarity import Polarity
     from botchat.pipeline.agree import Compared
+    from botchat.pipeline.run.results import Told
 
 
 class Benching(Judged["Compared"], Tabled["Compared"]):
@@ -84,7 +83,7 @@ class Varying(Asking["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/variance-…)", "DIR")] = None
 
 
-class Injecting(Asking["Injection"]):
+class Injecting(Asking["Told"]):
     """Let a model put errors into stories: a benchmark whose truth is known."""
 
     words, does, group = "bench inject", "papers.inject:inject", JUDGES
@@ -101,10 +100,10 @@ class Injecting(Asking["Injection"]):
     rng_seed: Annotated[int, Arg("of which kinds of error a story gets (0)", flag="--seed")] = 0
 
 
-class ProbingPolarity(Judged["Polarity"]):
+class ProbingPolarity(Judged["Told"]):
     """Do a panel's roles pull against the question? A bot's dialogue beside the human one."""
 
-    words, does, group = "bench polarity", "papers.probe_polarity:polarity", JUDGES
+    words, does, group = "bench polarity", "papers.polarity:polarity", JUDGES
 
     seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
     judge: Annotated[str, Arg("see judge", "JUDGE")] = ""

@@ -13,35 +13,43 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import zip_longest
-from types import MappingProxyType
-from typing import Any
+from itertools import chain
 
 import numpy as np
+import pandas as pd
 
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.writers import to_json
 from botchat.interfaces import Case, Row
 from botchat.judges.rules import RulesJudge
-from botchat.measures.annotations import Annotation, accused_index
+from botchat.measures.annotations import Annotation
 from botchat.measures.intervals import share
-from botchat.papers import turing_form, turing_page, turing_rows
+from botchat.papers import card, turing_form, turing_rows
 from botchat.papers.benchmarks import Answered, Benchmark, ByProtocol
 from botchat.papers.metrics import ends_of
 from botchat.papers.turing_files import Chat
-from botchat.papers.turing_form import ALONE, EQUAL, OTHERS, TRAPS
+from botchat.papers.turing_form import EQUAL, OTHERS, TRAPS
+from botchat.papers.turing_rows import Chats
 from botchat.papers.turing_sources import (
     CUT,
     Key,
+    OneSource,
     accusations,
+    case_of,
+    in_turn,
+    index_of,
     item_of,
-    kinds,
+    key_of,
     majority,
+    named,
     ordered,
+    pair_of,
     part_of,
+    point,
     rating,
     repeated,
     repetition,
+    seen_in,
 )
 from botchat.pipeline.agree import BUILT_IN, Compared, compare_judges, publish, signature
 from botchat.pipeline.run.ask import Cases
@@ -49,7 +57,9 @@ from botchat.pipeline.run.contestants import own_name
 from botchat.protocols.catalogue import DIAGNOSIS, GTEVAL, UNIEVAL, WHICH
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
-from botchat.records import HUMAN, Dialogue, Exam, Judgment
+from botchat.records import HUMAN, Exam, Judgment
+from botchat.report.figures.chart import Chart, chart
+from botchat.report.figures.rows import series
 from botchat.verdicts import Floats
 from botchat.workspace import exams
 
@@ -58,6 +68,8 @@ ALL = "all"
 """Sources with both people and machines, together."""
 Said = Mapping[str, Mapping[Key, Judgment]]
 """Who, or which protocol -> judgments."""
+Seen = Mapping[str, Floats]
+"""Who -> how much of a machine is seen in each chat, and whether it is accused; (2, chats)."""
 
 
 class Turing(Benchmark):
@@ -71,25 +83,26 @@ class Turing(Benchmark):
         self.given = {}
         self.parts = {name: part_of(name, talks) for name in talks}
         parts = self.parts.values()
-        self._whole = _in_turn([_in_turn(kinds(one.whole)) for one in parts])
-        pairs = _in_turn([one.pairs for one in parts])
         self._marked = [o for of in talks.values() for o in of if "behaviors" in o.labels]
+        whole, speakers, pairs = (
+            in_turn([getattr(one, what) for one in parts])
+            for what in ("whole", "speakers", "pairs")
+        )
         made: dict[Protocol, list[Callable[[], Case]]] = {
-            UNIEVAL: [partial(case_of, UNIEVAL, one) for one in self._whole],
+            UNIEVAL: [partial(case_of, UNIEVAL, one) for one in whole],
             GTEVAL: [partial(pair_of, m, p, n) for m, p in pairs for n in (False, True)],
-            WHICH: [partial(case_of, WHICH, o) for o in _in_turn([p.speakers for p in parts])],
+            WHICH: [partial(case_of, WHICH, one) for one in speakers],
             DIAGNOSIS: [partial(case_of, DIAGNOSIS, one) for one in self._marked],
         }
         self.cases = [Cases(protocol, make) for protocol, make in made.items() if make]
-        source = [[*self.parts].index(one.source) for one in self._whole]
-        self._machine = np.array([bool(one.machines) for one in self._whole])
-        votes = [majority(accusations(one)) for one in self._whole]
-        self.chats = turing_rows.Chats(np.array(source), self._machine, np.array(votes))
 
     def measured(self, _: object, said: ByProtocol, __: Sequence[str]) -> Row:
         """Of whole chats: right, and kappa with people."""
         asked = said.get(UNIEVAL.name, ())
-        found = self.chats.row(*self._seen({key_of(one): one for one in asked}))
+        by = {key_of(one): one for one in asked}
+        seen = {name: {"": seen_in(part.whole, by)} for name, part in self.parts.items()}
+        chats, together = self._together(seen, [*self.parts])
+        found = chats.row(*together[""])
         row = {f"accuracy{end}": found[f"truth{end}"] for end in ("", "_low", "_high")}
         row |= {key: value for key, value in found.items() if key.startswith("kappa")}
         n = sum(one.verdict is not None for one in asked)
@@ -97,29 +110,35 @@ class Turing(Benchmark):
 
     def compared(self, answered: Answered) -> Compared:
         """Everybody's rows, task by task."""
-        said: dict[str, Said] = {}
-        costs: dict[str, Mapping[str, Row]] = {}
-        for protocol, _ in self.cases:
-            by = answered.judged.get(protocol.name, {})
-            costs[protocol.name] = answered.costs(protocol) if by else {}
+        said: dict[str, Said] = {one.name: {} for one in (UNIEVAL, GTEVAL, WHICH, DIAGNOSIS)}
+        costs: dict[str, Mapping[str, Row]] = {name: {} for name in said}
+        for protocol, makes in self.cases:
+            if by := answered.judged.get(protocol.name, {}):
+                costs[protocol.name] = answered.costs(protocol)
             own = {who: {key_of(one): one for one in made} for who, made in by.items()}
-            said[protocol.name] = own | {RULES: self._ruled[protocol.name]}
-        whole = said.get(UNIEVAL.name, {})
-        seen = {who: self._seen(by) for who, by in whole.items()} | self._forms
-        speakers = self._right_speakers(said.get(WHICH.name, {}))
-        pairs = self._right_pairs(said.get(GTEVAL.name, {}))
+            said[protocol.name] = own | {RULES: ruled(protocol, makes)}
+        whole = said[UNIEVAL.name]
+        seen = {
+            name: {who: seen_in(part.whole, by) for who, by in whole.items()} | self._forms[name]
+            for name, part in self.parts.items()
+        }
+        speakers, pairs = (
+            self._right_speakers(said[WHICH.name]),
+            self._right_pairs(said[GTEVAL.name]),
+        )
         rows = {
-            "whole": [*self._rows_whole(seen, costs.get(UNIEVAL.name, {}))],
+            "whole": [*self._rows_whole(seen, costs[UNIEVAL.name])],
             "prefixes": [*self._rows_prefixes(whole)],
-            "speakers": [*self._rows_right(speakers, costs.get(WHICH.name, {}), {"cut": CUT})],
-            "pairs": [*self._rows_right(pairs, costs.get(GTEVAL.name, {}))],
+            "speakers": [*self._rows_right(speakers, costs[WHICH.name], cut=CUT)],
+            "pairs": [*self._rows_right(pairs, costs[GTEVAL.name])],
             "systems": [*self._rows_systems(seen)],
-            "turns": [*self._rows_turns(said.get(DIAGNOSIS.name, {}))],
+            "turns": [*self._rows_turns(said[DIAGNOSIS.name])],
         }
         rows = {task: of for task, of in rows.items() if of}
+        whole_rows = rows.get("whole", [])
         signed = signature("bench", {"benchmark": "turing"}, rows, "people")
         tables = [turing_rows.table_of(task, of, signed) for task, of in rows.items()]
-        notes = [*beaten(rows.get("whole", ()))]
+        notes = [*beaten(whole_rows)]
         findings = Findings(subject="The exam", truth="who took part", signature=signed)
         known = {
             **rows,
@@ -128,10 +147,12 @@ class Turing(Benchmark):
             "signature": signed,
         }
         made = publish(findings, tables, answered.out, known, answered.formats, notes)
-        chart = turing_page.chart_of(rows.get("whole", ()), signed)
-        charts, also = [chart] if chart else [], {"exam.json": to_json(known)}
-        turing_page.write(answered.out, "The exam", notes, charts, tables, also)
-        exams.note(answered.workspace, self._results(answered, rows.get("whole", ())))
+        also: dict[str, str | bytes] = {"exam.json": to_json(known)}
+        drawn = chart_of(whole_rows, signed)
+        if drawn is not None:
+            also |= {"exam.svg": drawn.svg, "exam.png": drawn.png}
+        card.write_page(answered.out / "exam.html", "The exam", notes, tables, also, drawn)
+        exams.note(answered.workspace, self._results(answered, whole_rows))
         return made
 
     def _results(self, answered: Answered, rows: Sequence[Row]) -> Iterator[Exam]:
@@ -169,10 +190,9 @@ class Turing(Benchmark):
             )
             for one in said
         )
-        pairs = [pair for part in self.parts.values() for pair in part.pairs]
         words = {
             (item_of(m)[0], item_of(one)[1]): turing_form.mean_words(one.utterances)
-            for m, p in pairs for one in (m, p)
+            for part in self.parts.values() for m, p in part.pairs for one in (m, p)
         }  # fmt: skip
         selves = {who: own_name(answered.workspace, who) for who in made}
         found = compare_judges([*truth, *said], BUILT_IN, lengths=words, selves=selves).rows
@@ -180,97 +200,65 @@ class Turing(Benchmark):
         return [{"judge": row["judge"], **ends_of(row, keys, "")} for row in found]
 
     @cached_property
-    def _ruled(self) -> Said:
-        """Protocol -> the rules judge's verdicts on every case; they cost nothing."""
-        judge = RulesJudge(())
+    def _forms(self) -> dict[str, dict[str, Floats]]:
+        """Source -> what needs no judge, as of judges; one number alone accuses nobody."""
+        return {name: forms(part) for name, part in self.parts.items()}
 
-        async def all_of(protocol: Protocol, makes: Sequence[Callable[[], Case]]) -> Said:
-            made = [
-                Judgment(protocol.name, case.seed_id, case.contestants, RULES,
-                         (answer := await judge.answer(case)).verdict, answer.reason, 0, "", "")
-                for case in (make() for make in makes)
-            ]  # fmt: skip
-            return {protocol.name: {key_of(one): one for one in made}}
+    def _together(self, seen: Mapping[str, Seen], names: Sequence[str]) -> tuple[Chats, Seen]:
+        """The chats of some sources, and what everybody saw in them."""
+        talks = {name: self.parts[name].whole for name in names}
+        unknown = {name: np.full((2, len(of)), np.nan) for name, of in talks.items()}
+        everybody = dict.fromkeys(chain.from_iterable(seen[name] for name in names))
+        return chats_of([*chain.from_iterable(talks.values())]), {
+            who: np.hstack([seen[name].get(who, unknown[name]) for name in names])
+            for who in everybody
+        }
 
-        found: dict[str, Mapping[Key, Judgment]] = {}
-        for of in self.cases:
-            found |= asyncio.run(all_of(*of))
-        return found
-
-    def _seen(self, said: Mapping[Key, Judgment]) -> tuple[Floats, Floats]:
-        """How much of a machine a judge sees in each whole chat, and whether it accuses."""
-        score, accuses = np.full((2, len(self._whole)), np.nan)
-        for at, one in enumerate(self._whole):
-            if (found := said.get(item_of(one))) is not None and found.verdict is not None:
-                score[at], accuses[at] = machine_by(found, len(one.utterances))
-        return score, accuses
-
-    @cached_property
-    def _forms(self) -> dict[str, tuple[Floats, Floats]]:
-        """The same of the fingerprint, and by one number alone, which accuses nobody."""
-        made: dict[str, tuple[Floats, Floats]] = {}
-        for at, part in enumerate(self.parts.values()):
-            of = self.chats.source == at
-            machine = self._machine[of]
-            if machine.all() or not machine.any():
-                continue
-            talks = [one for one, there in zip(self._whole, of, strict=True) if there]
-            found = {name: np.array([*map(number, talks)]) for name, number in TRAPS.items()}
-            for name, given in found.items():
-                found[name] = given if given[machine].mean() >= given[~machine].mean() else -given
-            near = [one.cut(part.end) for one in part.near]  # fitted on shorter chats, too
-            for name, given in turing_form.fingerprints(near).items():
-                by_item = dict(zip(map(item_of, near), given, strict=True))
-                found[name] = np.array([by_item[item_of(one)] for one in talks])
-            for name, given in found.items():
-                blank = np.full((2, len(self._whole)), np.nan)
-                score, accuses = made.setdefault(name, (blank[0], blank[1]))
-                score[of] = given
-                if name in (OTHERS, ALONE):
-                    accuses[of] = given > np.quantile(given[~machine], 1 - turing_rows.ACCUSED)
-        return made
-
-    def _rows_whole(
-        self, seen: Mapping[str, tuple[Floats, Floats]], costs: Mapping[str, Row]
-    ) -> Iterator[Row]:
-        chats = self.chats
-        by = {name: chats.source == at for at, name in enumerate(self.parts)}
-        both = [of for of in by.values() if 0 < self._machine[of].sum() < of.sum()]
-        if len(both) > 1:
-            by = {ALL: np.any(both, axis=0), **by}
-        for name, of in by.items():
+    def _rows_whole(self, seen: Mapping[str, Seen], costs: Mapping[str, Row]) -> Iterator[Row]:
+        both = [
+            name for name, part in self.parts.items()
+            if len({bool(one.machines) for one in part.whole}) == 2
+        ]  # fmt: skip
+        of_all = {ALL: both} if len(both) > 1 else {}
+        for name, of in (of_all | {name: [name] for name in self.parts}).items():
             head = {"source": name, **(self.parts[name].head if name in self.parts else {})}
-            talks = [one for one, there in zip(self._whole, of, strict=True) if there]
+            talks = in_turn([self.parts[source].whole for source in of])
             yield from ({**head, **row} for row in people_rows(talks))
-            some = turing_rows.Chats(chats.source[of], chats.machine[of], chats.majority[of])
-            for who, (score, accuses) in seen.items():
-                if not np.isnan(score[of]).all():
-                    row = some.row(score[of], accuses[of])
+            chats, together = self._together(seen, of)
+            for who, (score, accuses) in together.items():
+                if not np.isnan(score).all():
+                    row = chats.row(score, accuses)
                     yield {**head, "who": who, **row, **of_right(costs.get(who), row["truth"])}
 
     def _rows_prefixes(self, said: Said) -> Iterator[Row]:
         for name, part in self.parts.items():
             known = {one.after for talk in part.whole for one in talk.opinions}
             for after in sorted(n for n in known if n <= part.end):
-                votes = [(one, a) for one in part.whole for a in accusations(one, after)]
-                yield {"source": name, "who": RATER, "after": after, **_accused(votes)}
+                votes = {RATER: [(one, a) for one in part.whole for a in accusations(one, after)]}
                 for who, by in said.items():
-                    votes = [
+                    votes[who] = [
                         (one, index_of(found) <= after) for one in part.whole
                         if (found := by.get(item_of(one))) and found.verdict
                     ]  # fmt: skip
-                    if votes:
-                        yield {"source": name, "who": who, "after": after, **_accused(votes)}
+                for who, cast in votes.items():
+                    if cast or who == RATER:
+                        accuses = np.array([accused for _, accused in cast])
+                        machine = np.array([bool(one.machines) for one, _ in cast], bool)
+                        row = turing_rows.accused(
+                            accuses, machine, np.array([o.id for o, _ in cast])
+                        )
+                        yield {"source": name, "who": who, "after": after, **row}
 
     def _right_pairs(self, said: Said) -> dict[str, dict[str, Floats]]:
         """Source -> who -> points of each pair, ½ for a tie; of both orders their mean."""
-        at, found = {item_of(one): n for n, one in enumerate(self._whole)}, {}
+        found: dict[str, dict[str, Floats]] = {}
         for name, part in self.parts.items():
             points = found[name] = {
-                who: np.array([_mean([_point(by, m, n) for n in (0, 1)]) for m, _ in part.pairs])
+                who: np.array([_mean([point(by, m, n) for n in (0, 1)]) for m, _ in part.pairs])
                 for who, by in said.items()
             }
-            for who, (score, _) in self._forms.items():
+            at = {item_of(one): n for n, one in enumerate(part.whole)}
+            for who, (score, _) in self._forms[name].items():
                 if who not in EQUAL:
                     apart = [score[at[item_of(m)]] - score[at[item_of(p)]] for m, p in part.pairs]
                     points[who] = (np.sign(apart) + 1) / 2
@@ -297,7 +285,7 @@ class Turing(Benchmark):
         self,
         points: Mapping[str, Mapping[str, Floats]],
         costs: Mapping[str, Row],
-        also: Mapping[str, str] = MappingProxyType({}),
+        **also: str,
     ) -> Iterator[Row]:
         for name, by in points.items():
             for who, given in by.items():
@@ -307,27 +295,25 @@ class Turing(Benchmark):
                     head = {"source": name, **self.parts[name].head, **also, "who": who}
                     yield {**head, **row, **price}
 
-    def _rows_systems(self, seen: Mapping[str, tuple[Floats, Floats]]) -> Iterator[Row]:
-        for at, (name, part) in enumerate(self.parts.items()):
+    def _rows_systems(self, seen: Mapping[str, Seen]) -> Iterator[Row]:
+        for name, part in self.parts.items():
             if not (systems := ordered(part.whole)):
                 continue
-            of = self.chats.source == at
-            talks = [one for one, there in zip(self._whole, of, strict=True) if there]
             uncut = {one.id: one for one in part.near}
             values = {
-                who: 1 - accuses[of] for who, (_, accuses) in seen.items()
-                if not np.isnan(accuses[of]).all()
+                who: 1 - accuses for who, (_, accuses) in seen.get(name, {}).items()
+                if not np.isnan(accuses).all()
             }  # fmt: skip
-            values["length alone"] = np.array([*map(TRAPS["length alone"], talks)])
-            values["utterances, uncut"] = np.array([len(uncut[o.id].utterances) for o in talks])
-            given = {
-                who: ("overall", value, [*map(rating, talks)]) for who, value in values.items()
-            }
-            if "z" in talks[0].labels:
-                least = [one.labels["z"]["repetitive"] for one in talks]
-                flagged = np.array([-repetition(uncut[one.id]) for one in talks])
+            values["length alone"] = np.array([*map(TRAPS["length alone"], part.whole)])
+            n_said = [len(uncut[one.id].utterances) for one in part.whole]
+            values["utterances, uncut"] = np.array(n_said)
+            overall = [*map(rating, part.whole)]
+            given = {who: ("overall", value, overall) for who, value in values.items()}
+            if "z" in part.whole[0].labels:
+                least = [one.labels["z"]["repetitive"] for one in part.whole]
+                flagged = np.array([-repetition(uncut[one.id]) for one in part.whole])
                 given["flags of repetition"] = ("repetitive", flagged, least)
-            member = np.array([[s in one.machines for s in systems] for one in talks])
+            member = np.array([[s in one.machines for s in systems] for one in part.whole])
             for who, (quality, value, rated) in given.items():
                 row = turing_rows.by_system(value, np.array(rated, np.float64), member)
                 yield {"source": name, **part.head, "who": who, "quality": quality, **row}
@@ -362,6 +348,45 @@ class Turing(Benchmark):
                 yield {**head, **turing_rows.of_turns(marks[there], raters[there], within)}
 
 
+def ruled(protocol: Protocol, makes: Sequence[Callable[[], Case]]) -> dict[Key, Judgment]:
+    """The rules judge's verdicts on every case; they cost nothing."""
+    judge = RulesJudge(())
+
+    async def answers() -> list[Judgment]:
+        return [
+            Judgment(protocol.name, case.seed_id, case.contestants, RULES,
+                     (answer := await judge.answer(case)).verdict, answer.reason, 0, "", "")
+            for case in (make() for make in makes)
+        ]  # fmt: skip
+
+    return {key_of(one): one for one in asyncio.run(answers())}
+
+
+def forms(part: OneSource) -> dict[str, Floats]:
+    """The same of the fingerprint, and by one number alone, which accuses nobody."""
+    machine = np.array([bool(one.machines) for one in part.whole])
+    if machine.all() or not machine.any():
+        return {}
+    found = {name: np.array([*map(number, part.whole)]) for name, number in TRAPS.items()}
+    for name, given in found.items():
+        found[name] = given if given[machine].mean() >= given[~machine].mean() else -given
+    made = {name: np.stack([given, np.full(len(given), np.nan)]) for name, given in found.items()}
+    near = [one.cut(part.end) for one in part.near]  # fitted on shorter chats, too
+    for name, given in turing_form.fingerprints(near).items():
+        by_item = dict(zip(map(item_of, near), given, strict=True))
+        score = np.array([by_item[item_of(one)] for one in part.whole])
+        limit = np.quantile(score[~machine], 1 - turing_rows.ACCUSED)
+        made[name] = np.stack([score, score > limit])
+    return made
+
+
+def chats_of(talks: Sequence[Chat]) -> Chats:
+    """Source, kind, and what the majority of people said."""
+    source = np.unique([one.source for one in talks], return_inverse=True)[1]
+    votes = np.array([majority(accusations(one)) for one in talks])
+    return Chats(source, np.array([bool(one.machines) for one in talks], bool), votes)
+
+
 def people_rows(talks: Sequence[Chat]) -> Iterator[Row]:
     """The majority of each talk's raters against truth, and one rater against the others."""
     said = [accusations(one) for one in talks]
@@ -371,39 +396,34 @@ def people_rows(talks: Sequence[Chat]) -> Iterator[Row]:
     ]  # fmt: skip
     if not votes:
         return
-    machine = np.array([bool(one.machines) for one in talks])
-    source = np.unique([one.source for one in talks], return_inverse=True)[1]
-    most = np.array([majority(of) for of in said])
-    score = np.array(
-        [np.nan if np.isnan(m) else np.mean(of) for m, of in zip(most, said, strict=True)]
-    )
-    chats = turing_rows.Chats(source, machine, np.full(len(talks), np.nan))
-    yield {"who": MAJORITY, **chats.row(score, most)}
+    chats = chats_of(talks)
+    tie = np.isnan(chats.majority)
+    score = np.array([np.nan if no else np.mean(of) for no, of in zip(tie, said, strict=True)])
+    alone = replace(chats, majority=np.full(len(talks), np.nan))
+    yield {"who": MAJORITY, **alone.row(score, chats.majority)}
     at, one, others = (np.array(part) for part in zip(*votes, strict=True))
-    yield {"who": RATER, **turing_rows.of_raters(one, others, machine[at], at)}
+    yield {"who": RATER, **turing_rows.of_raters(one, others, chats.machine[at], at)}
 
 
-def _accused(votes: Sequence[tuple[Chat, bool]]) -> Row:
-    row: Row = {}
-    for kind, name in ((True, "machines_accused"), (False, "people_accused")):
-        some = [(accuses, one.id) for one, accuses in votes if bool(one.machines) == kind]
-        row |= share([a for a, _ in some], [i for _, i in some], name)
-    return row
-
-
-def named(said: Judgment | None, chat: Chat) -> float:
-    """1 where the speaker that is named is the machine, 0 of another or none; nan: not known."""
-    if said is None or said.verdict is None:
-        return np.nan
-    return float(said.verdict.isdecimal() and chat.who[int(said.verdict) - 1] != HUMAN)
-
-
-def _point(said: Mapping[Key, Judgment], machine: Chat, nth: int) -> float:
-    """1 where the machine's chat is named in the nth order, ½ of a tie; nan: not known."""
-    id_, name = item_of(machine)
-    found = said.get((id_, HUMAN, name) if nth else (id_, name, HUMAN))
-    won = GTEVAL.result(found.verdict) if found else None
-    return np.nan if won is None else won if nth else 1 - won
+def chart_of(made: Sequence[Row], signed: str) -> Chart | None:
+    """The first source's rows with an AUC (of several sources: all together), best first."""
+    kept = [row for row in made if row["auc"] is not None]
+    kept = [row for row in kept if row["source"] == kept[0]["source"]]
+    if not kept:
+        return None
+    values = pd.DataFrame(kept).set_index("who")[["auc", "auc_low", "auc_high"]]
+    kinds = (
+        "people" if "people (" in who else "one number" * (who in TRAPS) for who in values.index
+    )
+    values[""] = [*kinds]
+    n = sum(kept[-1][kind] for kind in ("machines", "people"))
+    return chart(
+        "exam", "Who tells machines from people",
+        "How often a machine's chat is taken for more of one than a person's of the same source, "
+        "as long as each other; lines are 95 % intervals by chat. .5 is telling nothing.",
+        f"{n:,} chats", f"The exam, {kept[0]['source']}", [signed],
+        series, {"AUC": values}, "AUC", "{:.2f}",
+    )  # fmt: skip
 
 
 def _mean(given: Sequence[float]) -> float:
@@ -432,54 +452,3 @@ def beaten(rows: Sequence[Row]) -> Iterator[str]:
         ]  # fmt: skip
         if found:
             yield f"{who} does not beat {'; '.join(found)}."
-
-
-def key_of(one: Judgment) -> Key:
-    """The same of a judgment."""
-    return one.seed_id, *one.contestants
-
-
-def index_of(said: Judgment) -> float:
-    """The utterance that a place verdict accuses; infinite of none."""
-    return accused_index(said.verdict or "No", said.judge) or np.inf
-
-
-def machine_by(said: Judgment, n: int) -> tuple[float, float]:
-    """How surely a place verdict takes a chat for a machine's, and whether it accuses; 0 to 1.
-
-    By its probability where that is known, else the earlier the surer.
-    """
-    at = index_of(said)
-    accuses = float(at < np.inf)
-    if isinstance(said.confidence, float):
-        return (said.confidence if accuses else 1 - said.confidence), accuses
-    return (1 - (min(at, n) - 1) / (2 * n) if accuses else 0.0), accuses
-
-
-def dialogue_of(talk: Chat, id_: str = "") -> Dialogue:
-    """A talk as what protocols ask about."""
-    own, who = item_of(talk)
-    names = tuple(f"{by + 1}" for by in talk.speakers)
-    said = talk.utterances
-    return Dialogue(id_ or own, who, said, 0, (), "complete", "", speakers=names)
-
-
-def case_of(protocol: Protocol, talk: Chat) -> Case:
-    """The question about one chat, no utterance of which is given."""
-    one = dialogue_of(talk)
-    (make,) = protocol.cases((), {one.contestant: {one.seed_id: one}})
-    case = make()
-    return replace(case, dialogues=tuple(replace(shown, n_seed=0) for shown in case.dialogues))
-
-
-def pair_of(machine: Chat, person: Chat, swapped: bool) -> Case:
-    """Which of two has a machine in it?"""
-    one = dialogue_of(machine)
-    other = dialogue_of(person, one.seed_id)
-    first, second = (other, one) if swapped else (one, other)
-    return GTEVAL.pair(one.seed_id, first, second, len(machine.utterances))
-
-
-def _in_turn(lists: Sequence[Sequence[Any]]) -> list[Any]:
-    """One of each list, then another, until all are there."""
-    return [one for some in zip_longest(*lists) for one in some if one is not None]

@@ -51,7 +51,7 @@ def fingerprints(talks: Sequence[Chat], shuffled: int | None = None) -> dict[str
     by = np.array([_held_out(numbers, human, fold, one) for one in has.T])
     # Of a machine's talk by what was fitted without it, of people's by all.
     told = np.where(has | human[:, None], by.T, np.nan)
-    return {OTHERS: np.nanmean(told, 1), ALONE: alone}
+    return {ALONE: alone, OTHERS: np.nanmean(told, 1)}
 
 
 def _held_out(numbers: Floats, human: Flags, fold: Indices, without: Flags) -> Floats:

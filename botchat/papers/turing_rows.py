@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Chats:
     """Of people: 1 accuses, 0 does not; nan of a tie, or where nobody was asked."""
 
     def row(self, score: Floats, accuses: Floats) -> Row:
-        """Figures of all that is known of; see `COLUMNS`.
+        """Figures of all that is known of; see `_COLUMNS`.
 
         ``score``: the higher the more of a machine; ``accuses``: 1 or 0; nan: not known.
         """
@@ -68,9 +69,16 @@ class Chats:
             "people": int((~self.machine & ~np.isnan(score)).sum()),
             **figures(found),
             **share(right, None, "truth"),
-            **share(accuses[known & self.machine], None, "machines_accused"),
-            **share(accuses[known & ~self.machine], None, "people_accused"),
+            **accused(accuses[known], self.machine[known]),
         }
+
+
+def accused(accuses: Floats, machine: Flags, item: Indices | None = None) -> Row:
+    """Shares of machines' and of people's chats; ``item``: the chat of each verdict, if several."""
+    row: Row = {}
+    for name, of in (("machines_accused", machine), ("people_accused", ~machine)):
+        row |= share(accuses[of], None if item is None else item[of], name)
+    return row
 
 
 def caught(machine: Floats, people: Floats) -> Floats:
@@ -119,8 +127,7 @@ def of_raters(accuses: Floats, others: Floats, machine: Flags, item: Indices) ->
         "people": len(np.unique(item[~machine])),
         **figures(found),
         **share(accuses == machine, item, "truth"),
-        **share(accuses[machine], item[machine], "machines_accused"),
-        **share(accuses[~machine], item[~machine], "people_accused"),
+        **accused(accuses, machine, item),
     }
 
 
@@ -161,65 +168,33 @@ def by_system(value: Floats, rating: Floats, member: Floats) -> Row:
     return {"systems": of.shape[1], "chats": int(known.sum()), **figures(found)}
 
 
-def _ends(key: str, heading: str, meaning: str = "", kind: str = "rate") -> tuple[Column, ...]:
-    return with_interval(Column(key, heading, kind, meaning=meaning))  # type: ignore[arg-type]
-
-
-_WHO = (Column("source", "Source", "name"), Column("who", "Who", "name"))
-_COST = (
+_COLUMNS = (
+    Column("source", "Source", "name"),
+    Column("who", "Who", "name"),
+    Column("after", "After", "count", meaning="so many utterances"),
+    Column("quality", "People rated", "name"),
+    Column("f1", "F1", "rate", meaning="with either of two raters, the mean"),
+    Column("auc", "AUC", "decimal",
+           meaning="what is a machine's is taken for more of one than what is a person's"),
+    Column("caught", "Caught at 5 %", "rate", meaning="machines, where 5 % of people are accused"),
+    Column("kappa", "Kappa", "decimal", meaning="with the majority of people"),
+    Column("truth", "Right", "rate"),
+    Column("machines_accused", "Machines accused", "rate"),
+    Column("people_accused", "People accused", "rate"),
+    Column("right", "Right", "rate", meaning="of two chats a tie is half of one"),
+    Column("spearman", "Spearman", "decimal"),
+    Column("kendall", "Kendall", "decimal"),
     Column("calls_right", "Calls", "number", meaning="of one right answer"),
     Column("usd_right", "USD / 1000 right", "decimal", priority=1),
-)
-_CUT = (Column("era", "Era", "name", priority=2), Column("cut", "Cut", "name", priority=3))
-
-COLUMNS = {
-    "whole": (
-        *_WHO,
-        *_ends(
-            "auc", "AUC", "a machine's chat is taken for more of one than a person's", "decimal"
-        ),
-        *_ends("caught", "Caught at 5 %", "machines, where 5 % of people are accused"),
-        *_ends("kappa", "Kappa", "with the majority of people", "decimal"),
-        *_ends("truth", "Right"),
-        *_ends("machines_accused", "Machines accused"),
-        *_ends("people_accused", "People accused"),
-        *_COST,
-        Column("machines", "Machines", "count", priority=2),
-        Column("people", "People", "count", priority=2),
-        *_CUT,
-    ),
-    "prefixes": (
-        *_WHO,
-        Column("after", "After", "count", meaning="so many utterances"),
-        *_ends("machines_accused", "Machines accused"),
-        *_ends("people_accused", "People accused"),
-    ),
-    "pairs": (
-        *_WHO,
-        *_ends("right", "Right", "of two chats a tie is half of one"),
-        *_COST,
-        Column("chats", "Cases", "count", priority=2),
-        *_CUT,
-    ),
-    "turns": (
-        *_WHO,
-        *_ends("f1", "F1", "with either of two raters, the mean"),
-        *_ends("auc", "AUC", "", "decimal"),
-        Column("turns", "Utterances", "count"),
-        Column("chats", "Chats", "count", priority=2),
-    ),
-    "systems": (
-        *_WHO,
-        Column("quality", "People rated", "name"),
-        *_ends("spearman", "Spearman", "", "decimal"),
-        *_ends("kendall", "Kendall", "", "decimal"),
-        Column("systems", "Systems", "count"),
-        Column("chats", "Chats", "count", priority=2),
-        *_CUT,
-    ),
-}
-COLUMNS["speakers"] = COLUMNS["pairs"]
-TITLES = {
+    Column("machines", "Machines", "count", priority=2),
+    Column("people", "People", "count", priority=2),
+    Column("turns", "Utterances", "count"),
+    Column("systems", "Systems", "count"),
+    Column("chats", "Chats", "count", priority=2),
+    Column("era", "Era", "name", priority=2),
+    Column("cut", "Cut", "name", priority=3),
+)  # fmt: skip
+TASKS = {
     "whole": "The exam: is a machine in this chat?",
     "prefixes": "The exam, from which utterance on: accused by then",
     "speakers": "The exam: which speaker is the machine?",
@@ -227,10 +202,14 @@ TITLES = {
     "turns": "The exam: which utterances say again what was said?",
     "systems": "The exam: the order of the systems, beside people's ratings",
 }
+"""Task -> title of its table."""
 
 
-def table_of(task: str, rows: Sequence[Row], signed: str, note: str = "") -> Table:
-    """The table of a task."""
-    columns = COLUMNS[task]
-    said = f"{explained(columns)} In brackets the 95 % interval, by chat. {note}".strip()
-    return table(f"exam-{task}", TITLES[task], columns, rows, [signed], said).filled()
+def table_of(task: str, rows: Sequence[Row], signed: str) -> Table:
+    """The table of a task: the columns that its rows have."""
+    known = {key for row in rows for key in row}
+    columns = [one for one in _COLUMNS if one.key in known]
+    ended = (with_interval(c) if f"{c.key}_low" in known else (c,) for c in columns)
+    said = f"{explained(columns)} In brackets the 95 % interval, by chat.".strip()
+    made = table(f"exam-{task}", TASKS[task], [*chain.from_iterable(ended)], rows, [signed], said)
+    return made.filled()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from botchat.interfaces import Row
+from botchat.interfaces import Case, Row
 from botchat.languages import ENGLISH
+from botchat.measures.annotations import accused_index
 from botchat.measures.flags import flags, floors
 from botchat.papers.turing_files import Chat
+from botchat.protocols.catalogue import GTEVAL
+from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import reports
-from botchat.records import HUMAN, Judgment
+from botchat.records import HUMAN, Dialogue, Judgment
+from botchat.verdicts import Floats
 
 _MOST = 30
 CUT = f"first {_MOST}"
@@ -64,7 +69,7 @@ class OneSource:
     near: Sequence[Chat]
     """All that could be cut to ``end`` utterances, uncut."""
     whole: Sequence[Chat]
-    """Those that could, cut."""
+    """Those that could, cut; machines' and people's in turn."""
     speakers: Sequence[Chat]
     """Of one machine among people."""
     pairs: Sequence[tuple[Chat, Chat]]
@@ -86,11 +91,13 @@ def part_of(name: str, talks: Mapping[str, Sequence[Chat]]) -> OneSource:
     end = of.end or int(np.quantile([len(one.utterances) for one in both], 0.1))
     whole = [one.cut(end) for one in both if len(one.utterances) >= end]
     machine, person = kinds(whole)
+    pairs = [*zip(machine, person, strict=False)]
+    whole = in_turn([machine, person])
     if not person and not ordered(whole):
         whole, both = [], []
     some = [one for one in own if HUMAN in one.who and sum(w != HUMAN for w in one.who) == 1]
     speakers = [one for of in some if len({*(one := of.cut(_MOST)).speakers}) == len(one.who)]
-    return OneSource(of, end, both, whole, speakers, [*zip(machine, person, strict=False)])
+    return OneSource(of, end, both, whole, speakers, pairs)
 
 
 def ordered(talks: Sequence[Chat]) -> list[str]:
@@ -143,3 +150,78 @@ def item_of(talk: Chat) -> Key:
 def kinds(talks: Sequence[Chat]) -> tuple[list[Chat], list[Chat]]:
     """Those with a machine in them, and those of people alone."""
     return [one for one in talks if one.machines], [one for one in talks if not one.machines]
+
+
+def in_turn(lists: Sequence[Sequence[Any]]) -> list[Any]:
+    """One of each list, then another, until all are there."""
+    return [one for some in zip_longest(*lists) for one in some if one is not None]
+
+
+def named(said: Judgment | None, chat: Chat) -> float:
+    """1 where the speaker that is named is the machine, 0 of another or none; nan: not known."""
+    if said is None or said.verdict is None:
+        return np.nan
+    return float(said.verdict.isdecimal() and chat.who[int(said.verdict) - 1] != HUMAN)
+
+
+def point(said: Mapping[Key, Judgment], machine: Chat, nth: int) -> float:
+    """1 where the machine's chat is named in the nth order, ½ of a tie; nan: not known."""
+    id_, name = item_of(machine)
+    found = said.get((id_, HUMAN, name) if nth else (id_, name, HUMAN))
+    won = GTEVAL.result(found.verdict) if found else None
+    return np.nan if won is None else won if nth else 1 - won
+
+
+def key_of(one: Judgment) -> Key:
+    """The same of a judgment."""
+    return one.seed_id, *one.contestants
+
+
+def index_of(said: Judgment) -> float:
+    """The utterance that a place verdict accuses; infinite of none."""
+    return accused_index(said.verdict or "No", said.judge) or np.inf
+
+
+def machine_by(said: Judgment, n: int) -> tuple[float, float]:
+    """How surely a place verdict takes a chat for a machine's, and whether it accuses; 0 to 1.
+
+    By its probability where that is known, else the earlier the surer.
+    """
+    at = index_of(said)
+    accuses = float(at < np.inf)
+    if isinstance(said.confidence, float):
+        return (said.confidence if accuses else 1 - said.confidence), accuses
+    return (1 - (min(at, n) - 1) / (2 * n) if accuses else 0.0), accuses
+
+
+def dialogue_of(talk: Chat, id_: str = "") -> Dialogue:
+    """What protocols ask about."""
+    own, who = item_of(talk)
+    names = tuple(f"{by + 1}" for by in talk.speakers)
+    said = talk.utterances
+    return Dialogue(id_ or own, who, said, 0, (), "complete", "", speakers=names)
+
+
+def case_of(protocol: Protocol, talk: Chat) -> Case:
+    """The question about one chat, no utterance of which is given."""
+    one = dialogue_of(talk)
+    (make,) = protocol.cases((), {one.contestant: {one.seed_id: one}})
+    case = make()
+    return replace(case, dialogues=tuple(replace(shown, n_seed=0) for shown in case.dialogues))
+
+
+def pair_of(machine: Chat, person: Chat, swapped: bool) -> Case:
+    """Which of two has a machine in it?"""
+    one = dialogue_of(machine)
+    other = dialogue_of(person, one.seed_id)
+    first, second = (other, one) if swapped else (one, other)
+    return GTEVAL.pair(one.seed_id, first, second, len(machine.utterances))
+
+
+def seen_in(talks: Sequence[Chat], said: Mapping[Key, Judgment]) -> Floats:
+    """How much of a machine a judge sees in each chat, and whether it accuses; (2, chats)."""
+    seen = np.full((2, len(talks)), np.nan)
+    for at, one in enumerate(talks):
+        if (found := said.get(item_of(one))) is not None and found.verdict is not None:
+            seen[:, at] = machine_by(found, len(one.utterances))
+    return seen

@@ -23,18 +23,15 @@ from botchat.judges.single import samples
 from botchat.measures.annotations import NOBODY, Annotation, is_person
 from botchat.measures.intervals import entries
 from botchat.measures.variance import ITEM, ORDER, Crossed, Effect, standard_error
-from botchat.models.self_chat import Length
 from botchat.papers.requests import Varying
 from botchat.pipeline.agree import Compared, annotations_of, expenses
 from botchat.pipeline.judge import asked as asked_by
-from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Asked, StageResult
+from botchat.pipeline.run import ask
 from botchat.pipeline.run.contestants import judge_named
-from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.read_set import read
 from botchat.pipeline.run.results import Plan
-from botchat.pipeline.run.session import Session, catalogue_of, in_session
-from botchat.pipeline.run.work import Meter, Stops
+from botchat.pipeline.run.session import catalogue_of
+from botchat.pipeline.run.work import Meter
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, SIGNED, Judgment
@@ -46,8 +43,9 @@ from botchat.workspace.folder import Workspace
 FACETS = (ITEM, "wording", "persona", "judge", ORDER)
 MORE = 4
 """One more level of questions is a quarter of them more."""
-NOW, LEAST = "as it is", 0.005
-"""The design that was asked, and the least share that is told in words."""
+ONE, BOTH, NOW = "one of each", "one of each, both orders", "as it is"
+LEAST = 0.005
+"""The least share that is told in words."""
 
 Cells = dict[tuple[str, str], dict[tuple[str, ...], list[float]]]
 """Two contestants -> level of each of `FACETS` -> what each draw says of the first, -1 to 1."""
@@ -59,12 +57,7 @@ def plan_variance(request: Varying, workspace: Workspace) -> Plan:
     """What `variance` would ask."""
     if not (asked := _asked(request, workspace)):
         raise ConfigError("--plan needs --seeds and judges to ask; name each with --judge")
-
-    async def walk(session: PlanningSession, _length: Length) -> None:
-        for one in asked:
-            await one.walk(workspace, session)
-
-    return plan.plan(workspace, asked[0].seeds, walk, asked[0].language)
+    return ask.plan_all(asked, workspace)
 
 
 def variance(
@@ -79,15 +72,7 @@ def variance(
     if request.seed_set is None and (request.samples != 1 or request.limit is not None):
         raise ConfigError("--samples and --limit are of --seeds; of files leave them out")
     if asked := _asked(request, workspace):
-
-        async def ask(session: Session, stops: Stops) -> list[StageResult]:
-            found: list[StageResult] = []
-            for one in asked:
-                found += await one.ask(workspace, session, stops)
-                stops.raise_first()
-            return found
-
-        made = in_session(workspace, asked[0].seeds, spending, meter, ask, asked[0].language)
+        made = ask.ask_all(asked, workspace, spending, meter)
         judges = list(dict.fromkeys(one.judge for one in made))
     said = [(path.stem, one) for path in request.files for one in annotations_of(path)[0]]
     usd = None
@@ -131,7 +116,7 @@ def _protocols(request: Varying, workspace: Workspace) -> list[Protocol]:
     return found
 
 
-def _asked(request: Varying, workspace: Workspace) -> list[Asked]:
+def _asked(request: Varying, workspace: Workspace) -> list[ask.Asked]:
     """Every wording put to every judge that is named."""
     if request.seed_set is None or not request.judges:
         return []
@@ -241,16 +226,22 @@ def _tables(
         }
         for effect, part in sorted(parts.items(), key=lambda of: -of[1])
     ]
-    designs = [*_designs(one, round(np.mean([each.sizes[ITEM] for each in every])))]
     again_only = {of: part for of, part in parts.items() if ITEM in of or not of}
-    for row in designs:
-        levels, draws = row["levels"], row["draws"]
-        row["verdicts"] = draws * math.prod(levels.values())
-        row["se"] = standard_error(parts, levels, draws)
-        if levels.get(ORDER) == 2:
-            row["se"] = standard_error(means, {**levels, ORDER: 1}, draws)
-        row["se_again"] = standard_error(again_only, levels, draws)
-        row["usd"] = None if usd is None else usd * row["verdicts"]
+    designs: list[Row] = []
+    n = round(np.mean([each.sizes[ITEM] for each in every]))
+    for name, (levels, draws) in _designs(one, n).items():
+        verdicts = draws * math.prod(levels.values())
+        both = levels.get(ORDER) == 2
+        now = {**levels, ORDER: 1} if both else levels
+        designs.append(
+            {
+                "design": name,
+                "verdicts": verdicts,
+                "se": standard_error(means if both else parts, now, draws),
+                "se_again": standard_error(again_only, levels, draws),
+                "usd": None if usd is None else usd * verdicts,
+            }
+        )
     differences: list[Row] = []
     for (first, second), each in crossed.items():
         mean, *ends = each.interval()
@@ -300,33 +291,35 @@ def _mean_of(every: Sequence[Crossed]) -> dict[Effect, float]:
     return {of: float(np.mean([max(0.0, one.components[of]) for one in every])) for of in effects}
 
 
-def _designs(one: Crossed, n: int) -> Iterator[Row]:
-    """What a result may be asked in: in words, levels, draws."""
+def _designs(one: Crossed, n: int) -> dict[str, tuple[dict[str, int], int]]:
+    """What a result of ``n`` questions may be asked in: in words -> levels, draws."""
     draws, now = one.values.shape[-1], {**one.sizes, ITEM: n}
-    yield {"design": "one of each", "levels": {ITEM: n}, "draws": 1}
+    found = {ONE: ({ITEM: n}, 1)}
     if ORDER in now:
-        yield {"design": "one of each, both orders", "levels": {ITEM: n, ORDER: 2}, "draws": 1}
-    yield {"design": NOW, "levels": now, "draws": draws}
+        found[BOTH] = ({ITEM: n, ORDER: 2}, 1)
+    found[NOW] = (now, draws)
     for facet, levels in now.items():
         more = levels + (max(1, levels // MORE) if facet == ITEM else 1)
         if facet != ORDER:
-            said = f"{facet}: {more} for {levels}"
-            yield {"design": said, "levels": {**now, facet: more}, "draws": draws}
+            found[f"{facet}: {more} for {levels}"] = ({**now, facet: more}, draws)
+    return found
 
 
 def _said(shares: Sequence[Row], designs: Sequence[Row], one: Crossed) -> Iterator[str]:
     """What a reader takes away, a sentence each."""
     told = [f"{row['of']} {100 * row['share']:.1f} %" for row in shares if row["share"] >= LEAST]
     yield f"What moves a verdict: {', '.join(told)}."
-    first, now = designs[0], next(row for row in designs if row["design"] == NOW)
-    both = f"; in both orders {designs[1]['se']:.3f} and {designs[1]['se_again']:.3f}"
+    by = {row["design"]: row for row in designs}
+    first, now = by.pop(ONE), by.pop(NOW)
+    two = by.pop(BOTH, None)
+    both = f"; in both orders {two['se']:.3f} and {two['se_again']:.3f}" if two else ""
     yield (
         "With one of each, a mean difference has a standard error of "
-        f"{first['se']:.3f}, not {first['se_again']:.3f} as other questions alone would show"
-        f"{both if ORDER in one.sizes else ''}."
+        f"{first['se']:.3f}, not {first['se_again']:.3f} as other questions alone would show{both}."
     )
-    more = designs[designs.index(now) + 1 :]
-    best = max(more, key=lambda row: (now["se"] - row["se"]) / (row["verdicts"] - now["verdicts"]))
+    best = max(
+        by.values(), key=lambda row: (now["se"] - row["se"]) / (row["verdicts"] - now["verdicts"])
+    )
     yield (
         f"{NOW.capitalize()} {now['se']:.3f}; best next: {best['design']}, {best['se']:.3f} for "
         f"{100 * (best['verdicts'] / now['verdicts'] - 1):.0f} % more verdicts."

@@ -15,7 +15,6 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.papers.inject import Injection
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Remark, Seed, Utterance
 from botchat.seeds.dataset import STAGES, WHOLE, features
@@ -226,8 +225,6 @@ def test_what_judges_and_writers_of_errors_give_back_is_a_data_frame(tmp_path: P
     assert pulls.frame["who"].tolist() == [row["who"] for row in pulls.rows] == ["rules"]
     told = botchat.evaluate(workspace, stories, "rules")
     assert len(told.frame) == len(told.rows) == 2
-    made = Injection([{"error_type": "REP", "in_stories": 1}], [], 0, tmp_path, "signature")
-    assert made.frame["in_stories"].tolist() == [1]
     with pytest.raises(ConfigError, match="--limit 3: --recorded reads all"):
         botchat.bench(workspace, "mateval", str(tmp_path), from_recorded=True, limit=3)
 

@@ -51,17 +51,13 @@ def test_the_numbers_are_those_of_the_file(tmp_path) -> None:
 
     of = FIGURES["6"]
     path = PUBLISHED / "gteval.csv"
-    columns = figures._columns(path, of)
-    assert columns is not None
-    *_, rates = of.parts(figures._read(path, of, columns))
+    *_, rates = of.parts(figures._read(path, of))
     assert rates.loc["GPT-4", ["win", "tie", "lose"]].tolist() == pytest.approx(
         [0.264, 0.468, 0.268]
     )
     win = FIGURES["5"]
     path = PUBLISHED / "arena_n8.csv"
-    columns = figures._columns(path, win)
-    assert columns is not None
-    *_, (wins, either), _ = win.parts(figures._read(path, win, columns))
+    *_, (wins, either), _ = win.parts(figures._read(path, win))
     a, b = "Baichuan2-13B", "ChatGLM2-6B"
     assert wins.values.loc[a, b] == pytest.approx(0.29)
     assert wins.values.loc[b, a] == pytest.approx(1 - 0.88)

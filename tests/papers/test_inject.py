@@ -155,7 +155,7 @@ def test_a_good_reply_is_believed():
     [
         ("I cannot do that.", ["REP"], "no JSON object"),
         ('{"story": "", "errors": []}', ["REP"], "no JSON object"),
-        ('{"story": "x", "errors": ["Repetition"]}', ["REP"], "no kind of error"),
+        ('{"story": "x", "errors": ["Repetition"]}', ["REP"], "no JSON object"),
         (reply(STORY, ("Typo", "beans", "")), ["REP"], "'Typo' is no kind of error"),
         (reply(STORY, ("Repetition", "She slept.", "")), ["REP"], "is not in its story"),
         (reply(STORY, ("Repetition", "...", "")), ["REP"], "is not in its story"),

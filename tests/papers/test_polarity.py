@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from botchat.cli.main import main
 from botchat.judges.talk import SWAPPED
 from botchat.judges.voting import mirrored
-from botchat.papers.polarity import AGAINST, UNCLEAR, WITH, lines, polarity
-from botchat.papers.probe_polarity import POLARITY
+from botchat.papers.polarity import AGAINST, POLARITY, UNCLEAR, WITH, counted, lines
 from botchat.records import HUMAN, Judgment, Remark, Seed
 from botchat.workspace import files
 from tests.boards import judgment
@@ -172,9 +171,9 @@ def judged(votes, verdict="1"):
         yield msgspec.structs.replace(one, judge="p", transcript=talk)
 
 
-def counted(votes, verdict="1"):
+def found_in(votes, verdict="1"):
     """The rows by name."""
-    made = polarity("p", list(judged(votes, verdict)), "sig")
+    made = counted("p", list(judged(votes, verdict)), "sig")
     return {row["who"]: row for row in made.records}, list(lines(made))
 
 
@@ -182,7 +181,7 @@ def counted(votes, verdict="1"):
 @given(votes=st.lists(st.tuples(VOTES, VOTES), min_size=1, max_size=30), verdict=VOTES)
 def test_what_is_counted_is_what_was_said_first(votes, verdict):
     """Twice where the case was shown in the other order too; naming the other turns the pull."""
-    rows, said = counted(votes, verdict)
+    rows, said = found_in(votes, verdict)
     assert list(rows) == ["p", "A"]
     first = [one for one, _ in votes]
     assert rows["A"]["votes"] == 2 * sum(one is not None for one in first)
@@ -193,7 +192,7 @@ def test_what_is_counted_is_what_was_said_first(votes, verdict):
         if row["decided"]:
             assert row["named"] == pytest.approx(row["machine"] / row["decided"], abs=1e-4)
             assert row["named_low"] <= row["named"] <= row["named_high"]
-    turned, _ = counted([(mirrored(one), two) for one, two in votes], mirrored(verdict))
+    turned, _ = found_in([(mirrored(one), two) for one, two in votes], mirrored(verdict))
     opposite = {WITH: AGAINST, AGAINST: WITH, UNCLEAR: UNCLEAR}
     assert [row["pull"] for row in turned.values()] == [
         opposite[row["pull"]] for row in rows.values()
@@ -203,10 +202,10 @@ def test_what_is_counted_is_what_was_said_first(votes, verdict):
 
 def test_one_dialogue_is_never_enough():
     """Two votes about one ChatSEED, however clear, say nothing yet; none says nothing at all."""
-    rows, said = counted([("1", "1"), ("2", "2")])
+    rows, said = found_in([("1", "1"), ("2", "2")])
     assert (rows["A"]["machine"], rows["A"]["pull"]) == (4, UNCLEAR)
     assert "which way A pulls is not clear from 4 votes" in said
-    rows, _ = counted([("both", None)], None)
+    rows, _ = found_in([("both", None)], None)
     assert (rows["A"]["named"], rows["A"]["pull"], rows["p"]["votes"]) == (None, UNCLEAR, 0)
 
 
@@ -214,6 +213,6 @@ def test_a_single_judge_is_one_row():
     """Also where its reply could not be read and stands in the record as what it said."""
     one = next(judged([("1", "1")], None))
     talk = (Remark("p", "I would rather not say.", ""),)
-    made = polarity("p", [msgspec.structs.replace(one, transcript=talk)], "sig")
+    made = counted("p", [msgspec.structs.replace(one, transcript=talk)], "sig")
     assert [row["who"] for row in made.records] == ["p"]
     assert made.signature == "sig"

@@ -370,7 +370,7 @@ def test_a_judge_is_examined_before_it_is_paid(tmp_path, exam, capsys, monkeypat
     assert re.search(r"\(turing, 16 chats, \d{4}-\d\d-\d\d, 88 % caught", check["reason"])
     assert not any("since its exam" in note for note in told["notes"])
     path = tmp_path / "exams.jsonl"
-    path.write_text(re.sub(r'("settings":)"\w+"', r'\1"0"', path.read_text()))
+    path.write_text(re.sub(r'("settings":)"\w+"', r'\1"changed"', path.read_text()))
     assert main(["leaderboard", "--seeds", "sample", "--json"]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
     assert any("model or the settings" in note for note in notes)

@@ -20,7 +20,7 @@ from botchat.judges.panel import build_panel, wording
 from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.papers.chateval import ASPECTS
-from botchat.papers.probe_polarity import POLARITY
+from botchat.papers.polarity import POLARITY
 from botchat.papers.stories import STORIES
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, GTEVAL, UNIEVAL, catalogue
 from botchat.protocols.items import ANSWERS
