@@ -74,7 +74,6 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
             it; and as `_commit`.
     """
     seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
-    seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
     if not _REPOSITORY.fullmatch(name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out = workspace.out(seed_set)

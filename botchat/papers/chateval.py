@@ -107,27 +107,25 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
         if (match := re.fullmatch(r"answer_(.+)\.jsonl", base))
     }
     review = [
-        (name, one, two)
-        for base, name in by_name.items()
-        for one, two in product(answer_files, repeat=2)
-        if base == f"review_{one}_{two}_human.txt"
+        (f"review_{one}_{two}_human.txt", one, two) for one, two in product(answer_files, repeat=2)
     ]
-    if "question.jsonl" not in by_name or not review:
+    found = next((each for each in review if each[0] in by_name), None)
+    if "question.jsonl" not in by_name or found is None:
         raise MissingError(
             "FairEval needs question.jsonl, answer_MODEL.jsonl of two models and "
             "review_MODEL_MODEL_human.txt that names both; found "
             f"{', '.join(by_name) or 'no files'}"
         )
-    review_file, one, two = review[0]
+    review_file, *models = by_name[found[0]], *found[1:]
     questions = _by_question(files, by_name["question.jsonl"])
-    categories = _by_question(files, by_name["question.jsonl"], "category")
-    answers = [_by_question(files, answer_files[model]) for model in (one, two)]
+    answers = [_by_question(files, answer_files[model]) for model in models]
     said = utf8(files[review_file], review_file).rstrip().splitlines()
     if len(said) != len(questions):
         raise DataError(
             f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
             f"{by_name['question.jsonl']}; give one a line"
         )
+    one, two = models
     meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
@@ -136,12 +134,12 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
             raise DataError(
                 f"{review_file}:{line}: label {label.strip()!r} is neither {one}, {two} nor TIE"
             )
-        for model, texts in zip((one, two), answers, strict=True):
+        for model, texts in zip(models, answers, strict=True):
             if id_ not in texts:
                 raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
-        shown = answers[0][id_], answers[1][id_]
-        about = questions[id_], (one, two), shown, meant[name], categories[id_]
-        pairs.append(AnswerPair(id_, *about))
+        text, category = questions[id_]
+        shown = answers[0][id_][0], answers[1][id_][0]
+        pairs.append(AnswerPair(id_, text, (one, two), shown, meant[name], category))
     return pairs
 
 
@@ -167,17 +165,18 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
     )
 
 
-def _by_question(files: Mapping[str, bytes], name: str, key: str = "text") -> dict[str, str]:
-    """Question id -> text of one JSON-lines file, in its order; or what stands under ``key``."""
-    texts: dict[str, str] = {}
+def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, tuple[str, str]]:
+    """Question id -> text and category of one JSON-lines file, in its order."""
+    texts: dict[str, tuple[str, str]] = {}
     for place, value in json_rows(files[name], name):
         record = named(value, place)
-        if not isinstance(record.get("text"), str):
+        text = record.get("text")
+        if not isinstance(text, str):
             raise DataError(f"{place}: not a record with question_id and text")
         id_ = str(record.get("question_id", ""))
         if not id_ or id_ in texts:
             raise DataError(f"{place}: question_id {id_!r} is missing or there twice")
-        texts[id_] = str(record.get(key, ""))
+        texts[id_] = text, str(record.get("category", ""))
     return texts
 
 

@@ -43,6 +43,12 @@ from botchat.workspace.folder import SAMPLE, Workspace
 PROMPT, STAGE = "injection", "inject"
 
 
+class Injection(Told):
+    """What `inject` wrote."""
+
+    missing = "stories"
+
+
 class Planted(NamedTuple):
     """One error."""
 
@@ -170,7 +176,7 @@ def plan_inject(request: Injecting, workspace: Workspace) -> Plan:
 
 def inject(
     request: Injecting, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Told:
+) -> Injection:
     """Ask, check what comes back, and write the stories that have what they should have.
 
     Raises as `botchat.arguments.Asking.run`, and `DataError`: the file, with its
@@ -179,7 +185,7 @@ def inject(
     language, listed = _read(request)
     meter = meter or Meter()
 
-    async def ask(session: Session, stops: Stops) -> list[Told]:
+    async def ask(session: Session, stops: Stops) -> list[Injection]:
         speaker = session.speaker(request.model, STAGE)
         step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
         session.meter.begin(STAGE, len(listed))
@@ -220,7 +226,7 @@ def _written(
     found: dict[str, Injected | str | None],
     speaker: Speaker,
     language: Language,
-) -> Told:
+) -> Injection:
     """How many errors were asked for, how many are in the stories, by kind and of ``all``."""
     made = [one for text in listed if isinstance(one := found[text.id], Injected)]
     left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
@@ -255,7 +261,7 @@ def _written(
         "path": path,
         "signature": signature,
     }
-    return Told(whole, [rows, f"stories: {len(made)}, in {path}"], unanswered, "stories")
+    return Injection(whole, [rows, f"stories: {len(made)}, in {path}"], unanswered)
 
 
 def _read(request: Injecting) -> tuple[Language, list[OwnText]]:

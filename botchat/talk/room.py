@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, TypeVar
 
@@ -43,14 +43,6 @@ _LISTED = 1_000
 
 TURNS = 16
 """Utterances after which two models stop by themselves."""
-
-
-@dataclass(frozen=True)
-class Offer:
-    """A model that can be talked to."""
-
-    name: str
-    what: str
 
 
 T = TypeVar("T")
@@ -115,7 +107,6 @@ class TalkRoom:
         self.seeds = [seed for seed in there if not human_dialogue(seed).spoken_by]
         self._workspace = workspace
         self._models = _offers(workspace, models)
-        self.offers = [offer for _, offer in self._models.values()]
         self._n_writing, self._lock = 0, ExitStack()
         self._starting = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -143,7 +134,7 @@ class TalkRoom:
         }
         return template("talk.html", __package__).render(
             seed_set=self.seed_set,
-            offers=self.offers,
+            offers=[{"name": name, "what": what} for name, (_, what) in self._models.items()],
             seed_ids=[seed.id for seed in self.seeds[:_LISTED]],
             n_seed=N_SEED,
             turns=TURNS,
@@ -156,8 +147,15 @@ class TalkRoom:
 
     def close(self) -> None:
         """Store what is under way, and end."""
+
+        async def end() -> None:
+            if self._session is not None:
+                await self._session.close()
+            if self._ledger is not None:
+                self._ledger.close()
+
         if self._loop is not None:
-            self._here(self._end())
+            self._here(end())
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     # -------------------------------------------------------------------------------- requests
@@ -203,10 +201,10 @@ class TalkRoom:
             except FatalModelError:
                 session.drop(speaker.model)  # so that it can be tried when it answers again
                 raise
-        spent = self._spent(session)
         if not reply.usable:
             why = f": {reply.detail}" if reply.detail else ""
             raise BotChatError(f"{asked.model} said nothing, {reply.outcome}{why}")
+        budget = session.budget
         return {
             "text": reply.text,
             "cut": reply.outcome == "truncated",
@@ -214,7 +212,7 @@ class TalkRoom:
             "replayed": not step.calls,
             "seconds": reply.latency_s,
             "cost_usd": reply.cost_usd,
-            "spent": spent,
+            "spent": {"usd": budget.usd, "calls": budget.calls, "tokens": budget.tokens},
         }
 
     async def _saved(self, asked: _Save) -> dict[str, Any]:
@@ -243,21 +241,18 @@ class TalkRoom:
                 "new": found is None,
             }
 
-    async def _end(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-        if self._ledger is not None:
-            self._ledger.close()
-
-    def _here(self, job: Awaitable[T]) -> T:
-        """Do it in the loop."""
-
-        async def done() -> T:
-            return await job
-
+    def _here(self, job: Coroutine[Any, Any, T]) -> T:
+        """Do it in the loop, which runs in a thread of its own until it is stopped."""
         with self._starting:
-            loop = self._loop = self._loop or _loop()
-        return asyncio.run_coroutine_threadsafe(done(), loop).result()
+            if (loop := self._loop) is None:
+                loop = self._loop = asyncio.new_event_loop()
+
+                def run(loop: asyncio.AbstractEventLoop = loop) -> None:
+                    loop.run_forever()
+                    loop.close()
+
+                threading.Thread(target=run, daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(job, loop).result()
 
     @cached_property
     def _length(self) -> Length:
@@ -285,37 +280,20 @@ class TalkRoom:
             )
         return self._session
 
-    def _spent(self, session: Session) -> dict[str, Any]:
-        """Of the one budget; its limits are on the page."""
-        budget = session.budget
-        return {"usd": budget.usd, "calls": budget.calls, "tokens": budget.tokens}
 
-
-def _loop() -> asyncio.AbstractEventLoop:
-    """A loop that runs in a thread of its own until it is stopped."""
-    loop = asyncio.new_event_loop()
-
-    def run() -> None:
-        loop.run_forever()
-        loop.close()
-
-    threading.Thread(target=run, daemon=True).start()
-    return loop
-
-
-def _offers(workspace: Workspace, models: Sequence[str]) -> dict[str, tuple[str, Offer]]:
+def _offers(workspace: Workspace, models: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Name as it is filed -> as it was given, and what it is; nobody else is asked from the page.
 
     Named on the command line, entries of botchat.toml, and the bots.
     """
     bots = {f"bot:{name}": what for name, what in BASELINES.items()}
-    found: dict[str, tuple[str, Offer]] = {}
+    found: dict[str, tuple[str, str]] = {}
     for given in (*models, *workspace.config.models, *bots):
         named = config.model_name(given, workspace.config)
         if named.kind == "human":
             raise ConfigError("--model human: people need no model; take a side yourself")
         what = bots.get(given, "") if named.kind == "bot" else described(named)
-        found.setdefault(named.name, (given, Offer(named.name, what)))
+        found.setdefault(named.name, (given, what))
     return found
 
 

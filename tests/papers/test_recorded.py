@@ -82,7 +82,7 @@ def test_strategies_come_in_the_papers_order():
         made = dataset(people, people, key, language=1)
         files |= {"people.csv": made["dataset/people.csv"], f"{n}.json": made["result/run.json"]}
     assert [*recorded(files)] == [*STRATEGIES.values(), "X"]
-    assert {told(files, name)["average_spearman"] for name in STRATEGIES.values()} == {1.0}
+    assert {told(files, name)["REP_spearman"] for name in STRATEGIES.values()} == {1.0}
 
 
 def test_a_story_changed_here_and_there_is_matched_by_its_number():

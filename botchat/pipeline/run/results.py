@@ -30,8 +30,7 @@ class Told:
     shown: Sequence[Piece] = ()
     """Lines and tables, in the order in which people read them; none: the rows of `whole`."""
     unanswered: int = 0
-    """What another run may still get an answer for, and what that is."""
-    missing: str = "verdicts"
+    """What another run may still get an answer for."""
 
     @property
     def rows(self) -> list[Row]:
