@@ -49,8 +49,8 @@ _PROMPTS = (
 _STEPS = "discussion_steps"
 """Stands in a statement where the question is decomposed (CoT), and nowhere else."""
 
-_FORMS = {"qa": "discussion_form", "score": "discussion_scores"}
-"""Form of a report -> its prompt."""
+_SCORES = "discussion_scores"
+"""The form of a report of scores alone."""
 
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
@@ -84,15 +84,11 @@ class Discussion:
                 return Talk(tuple(said), tuple(last.values()))
             if not self.settings.feedback:
                 continue
-            feedback = await serving[FEEDBACK].say(
-                language.fill(
-                    "discussion_feedback",
-                    question=case.prompt,
-                    history=history(known),
-                    round=str(number),
-                    rounds=str(len(parts)),
-                )
+            told = {"question": case.prompt, "history": history(known)}
+            asked = language.fill(
+                "discussion_feedback", **told, round=str(number), rounds=str(len(parts))
             )
+            feedback = await serving[FEEDBACK].say(asked)
             said.append(feedback)
             known += filter(heard, [feedback])
         ended = await _report(self, serving[SUMMARIZER], case, "discussion_report", history(known))
@@ -142,7 +138,7 @@ def prompts(
     return (
         *_PROMPTS,
         *([_STEPS] if decomposes else []),
-        *([_FORMS["score"]] if settings.report == "score" else []),
+        *([_SCORES] if settings.report == "score" else []),
         *(() if language.english else _IN_PLACES),
     )
 
@@ -155,7 +151,7 @@ async def _report(
     The answer is asked for once, in the report or after it; of scores alone the report is it.
     """
     language = panel.cast.language
-    names: tuple[str, ...] = (_FORMS["score"],)
+    names: tuple[str, ...] = (_SCORES,)
     if panel.settings.report == "qa":
         names = {
             "asked": ("discussion_answer",),

@@ -50,7 +50,7 @@ class RulesJudge:
         self.language = language
         self.thresholds = fit_thresholds(human_dialogues, language)
         # Cached: a dialogue is compared with every other contestant of its seed, in both orders.
-        self._accuse = lru_cache(maxsize=1024)(self._first_flag)
+        self._flags = lru_cache(maxsize=1024)(self._found)
 
     @property
     def digest(self) -> str:
@@ -64,15 +64,14 @@ class RulesJudge:
             return Answer(None, _NOT_MINE)
         if case.kind == "report":
             return Answer(*case.read(self._report(case.dialogues[0])))
-        accused = [self._accuse(shown) for shown in case.dialogues]
+        accused = [next(iter(self._flags(shown)), None) for shown in case.dialogues]
         if len(accused) == 1 and "No" in case.choices:
             verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
             reason = _reason(accused[0])
         elif len(accused) == 2 and case.choices <= {"1", "2", "both", "neither"}:
             verdict = _compare(accused[0], accused[1], case.choices)
-            reason = "; ".join(
-                f"conversation {n}: {_reason(flag)}" for n, flag in enumerate(accused, 1)
-            )
+            told = enumerate(map(_reason, accused), 1)
+            reason = "; ".join(f"conversation {n}: {why}" for n, why in told)
         elif len(accused) == 1 and (found := self._of_speakers(case.dialogues[0], case.choices)):
             verdict, reason = found
         else:
@@ -86,17 +85,14 @@ class RulesJudge:
         first: dict[int, Flag] = {}
         for flag in self._flags(shown):
             first.setdefault(shown.whose[flag.index - 1], flag)
-        told = "; ".join(_reason(first[who]) for who in sorted(first))
+        told = "; ".join(_reason(first[who]) for who in sorted(first)) or _reason(None)
         if "neither" in choices:
-            return (str(next(iter(first)) + 1) if first else "neither"), told or _reason(None)
+            return (str(next(iter(first)) + 1) if first else "neither"), told
         words = [str(first[who].index) if who in first else "No" for who in sorted({*shown.whose})]
         verdict = " ".join(words)
-        return (verdict, told or _reason(None)) if verdict in choices else None
+        return (verdict, told) if verdict in choices else None
 
-    def _first_flag(self, shown: Shown) -> Flag | None:
-        return next(iter(self._flags(shown)), None)
-
-    def _flags(self, shown: Shown) -> list[Flag]:
+    def _found(self, shown: Shown) -> list[Flag]:
         return flags(shown.utterances, self.thresholds, self.language, shown.n_seed)
 
     def _report(self, shown: Shown) -> str:
@@ -107,9 +103,8 @@ class RulesJudge:
             verdict = "Yes" if of_type else "No" if criteria else "Not judged"
             lines.append(f"{error_type}? {verdict}")
             for flag in of_type:
-                quote = json.dumps(
-                    _quoted(flag, shown.utterances[flag.index - 1]), ensure_ascii=False
-                )
+                said = _quoted(flag, shown.utterances[flag.index - 1])
+                quote = json.dumps(said, ensure_ascii=False)
                 lines.append(f"- Utterance {flag.index}: {quote} - {_excess(flag)}")
         return "\n".join(lines)
 

@@ -5,7 +5,6 @@ A new protocol is a prompt, a value here, and its name in `BUILT_IN`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from botchat.errors import ConfigError, did_you_mean
@@ -123,8 +122,6 @@ RANKING = (UNIEVAL, ARENA, GTEVAL)
 _OF_SETS = {protocol.name: protocol for protocol in (MATEVAL, ANSWERS, VOTES)}
 """What is asked about texts, answers and votes: `botchat evaluate` and `rank` make sets of them."""
 
-_AT_N = re.compile(r"(?P<base>.+)-n(?P<n>\d+)")
-
 
 class Catalogue:
     """Protocols by name, in the order in which boards and pages show them."""
@@ -150,10 +147,10 @@ class Catalogue:
 
     def find(self, filed: str) -> Protocol | None:
         """The protocol that judgments are filed under (``arena-n16``); ``None``: no such one."""
-        at_n = _AT_N.fullmatch(filed)
-        base = self._by_name.get(at_n["base"]) if at_n else None
-        if at_n and base is not None and base.has_n:
-            return base.at(int(at_n["n"]))
+        name, _, n = filed.rpartition("-n")
+        base = self._by_name.get(name)
+        if base is not None and base.has_n and n.isdecimal():
+            return base.at(int(n))
         return self._by_name.get(filed) or _OF_SETS.get(filed)
 
     def among(self, filed: Iterable[str]) -> dict[str, Protocol]:
@@ -167,27 +164,25 @@ class Catalogue:
 
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
     """The built-in protocols and somebody's own; raises `ConfigError` if both have one name."""
-    for protocol in BUILT_IN:
-        if protocol.name in own:
+    mine = []
+    for name, settings in own.items():
+        if name in {protocol.name for protocol in BUILT_IN}:
             raise ConfigError(
-                f"botchat.toml: protocols.{protocol.name}: BotChat has a protocol of "
-                "that name; choose another"
+                f"botchat.toml: protocols.{name}: BotChat has a protocol of that name; choose "
+                "another"
             )
-    mine = (_own(name, settings) for name, settings in own.items())
+        title = settings.title or name.replace("_", " ").capitalize()
+        scale = Scale(settings.lowest or 0, settings.highest or 0, settings.numbers)
+        made = Protocol(
+            name,
+            title,
+            settings.kind,
+            settings.shows,
+            settings.question or title,
+            template=settings.prompt,
+            scale=scale if settings.kind == "score" else None,
+            labels=settings.labels if settings.kind == "choice" else LABELS,
+            chosen_wins=settings.chosen == "wins",
+        )
+        mine.append(made)
     return Catalogue((*BUILT_IN, *mine), language)
-
-
-def _own(name: str, settings: CriterionSettings) -> Protocol:
-    title = settings.title or name.replace("_", " ").capitalize()
-    scale = Scale(settings.lowest or 0, settings.highest or 0, settings.numbers)
-    return Protocol(
-        name,
-        title,
-        settings.kind,
-        settings.shows,
-        settings.question or title,
-        template=settings.prompt,
-        scale=scale if settings.kind == "score" else None,
-        labels=settings.labels if settings.kind == "choice" else LABELS,
-        chosen_wins=settings.chosen == "wins",
-    )

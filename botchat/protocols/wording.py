@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,8 +21,9 @@ _END_LIKE = re.compile(r"<\s*(/?)\s*chat[_\s-]*end\s*>", re.IGNORECASE)
 _SPEAKER_LIKE = re.compile(r"^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]", re.MULTILINE)
 _OTHER_SPEAKER_LIKE = re.compile(_SPEAKER_LIKE.pattern.replace("AB", "C-H"), re.MULTILINE)
 """Of frames with more than two speakers."""
+_MARKS = ("choice", "index", "reason")
 _VERDICT_LIKE = re.compile(
-    r"\b(choice|index|reason)([\"'*_ \t]*)[:\uff1a]|^([ \t>*_#]*)(conversation)([ \t]*)([12])\b",
+    rf"\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]|^([ \t>*_#]*)(conversation)([ \t]*)([12])\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _BREAKS = re.compile(r"[\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
@@ -53,13 +53,25 @@ def letters(n: int, spoken_by: Sequence[int] = ()) -> list[str]:
     return [LETTERS[who] for who in spoken_by or (at % 2 for at in range(n))]
 
 
-@dataclass(frozen=True, eq=False)
 class Wording:
-    """The frame around what a judge is shown, in one language."""
+    """The frame around what a judge is shown, in one language; English marks are in every one."""
 
-    end: str = END
-    frame_like: re.Pattern[str] | None = None
-    """What a dialogue may not hold; of English `neutral` knows it."""
+    def __init__(self, language: Language) -> None:
+        labels, self.end = language.labels, language.labels.end
+        self._frame_like: re.Pattern[str] | None = None
+        if language.english:
+            return  # `neutral` knows its marks
+        before = r"(?<![^\W\d_])" if language.pack.units == "words" else "(?<![A-Za-z])"
+        mark = any_of((*_MARKS, *labels.choice, *labels.index, *labels.reason))
+        shown = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
+        end = re.escape(labels.end.strip("<>[]() "))
+        self._frame_like = re.compile(
+            rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
+            rf"|(?P<colon>{before}(?:{mark})[\"'*_ \t\]]*"
+            r"|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
+            rf"|^[ \t>*_#]*(?P<label>{shown})(?=[ \t]*(?::|$))",
+            re.IGNORECASE | re.MULTILINE,
+        )
 
     def conversation(self, utterances: Sequence[str], spoken_by: Sequence[int] = ()) -> str:
         """Utterances as ``A: … <chat_end>`` and ``B: … <chat_end>`` lines (BotChat Appendix B).
@@ -77,10 +89,8 @@ class Wording:
     def neutral(self, utterance: str) -> str:
         """As the function `neutral`; each mark of the language's own frame is made harmless too."""
         text = neutral(utterance)
-        if self.frame_like is None:
-            return text
-        parts, at = [], 0
-        for match in self.frame_like.finditer(text.translate(PLAIN)):
+        found = self._frame_like.finditer(text.translate(PLAIN)) if self._frame_like else ()
+        for match in reversed([*found]):  # so that the places before it stay
             start, end = match.span()
             said = text[start:end]
             if match["colon"]:
@@ -90,31 +100,11 @@ class Wording:
                 said = f"{said[: -len(label)]}({label})"
             else:
                 said = f"({said[1:-1]})"
-            parts += [text[at:start], said]
-            at = end
-        return "".join([*parts, text[at:]])
+            text = f"{text[:start]}{said}{text[end:]}"
+        return text
 
 
-@lru_cache(maxsize=16)
-def wording(language: Language) -> Wording:
-    """The frame of a language; English marks are made harmless in every one."""
-    if language.english:
-        return Wording()
-    labels = language.labels
-    before = r"(?<![^\W\d_])" if language.pack.units == "words" else "(?<![A-Za-z])"
-    mark = any_of(("choice", "index", "reason", *labels.choice, *labels.index, *labels.reason))
-    shown = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
-    end = re.escape(labels.end.strip("<>[]() "))
-    return Wording(
-        labels.end,
-        re.compile(
-            rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
-            rf"|(?P<colon>{before}(?:{mark})[\"'*_ \t\]]*"
-            r"|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
-            rf"|^[ \t>*_#]*(?P<label>{shown})(?=[ \t]*(?::|$))",
-            re.IGNORECASE | re.MULTILINE,
-        ),
-    )
+wording = lru_cache(maxsize=16)(Wording)
 
 
 def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
