@@ -115,6 +115,8 @@ def test_any_two_of_a_file_of_votes_are_compared(browser: Browser, tmp_path: Pat
         wins = round(100 / (1 + 10 ** ((rating[b] - rating[a]) / 400)))
         whole = f"{told}; by rating the first wins {wins} of 100."
         browser.until(lambda whole=whole: browser.run(said) == whole)
+    align = "return getComputedStyle(document.querySelector('tbody th')).verticalAlign"
+    assert browser.run(align) == "middle"
     card = browser.text(".judge")
     assert "13 votes on 2 pairs of models, 8 of 100 are ties." in card
     assert "not asked" not in card

@@ -184,7 +184,8 @@ def test_what_goes_with_length_is_kendalls_tau(spots: list[tuple[float, float]])
 def test_the_signature_is_whole_where_it_is_long() -> None:
     """It is broken into lines, never cut."""
     signature = "botchat:0.1.0|" + "|".join(f"part-{i}:{'x' * 30}" for i in range(20))
-    chart = figures.chart("n", "T", "C", "3 chats", "s", [signature], rows.human_lengths, [2, 4, 5])
+    chart = figures.chart("n", "T", "C", "1 chats", "s", [signature], rows.human_lengths, [2, 4, 5])
+    assert chart.caption == "C 1 chat."
     lines = [text.said for text in chart.sheet().texts if "part-" in text.said or "|" in text.said]
     assert len(lines) > 3
     assert "".join(lines) == signature

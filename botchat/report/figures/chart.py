@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -80,6 +81,7 @@ def chart(
     ``count``: from how many comparisons or chats, the caption's last words; ``where``: of which set
     and by which judge.
     """
+    count = re.sub(r"(^|\D )1 (\w+)s\b", r"\g<1>1 \2", count)  # one chat, not one chats
     heading = Heading(title, f"{where} · {count}", signatures)
     said = f"{caption} {count[0].upper()}{count[1:]}."
     return Chart(name, title, said, heading, partial(plot, *data), **chosen)

@@ -408,7 +408,7 @@ def _judges(board: Board, verdicts: Mapping[str, JudgeVerdict]) -> Chart:
     return chart(
         "judges", title,
         "✕ the whole 95 % interval is on the wrong side of the line, ! a part of it, – not tested.",
-        f"{n} judge{'' if n == 1 else 's'}", board.seed_set, board.main.signatures[:1],
+        f"{n} judges", board.seed_set, board.main.signatures[:1],
         rows.checked, states, {key: RULES[key].name for key in asked or every},
         {judge: _WORDS[said.word] for judge, said in verdicts.items()},
         question="Can the judges be trusted?" if n > 1 else "Can the judge be trusted?",
