@@ -125,7 +125,7 @@ def utterance_lengths(measured: lengths.Lengths, signature: str) -> Table:
             Column("sd", "Std. dev.", "number"),
         ],
         [
-            {"model": name, **lengths.summary(values)._asdict()}
+            {"model": name, **lengths.summary(values)}
             for name, values in measured.by_contestant.items()
         ],
         [signature],

@@ -108,16 +108,10 @@ def form(
     mine = [lines[at] for at in own]
     earlier = _earlier(lines, who)
     again = [_mean([earlier[at][k] for at in own]) for k in range(6)]
-    values = (
-        *_lengths([len(line.key) for line in mine]),
-        *_spread([float(line.n_sentences) for line in mine]),
-        math.log1p(_mean([line.exclamations for line in mine])),
-        *_vocabulary(mine),
-        1 - again[0] if mine else 0.0,
-    )
+    new = 1 - again[0] if mine else 0.0
     shares = (*_rates(mine), *again[1:], *_phrases(mine))
     return Form(
-        (*values, *map(math.sqrt, shares)),
+        (*_lengths(mine), *_vocabulary(mine), new, *map(math.sqrt, shares)),
         Counter(chain.from_iterable(line.function for line in mine)),
         Counter(line.key[0] for line in mine),
         sum(len(line.key) for line in mine),
@@ -172,11 +166,10 @@ class _ReadLine:
     function: list[str]
     """Those that carry no content, in their order."""
     content: frozenset[str]
-    n_letters: int
     n_long: int
     question: bool
-    question_last: bool
-    unended: bool
+    end: str
+    """Its last character, but for quotation marks; empty of nothing."""
     exclamations: int
     commas: int
     dots: bool
@@ -192,17 +185,14 @@ def _line(raw: str, language: Language) -> _ReadLine:
     sentences = [words for words in known.sentences(low) if words]
     words = tuple(chain.from_iterable(sentences))
     function, content = _kinds(low, words, language)
-    end = low.rstrip(" \"')")
     return _ReadLine(
         words,
         len(sentences),
         function,
         content,
-        sum(map(len, words)),
         len([word for word in words if len(word) >= known.long_word]),
         "?" in low,
-        end.endswith("?"),
-        end[-1:] not in _ENDS,
+        low.rstrip(" \"')")[-1:],
         low.count("!"),
         low.count(","),
         "..." in low or "\u2026" in low,
@@ -251,16 +241,17 @@ def _kinds(low: str, words: Sequence[str], language: Language) -> tuple[list[str
     return function, frozenset(chain.from_iterable(map("".join, pairwise(run)) for run in runs))
 
 
-def _lengths(n: Sequence[int]) -> tuple[float, ...]:
-    """Mean, spread, least, most, slope and step of the logarithm of words."""
-    if not n:
-        return (0.0,) * 6
-    logs = [math.log(length) for length in n]
-    middle = (len(n) - 1) / 2
+def _lengths(lines: Sequence[_ReadLine]) -> tuple[float, ...]:
+    """Mean, spread, least, most, slope and step of the logarithm of words; sentences; marks."""
+    logs = [math.log(len(line.key)) for line in lines]
+    middle = (len(logs) - 1) / 2
     slope = sum([(at - middle) * log for at, log in enumerate(logs)])
-    apart = sum([(at - middle) ** 2 for at in range(len(n))])
+    apart = sum([(at - middle) ** 2 for at in range(len(logs))])
     steps = [abs(after - before) for before, after in pairwise(logs)]
-    return (*_spread(logs), min(logs), max(logs), _ratio(slope, apart), _mean(steps))
+    ends = min(logs, default=0.0), max(logs, default=0.0)
+    sentences = _spread([float(line.n_sentences) for line in lines])
+    marks = math.log1p(_mean([line.exclamations for line in lines]))
+    return (*_spread(logs), *ends, _ratio(slope, apart), _mean(steps), *sentences, marks)
 
 
 def _vocabulary(lines: Sequence[_ReadLine]) -> tuple[float, ...]:
@@ -269,7 +260,7 @@ def _vocabulary(lines: Sequence[_ReadLine]) -> tuple[float, ...]:
     pairs = list(chain.from_iterable([pairwise(line.key) for line in lines]))
     first = words[:_FIRST_WORDS]
     return (
-        _ratio(sum([line.n_letters for line in lines]), len(words)),
+        _ratio(sum(map(len, words)), len(words)),
         _ratio(len(set(first)), len(first)),
         _ratio(len(set(pairs)), len(pairs)),
         _ratio(sum([len(line.function) for line in lines]), len(words)),
@@ -283,13 +274,13 @@ def _rates(lines: Sequence[_ReadLine]) -> tuple[float, ...]:
         _mean([len(line.key) <= _SHORT for line in lines]),
         _mean([len(line.key) >= _LONG for line in lines]),
         _mean([line.question for line in lines]),
-        _mean([line.question_last for line in lines]),
+        _mean([line.end == "?" for line in lines]),
         _mean([line.question and line.n_sentences == 1 for line in lines]),
         _mean([one.question and other.question for one, other in pairwise(lines)]),
         _ratio(sum([line.commas for line in lines]), words),
         _mean([line.dots for line in lines]),
         _mean([line.emoji for line in lines]),
-        _mean([line.unended for line in lines]),
+        _mean([line.end not in _ENDS for line in lines]),
         _ratio(sum([line.n_long for line in lines]), words),
     )
 

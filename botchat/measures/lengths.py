@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,19 +63,6 @@ class Lengths:
     unit: Unit
     by_contestant: Mapping[str, NDArray[np.int64]]
     """Contestant -> lengths, in the order of its dialogues."""
-
-
-class Summary(NamedTuple):
-    """Statistics of ``n`` lengths; NaN without any."""
-
-    n: int
-    mean: float = math.nan
-    median: float = math.nan
-    p95: float = math.nan
-    """95th percentile, linearly interpolated."""
-    max: float = math.nan
-    sd: float = math.nan
-    """Population standard deviation."""
 
 
 @cache
@@ -126,12 +113,16 @@ def _spoken(dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, int | None
         )
 
 
-def summary(lengths: NDArray[np.int64]) -> Summary:
-    """The statistics of lengths, shape (n,)."""
+def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
+    """Statistics of lengths, shape (n,); nan without any.
+
+    ``n``, ``mean``, ``median``, ``p95`` (linearly interpolated), ``max``, ``sd`` of the population.
+    """
     if not len(lengths):
-        return Summary(0)
+        return {"n": 0, **dict.fromkeys(("mean", "median", "p95", "max", "sd"), math.nan)}
     median, p95, longest = np.percentile(lengths, (50, 95, 100)).tolist()
-    return Summary(len(lengths), float(lengths.mean()), median, p95, longest, float(lengths.std()))
+    found = {"n": len(lengths), "mean": float(lengths.mean()), "median": median}
+    return found | {"p95": p95, "max": longest, "sd": float(lengths.std())}
 
 
 def _folders() -> Iterator[Path]:

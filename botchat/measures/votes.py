@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import chain, compress
 from typing import TypeAlias
 
 import numpy as np
@@ -134,38 +134,27 @@ class Votes:
         first, *others = parts
         if not others:
             return first
-        names, moved = {}, {}
-        for kind, columns in _NAMED.items():
-            known: dict[str, int] = {}
-            places = [
-                np.array([known.setdefault(name, len(known)) for name in getattr(part, kind)], int)
-                for part in parts
-            ]
-            names[kind] = tuple(known)
-            for column in columns:
-                moved[column] = np.concatenate(
-                    [
-                        np.where(old < 0, old, place[np.maximum(old, 0)]) if len(place) else old
-                        for part, place in zip(parts, places, strict=True)
-                        if (old := getattr(part, column)) is not None
-                    ]
-                )
-        plain = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in _COLUMNS
-            if name not in moved
-        }
-        told = {
-            name: getattr(first, name)
-            if len({getattr(part, name) for part in parts}) == 1
-            else plural
-            for name, plural in (("asked", "items"), ("who", "judges"))
-        }
+        named: dict[str, tuple[str, ...]] = {}
+        columns = {name: [getattr(part, name) for part in parts] for name in _COLUMNS}
+        for kind, of_kind in _NAMED.items():
+            found = [getattr(part, kind) for part in parts]
+            named[kind] = tuple(dict.fromkeys(chain.from_iterable(found)))
+            number = {name: i for i, name in enumerate(named[kind])}
+            # Last stands -1, which is the place of what is not known.
+            places = [np.array([*(number[name] for name in names), -1]) for names in found]
+            for column in of_kind:
+                old = zip(places, columns[column], strict=True)
+                columns[column] = [place[numbers] for place, numbers in old]
+        joined = {name: np.concatenate(values) for name, values in columns.items()}
+        told = {}
+        for name, plural in (("asked", "items"), ("who", "judges")):
+            alike = len({getattr(part, name) for part in parts}) == 1
+            told[name] = getattr(first, name) if alike else plural
         texts = None
         if any(part.texts for part in parts):
             sides = [part.texts or ([None] * len(part),) * 2 for part in parts]
             texts = tuple([said for side in sides for said in side[i]] for i in (0, 1))
-        return cls(**names, **moved, **plain, **told, texts=texts)  # type: ignore[arg-type]
+        return cls(**named, **joined, **told, texts=texts)  # type: ignore[arg-type]
 
 
 _NAMED = {"contestants": ("first", "second"), "items": ("item",), "judges": ("judge",)}

@@ -306,7 +306,7 @@ def figures(found):
     }
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(annotated(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(said, shuffler):
     """Lines shuffled: all the same. All sides swapped: position preference mirrored, no more."""
@@ -326,7 +326,7 @@ def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(sai
         assert (was is None and now is None) or now == pytest.approx(1 - was)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(annotated(), st.data())
 def test_an_unreadable_verdict_is_counted_and_never_scored(said, data):
     """Taking a verdict's text away moves it from ``n`` to ``unreadable``; the bounds widen."""

@@ -203,9 +203,7 @@ def test_the_end_is_long_enough_where_pairs_have_one_comparison():
     names = tuple(f"m{i:02}" for i in range(30))
     few = Comparisons(names, first, second, won.astype(float))
     settings = EloSettings(shuffles=2, runs=1, per_pair=444)
-    bootstrap = engine.Bootstrap.of(
-        [engine.RatedCases(few, np.arange(len(few)), len(few))], settings
-    )
+    bootstrap = engine.Bootstrap.of([some_of(few, 0, 0)], settings)
     assert not bootstrap.whole
     assert engine._miss(bootstrap) < 10 * engine._TOLERANCE
     short = replace(bootstrap, length=bootstrap.length // 2)
@@ -376,12 +374,3 @@ def test_nothing_to_rate():
         bootstrap_elo(Comparisons.of([]))
     with pytest.raises(ConfigError, match="0 workers"):
         bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), n_jobs=0)
-
-
-def test_a_shuffle_too_long_for_memory_is_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream goes on where the part before ended: the same ratings."""
-    some = simulated(4, 1000)
-    settings = EloSettings(shuffles=5, runs=2, per_pair=2000)
-    whole = bootstrap_elo(some, settings)
-    monkeypatch.setattr(engine, "_BLOCK_BYTES", 1 << 10)
-    np.testing.assert_allclose(bootstrap_elo(some, settings).run_ratings, whole.run_ratings)

@@ -15,9 +15,8 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, Shown
 from botchat.judges.fingerprint import FingerprintJudge
 from botchat.languages import ENGLISH, built_in
+from botchat.measures import fingerprint
 from botchat.measures.fingerprint import (
-    CHATS,
-    MOST,
     PEOPLE,
     Fingerprint,
     auc,
@@ -289,7 +288,7 @@ def test_the_board_has_a_column_a_table_and_examples_that_open_on_the_page() -> 
 
 @pytest.mark.parametrize(
     ("n", "others", "why"),
-    [(PEOPLE - 1, 1, "99 chats of people"), (PEOPLE, MOST + 1, "101"), (0, 1, "")],
+    [(PEOPLE - 1, 1, "99 chats of people"), (PEOPLE, 4, "here are 4"), (0, 1, "")],
 )
 def test_what_is_refused_is_not_read_and_said(
     n: int, others: int, why: str, monkeypatch: pytest.MonkeyPatch
@@ -298,7 +297,8 @@ def test_what_is_refused_is_not_read_and_said(
     rng = random.Random(7)
     seeds = people(n, rng) if n else [Seed("s0", ("hello there", "how are you"))]
     made = {f"m{at}": chats(seeds[:1], rng=rng) for at in range(others)}
-    monkeypatch.setattr("botchat.measures.fingerprint.form", None)
+    monkeypatch.setattr(fingerprint, "form", None)
+    monkeypatch.setattr(fingerprint, "MOST", 3)
     board = board_of(seeds, made)
     assert not board.told
     assert "told_by_form" not in board.main.frame
@@ -306,11 +306,12 @@ def test_what_is_refused_is_not_read_and_said(
     assert [why in note for note in said] == ([True] if why else [])
 
 
-def test_of_a_large_set_some_seeds_are_read_spread_evenly() -> None:
+def test_of_a_large_set_some_seeds_are_read_spread_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same of all."""
     rng = random.Random(8)
+    monkeypatch.setattr(fingerprint, "CHATS", 3 * PEOPLE)
     seeds = people(2 * PEOPLE, rng)
-    made = {f"m{at}": chats(seeds, rng=rng) for at in range(CHATS // PEOPLE)}
+    made = {f"m{at}": chats(seeds, rng=rng) for at in range(3)}
     found = telling(seeds, made)()
     assert found.people == PEOPLE
     assert {one.chats for one in found.models.values()} <= {PEOPLE}

@@ -182,5 +182,5 @@ def test_units_are_never_mixed() -> None:
 def test_summary_of_nothing() -> None:
     """A model that said nothing has no mean."""
     found = lengths.summary(np.array([], dtype=np.int64))
-    assert found.n == 0
-    assert math.isnan(found.mean)
+    assert found["n"] == 0
+    assert math.isnan(found["mean"])

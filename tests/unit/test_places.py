@@ -13,6 +13,7 @@ from scipy.stats import studentized_range, t
 from botchat.boards import people_line
 from botchat.measures.intervals import of_shares
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.ratings import places
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit, score_rate
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.fragility import Fragility, fragility
@@ -92,8 +93,9 @@ def test_places_hold_every_rating_between_them() -> None:
         assert ((first >= 1) & (first <= place) & (place <= last) & (last <= 9)).all()
 
 
-def test_level_boards_are_hardly_ever_called_unlike() -> None:
+def test_level_boards_are_hardly_ever_called_unlike(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most one in twenty of boards of equal models calls anything clearly better."""
+    monkeypatch.setattr(places, "DRAWS", 1500)
     rng = np.random.default_rng(7)
     false = sum((fit(compared(rng.gumbel(size=(12, 8)))).rank > 1).any() for _ in range(80))
     assert false <= 0.06 * 80 + 2 * np.sqrt(0.05 * 0.95 * 80)

@@ -183,6 +183,8 @@ def test_other_seeds_move_the_whole_board_as_far_as_is_said():
         result[sides] = np.where(np.abs(apart) < 0.5, 0.5, apart > 0)
         whole = everything(result)
         moved.append(fit(whole).rating)
+        if run % 3:  # what is said varies less
+            continue
         design = play(result, replace(QUICK, target=None, budget=400, seed=run))[0]
         more = full_board.by_other_seeds(estimate(whole, population), whole, population)
         apart = design.elsewhere.error**2 - design.state.error**2

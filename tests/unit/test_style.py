@@ -197,7 +197,7 @@ def test_style_that_decides_everything_is_said():
     assert result.adjusted.n_clusters is None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from((1.0, 0.5, 0.0))),
