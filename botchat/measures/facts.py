@@ -85,15 +85,9 @@ def sharpness(row: Row, machines: int, people: int) -> Row:
 
     hit, hit_low, hit_high = placed("machines_caught", machines)
     alarm, alarm_low, alarm_high = placed("people_accused", people)
+    hit_down, hit_up = hit - hit_low, hit_high - hit
+    down, up = alarm - alarm_low, alarm_high - alarm
     d, c = hit - alarm, -(hit + alarm) / 2
-    d_ends = (
-        math.hypot(hit - hit_low, alarm_high - alarm),
-        math.hypot(hit_high - hit, alarm - alarm_low),
-    )
-    c_ends = (
-        math.hypot(hit_high - hit, alarm_high - alarm),
-        math.hypot(hit - hit_low, alarm - alarm_low),
-    )
-    return entries("d_prime", d, d - d_ends[0], d + d_ends[1]) | entries(
-        "criterion", c, c - c_ends[0] / 2, c + c_ends[1] / 2
-    )
+    d_ends = d - math.hypot(hit_down, up), d + math.hypot(hit_up, down)
+    c_ends = c - math.hypot(hit_up, up) / 2, c + math.hypot(hit_down, down) / 2
+    return entries("d_prime", d, *d_ends) | entries("criterion", c, *c_ends)

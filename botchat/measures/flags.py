@@ -142,13 +142,12 @@ class DialogueMeasures(NamedTuple):
 
 def floors(language: Language) -> Thresholds:
     """The least thresholds in a language; raises `ConfigError` if its pack lacks one."""
-    told = language.thresholds
-    if odd := sorted(set(told) ^ set(CRITERIA)):
+    if odd := sorted(set(language.thresholds) ^ set(CRITERIA)):
         fault = "is missing" if odd[0] in CRITERIA else "is unknown"
         raise ConfigError(
             f"{language.where}: thresholds.{odd[0]} {fault}; criteria: {', '.join(CRITERIA)}"
         )
-    return Thresholds(**told)
+    return Thresholds(**language.thresholds)
 
 
 def fit_thresholds(
@@ -439,12 +438,10 @@ def survey(
 ) -> Survey:
     """Measure all contestants of a set; ``turns`` are the N of `Measured.style`."""
     thresholds = fit_thresholds((seed.utterances for seed in seeds), language)
-    measured = {
-        name: measure_all(
-            {i: d.utterances for i, d in by_seed.items()}, thresholds, turns, language
-        )
-        for name, by_seed in dialogues.items()
-    }
+    measured = {}
+    for name, by_seed in dialogues.items():
+        said = {i: dialogue.utterances for i, dialogue in by_seed.items()}
+        measured[name] = measure_all(said, thresholds, turns, language)
     return Survey(thresholds, len(seeds), measured, telling(seeds, dialogues, language)())
 
 

@@ -428,10 +428,8 @@ def figures(values: Mapping[str, Statistic]) -> Row:
     row: Row = {}
     for name, figure in values.items():
         value = float(figure.values[0])
-        if not math.isfinite(value):
-            row |= entries(name, math.nan, math.nan, math.nan)
-        else:
-            row |= entries(name, value, *figure.interval)
+        known = math.isfinite(value)
+        row |= entries(name, *((value, *figure.interval) if known else [math.nan] * 3))
     return row
 
 

@@ -150,16 +150,13 @@ class AdaptiveDesign:
         m = len(models)
         if m < 2:
             raise ConfigError(f"{m} models to compare: give at least two")
-        if known is not None and (
-            known.models != tuple(models)
-            or known.cluster is None
-            or added is None
-            or bool(((known.first == added) | (known.second == added)).any())
-        ):
-            raise ValueError(
-                "known comparisons need seeds, these models, and none of the one added"
-            )
         self.models = tuple(models)
+        if known is not None:
+            fits = known.models == self.models and known.cluster is not None and added is not None
+            if not fits or bool(((known.first == added) | (known.second == added)).any()):
+                raise ValueError(
+                    "known comparisons need seeds, these models, and none of the one added"
+                )
         self._seeds_of, self._settings, self._added = seeds_of, settings, added
         low, high = np.triu_indices(m, 1)
         sizes = (len(seeds_of(i, j)) for i, j in combinations(range(m), 2))
