@@ -260,14 +260,7 @@ def test_more_seeds_are_surer() -> None:
 def test_the_error_of_the_ratings_is_in_it() -> None:
     """Few comparisons of models make people's place unsure however often people are compared."""
     fitted, arena, beside = drawn(np.random.default_rng(6), 0.5, 300)
-    kept = arena.cluster < 15  # type: ignore[operator]
-    few = Comparisons(
-        arena.models,
-        arena.first[kept],
-        arena.second[kept],
-        arena.result[kept],
-        arena.cluster[kept],  # type: ignore[index]
-    )
+    few = arena.only(arena.cluster < 15)  # type: ignore[operator]
     sure, unsure = (
         people_line.estimate(fitted, arena, beside),
         people_line.estimate(fit(few), few, beside),

@@ -219,14 +219,7 @@ def test_a_pair_that_ties_less_does_not_hide_its_misfit():
 def test_few_comparisons_do_not_say_that_there_is_no_misfit():
     """Of ten a pair nothing can be told, and something usual is assumed; more would tell."""
     comparisons, population = seen_apart(0.0, 0)
-    columns = (
-        comparisons.first,
-        comparisons.second,
-        comparisons.result,
-        comparisons.cluster,
-    )
-    kept = comparisons.cluster < 5
-    few = Comparisons(comparisons.models, *(column[kept] for column in columns))
+    few = comparisons.only(comparisons.cluster < 5)
     assert 0.18 < estimate(few, population).latent.misfit < 0.4
 
 
@@ -298,15 +291,11 @@ def test_estimate_is_blind_to_names_and_orders():
     result = board(np.array([0.5, 0.1, -0.2, -0.6]), 20, np.random.default_rng(8))
     some = everything(result)
     kept = np.random.default_rng(9).random(len(some)) < 0.3
-    first, second, seed, said = (
-        column[kept] for column in (some.first, some.second, some.cluster, some.result)
-    )
+    some = some.only(kept)
     population = 40.0 * (1 - np.eye(4))
-    plain = estimate(Comparisons(some.models, first, second, said, seed), population)
-    place = np.array([2, 0, 3, 1])
-    other = estimate(
-        Comparisons(some.models, place[second], place[first], 1 - said, seed), population
-    )
+    plain, place = estimate(some, population), np.array([2, 0, 3, 1])
+    sides = place[some.second], place[some.first]
+    other = estimate(Comparisons(some.models, *sides, 1 - some.result, some.cluster), population)
     np.testing.assert_allclose(other.strength[place], plain.strength, atol=1e-9)
     np.testing.assert_allclose(other.covariance[np.ix_(place, place)], plain.covariance, atol=1e-12)
 
@@ -327,9 +316,8 @@ def test_one_comparison_of_a_pair_lowers_what_gains_say():
     result = board(np.array([0.4, 0.0, -0.4]), 40, np.random.default_rng(11))
     all_of_it = everything(result)
     kept = all_of_it.cluster < 12
-    columns = (all_of_it.first, all_of_it.second, all_of_it.result, all_of_it.cluster)
     population = 80.0 * (1 - np.eye(3))
-    before = estimate(Comparisons(all_of_it.models, *(c[kept] for c in columns)), population)
+    before = estimate(all_of_it.only(kept), population)
     weight = np.zeros((3, 3))
     weight[0, 1] = weight[1, 0] = 1
     gain = before.next.gains(weight)
@@ -338,7 +326,7 @@ def test_one_comparison_of_a_pair_lowers_what_gains_say():
         & (np.maximum(all_of_it.first, all_of_it.second) == 1)
         & (all_of_it.cluster < 14)
     )
-    after = estimate(Comparisons(all_of_it.models, *(c[more] for c in columns)), population)
+    after = estimate(all_of_it.only(more), population)
     fall = before.variance[0, 1] - after.variance[0, 1]
     assert 0.5 < fall / (4 * gain[0, 1]) < 1.5
     assert gain[0, 1] > gain[0, 2] > 0

@@ -222,13 +222,7 @@ def test_settings_carry_over():
     comparisons, differences = drawn(4, 40, (0.5, -0.3), np.random.default_rng(9))
     chosen = BradleyTerrySettings(mean=0, scale=4, tie_weight=0, confidence=0.5)
     decided = comparisons.result != 0.5
-    without = Comparisons(
-        comparisons.models,
-        comparisons.first[decided],
-        comparisons.second[decided],
-        comparisons.result[decided],
-        comparisons.cluster[decided],
-    )
+    without = comparisons.only(decided)
     result = fit_style(comparisons, differences, FEATURES, chosen)
     scale = np.sqrt((differences**2).mean(axis=0))
     same = fit_style(without, differences[decided], FEATURES)
