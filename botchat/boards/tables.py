@@ -113,11 +113,11 @@ class Table:
                 return column
         raise KeyError(f"table {self.name} has no column with {dict(given)}")
 
-    def by_n(self, role: Role = "value") -> dict[int, Column]:
-        """N -> the first column of this role at N, in the order of the columns."""
+    def by_n(self) -> dict[int, Column]:
+        """N -> the first column of a value at N, in the order of the columns."""
         found: dict[int, Column] = {}
         for column in self.columns:
-            if column.n is not None and column.role == role:
+            if column.n is not None and column.role == "value":
                 found.setdefault(column.n, column)
         return found
 
