@@ -91,8 +91,8 @@ def compare(people: Sequence[Places], reports: Sequence[Places]) -> list[Row]:
                 "by_report": int(counts[:, 1].sum()),
                 "unplaced": int(counts[:, 8].sum()),
                 "missing": sum(code not in said for said in reports for code in among),
-                **figures(_agreement(counts[:, :3], "type")),
-                **figures(_agreement(counts[:, 3:6], "place")),
+                **_agreement("type", *counts[:, :3].T),
+                **_agreement("place", *counts[:, 3:6].T),
                 **figures({"located": _rate(hit, placed)}),
             }
         )
@@ -102,9 +102,7 @@ def compare(people: Sequence[Places], reports: Sequence[Places]) -> list[Row]:
 def _anywhere(places: Places) -> Places:
     """All error types as one."""
     there = [one for one in places.values() if one is not None]
-    if not places:
-        return {}
-    return {ANYWHERE: frozenset(chain.from_iterable(there)) if there else None}
+    return {ANYWHERE: frozenset(chain.from_iterable(there)) if there else None} if places else {}
 
 
 def _count(people: Places, report: Places, among: Sequence[str]) -> Floats:
@@ -126,14 +124,10 @@ def _count(people: Places, report: Places, among: Sequence[str]) -> Floats:
     return counts
 
 
-def _agreement(counts: Floats, name: str) -> dict[str, Statistic]:
-    """Precision, recall and F1 of counts by text, (texts, 3): by both, the report, people."""
-    both, said, true = counts.T
-    return {
-        f"{name}_precision": _rate(both, said),
-        f"{name}_recall": _rate(both, true),
-        f"{name}_f1": _rate(2 * both, said + true),
-    }
+def _agreement(name: str, both: Floats, said: Floats, true: Floats) -> Row:
+    """Precision, recall and F1 of counts by text: by both, the report, people."""
+    rates = {"precision": (both, said), "recall": (both, true), "f1": (2 * both, said + true)}
+    return figures({f"{name}_{rate}": _rate(*of) for rate, of in rates.items()})
 
 
 def _rate(part: Floats, whole: Floats) -> Statistic:

@@ -154,15 +154,12 @@ def _once(talks: Sequence[Chat], opinions: Mapping[str, Sequence[Opinion]]) -> l
         given = (*one.opinions, *opinions.get(one.id, ()))
         key = one.id if given else (one.utterances, one.who)
         alike.setdefault(key, []).append(replace(one, opinions=given))
-    return [_rated(of) for of in alike.values()]
-
-
-def _rated(alike: Sequence[Chat]) -> Chat:
-    ratings = [rating for one in alike if (rating := one.rating) is not None]
-    first = alike[0]
-    if len(alike) == 1 or not ratings:
-        return first
-    return replace(first, labels={"Overall": ratings})
+    found = []
+    for first, *others in alike.values():
+        ratings = [one.rating for one in (first, *others) if one.rating is not None]
+        together = {"Overall": ratings} if others and ratings else first.labels
+        found.append(replace(first, labels=together))
+    return found
 
 
 def _talk(
@@ -179,20 +176,16 @@ def _talk(
     names = {str(by): name for by, name in who.items()}
     order = {by: n for n, by in enumerate(dict.fromkeys([*(by for by, _ in said), *names]))}
     given = labels or {}
-    place = [order[by] for by in names]
-    opinions = [
-        Opinion(str(one["rater"]), int(one["after"]), _in_order(one["human"], place))
-        for one in given.get("verdicts", ())
-    ]
+    opinions = []
+    for one in given.get("verdicts", ()):
+        human = dict(zip(names, one["human"], strict=True))
+        said_of = tuple(human[by] for by in order)
+        opinions.append(Opinion(str(one["rater"]), int(one["after"]), said_of))
     speakers = tuple(order[by] for by, _ in said)
     yield Chat(
         source, str(id_), tuple(text for _, text in said), speakers,
         tuple(names[by] for by in order), tuple(opinions), given,
     )  # fmt: skip
-
-
-def _in_order(given: Sequence[bool | None], place: Sequence[int]) -> tuple[bool | None, ...]:
-    return tuple(one for _, one in sorted(zip(place, given, strict=True), key=lambda of: of[0]))
 
 
 Made = Iterator["Chat | tuple[str, Opinion]"]

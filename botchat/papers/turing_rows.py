@@ -7,7 +7,7 @@ a rank among a few systems) it is the percentiles of a bootstrap over chats.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -209,6 +209,8 @@ def table_of(task: str, rows: Sequence[Row], signed: str) -> Table:
     """The table of a task: the columns that its rows have."""
     known = {key for row in rows for key in row}
     columns = [one for one in _COLUMNS if one.key in known]
+    if task == "pairs":
+        columns = [replace(c, heading="Cases") if c.key == "chats" else c for c in columns]
     ended = (with_interval(c) if f"{c.key}_low" in known else (c,) for c in columns)
     said = f"{explained(columns)} In brackets the 95 % interval, by chat.".strip()
     made = table(f"exam-{task}", TASKS[task], [*chain.from_iterable(ended)], rows, [signed], said)

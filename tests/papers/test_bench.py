@@ -125,17 +125,6 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
     assert shown["rows"] == again["rows"]
 
 
-def test_a_pilot_asks_about_the_first_items_only(faireval, tmp_path, capsys):
-    """`--limit K`: K questions in both orders, in the plan, the run and the table."""
-    with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server)]
-        pilot = [*bench, "--limit", "2", "--dir", str(tmp_path / "w")]
-        assert {row["calls"] for row in said(capsys, *pilot, "--plan")["rows"]} == {4}
-        assert said(capsys, *pilot)["rows"]
-        assert server.n_received == 4
-        assert main([*bench, "--limit", "0", "--dir", str(tmp_path / "w")]) == 1
-
-
 def test_a_judge_asked_several_times_is_a_row_of_its_own(faireval, tmp_path, capsys):
     """`bench --samples`: K calls a case, as planned, beside the judge that is asked once."""
     with Server(scorer) as server:
