@@ -150,10 +150,12 @@ class ToldBoard:
     @property
     def made(self) -> dict[str, dict[str, str]]:
         """Protocol and N -> what its signature says: label -> field."""
-        return {
-            _subject(one): {part.partition(":")[0]: part for part in one.split("|")}
-            for one in self.signatures
-        }
+        found = {}
+        for one in self.signatures:
+            told = {part.partition(":")[0]: part for part in one.split("|")}
+            subject = (one.split("|")[1:2] or [one])[0]
+            found[f"{subject} {told['n']}" if "n" in told else subject] = told
+        return found
 
     @property
     def measures(self) -> list[str]:
@@ -237,19 +239,15 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         for key, said in beside[1].items():
             if survived := SURVIVED.fullmatch(key):
                 for name in said.keys() & rows.keys():
-                    rows[name] |= _mean(key, said[name], int(survived[1]))
+                    values = [one for one in said[name] if one is not None]
+                    ends = mean(values, 0, int(survived[1]))
+                    rows[name] |= entries(key, fmean(values or [math.nan]), *ends)
         judge = told.get("judge", {}).get("name", "")
         measured = told.get("tables", {}).get("measured", {}).get("rows", ())
         asked = {(row["name"], row["stage"], row["model"]): row for row in measured}
         return ToldBoard(path, rows, signatures, judge, *beside, asked)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
-
-
-def _mean(key: str, said: Sequence[float | None], most: int) -> Row:
-    """The mean of what seeds say, 0 to ``most``, with its interval."""
-    values = [one for one in said if one is not None]
-    return entries(key, fmean(values or [math.nan]), *mean(values, 0, most))
 
 
 def _beside(path: Path) -> tuple[Sequence[str], Values, Mapping[str, str]]:
@@ -268,13 +266,6 @@ def estimate(row: Row, key: str) -> Estimate | None:
     """A number of a row with its interval; ``None`` where it has none."""
     found = [row.get(name) for name in (key, f"{key}_low", f"{key}_high")]
     return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]
-
-
-def _subject(signature: str) -> str:
-    """What a signature is of: the protocol, and N."""
-    fields = signature.split("|")
-    n = next((f" {field}" for field in fields if field.startswith("n:")), "")
-    return f"{fields[1] if len(fields) > 1 else signature}{n}"
 
 
 def _keys_of_both(both: _Boards, by: str | None) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from botchat.errors import ConfigError
 from botchat.interfaces import Row, adapted, settings_digest
 from botchat.languages import Language
-from botchat.models.self_chat import PROMPT, Length, Speaker, extend
+from botchat.models.self_chat import PROMPT, Length, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.contestants import refuse_bursts
@@ -167,12 +167,6 @@ def _jobs(
     return list(jobs.values())
 
 
-def _told(speakers: Sequence[Speaker], language: Language) -> str:
-    """Digest of what speakers are told before a dialogue; two, where they are told two things."""
-    own = (None if one.system is None else settings_digest(one.system) for one in speakers)
-    return "+".join(dict.fromkeys(one or language.prompts_digest(PROMPT) for one in own))
-
-
 def first_seeds(seeds: Sequence[Seed], limit: int | None) -> Sequence[Seed]:
     """The first ``limit`` seeds, or all; `ConfigError` for a limit below 1."""
     if limit is not None and limit < 1:
@@ -213,10 +207,12 @@ class _Job:
         settings = settings_digest(
             *((speaker.model.identity, speaker.decoding.settings) for speaker in self.speakers)
         )
-        told = _told(self.speakers, self.language)
+        own = (None if one.system is None else settings_digest(one.system) for one in self.speakers)
+        # Two digests, where two are told two things.
+        told = dict.fromkeys(one or self.language.prompts_digest(PROMPT) for one in own)
         self._asked = (
             f"{SIGNED}|generate|set:{self.seed_set}{self.language.signed}|n:{turns}"
-            f"|prompt:{told}|settings:{settings}"
+            f"|prompt:{'+'.join(told)}|settings:{settings}"
         )
         self.path = workspace.dialogues_path(self.seed_set, self.contestant)
         self.have = workspace.dialogues(self.seed_set, self.contestant)

@@ -14,7 +14,6 @@ import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,14 @@ class TeamServer(Server):
 
     def answers(self, token: str) -> Mapping[str, Answer]:
         """Labels of that person."""
-        return {"/labels": partial(self._save, self._who(token))}
+        name = self._who(token)
+
+        def save(sent: Mapping[str, Any]) -> Mapping[str, Any]:
+            if sent.get("set") != self.seed_set:
+                raise Refused(HTTPStatus.FORBIDDEN, f"labels of {self.seed_set} are taken here")
+            return {"saved": label.save(self.workspace, sent, label.PERSON + name)}
+
+        return {"/labels": save}
 
     def told(self, path: str) -> Mapping[str, str]:
         """Who it is, and what that person has said, but not of whom."""
@@ -109,11 +115,6 @@ class TeamServer(Server):
             if hmac.compare_digest(known.encode(), token.encode()):
                 return name
         raise Refused(HTTPStatus.FORBIDDEN, "open the whole address that you were given")
-
-    def _save(self, name: str, sent: Mapping[str, Any]) -> Mapping[str, Any]:
-        if sent.get("set") != self.seed_set:
-            raise Refused(HTTPStatus.FORBIDDEN, f"labels of {self.seed_set} are taken here")
-        return {"saved": label.save(self.workspace, sent, label.PERSON + name)}
 
 
 def _reachable(host: str) -> str:

@@ -6,7 +6,6 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from botchat.boards.board import Board
     from botchat.boards.judge_agreement import Findings
-    from botchat.report import Beside, Facts, Prompt
+    from botchat.report import Beside, Prompt, View
     from botchat.report.figures import Chart
 
 _UNTOLD = (
@@ -85,8 +84,8 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     from botchat.boards.by_seed import by_seed
     from botchat.boards.writers import EEE
 
-    shown = _shown(workspace, found, request.elo, meter, paged)
-    told = shown[0]
+    views, compared = _views(workspace, found, request.elo, meter, paged)
+    told = views[0]
     board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
     whole = board_files.as_json(board, headline, verdict)
     texts = board_files.files(board, headline, verdict, formats, whole)
@@ -100,7 +99,7 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     if beside is not None:
         workspace.write_out(beside, {name: texts[name] for name in KEPT})
     write_charts(folder, told.charts, png=request.png)
-    written = write_page(workspace, found, shown, folder, meter)
+    written = write_page(workspace, found, views, compared, folder, meter)
     lines = [headline.sentence, *board.notes, *([untold] if too_much else [])]
     return published(board, whole, lines, written, verdict.line(board.judge))
 
@@ -159,32 +158,22 @@ def page(request: Paging, workspace: Workspace, meter: Meter | None = None) -> T
     alone = many > MOST_READ and len(judges or everybody) == 1
     read_too = [*judges, *everybody] if judges and not alone else judges
     found = read(workspace, seed_set, read_too, in_columns=alone, for_boards=True)
-    shown = _shown(workspace, found, request.elo, meter, judges)
+    made = _views(workspace, found, request.elo, meter, judges)
     folder = request.out or workspace.out(seed_set)
-    return Told({"page": write_page(workspace, found, shown, folder, meter, request.url)})
+    return Told({"page": write_page(workspace, found, *made, folder, meter, request.url)})
 
 
-@dataclass(frozen=True)
-class ShownBoard:
-    """One judge's board, with all that the page shows of it."""
-
-    board: Board
-    facts: Facts
-    charts: Sequence[Chart]
-    findings: Mapping[str, Findings]
-    """Protocol -> all judges beside each other; the same in every one."""
-
-
-def _shown(
+def _views(
     workspace: Workspace,
     found: Read,
     elo: EloSettings | None,
     meter: Meter,
     judges: Sequence[str],
-) -> list[ShownBoard]:
-    """Everything of some judges (default: all) beside all who were read."""
+) -> tuple[list[View], Mapping[str, Findings]]:
+    """What the page shows of some judges (default: all), and of all who were read, by protocol."""
     from botchat import report as pages
     from botchat.boards import judge_verdict
+    from botchat.boards.protocols import Place
     from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
 
@@ -206,16 +195,21 @@ def _shown(
         people = judge_verdict.with_people(board.judge, [*findings.values()])
         said.append(pages.Facts.of(board, others, people))
     verdicts = {board.judge: facts.verdict for board, facts in zip(boards, said, strict=False)}
-    return [
-        ShownBoard(board, facts, figures.draw(board, costs, verdicts), findings)
-        for board, facts in zip(boards[:n], said, strict=True)
-    ]
+    views = []
+    for board, facts in zip(boards[:n], said, strict=True):
+        asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
+        accusations = board.evidence[asking[0]].judgments if asking else ()
+        samples = pages.pick(board.main.frame["model"], found.dialogues, accusations)
+        drawn = figures.draw(board, costs, verdicts)
+        views.append(pages.View(board, drawn, samples, facts))
+    return views, findings
 
 
 def write_page(
     workspace: Workspace,
     found: Read,
-    shown: Sequence[ShownBoard],
+    views: Sequence[View],
+    findings: Mapping[str, Findings],
     folder: Path,
     meter: Meter,
     url: str = "",
@@ -225,20 +219,11 @@ def write_page(
     What is in columns has no reasons to tell: such a page has samples only.
     """
     from botchat import report as pages
-    from botchat.boards.protocols import Place
     from botchat.report import archive
 
-    compared = _compared(found, shown[0].findings) if len(shown) > 1 else []
-    talks = [part for one in shown for part in _panel_prompts(workspace, one.board.judge, found)]
-
-    views = []
-    for one in shown:
-        board = one.board
-        asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
-        accusations = board.evidence[asking[0]].judgments if asking else ()
-        samples = pages.pick(board.main.frame["model"], found.dialogues, accusations)
-        views.append(pages.View(board, one.charts, samples, one.facts))
-    judged = {one.board.judge: found.judged[one.board.judge] for one in shown}
+    compared = _compared(found, findings) if len(views) > 1 else []
+    talks = [part for one in views for part in _panel_prompts(workspace, one.board.judge, found)]
+    judged = {one.board.judge: found.judged[one.board.judge] for one in views}
     chunks = None
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people
         meter.begin("pack transcripts", 0)

@@ -97,7 +97,9 @@ class Live:
         run = _run(told, running) if told else None
         said = _by_age(workspace.root / "generations" / seed_set, "*.jsonl")
         ruled = _by_age(workspace.root / "judgments" / seed_set, "*/*.jsonl")
-        busy = _busy(told, running, seed_set)
+        # Protocol and judge, or no protocol and the contestant, of what a run is filling.
+        filling = told.steps if told and told.state == "running" and running else ()
+        busy = {(step.protocol, step.by) for step in filling if step.seed_set == seed_set}
         with closing(workspace.ledger(readonly=True)) as ledger:
             filed = partial(self._filed, ledger=ledger, catalogue=catalogue, busy=busy)
             talks = (filed(path, Dialogue, lambda _: len(seeds)) for path in said)
@@ -261,13 +263,6 @@ def _step(step: StepProgress, state: str, catalogue: Catalogue) -> StepRow:
         ", ".join(f"{n:,} {kind}" for kind, (n, _) in step.failures.items()),
         "running" if going else "failed" if lost else "done" if whole else "waiting",
     )
-
-
-def _busy(told: Progress | None, running: str, seed_set: str) -> set[tuple[str, str]]:
-    """Protocol and judge, or no protocol and the contestant, of what a run is filling."""
-    if told is None or told.state != "running" or not running:
-        return set()
-    return {(step.protocol, step.by) for step in told.steps if step.seed_set == seed_set}
 
 
 def _title(catalogue: Catalogue, protocol: str) -> str:

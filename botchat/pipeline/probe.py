@@ -280,7 +280,9 @@ def labels_read(language: Language) -> list[LabelsRead]:
 
 def _labels_of(protocol: Protocol) -> LabelsRead:
     said, labels = "\n".join(protocol.texts), protocol.language.labels
-    colon = _colon(protocol)
+    # What the prompt writes behind a label.
+    written = re.search(rf"{re.escape(labels.choice[0])}([ \t]*[:\uff1a=][ \t]*)", said)
+    colon = written[1] if written else ": "
     place = protocol.kind == "place"
     first = [f"{labels.reason[0]}{colon}", *([f"{labels.index[0]}{colon}"] if place else [])]
     for key in PLACES if place else CHOICES:
@@ -294,13 +296,6 @@ def _labels_of(protocol: Protocol) -> LabelsRead:
         tuple(" / ".join(reply.split("\n")) for reply in wrong),
         tuple(word for word in first if word not in said),
     )
-
-
-def _colon(protocol: Protocol) -> str:
-    """What the prompt writes behind a label."""
-    label = re.escape(protocol.language.labels.choice[0])
-    found = re.search(rf"{label}([ \t]*[:\uff1a=][ \t]*)", "\n".join(protocol.texts))
-    return found[1] if found else ": "
 
 
 def _replies(protocol: Protocol, colon: str) -> Iterator[tuple[str, str]]:

@@ -65,7 +65,10 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     texts = board_files.files(board, formats=request.table_formats, whole=whole)
     texts |= votes.matrices(board.arenas[0])
     # All is made before anything is written, so that what fails leaves nothing behind.
-    folder = request.out or workspace.out(_folder(workspace, paths[0]))
+    # A folder by the file's name, which no seed set has.
+    stem = paths[0].stem.strip(" .") or "votes"
+    stem += "-votes" if stem in workspace.seed_sets() else ""
+    folder = request.out or workspace.out(stem)
     workspace.write_out(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     said = [line for _, line in read]
@@ -101,9 +104,3 @@ def _chosen(votes: Votes, judges: Sequence[str]) -> Votes:
         there = ", ".join(votes.judges[:20]) + (" …" if len(votes.judges) > 20 else "")
         raise MissingError(f"no votes of the judge {absent[0]!r}; there are: {there}")
     return votes.by(judges) if judges else votes
-
-
-def _folder(workspace: Workspace, path: Path) -> str:
-    """The name of a file as that of a folder, which no seed set has."""
-    name = path.stem.strip(" .") or "votes"
-    return f"{name}-votes" if name in workspace.seed_sets() else name

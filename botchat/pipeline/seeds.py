@@ -189,16 +189,13 @@ def _folder_items(folder: Path) -> dict[str, bytes]:
 
 def _check_items(sizes: Mapping[str, int], where: Path) -> None:
     """Refuse an archive or folder whose items of MuTual are too many or too large, in bytes."""
-    for name, size in sizes.items():
-        _check_size(size, hub.MAX_ITEM_BYTES, f"{where}: {name}")
-    _check_size(sum(sizes.values()), MAX_TABLE_BYTES // 4, f"{where}, unpacked")
+    told = [(size, hub.MAX_ITEM_BYTES, f"{where}: {name}") for name, size in sizes.items()]
+    told.append((sum(sizes.values()), MAX_TABLE_BYTES // 4, f"{where}, unpacked"))
+    for size, limit, what in told:
+        if size > limit:
+            raise DataError(f"{what}: {size:,} bytes, more than the {limit:,} allowed; split it")
     if len(sizes) > MAX_ITEMS:
         raise DataError(f"{where}: {len(sizes):,} items, more than the {MAX_ITEMS:,} allowed")
-
-
-def _check_size(size: int, limit: int, what: str) -> None:
-    if size > limit:
-        raise DataError(f"{what}: {size:,} bytes, more than the {limit:,} allowed; split it")
 
 
 def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:

@@ -293,9 +293,8 @@ def filing_of(
         f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
-    filing = Filing(workspace, seed_set, protocol.name, answering, signature, chosen)
-    filing.own = bool(protocol.template)
-    return filing
+    own = bool(protocol.template)
+    return Filing(workspace, seed_set, protocol.name, answering, signature, chosen, own)
 
 
 class Filing(AbstractContextManager["Filing"]):
@@ -309,10 +308,12 @@ class Filing(AbstractContextManager["Filing"]):
         answering: Judge,
         signature: str,
         chosen: str = "",
+        own: bool = False,
     ) -> None:
         """Read the stored judgments; those with another ``signature`` are made again.
 
-        ``chosen``: of `botchat.records.Judgment`, for new ones.
+        ``chosen``: of `botchat.records.Judgment`, for new ones. ``own``: the protocol is somebody's
+        own, which its prompt may not fit.
         """
         self._workspace = workspace
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
@@ -325,9 +326,7 @@ class Filing(AbstractContextManager["Filing"]):
         """All stored judgments, also of dialogues or settings that have changed."""
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = 0
-        self.own = False
-        """Whether the protocol is somebody's own, which its prompt may not fit."""
-        self._odd = 0
+        self._own, self._odd = own, 0
         self._chosen = chosen
         self._file = files.Appender[Judgment](self.path)
 
@@ -379,7 +378,7 @@ class Filing(AbstractContextManager["Filing"]):
                 self._odd += 1
             elif item.calls:
                 self._odd = 0
-        if self.own and self._odd == MOST_ODD:
+        if self._own and self._odd == MOST_ODD:
             raise FatalModelError(
                 f"{self.protocol}: {MOST_ODD} replies of {self.answering.name} in a row are no "
                 f"answer, so it is stopped; the last: {said[:200]!r}; mend the prompt or its "

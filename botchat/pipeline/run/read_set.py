@@ -278,7 +278,10 @@ def read(
             currency_task(protocol, verdicts, dialogues)
             for (_, protocol), verdicts in known.items()
         ]
-        used = _in_use(seeds, dialogues, judged)
+        # Seeds that a model was given or that were judged; all where there are none.
+        ids = {id_ for name, said in dialogues.items() if name != HUMAN for id_ in said}
+        ids |= {one.seed_id for made in judged.values() for of in made.values() for one in of}
+        used = [seed for seed in seeds if seed.id in ids] or seeds
         if HUMAN in dialogues:
             dialogues[HUMAN] = {one.id: dialogues[HUMAN][one.id] for one in used if one.utterances}
         thresholds, n_seeds, measuring = (
@@ -325,26 +328,14 @@ def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -
             protocol.values(one)
             if protocol.kind == "report":
                 protocol.told(one.verdict)
-            elif protocol.kind == "place" and not _possible(one):
+            places = (one.verdict or "").split(" ") if protocol.kind == "place" else []
+            if any(int(place) > one.shown for place in places if place.isdecimal()):
                 raise DataError(
                     f"verdict {one.verdict!r} accuses an utterance that was not shown, of "
                     f"{one.shown}; delete that line and judge again"
                 )
         except DataError as error:
             raise DataError(f"{path}: seed {one.seed_id}: {error}") from None
-
-
-def _in_use(seeds: list[Seed], dialogues: Dialogues, judged: Mapping[str, Judgments]) -> list[Seed]:
-    """The seeds that a model was given or that were judged; all where there are none."""
-    ids = {seed_id for name, by in dialogues.items() if name != HUMAN for seed_id in by}
-    ids |= {one.seed_id for by in judged.values() for made in by.values() for one in made}
-    return [seed for seed in seeds if seed.id in ids] or seeds
-
-
-def _possible(one: Judgment) -> bool:
-    """Whether the places that a verdict names were shown."""
-    words = (one.verdict or "").split(" ")
-    return all(int(word) <= one.shown for word in words if word.isdecimal())
 
 
 def _judged_files(
