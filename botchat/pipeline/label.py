@@ -310,7 +310,7 @@ def label_plan(request: LabelPlanning, workspace: Workspace) -> Told:
     judges = [name for name in workspace.judgment_files(seed_set) if not is_person(name, HUMAN)]
     only = judges[0] if judge is None and len(judges) == 1 else judge
     chosen = only_judge(workspace, seed_set, only)
-    found = read(workspace, seed_set, chosen, with_labels=True)
+    found = read(workspace, seed_set, chosen)
     by = next(iter(found.judged))
     if is_person(by, HUMAN):
         raise ConfigError(f"{by} is a person, whose rates need no correction; name another judge")

@@ -277,18 +277,6 @@ def test_a_model_is_placed_with_few_calls(server, tmp_path, capsys):
     assert any("; 100 of 580 were chosen adaptively" in note for note in board.notes)
 
 
-def test_a_model_beyond_the_others_is_told_as_such(server, tmp_path, capsys):
-    """First or last of all: a warning that nothing beyond it holds its rating."""
-    folder = workspace(tmp_path / "w", server, "ada", "bob", "cleo")
-    run(folder, *ADAPTIVE)
-    compete(folder, "dan")
-    capsys.readouterr()
-    run(folder, *WHOLE, "--add", "dan", "--budget", "60")
-    said = capsys.readouterr().out
-    assert "place 4 of 4, below cleo" in said
-    assert "Warning: dan is the worst of all" in said
-
-
 def test_a_panel_and_a_batch_ask_the_same_way(tmp_path, monkeypatch, capsys):
     """A panel makes its calls for each comparison; the Batch API gives the same bytes."""
     monkeypatch.setattr(batch, "FIRST_POLL_S", 0.0)
@@ -388,14 +376,6 @@ def test_a_mistake_is_one_line_and_sends_nothing(server, tmp_path, capsys, flags
     assert error.count("\n") == 1
     assert server.n_received == before
     assert not (folder / "judgments").exists()
-
-
-@pytest.mark.parametrize("protocol", ["unieval", "gteval"])
-def test_only_the_arena_is_adaptive(server, tmp_path, capsys, protocol):
-    """The other protocols have nothing to choose."""
-    folder = workspace(tmp_path / "w", server, n_seeds=3)
-    run(folder, "judge", protocol, *ADAPTIVE[2:], expect=1)
-    assert f"--adaptive is for the arena: {protocol}" in capsys.readouterr().err
 
 
 def test_who_is_not_on_the_board_is_no_anchor(server, tmp_path, capsys):

@@ -111,20 +111,9 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     assert found["signature"] in printed
 
 
-def test_what_is_drawn_is_drawn_again(tmp_path, capsys):
-    """Intervals of correlations of rankings."""
-    path = tmp_path / "many.csv"
-    verdicts = [f"{n},a,b,{who},{1 + n * k % 2}\n" for n in range(31) for who, k in JUDGES]
-    path.write_text(HEADER + "".join(verdicts))
-    one, two = (said(capsys, "agree", path) for _ in range(2))
-    assert one == two
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["agree"], "agree needs FILE.csv, or --seeds SET --protocol PROTOCOL"),
-        (["agree", "none.csv"], "no file none.csv"),
         (["agree", "{small}", "--judge", "nobody"], "no verdicts of the judge 'nobody'"),
         (["agree", "{small}", "--truth", "gold"], "no judge's name starts with 'gold'"),
         (["agree", "{small}", "--protocol", "gteval"], "--protocol gteval is about stage files"),
@@ -372,13 +361,6 @@ def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
     found = agreed(capsys, folder, "gteval")
     assert row(found, "umpire")["n"] == N_GTEVAL - 2
     assert any("about dialogues that have changed" in note for note in found["notes"])
-
-
-def test_an_unknown_protocol_names_those_there_are(judged, capsys):
-    """One line."""
-    place = ["--seeds", "small", "--dir", str(judged)]
-    assert main(["agree", *place, "--protocol", "arena-n8"]) == 1
-    assert "what was judged on small: gteval, unieval" in capsys.readouterr().err
 
 
 def test_a_cascade_gives_account_of_what_it_escalated(tmp_path, capsys):

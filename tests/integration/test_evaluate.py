@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shlex
@@ -39,14 +38,6 @@ def said(capsys, *command) -> dict:
     capsys.readouterr()
     assert main([*map(str, command), "--json"]) == 0, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
-
-
-def needs(*parts: str) -> Path:
-    """A file of the shared data."""
-    path = DATA.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"no {path}: the data is not part of this repository")
-    return path
 
 
 def url(server: Server) -> str:
@@ -239,44 +230,6 @@ def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content,
     assert "<b>at all</b>" not in (Path(found["out"]) / "index.html").read_text()
 
 
-def test_published_stories_and_answers_can_be_evaluated(tmp_path, capsys):
-    """MATEval's table as it is, with people's scores; FairEval's first pairs."""
-    table = needs("mateval", "ROC", "ROC_test_change_new.csv")
-    questions, *answers = (
-        [json.loads(line)["text"] for line in path.read_text("utf-8").splitlines()[:4]]
-        for path in (needs("faireval", f"{name}.jsonl")
-                     for name in ("question", "answer_gpt35", "answer_vicuna-13b"))
-    )  # fmt: skip
-
-    def answer(call):
-        if "Assistant" in call.messages[-1]["content"]:
-            return scorer(call)
-        return text(report(story_of(call), *KINDS[: len(story_of(call)) % 3]))
-
-    with table.open(encoding="utf-8-sig", newline="") as file:
-        stories = [(row["Story"], row["Score_new"]) for row in csv.DictReader(file)][:12]
-    some = tmp_path / "roc.csv"
-    with some.open("w", newline="") as file:
-        csv.writer(file).writerows([("Story", "Score_new"), *stories])
-    pairs = tmp_path / "pairs.jsonl"
-    listed = zip(questions, *answers, strict=True)
-    keys = ("question", "answer_1", "answer_2")
-    pairs.write_text("\n".join(json.dumps(dict(zip(keys, one, strict=True))) for one in listed))
-    with Server(answer) as server:
-        place = ["--judge", url(server), "--dir", tmp_path / "w"]
-        rated = said(capsys, "evaluate", some, *place)
-        decided = said(capsys, "evaluate", pairs, *place)
-    assert [row["missing"] for row in rated["rows"]] == [""] * 12
-    by_number = {row["number"]: row for row in rated["tables"]["mateval-numbers"]}
-    people = [float(re.search(r"Repetition\s*:\s*(-?\d+)", score)[1]) for _, score in stories]
-    expected = stats.spearmanr([row["repetition"] for row in rated["rows"]], people)[0]
-    assert by_number["Repetition"]["spearman"] == pytest.approx(expected, abs=1e-4)
-    assert by_number["Score"]["n"] == 12
-    longer = [len(one) > len(two) for one, two in zip(*answers, strict=True)]
-    found = [row["better"] for row in decided["rows"]]
-    assert found == ["answer1" if first else "answer2" for first in longer for _ in "12"]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "flags", "message"),
     [
@@ -311,24 +264,6 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(
     assert error.count("\n") == 1
     assert not list((tmp_path / "w").rglob("*.jsonl"))
     assert not (tmp_path / "w" / "leaderboards").exists()
-
-
-def test_a_limit_stops_and_the_same_command_goes_on(plain_file, tmp_path, capsys):
-    """Exit 3, nothing asked twice."""
-    with Server(editor) as server:
-        command = [
-            "evaluate",
-            str(plain_file),
-            "--judge",
-            url(server),
-            "--dir",
-            str(tmp_path / "w"),
-        ]
-        assert main([*command, "--max-calls", "2"]) == 3
-        assert server.n_received == 2
-        assert main(command) == 0
-        assert server.n_received == 3
-        assert server.n_repeated == 0
 
 
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):

@@ -467,22 +467,6 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings
 
 
-def test_a_probed_judge_may_be_sampled(tmp_path, capsys):
-    """K calls a planted dialogue, as planned; the judge is the sampled one."""
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server, capsys)
-        flags = ["--seeds", "small", "--judge", "umpire", "--samples", "2", "--limit", "2"]
-        command = ["bench", "probe", *flags, "--json", "--dir", str(folder)]
-        assert main([*command, "--plan"]) == 0
-        planned = {row["level"]: row["calls"] for row in told(capsys)["rows"]}
-        before = server.n_received
-        assert main(command) == 0
-        made = told(capsys)
-        assert server.n_received - before == made["calls"] == planned["expected"]
-    assert made["judge"] == "umpire (2 samples)"
-    assert made["calls"] == 2 * len(judgments(folder, "umpire (2 samples)"))
-
-
 def test_an_adaptive_arena_asks_its_judge_as_often_too(tmp_path, capsys):
     """So many comparisons, each of K calls; the plan's upper end is what a budget makes."""
     with Server(drawn) as server:

@@ -87,17 +87,6 @@ def test_turns_of_the_settings_are_bounded_too(tmp_path, capsys):
         assert server.n_received == 0
 
 
-@pytest.mark.parametrize(
-    "target",
-    [f"swaps={LONG}", f"gap={LONG}", "gap=nan", "confidence=1e400", "confidence=2", "swaps=1e400"],
-)
-def test_targets_of_an_adaptive_arena(tmp_path, capsys, target):
-    """Refused as they are read."""
-    judge = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--adaptive"]
-    line = one_line([*judge, "--target", target, "--dir", tmp_path], capsys)
-    assert line.startswith("botchat: --target '")
-
-
 @pytest.mark.parametrize("port", ["-1", "65536", "1000000000000", LONG])
 def test_ports_of_the_viewer(tmp_path, capsys, port):
     """None that a machine has."""

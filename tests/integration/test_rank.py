@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from botchat.cli.main import main
-from botchat.workspace import files as store
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -140,14 +139,6 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
     for path in out.glob("*.csv"):
         assert not re.search(r'(^|[,"])=', path.read_text(), re.MULTILINE), path.name
     assert "<script>alert" not in (out / "index.html").read_text()
-
-
-def test_a_huge_file_is_refused(votes, monkeypatch, capsys):
-    """Sizes are limited."""
-    monkeypatch.setattr("botchat.pipeline.agree._MAX_BYTES", 100)
-    assert main(["rank", "mine.csv"]) == 1
-    assert "mine.csv: more than the 100 bytes allowed" in capsys.readouterr().err
-    assert store.content(votes, 10**6)
 
 
 def test_the_crowd_in_one_command(tmp_path, monkeypatch, capsys):

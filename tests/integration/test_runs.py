@@ -331,30 +331,9 @@ def test_an_endpoint_that_is_down_leaves_dialogues_for_the_next_run(tmp_path, ca
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["generate", "--seeds", "small", "--model", "nobody"], 1, "unknown model 'nobody'"),
-        (["generate", "--seeds", "none", "--model", "alpha"], 1, "no seed set 'none'"),
-        (["generate", "--seeds", "../x", "--model", "alpha"], 1, "a name is letters"),
         (["generate", "--seeds", "empty", "--model", "alpha"], 1, "is empty"),
         (["generate", "--seeds", "broken", "--model", "alpha"], 1, "broken.jsonl:2: "),
-        (["generate", "--seeds", "small", "--model", "alpha", "--turns", "2"], 1, "--turns 2"),
-        (["generate", "--seeds", "small", "--model", "human"], 1, "human is not generated"),
-        (["generate", "--seeds", "small", "--model", "alpha", "--limit", "0"], 1, "--limit 0"),
-        (["generate", "--seeds", "small", "--model", "openai:gpt-x"], 1, "OPENAI_API_KEY"),
-        (["generate", "--seeds", "small", "--model", "bot:nobody"], 1, "nobody"),
-        (["generate", "--seeds", "small"], 2, "--model"),
-        (["judge", "unieval", "--seeds", "small", "--judge", "rules"], 1, "no dialogues in"),
-        (
-            ["judge", "arena", "--seeds", "small", "--judge", "rules", "--model", "alpha"],
-            1,
-            "no dialogues",
-        ),
-        (["judge", "spelling", "--seeds", "small", "--judge", "rules"], 1, "protocols: unieval"),
-        (["leaderboard", "--seeds", "small"], 1, "judgments"),
         (["ledger", "stats"], 1, "no ledger"),
-        (["ledger", "import", "nothing.jsonl"], 1, "no file"),
-        (["seeds", "show", "small", "zz"], 1, "no dialogue 'zz'"),
-        (["seeds", "import", "nothing.xlsx", "--name", "x"], 1, "nothing.xlsx"),
-        (["seeds", "import", "mine.jsonl", "--name", "sample"], 1, "the built-in set"),
         (["frobnicate"], 2, "frobnicate"),
     ],
 )
@@ -438,13 +417,6 @@ def test_a_key_from_a_file_is_sent_and_left_nowhere_else(tmp_path, capsys, monke
 def has_key(path):
     """Whether a file holds the canary."""
     return KEY.encode() in path.read_bytes()
-
-
-def test_a_malformed_settings_file_is_named_with_its_line(tmp_path, capsys):
-    """botchat.toml: file, line and key."""
-    (tmp_path / "botchat.toml").write_text('[models.a]\nmodel = "x"\nprize = 3\n')
-    assert main(["models", "--dir", str(tmp_path)]) == 1
-    assert "botchat.toml:3: models.a.prize: unknown key" in capsys.readouterr().err
 
 
 def test_json_output_is_one_object(finished, capsys):
@@ -572,22 +544,6 @@ def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
         assert "2 dialogues do not belong to the set small" in caplog.text
         (row,) = json.loads(capsys.readouterr().out)["rows"]
         assert row["cases"] == 2 * 6 + 7
-
-
-@pytest.mark.parametrize("value", ["nan", "-1", "0"])
-@pytest.mark.parametrize("limit", ["--max-usd", "--max-calls", "--max-tokens"])
-def test_a_limit_that_limits_nothing_is_refused(tmp_path, capsys, limit, value):
-    """NaN, nothing and less than nothing are no limits."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        command = [*next(commands()), "--dir", str(folder), limit, value]
-        if value == "nan" and limit != "--max-usd":
-            with pytest.raises(SystemExit):
-                main(command)
-        else:
-            assert main(command) == 1
-            assert f"{limit} {value}" in capsys.readouterr().err.replace(".0", "")
-        assert server.n_received == 0
 
 
 def test_a_key_with_a_typographic_quote_is_one_line(tmp_path, capsys, monkeypatch):

@@ -422,18 +422,6 @@ def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, inv
     assert place.invented("small") == invented
 
 
-def test_from_nothing_to_a_page_in_two_commands(tmp_path, monkeypatch, capsys):
-    """Bots and the rules judge, offline."""
-    monkeypatch.chdir(tmp_path)
-    assert main(["init"]) == 0
-    assert main(["run", "--limit", "3"]) == 0
-    said = capsys.readouterr()
-    assert "bot:retrieval" in said.out
-    assert "Bradley–Terry" in said.out  # the table as people read it
-    (page,) = re.findall(r"page: (.*)", said.out)
-    assert Path(page).is_file()
-
-
 def test_the_weekly_workflow_finds_that_a_model_fell(place, server, monkeypatch, capsys):
     """The commands of docs/ci.md, on a checkout that has the kept board and no dialogues."""
     page = (ROOT / "docs" / "ci.md").read_text("utf-8")

@@ -65,7 +65,7 @@ class Read:
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
     labels: dict[str, list[Judgment]]
-    """Protocol -> what people said, whether they are in ``judged`` or not; where asked for."""
+    """Protocol -> what people said, whether they are in ``judged`` or not."""
     columns: dict[str, dict[str, Verdicts]]
     """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
     stale: dict[str, int]
@@ -216,13 +216,12 @@ def read(
     *,
     in_columns: bool = False,
     for_boards: bool = False,
-    with_labels: bool = False,
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
     ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory;
     where there are no others and dialogues are above `MOST_HELD_MB`, hold none of them.
-    ``for_boards``: measure the dialogues, and read people's labels; ``with_labels``: only these.
+    ``for_boards``: measure the dialogues.
     Raises `MissingError`: no judgments, or none by a judge that is named; `DataError`: a line that
     is no judgment, a verdict that cannot be.
     """
@@ -264,7 +263,7 @@ def read(
             named |= {who for said in made.values() for one in said for who in one.contestants}
             judged[judge], stale[judge] = _current(made, dialogues)
         labels: dict[str, list[Judgment]] = {}
-        for name in everybody if for_boards or with_labels else ():
+        for name in everybody:
             if is_person(name, HUMAN):
                 made = {
                     p: [*workspace.judgments(path).values()] for p, path in everybody[name].items()
