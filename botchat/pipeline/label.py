@@ -2,16 +2,8 @@
 
 `label_plan` draws which cases people should label, to correct a judge's rates: a file of the set,
 one JSON object a line (`PlannedCase`), that the page shows and anybody can read. It costs nothing
-and sends nothing.
-
-`save` is what the served page's ``POST /labels`` does::
-
-    save(workspace: Workspace, sent: Mapping[str, Any]) -> int
-
-``sent`` is the body: ``{"set": …, "protocol": …, "rows": [judgment, …]}``. It returns the number of
-labels written, or raises a `BotChatError` of one line and writes nothing. A page that is blind
-knows no names, so a row may leave out its ``contestants``: the ``case`` says what was shown.
-`write_game` makes that page, `game_path` is where `botchat label` opens it.
+and sends nothing. `save` is what the served page's ``POST /labels`` does. `write_game` makes that
+page, `game_path` is where `botchat label` opens it.
 """
 
 from __future__ import annotations
@@ -19,7 +11,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from heapq import heapify, heappop, heappush
 from itertools import permutations
@@ -111,7 +103,9 @@ def rater(name: str) -> str:
 def save(workspace: Workspace, sent: Mapping[str, Any], only: str = "") -> int:
     """Check the labels that a page sends and append them to their judges' files; how many.
 
-    ``only``: the judge that they must be of.
+    ``sent``: ``{"set": …, "protocol": …, "rows": [judgment, …]}``. A page that is blind knows no
+    names, so a row may leave out its ``contestants``: the ``case`` says what was shown. ``only``:
+    the judge that they must be of. Where one cannot be, nothing is written.
 
     Raises:
         DataError: what was sent is no labels, or a label is of no case that can be asked now.
@@ -134,29 +128,21 @@ def save(workspace: Workspace, sent: Mapping[str, Any], only: str = "") -> int:
     labels = [_label(row, given.set, protocol, dialogues) for row in given.rows]
     if only and (other := next((one.judge for one in labels if one.judge != only), "")):
         raise ConfigError(f"labels of {other}: this address is that of {only}")
-    undone = {
-        (label.judge, label.case)
-        for label, row in zip(labels, given.rows, strict=True)
-        if row.undone
-    }
+    both = zip(labels, given.rows, strict=True)
+    undone = {(label.judge, label.case) for label, row in both if row.undone}
     with _WRITING:
         for judge in dict.fromkeys(label.judge for label in labels):
             # An exported file that was put there by hand goes on where it is.
             there = workspace.judgment_files(given.set).get(judge, {}).get(protocol.name)
             path = there or workspace.judgments_path(given.set, protocol.name, judge)
-            _take_back(path, undone)
+            if undone and (known := files.read(path, Judgment)):
+                left = [one for one in known if (one.judge, one.case) not in undone]
+                files.write_atomic(path, b"".join(msgspec.json.encode(o) + b"\n" for o in left))
             with files.Appender[Judgment](path) as file:
                 for label in labels:
                     if label.judge == judge and (judge, label.case) not in undone:
                         file.append(label)
     return len(labels)
-
-
-def _take_back(path: Path, undone: Collection[tuple[str, str]]) -> None:
-    """Write a file without what these judges said of these cases; all else stays as it is."""
-    if undone and (there := files.read(path, Judgment)):
-        left = [one for one in there if (one.judge, one.case) not in undone]
-        files.write_atomic(path, b"".join(msgspec.json.encode(one) + b"\n" for one in left))
 
 
 def dialogues_of(workspace: Workspace, seed_set: str) -> Dialogues:
