@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from botchat.cli.main import main
-from botchat.models import recorded
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
+from botchat.pipeline.run import session
 from botchat.records import UNANSWERED, Dialogue, Judgment
 from botchat.workspace import files
 from botchat.workspace.ledger import Ledger
@@ -116,7 +116,7 @@ def fast(monkeypatch):
     """Nothing waits."""
     quick = Retry(attempts=3, first_s=0.0, total_s=0.2)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(recorded, "Retry", lambda: quick)
+    monkeypatch.setattr(session, "Retry", lambda: quick)
     monkeypatch.setattr(batch, "FIRST_POLL_S", 0.0)
     for name in ("RETRY", "PATIENT"):
         monkeypatch.setattr(batch_endpoint, name, quick)

@@ -14,10 +14,9 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import LimitReached
-from botchat.models import recorded
 from botchat.models.endpoint import batch
 from botchat.models.limits import Retry
-from botchat.pipeline.run import read_set
+from botchat.pipeline.run import read_set, session
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files as store
@@ -192,7 +191,7 @@ def test_stopped_by_a_limit_it_goes_on_to_the_same_bytes(finished, server, tmp_p
 
 def test_what_the_endpoint_leaves_unanswered_stops_it_where_it_is(tmp_path, monkeypatch, capsys):
     """A case without an answer ends the run at its batch; the next run asks it and goes on."""
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=1))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1))
     with Server(umpire) as server:
         plain = workspace(tmp_path / "plain", server)
         run(plain, *SURE)

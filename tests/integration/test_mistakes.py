@@ -12,8 +12,8 @@ import pytest
 from botchat import Comparisons, Workspace, bradley_terry
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.models import recorded
 from botchat.models.limits import Retry
+from botchat.pipeline.run import session
 from botchat.records import Seed
 from botchat.workspace.config import load
 from tests.openai_server import Server
@@ -231,7 +231,7 @@ def test_a_mistaken_command_gets_one_line_that_helps(command, told, place, monke
     folder, server = place
     monkeypatch.chdir(folder)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=1))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1))
     capsys.readouterr()
     words = [word.replace("URL", server.url) for word in command.split()]
     assert main(words) == 1

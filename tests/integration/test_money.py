@@ -112,10 +112,10 @@ def test_tokens_with_64_in_flight_are_never_exceeded(tmp_path):
 
 def test_an_attempt_that_broke_counts_under_a_limit(tmp_path, capsys, monkeypatch):
     """The connection breaks after the request was sent: it may have been billed."""
-    from botchat.models import recorded
     from botchat.models.limits import Retry
+    from botchat.pipeline.run import session
 
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=6, first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=6, first_s=0.0))
     with Server(faults.reset_before_headers()) as server:
         folder = workspace(tmp_path / "w", server, **PRICES)
         assert run(folder, "--max-usd", "0.05", "--json") == 3
@@ -126,10 +126,10 @@ def test_an_attempt_that_broke_counts_under_a_limit(tmp_path, capsys, monkeypatc
 
 def test_attempts_that_were_turned_away_cost_nothing(tmp_path, monkeypatch):
     """429 and 503 are no bill: the limit is as it was."""
-    from botchat.models import recorded
     from botchat.models.limits import Retry
+    from botchat.pipeline.run import session
 
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=6, first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=6, first_s=0.0))
 
     def script(call):
         turned_away = [faults.rate_limited("0"), faults.server_error(503)]
@@ -226,10 +226,10 @@ def test_an_unknown_model_costs_one_request_however_many_seeds_wait(tmp_path, ca
 
 def test_a_server_that_is_down_costs_the_tries_of_one_call(tmp_path, capsys, monkeypatch):
     """A refused port: six tries in all, in the record, and no word of a bill."""
-    from botchat.models import recorded
     from botchat.models.limits import Retry
+    from botchat.pipeline.run import session
 
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=6, first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=6, first_s=0.0))
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=547)
         settings = folder / "botchat.toml"

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from botchat.cli.main import main
-from botchat.models import recorded
 from botchat.models.limits import Retry
+from botchat.pipeline.run import session
 from botchat.records import UNANSWERED, Dialogue, Judgment
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -22,7 +22,7 @@ from tests.openai_server import Server, by_model, converse, faults
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """A call is given up at once."""
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=1, first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1, first_s=0.0))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 

@@ -230,10 +230,10 @@ def test_a_money_limit_is_not_exceeded_and_nearly_used_up(tmp_path, capsys):
 
 def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkeypatch, capsys):
     """With 10 % transient failures of every kind the files are the same to the byte."""
-    from botchat.models import recorded
     from botchat.models.limits import Retry
+    from botchat.pipeline.run import session
 
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=30, first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=30, first_s=0.0))
     with Server(flaky(0.1, seed=3)) as server:
         folder = workspace(tmp_path / "w", server)
         run(folder)
@@ -313,10 +313,10 @@ def test_one_broken_model_does_not_stop_the_others(tmp_path, capsys):
 
 def test_an_endpoint_that_is_down_leaves_dialogues_for_the_next_run(tmp_path, capsys, monkeypatch):
     """A model that never answers is stopped early, told, and asked again by the next run."""
-    from botchat.models import recorded
     from botchat.models.limits import Retry
+    from botchat.pipeline.run import session
 
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=2, first_s=0.0))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=2, first_s=0.0))
     with Server(by_model({"beta": faults.server_error(503)})) as server:
         folder = workspace(tmp_path / "w", server)
         assert main([*next(commands()), "--dir", str(folder)]) == 1
@@ -512,10 +512,10 @@ def test_an_endpoint_that_fails_at_times_leaves_the_rest_for_the_next_run(
     tmp_path, capsys, monkeypatch
 ):
     """What was given up is told with its commonest reason, stored as stopped, and made later."""
-    from botchat.models import recorded
     from botchat.models.limits import Retry
+    from botchat.pipeline.run import session
 
-    monkeypatch.setattr(recorded, "Retry", lambda: Retry(attempts=1))
+    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1))
     command = ["generate", "--seeds", "small", "--turns", "8", "--model", "alpha"]
     with Server(flaky(0.1, seed=5, kinds=["server_error"])) as server:
         folder = workspace(tmp_path / "w", server)
