@@ -347,8 +347,8 @@ class TopicalChat(RatedTexts):
             def scored(metric: Callable[[str, str], float] = metric) -> list[float]:
                 return [metric(one.text, true[one.id]) for one in others]
 
-            self.given[name] = partial(self._ranked, others, scored)
-            self.given[f"{name} r"] = partial(self._with_r, others, scored)
+            for end in ("", " r"):
+                self.given[f"{name}{end}"] = partial(self._likeness, others, scored, bool(end))
 
     def labels(self, part: str) -> list[Rating]:
         """Of an aspect."""
@@ -358,18 +358,20 @@ class TopicalChat(RatedTexts):
         """Of an aspect."""
         return scores.ratings(judged)
 
-    def _ranked(
-        self, responses: Sequence[Response], scored: Callable[[], list[float]], _: Sequence[str]
+    def _likeness(
+        self,
+        responses: Sequence[Response],
+        scored: Callable[[], list[float]],
+        as_r: bool,
+        _: Sequence[str],
     ) -> Row:
-        both = zip(responses, scored(), strict=True)
+        values = scored()
+        both = zip(responses, values, strict=True)
         mine = [Rating(one.id, one.contestant, "metric", value) for one, value in both]
-        return self.correlated(dict.fromkeys(self.parts, mine))
-
-    def _with_r(
-        self, responses: Sequence[Response], scored: Callable[[], list[float]], keys: Sequence[str]
-    ) -> Row:
-        values, ranked = scored(), self._ranked(responses, scored, keys)
+        row = self.correlated(dict.fromkeys(self.parts, mine))
+        if not as_r:
+            return row
         rs = {part: correlation(values, [o.scores[part] for o in responses]) for part in ASPECTS}
         rs["average"] = fmean(rs.values())
-        row = {key: value for key, value in ranked.items() if "kendall" not in key}
-        return row | {f"{part}_kendall": r for part, r in rs.items()}
+        kept = {key: value for key, value in row.items() if "kendall" not in key}
+        return kept | {f"{part}_kendall": r for part, r in rs.items()}

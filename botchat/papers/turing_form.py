@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -115,14 +116,9 @@ def contractions(utterances: Sequence[str]) -> float:
     return 100 * len(found) / max(len(text.split()), 1)
 
 
-def turns(talk: Chat) -> float:
-    """Times that the speaker changes."""
-    return sum(a != b for a, b in zip(talk.speakers, talk.speakers[1:], strict=False))
-
-
 TRAPS: Mapping[str, Callable[[Chat], float]] = {
     "length alone": lambda talk: mean_words(talk.utterances),
-    "number of turns alone": turns,
+    "number of turns alone": lambda talk: sum(a != b for a, b in pairwise(talk.speakers)),
     "contractions alone": lambda talk: contractions(talk.utterances),
     "a constant": lambda _: 0.0,
     "a coin": lambda talk: zlib.crc32(f"{talk.source}:{talk.id}".encode()) % 1000 / 1000,

@@ -201,17 +201,8 @@ def test_what_cannot_be_offered_is_one_line(
     offer: str, said: str, run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And without a board there is nothing to offer."""
-    asked = [
-        "share",
-        "publish",
-        NAME,
-        "--seeds",
-        "s",
-        "--dir",
-        str(run.root),
-        "--eval-results",
-        offer,
-    ]
+    asked = ["share", "publish", NAME, "--seeds", "s", "--dir", str(run.root)]
+    asked += ["--eval-results", offer]
     (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
     assert main(asked) == 1
     err = capsys.readouterr().err
@@ -252,7 +243,7 @@ def test_offline_what_was_fetched_is_there(
     assert len(hub.asked) == n_asked
 
 
-@pytest.mark.parametrize("stage", ["seeds", "generations", "judgments", "ledger", "leaderboards"])
+@pytest.mark.parametrize("stage", ["seeds", "judgments", "ledger"])
 def test_a_file_that_was_tampered_with_is_refused(
     run: Workspace, hub: Hub, tmp_path: Path, stage: str
 ) -> None:

@@ -105,14 +105,7 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(stories, tm
         # What two strategies ask alike is asked once.
         assert all(4 * 10 < calls < 4 * each for calls in (*planned, server.n_received))
         before = server.n_received
-        g_eval = [
-            "--judge",
-            "g-eval",
-            "--judge-model",
-            url(server),
-            "--dir",
-            tmp_path / "w",
-        ]
+        g_eval = ["--judge", "g-eval", "--judge-model", url(server), "--dir", tmp_path / "w"]
         said(capsys, "bench", "mateval", "--data", folder, *g_eval)
         assert server.n_received == before + 4 * 20 + 1
         found = said(capsys, *live)
