@@ -48,7 +48,7 @@ _TINY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class FormScore:
     """By which chats are told apart; of them and of their numbers it takes shape (chats, numbers).
 
     ``weights``: of standardised numbers, shape (numbers,): log-odds of the second kind, up to a
@@ -72,7 +72,7 @@ class Score:
         return np.asarray(self.parts(numbers).sum(1), np.float64)
 
 
-def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> Score:
+def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> FormScore:
     """Ridge logistic regression by Newton's method; both kinds weigh the same together.
 
     ``numbers``: shape (chats, numbers). ``machine``: the second kind, shape (chats,).
@@ -91,10 +91,10 @@ def tell(numbers: Floats, machine: Flags, ridge: float = RIDGE) -> Score:
         found -= step
         if np.abs(step).max() < _CLOSE:
             break
-    return Score(middle, spread, found[:-1])
+    return FormScore(middle, spread, found[:-1])
 
 
-def distance(people: Floats) -> Score:
+def distance(people: Floats) -> FormScore:
     """Fit to people's numbers, shape (chats, numbers); shrunk covariance (Ledoit & Wolf 2004)."""
     middle, spread = people.mean(0), people.std(0) + _TINY
     z = np.clip((people - middle) / spread, -_CLIP, _CLIP)
@@ -106,7 +106,7 @@ def distance(people: Floats) -> Score:
     noise = float(((z**2).sum(1) ** 2).sum() / n - (seen**2).sum()) / n
     shrunk = min(1.0, noise / apart) if apart else 1.0
     covariance = shrunk * target + (1 - shrunk) * seen + _TINY * np.eye(k)
-    return Score(middle, spread, np.linalg.inv(covariance))
+    return FormScore(middle, spread, np.linalg.inv(covariance))
 
 
 def limit(people: Floats) -> float:
@@ -308,7 +308,7 @@ def _halves(people: Floats, fold: Indices) -> Statistic:
 
 
 def _parts(
-    model: Floats, people: Floats, fold: Indices, fit: Callable[[Flags], Score]
+    model: Floats, people: Floats, fold: Indices, fit: Callable[[Flags], FormScore]
 ) -> tuple[Floats, Floats]:
     """What each number adds to the scores of the model's chats, and of people's.
 
@@ -322,7 +322,7 @@ def _parts(
     return found
 
 
-def _tell_others(people: Floats, others: Sequence[Floats], some: Flags) -> Score:
+def _tell_others(people: Floats, others: Sequence[Floats], some: Flags) -> FormScore:
     """Fitted to people and to other models on some seeds."""
     machines = np.concatenate([other[some & _there(other)] for other in others])
     few = min(len(machines), _MACHINES * int(some.sum()))
