@@ -73,7 +73,7 @@ class _Error(msgspec.Struct):
     reason: str
 
 
-class _Reply(msgspec.Struct):
+class _Written(msgspec.Struct):
     story: Annotated[str, msgspec.Meta(pattern=r"\S")]
     errors: list[_Error]
 
@@ -110,7 +110,7 @@ def question(story: str, kinds: Sequence[str], language: Language) -> str:
 def read(reply: str, story: str, kinds: Sequence[str], language: Language) -> Injected | str:
     """The story with its errors, or in a few words why the reply cannot be used."""
     try:
-        made = msgspec.convert(json_fields(reply), _Reply)
+        made = msgspec.convert(json_fields(reply), _Written)
     except msgspec.ValidationError:
         return "no JSON object with story and errors"
     codes = {name.casefold(): code for code, both in ERROR_TYPES.items() for name in both}

@@ -135,12 +135,18 @@ def save(workspace: Workspace, sent: Mapping[str, Any], only: str = "") -> int:
             # An exported file that was put there by hand goes on where it is.
             there = workspace.judgment_files(given.set).get(judge, {}).get(protocol.name)
             path = there or workspace.judgments_path(given.set, protocol.name, judge)
-            if undone and (known := files.read(path, Judgment)):
-                left = [one for one in known if (one.judge, one.case) not in undone]
-                files.write_atomic(path, b"".join(msgspec.json.encode(o) + b"\n" for o in left))
+            known = files.read(path, Judgment)
+            if undone and known:
+                known = [one for one in known if (one.judge, one.case) not in undone]
+                files.write_atomic(path, b"".join(msgspec.json.encode(o) + b"\n" for o in known))
+            # A page that was left before it had our answer sends its last label again.
+            last = {one.case: one.verdict for one in known if one.judge == judge}
             with files.Appender[Judgment](path) as file:
                 for label in labels:
-                    if label.judge == judge and (judge, label.case) not in undone:
+                    new = (judge, label.case) not in undone and last.get(
+                        label.case
+                    ) != label.verdict
+                    if label.judge == judge and new:
                         file.append(label)
     return len(labels)
 

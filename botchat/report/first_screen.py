@@ -16,7 +16,7 @@ from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.interfaces import Row, Shown
 from botchat.records import HUMAN, LETTERS, Dialogue
-from botchat.report.main_table import Bar, Interval, Links, MainTable, Scale, main_table, steps
+from botchat.report.main_table import Bar, BarScale, Interval, Links, MainTable, main_table, steps
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _excerpt(
 def _checked(check: Check, board: Board, links: Links) -> Checked:
     bar = reference = None
     if (told := check.well) and check.key != "best_floor_bot":  # its places say more
-        scale = Scale(-1.0 if check.key in ("other_judges", "people_agree") else 0.0, 1.0)
+        scale = BarScale(-1.0 if check.key in ("other_judges", "people_agree") else 0.0, 1.0)
         bar = scale.bar(told)
         if check.line is not None:
             reference = scale.bar((check.line,) * 3).at

@@ -148,7 +148,7 @@ class MainTable:
     """Cells of the strip of places."""
 
 
-class Scale(NamedTuple):
+class BarScale(NamedTuple):
     """How the numbers of a column are drawn, and from where to where."""
 
     low: float
@@ -238,7 +238,7 @@ def _of_votes(board: Board) -> bool:
 
 def _scale(
     main: Table, column: Column, people: Interval | None = None, *, rating: bool = False
-) -> Scale:
+) -> BarScale:
     """``rating``: drawn as times in 100 that one is preferred to an average one."""
     form: Callable[[float], float] = float
     if rating or column.kind == "rate":
@@ -248,10 +248,10 @@ def _scale(
     found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
     low, high = min(found), max(found)
     if rating:
-        return Scale(max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2), form)
+        return BarScale(max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2), form)
     if column.kind == "rate":
-        return Scale(0.0, max(10.0, min(100.0, 10 * -(-high // 10))), form)
-    return Scale(low, high if high - low >= 1e-6 else low + 1)
+        return BarScale(0.0, max(10.0, min(100.0, 10 * -(-high // 10))), form)
+    return BarScale(low, high if high - low >= 1e-6 else low + 1)
 
 
 def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, str]:
@@ -297,7 +297,7 @@ def _chosen(
     return {key: found[key] for key in kept} | dict.fromkeys(unjudged, 2)
 
 
-def _ticks(scale: Scale) -> list[tuple[float, str]]:
+def _ticks(scale: BarScale) -> list[tuple[float, str]]:
     ends = [(0.0, f"{scale.low:.0f}"), (100.0, f"{scale.high:.0f}")]
     if scale.low + 12 < 50 < scale.high - 12:
         ends.insert(1, (scale._replace(form=float).bar((50.0,) * 3).at, "50"))
@@ -333,7 +333,7 @@ def _cells(
     main: Table,
     column: Column,
     to: Sequence[str],
-    scale: Scale | None,
+    scale: BarScale | None,
     results: Mapping[str, Interval],
 ) -> list[Cell]:
     """The numbers of a column, each with its interval where it has one."""
@@ -363,7 +363,7 @@ def _cells(
     return made
 
 
-def _people(people: Interval, scale: Scale, board: Board, links: Links) -> Cell:
+def _people(people: Interval, scale: BarScale, board: Board, links: Links) -> Cell:
     """Where people stand, in the column of the ratings."""
     value, low, high = people
     title = f"People: rating {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how "

@@ -75,8 +75,11 @@ def test_a_label_without_names_is_filed_under_its_case(
 
 
 def test_a_second_answer_is_appended_and_counts(workspace: Workspace) -> None:
-    """Nothing is rewritten; the newest line of a case is the label; an exported file goes on."""
-    for verdict in ("No", "4"):
+    """Nothing is rewritten; the newest line of a case is the label; an exported file goes on.
+
+    What a page sends twice, because it was left before the answer came, is there once.
+    """
+    for verdict in ("No", "4", "4"):
         save(workspace, sent("unieval", row("unieval", ("m",), verdict)))
     path = workspace.judgments_path("made-up", "unieval", "human:amy")
     assert [one.verdict for one in files.read(path, Judgment)] == ["No", "4"]

@@ -97,7 +97,7 @@ class Named(msgspec.Struct):
         return (self.metadata or {}).get(TAG) == note.tag
 
 
-class _Page(msgspec.Struct, Generic[T]):
+class _Listed(msgspec.Struct, Generic[T]):
     data: list[T]
     has_more: bool = False
 
@@ -145,7 +145,7 @@ class BatchApi(ABC):
     async def find(self, note: Note) -> list[str]:
         """Batches that may be the noted one, the oldest first."""
         query, found = {"limit": "100"}, list[str]()
-        page_of: Any = _Page
+        page_of: Any = _Listed
         decode = msgspec.json.Decoder(page_of[self.listed]).decode
         while True:
             page: Any = await self.ask(
