@@ -9,7 +9,9 @@ affinity and a container's CPU quota, in processes that joblib starts (loky).
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
+import threading
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -230,6 +232,22 @@ def engine(name: str | None, workers: int | None, address: str | None) -> Iterat
                 )
             raise ConfigError(said) from None
         yield
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """The same inside: there is little garbage, and much to look through for it.
+
+    In the main thread only, since all threads share one collector.
+    """
+    before = gc.get_threshold()
+    if ours := threading.current_thread() is threading.main_thread():
+        gc.set_threshold(100_000, 20, 20)
+    try:
+        yield
+    finally:
+        if ours:
+            gc.set_threshold(*before)
 
 
 QUIET_PASSES = 32

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from botchat.cli.main import main
@@ -66,11 +67,14 @@ def run(tmp_path_factory) -> Iterator[tuple[Workspace, dict[str, dict[str, bytes
         yield made, {"folder": contents(out), "other": contents(numbers)}
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", "memory", "s3"])
 def place(request, tmp_path) -> Iterator[str]:
     """A place of each kind."""
     if request.param == "s3":
         yield f"{request.getfixturevalue('bucket')}/one"
+    elif request.param == "memory":
+        yield "memory://runs/one"
+        fsspec.filesystem("memory").rm("/runs", recursive=True)
     else:
         yield str(tmp_path / "store")
 

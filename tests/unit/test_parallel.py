@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 from botchat import parallel
 from botchat.errors import BotChatError, ConfigError, DataError
+from botchat.pipeline.run.work import run_now
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
@@ -82,7 +84,8 @@ def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
     assert {pid == os.getpid() for results in found for _, pid in results} == {here}
 
 
-@pytest.mark.parametrize(("backend", "n_jobs"), [("loky", 2), ("threading", 2), ("loky", 1)])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_are_the_tasks_own(backend: str, n_jobs: int) -> None:
     """Class and message arrive as they were raised."""
     with (
@@ -185,3 +188,28 @@ except KeyboardInterrupt:
         rest, _ = parent.communicate(timeout=60)
     assert rest == b"interrupted\n"
     assert parent.returncode == 0
+
+
+@pytest.fixture
+def collector():
+    """As Python begins with it, whatever tests in this process have left."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("collector")
+def test_garbage_is_collected_seldom_while_calls_are_made_and_as_before_afterwards():
+    """Also after an error."""
+    before = gc.get_threshold()
+
+    async def ask(error: Exception | None) -> int:
+        if error is not None:
+            raise error
+        return gc.get_threshold()[0]
+
+    assert run_now(ask(None)) > before[0]
+    with pytest.raises(BotChatError):
+        run_now(ask(BotChatError("no")))
+    assert gc.get_threshold() == before

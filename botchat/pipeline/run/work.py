@@ -17,7 +17,7 @@ import msgspec
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Reply
 from botchat.models.limits import Spent
-from botchat.parallel import together
+from botchat.parallel import seldom_collected, together
 from botchat.workspace.progress import StepCounts
 
 T = TypeVar("T")
@@ -233,12 +233,13 @@ class Stops:
 
 def run_now(job: Coroutine[Any, Any, T]) -> T:
     """Run to the end, also where an event loop is running already, as in a notebook."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(job)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, job).result()
+    with seldom_collected():
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(job)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, job).result()
 
 
 async def work_through(
