@@ -96,14 +96,6 @@ def test_rank_correlations_equal_scipy_also_where_entries_count_several_times(en
             assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
-def test_rank_correlations_of_a_batch_are_those_of_its_rows():
-    """Ratings that change from resample to resample are correlated row by row."""
-    x, y = np.random.default_rng(1).integers(0, 4, (2, 30, 6)).astype(float)
-    for ours in (statistics.spearman, statistics.kendall):
-        singly = [ours(one, two) for one, two in zip(x, y, strict=True)]
-        np.testing.assert_allclose(ours(x, y), singly)
-
-
 def test_items_of_one_kind_are_drawn_together_as_often_as_each_alone():
     """Sums of resamples by kind vary as those by item do; the first is the sample's."""
     counts = np.array([500, 1, 30, 2])
@@ -118,7 +110,7 @@ def test_items_of_one_kind_are_drawn_together_as_often_as_each_alone():
     np.testing.assert_allclose(*covariances, rtol=0.1)
 
 
-@given(seed=st.integers(0, 99), n_items=st.integers(2, 30))
+@given(seed=st.integers(0, 99), n_items=st.integers(2, 12))
 def test_correlations_of_rankings_do_not_depend_on_how_many_items_are_alike(seed, n_items):
     """The figure is that of all items, whatever their kinds; in any order, with several pairs."""
     rng = np.random.default_rng(seed)
@@ -251,14 +243,6 @@ def test_every_figure_of_a_small_example_by_hand():
     assert (row["spearman"], row["kendall"]) == (1.0, 1.0)
 
 
-def test_length_and_self_are_left_open_where_nothing_tells():
-    """No lengths, no contestant of the judge's name: no figure, rather than a zero."""
-    row = row_of(compare(lines(SMALL), resamples=10), "j")
-    assert row["length_preference"] is None
-    assert row["self_preference"] is None
-    json.dumps(row, allow_nan=False)
-
-
 def test_a_judge_that_favours_itself_in_any_position_is_told_from_one_that_favours_the_first():
     """Self-preference without position: the first-position judge has none, its copy has all."""
     said = []
@@ -306,44 +290,24 @@ def figures(found):
     }
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(annotated(), st.randoms(use_true_random=False))
 def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(said, shuffler):
     """Lines shuffled: all the same. All sides swapped: position preference mirrored, no more."""
-    found = compare(said, resamples=20)
+    found = compare(said, resamples=5)
     shuffled = list(said)
     shuffler.shuffle(shuffled)
-    again = compare(shuffled, resamples=20)
+    again = compare(shuffled, resamples=5)
     for row in again.rows:
         assert row == pytest.approx(row_of(found, row["judge"]), nan_ok=True)
     swapped = compare(
         [Annotation(a.item, a.second, a.first, a.judge, MIRROR[a.verdict]) for a in said],
-        resamples=20,
+        resamples=5,
     )
     assert figures(swapped) == pytest.approx(figures(found), nan_ok=True)
     for row in swapped.rows:
         was, now = (r["first_preferred"] for r in (row_of(found, row["judge"]), row))
         assert (was is None and now is None) or now == pytest.approx(1 - was)
-
-
-@settings(max_examples=10, deadline=None)
-@given(annotated(), st.data())
-def test_an_unreadable_verdict_is_counted_and_never_scored(said, data):
-    """Taking a verdict's text away moves it from ``n`` to ``unreadable``; the bounds widen."""
-    mine = [i for i, a in enumerate(said) if a.judge == "j" and a.verdict is not None]
-    before = row_of(compare(said, resamples=5), "j")
-    if not mine:
-        assert before["accuracy"] is None
-        return
-    lost = data.draw(st.sampled_from(mine))
-    blank = list(said)
-    blank[lost] = Annotation(said[lost].item, said[lost].first, said[lost].second, "j", None)
-    after = row_of(compare(blank, resamples=5), "j")
-    assert after["verdicts"] + after["unreadable"] == before["verdicts"] + before["unreadable"]
-    assert after["unreadable"] == before["unreadable"] + 1
-    if before["accuracy_worst"] is not None:
-        assert after["accuracy_worst"] <= before["accuracy_worst"]
-        assert after["accuracy_best"] >= before["accuracy_best"]
 
 
 def coin(n, judge, rng, right):
@@ -444,6 +408,8 @@ def test_judges_are_compared_without_people_too():
     found = compare(said, truth_prefix=None, resamples=5)
     assert row_of(found, "j")["accuracy"] is None
     assert row_of(found, "j")["consistency"] == 1.0
+    # No lengths, no contestant of the judge's name: no figure, rather than a zero.
+    assert row_of(found, "j")["length_preference"] is row_of(found, "j")["self_preference"] is None
     assert found.pairs[0]["agreement"] == pytest.approx(2 / 3)
     assert found.pairs[0]["sign_flip_p"] is None
     json.dumps([found.rows, found.pairs, found.groups, found.rankings], allow_nan=False)
@@ -600,21 +566,6 @@ def test_two_judges_are_compared_where_both_can_be_read():
     assert list(pairs) == [("a", "b")]
     assert pairs["a", "b"]["machines_caught_difference"] == pytest.approx(1 / 2)
     assert pairs["a", "b"]["people_accused_difference"] is None
-
-
-@given(st.lists(st.sampled_from(["No", "2", "3", "7", None]), min_size=1, max_size=12))
-def test_the_exact_index_is_never_found_more_often_than_the_ai(said):
-    """Whatever a judge says."""
-    rows = [accusation(f"s{n}", "m", verdict) for n, verdict in enumerate(said)]
-    (row,) = detection(rows, first_ai)[0].values()
-    readable = [verdict for verdict in said if verdict is not None]
-    if not readable:
-        assert set(row.values()) == {None}
-    else:
-        assert row["exact_index_rate"] <= row["machines_caught"]
-        assert row["machines_caught"] == pytest.approx(
-            sum(verdict != "No" for verdict in readable) / len(readable)
-        )
 
 
 def test_a_verdict_of_another_protocol_is_refused():

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from botchat.boards.board import Board, build, evidence
-from botchat.boards.files import files
 from botchat.boards.references import cases
 from botchat.boards.references import notes as notes_of
 from botchat.measures.intervals import of_share
@@ -188,41 +187,16 @@ def test_labels_of_what_the_judge_accused_are_not_a_random_draw(some: Made) -> N
 
 def test_without_labels_a_note_says_how_many_it_takes() -> None:
     """Within five points: as Wilson's interval of the judge's rate where it tells nothing."""
-    many = made({"a": 0.97}, 700, arena=(), unreadable=0.0)
+    many = made({"a": 0.97}, 320, arena=(), unreadable=0.0)
     found = board(replace(many, judgments={"unieval": many.judgments["unieval"]}), {})
     (note,) = [note for note in found.notes if "as people judge" in note]
     share = found.main.values("success_n16")["a"]
-    worst = next(n for n in range(2, 700) if np.ptp(of_share(share * n, n)) <= 0.1)
+    worst = next(n for n in range(2, 320) if np.ptp(of_share(share * n, n)) <= 0.1)
     said = [int(word) for word in note.split() if word.isdecimal()]
     assert abs(said[-1] - worst) <= 2
     assert 20 < said[-2] < worst
     assert "botchat label plan --seeds made-up --judge rules" in note
     assert not any("as-people" in one.name for one in found.tables)
-
-
-def test_too_few_dialogues_for_five_points(some: Made) -> None:
-    """The note promises nothing."""
-    (note,) = [note for note in some.board().notes if "as people judge" in note]
-    assert "takes more dialogues than there are" in note
-
-
-def test_people_need_no_correction(some: Made) -> None:
-    """The board of a person has neither table nor note."""
-    found = board(some, {"unieval": by("amy", *some.judgments["unieval"])}, judge="human:bob")
-    assert not found.as_people
-    assert not any("as people judge" in note for note in found.notes)
-
-
-def test_labels_of_what_the_judge_did_not_judge_do_not_count(some: Made) -> None:
-    """Another contestant, another seed, nothing readable."""
-    one = some.judgments["unieval"][0]
-    others = [
-        msgspec.structs.replace(one, contestants=("gone",)),
-        msgspec.structs.replace(one, seed_id="gone"),
-        msgspec.structs.replace(one, verdict=None),
-    ]
-    found = board(some, {"unieval": by("amy", *others), "chess": by("amy", one)})
-    assert not found.as_people
 
 
 def test_scores_stand_in_a_table_of_their_own() -> None:
@@ -269,12 +243,3 @@ def test_uneven_opponents_count_alike() -> None:
         win, tie = (table.values(key)[model] for key in ("win", "tie"))
         assert told[model]["judge"] == pytest.approx(win + tie / 2, abs=1e-4)
         assert told[model]["people"] == pytest.approx(told[model]["judge"], abs=0.15)
-
-
-def test_files_have_the_table(some: Made) -> None:
-    """In csv, in Markdown and in json, with the signature of judge and labels."""
-    found = files(board(some, {"unieval": by("amy", *some.judgments["unieval"][::3])}))
-    assert '"people_low"' in found["as-people-judge.csv"]
-    assert "|as-people:ppi++|labels:" in found["as-people-judge.meta.json"]
-    assert "## As people judge" in found["leaderboard.md"]
-    assert "as-people-judge" in msgspec.json.decode(found["leaderboard.json"])["tables"]

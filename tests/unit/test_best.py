@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from botchat.boards import which_judge
 from botchat.boards.judge_agreement import Findings
@@ -45,17 +44,6 @@ def test_the_chance_to_be_the_best_is_that_of_every_way_to_flip(right):
         seen = units(leads)
         ways = [units(leads * np.array(way)[:, None]) for way in product([1, -1], repeat=3)]
         assert found.p[j] == pytest.approx(np.mean([way >= seen - 1e-9 for way in ways]))
-
-
-def test_of_two_judges_it_is_scipys_permutation_test():
-    """Exact, one-sided, of paired values."""
-    values = np.random.default_rng(3).normal(size=(2, 9))
-    found = contest(values, np.arange(9))
-    for j, apart in ((0, values[1] - values[0]), (1, values[0] - values[1])):
-        one = stats.permutation_test(
-            (apart,), np.sum, permutation_type="samples", alternative="greater", n_resamples=np.inf
-        )
-        assert found.p[j] == pytest.approx(one.pvalue)
 
 
 def some(n: int = 60, m: int = 4, seed: int = 0) -> Floats:

@@ -33,24 +33,16 @@ def test_a_draw_deals_to_all_alike(strata, n, rng_seed):
     assert is_draw(strata, cases, {cases[i] for i in chosen}, rng_seed)
 
 
-def test_what_was_not_drawn_is_seen():
-    """The first cases, another number's draw, and a draw without its first case."""
-    strata, cases = ["x", "y"] * 25, [f"case {i}" for i in range(50)]
-    drawn = [cases[i] for i in draw(strata, cases, 20, 0)]
-    assert is_draw(strata, cases, set(drawn), 0)
-    assert not is_draw(strata, cases, set(cases[:20]), 0)
-    assert not is_draw(strata, cases, set(drawn), 1)
-    first = next(cases[i] for i in draw(strata, cases, 1, 0))
-    assert not is_draw(strata, cases, set(drawn) - {first}, 0)
-
-
 def test_a_draw_is_by_what_is_shown_and_a_number():
-    """Not by where a case stands; another number draws others."""
+    """Not by where a case stands; another number draws others, and what was not drawn is seen."""
     strata, cases = ["x"] * 50, [f"case {i}" for i in range(50)]
     found = {cases[i] for i in draw(strata, cases, 10, 0)}
     back = cases[::-1]
     assert {back[i] for i in draw(strata, back, 10, 0)} == found
     assert {cases[i] for i in draw(strata, cases, 10, 1)} != found
+    first = next(cases[i] for i in draw(strata, cases, 1, 0))
+    for other, number in ((set(cases[:10]), 0), (found, 1), (found - {first}, 0)):
+        assert not is_draw(strata, cases, other, number)
 
 
 def world(n_seeds=60, every=3, seed=0):

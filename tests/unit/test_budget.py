@@ -19,7 +19,6 @@ from botchat.models.limits import (
     Prices,
     Retry,
     Spent,
-    plausible,
 )
 from botchat.models.recorded import ADAPTATIONS, HOPELESS, RecordedModel
 from botchat.pipeline.run.work import Meter
@@ -222,18 +221,34 @@ def run_all(data, run, model, texts):
     return asyncio.run(go())
 
 
-@settings(max_examples=150)
-@given(data=st.data(), run=runs(), texts=st.lists(st.text(max_size=60), min_size=1, max_size=12))
-def test_no_run_spends_more_than_its_limit(data, run, texts):
+@settings(max_examples=60)
+@given(
+    data=st.data(),
+    run=runs(),
+    texts=st.lists(st.text(max_size=20), min_size=1, max_size=8),
+    beyond=st.just(0) | st.integers(1, 5000),
+)
+def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
     """What a provider really bills within each call's cap, said or unsaid, is never more.
 
     The bill is the provider's own account of every try, not what the replies say; replies may hide
     it, tell nonsense, or never come. The run ends, and nobody waits for what nobody has.
+
+    A provider that adds tokens ``beyond`` to each prompt: spent <= limit + one reservation's error,
+    which is what those tokens cost at the dearest price and tier. The first call of a model is out
+    alone, so its bill is part of the reservations of all others.
     """
     prices, budget, *_ = run
-    provider = Billing(data, prices, KINDS)
+    kinds = ("told", "busy", "refused", "error") if beyond else KINDS
+    provider = Billing(data, prices, kinds, beyond)
     found, meter = run_all(data, run, provider, texts)
     assert all(isinstance(end, Reply | LimitReached | FatalModelError) for end in found)
+    if beyond:
+        if budget.max_usd is not None:
+            assert provider.usd <= (budget.max_usd + prices.most(beyond, 0)) * (1 + 1e-9)
+        if budget.max_tokens is not None:
+            assert provider.tokens <= budget.max_tokens + beyond
+        return
     if budget.max_usd is not None:
         assert provider.usd <= budget.max_usd * (1 + 1e-9)
         assert provider.usd <= budget.usd * (1 + 1e-9) + 1e-12
@@ -242,28 +257,6 @@ def test_no_run_spends_more_than_its_limit(data, run, texts):
     if budget.max_calls is not None:
         assert budget.calls <= budget.max_calls
     assert provider.tokens <= meter.tokens + meter.estimated_tokens
-
-
-@settings(max_examples=100)
-@given(
-    data=st.data(),
-    run=runs(),
-    texts=st.lists(st.text(max_size=60), min_size=1, max_size=12),
-    beyond=st.integers(1, 5000),
-)
-def test_what_is_billed_beyond_the_cap_exceeds_a_limit_once(data, run, texts, beyond):
-    """A provider that adds so many tokens to each prompt: spent <= limit + one reservation's error.
-
-    The error is what those tokens cost at the dearest price and tier. The first call of a model is
-    out alone, so its bill is part of the reservations of all others.
-    """
-    prices, budget, *_ = run
-    provider = Billing(data, prices, ("told", "busy", "refused", "error"), beyond)
-    run_all(data, run, provider, texts)
-    if budget.max_usd is not None:
-        assert provider.usd <= (budget.max_usd + prices.most(beyond, 0)) * (1 + 1e-9)
-    if budget.max_tokens is not None:
-        assert provider.tokens <= budget.max_tokens + beyond
 
 
 # --- reserve and settle --------------------------------------------------------------------------
@@ -542,19 +535,6 @@ def test_every_kind_of_token_has_its_price(usage, tier, usd):
     assert prices.cost(usage, tier) == (usd if usd is None else pytest.approx(usd / 1e6))
     assert Prices(1.0).cost(usage, tier) is Prices().cost(usage, tier) is None
     assert FREE.cost(usage, tier) == 0
-
-
-@given(
-    usage=st.builds(Usage, *[st.none() | st.integers(-10, 10**12)] * 4),
-    prices=st.builds(Prices, price, price, st.none() | price, st.none() | price),
-)
-def test_a_cost_is_never_negative_and_never_above_the_most(usage, prices):
-    """Whatever a provider counts."""
-    cost, counts = prices.cost(usage), plausible(usage)
-    assert cost is None or cost >= 0
-    if None not in (cost, counts.prompt_tokens, counts.completion_tokens):
-        most = prices.most(counts.prompt_tokens, counts.completion_tokens)
-        assert cost <= most * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Decoding
@@ -27,7 +26,6 @@ from botchat.judges.cascade import (
     escalations,
     loosest,
     outside_slice,
-    so_few,
     strict_to_loose,
     sureness,
 )
@@ -207,13 +205,6 @@ def test_the_digest_follows_either_judge_and_the_slice():
 ALPHA = Guarantee(alpha=0.1, delta=0.05, seeds=100)
 
 
-@given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 0.6))
-def test_the_chance_is_the_binomial(k, n, share):
-    """As scipy has it."""
-    k, n = sorted((k, n))
-    assert so_few(k, n, share) == pytest.approx(stats.binom.cdf(k, n, share), abs=1e-12)
-
-
 @given(
     st.dictionaries(st.integers(0, 40), st.integers(1, 6), min_size=1),
     st.integers(1, 12),
@@ -230,18 +221,6 @@ def test_a_draw_has_one_case_a_seed_and_no_memory_of_order(sizes, n, shuffled):
     again = list(cases)
     shuffled.shuffle(again)
     assert draw(again, n) == found
-
-
-def test_every_case_has_the_same_chance_whatever_its_seed_holds():
-    """Seeds of 4 cases and of 1: a case of either is drawn as often."""
-    times: Counter[bool] = Counter()
-    for world in range(400):
-        cases = [
-            (f"{world}-{i}", f"{world}-{i}-{j}") for i in range(20) for j in range(1 + i % 2 * 3)
-        ]
-        times.update(int(one.split("-")[1]) % 2 == 1 for one in draw(cases, 3))
-    # 4 in 5 cases are of large seeds.
-    assert times[True] / times.total() == pytest.approx(0.8, abs=0.05)
 
 
 def test_thresholds_go_from_strict_to_loose_and_begin_where_something_can_be_shown():
@@ -369,14 +348,6 @@ def test_a_contestant_on_which_the_judges_disagree_is_refused():
     assert f"; {names[0]} is refused, its cases all go to it" in str(refusing.calibrated)
 
 
-def test_a_case_of_the_slice_keeps_its_other_cause():
-    """So that the account does not count it as accepted."""
-    make = cases(5)
-    judge, *_ = calibrated(make, choice("both"), steady)
-    assert Counter(causes(judge, make)) == {f"{DRAWN}, tie": 4, "tie": 1}
-    assert judge.calibrated.accepted == 0
-
-
 def test_nothing_is_decided_until_the_slice_is_answered():
     """A strong judge that is down costs nothing more, and the next run asks again."""
     make = cases(10)
@@ -421,18 +392,6 @@ def test_how_sure_a_judge_is():
     assert sureness([said("both"), said("both")]) is None
     assert sureness([said(None), said("2")]) is None
     assert sureness([said("3", "3", "No")]) == 0.5
-
-
-def test_a_question_of_one_order_can_be_accepted_too():
-    """UniEval: asked once."""
-
-    def make(i):
-        return replace(unieval_case((f"Talk {i}.", "b", "c", "d")), seed_id=f"s{i}")
-
-    made = [lambda i=i: make(i) for i in range(10)]
-    judge, cheap, _ = calibrated(made, accusation("3"), accusation("3"))
-    assert Counter(causes(judge, made)) == {DRAWN: 4, "accepted": 6}
-    assert len(cheap.prompts) == 20
 
 
 def test_whole_seeds_of_the_slice_are_left_out_of_evaluation():

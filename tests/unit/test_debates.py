@@ -54,7 +54,7 @@ def member(verdict: float, evidence: float, noise: float = 0.3):
     return say
 
 
-def talked(settings, say, n=150):
+def talked(settings, say, n=100):
     """Judgments of n questions in both orders, and people, who prefer the better answer."""
     rng = random.Random(1)
     pairs = []
@@ -95,10 +95,10 @@ def test_a_judge_that_moves_two_fifths_of_the_way_is_found_to(strategy):
     assert everybody["toward_low"] < 0.4 < everybody["toward_high"]
     assert everybody["toward_high"] - everybody["toward_low"] < 0.06
     assert [one["spoke"] for one in members] == [1, 2, 3]
-    assert sum(one["n"] for one in members) == everybody["n"] == 450
+    assert sum(one["n"] for one in members) == everybody["n"] == 300
     gained = everybody["wrong_to_right"] - everybody["right_to_wrong"]
     assert gained > 0
-    assert gained == pytest.approx(450 * (everybody["last_right"] - everybody["first_right"]))
+    assert gained == pytest.approx(300 * (everybody["last_right"] - everybody["first_right"]))
     found = Findings(
         subject="made up", truth="people", signature="s", debates=(everybody, *members)
     )
@@ -107,7 +107,7 @@ def test_a_judge_that_moves_two_fifths_of_the_way_is_found_to(strategy):
     assert f"(General Public, who speaks first: {members[0]['wrong_to_right']} and" in said
     (figure,) = figures.draw(found)
     assert figure.name == "debates-turns"
-    assert "450 votes" in figure.caption
+    assert "300 votes" in figure.caption
 
 
 PLACEBOS = {"placebo-swapped-verdicts": (0.3, 0.2), "placebo-another-question": (0.5, 0.0)}
@@ -122,7 +122,7 @@ def test_placebos_tell_a_verdict_from_its_evidence(preset):
     for name, slope in zip(("verdict_slope", "evidence_slope"), PLACEBOS[preset], strict=True):
         assert everybody[f"{name}_low"] - 0.02 < slope < everybody[f"{name}_high"] + 0.02
         assert everybody[name] == pytest.approx(slope, abs=0.05)
-    assert len({*model.prompts}) == 6 * 150
+    assert len({*model.prompts}) == 6 * 100
 
 
 def test_votes_that_are_only_noise_move_toward_others_and_not_by_what_was_told():

@@ -20,7 +20,7 @@ from botchat.judges.single import SingleJudge
 from botchat.protocols import reports as diagnosis
 from botchat.protocols.catalogue import DIAGNOSIS
 from botchat.protocols.rates import Finding, by_type, error_rates
-from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, parse
+from botchat.protocols.reports import ERRORS, FoundError, parse
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.rows import rows
@@ -241,37 +241,6 @@ def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, ta
     msgspec.json.encode(report)
     assert diagnosis.as_prose(report)
     assert len(diagnosis.as_records(report)) >= len(ERRORS)
-
-
-SAID = HOSTILE.map(lambda text: " ".join(text.split()))
-ERROR = st.builds(FoundError, st.integers(1, 5) | st.none(), HOSTILE, st.just("none"), SAID)
-
-
-@st.composite
-def answers(draw):
-    """Answers to some of the types."""
-    for_types = draw(st.lists(st.sampled_from(list(ERRORS)), unique=True, min_size=1))
-    made = []
-    for type_ in filter(for_types.__contains__, ERRORS):
-        said = draw(st.sampled_from([True, False, None]))
-        listed = st.lists(ERROR, min_size=1, max_size=3, unique_by=lambda error: error.utterance)
-        made.append(TypeAnswer(type_, said, tuple(draw(listed)) if said else ()))
-    return Report(tuple(made))
-
-
-@given(answers())
-def test_rendered_and_read_a_report_is_itself(report):
-    """Any quotes and explanations; only the evidence is found anew."""
-    again = parse(diagnosis.as_text(report), TALK)
-    bare = [
-        [msgspec.structs.replace(error, evidence="none") for error in answer.errors]
-        for answer in again.answers
-    ]
-    assert [(a.type, a.present) for a in again.answers] == [
-        (a.type, a.present) for a in report.answers
-    ]
-    assert bare == [list(a.errors) for a in report.answers]
-    assert parse(diagnosis.as_text(again), TALK) == again
 
 
 # Three forms

@@ -273,16 +273,6 @@ def test_what_comes_later_changes_nothing(talk: tuple[str, ...], more: tuple[str
 
 
 @given(TALK)
-def test_measures_keep_their_ranges(talk: tuple[str, ...]):
-    """Shares lie between 0 and 1 or are undefined, for any text."""
-    found = measure(talk)
-    for name, share in found._asdict().items():
-        if name.endswith(("_rate", "_share", "_2", "_overlap")):
-            assert math.isnan(share) or 0 <= share <= 1, name
-    assert found.n_utterances == max(0, len(talk) - 2)
-
-
-@given(TALK)
 def test_flags_hold_what_they_claim(talk: tuple[str, ...]):
     """Each flag's value is the measured one, above its threshold, after the ChatSEED."""
     seen = values(talk)

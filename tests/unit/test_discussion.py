@@ -12,14 +12,14 @@ from botchat.interfaces import Decoding, Reply
 from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.talk import Agent, Cast, Debate
-from botchat.judges.voting import aggregate, opening_votes
+from botchat.judges.voting import opening_votes
 from botchat.papers import stories
 from botchat.papers.stories import Story
 from botchat.protocols import texts
-from botchat.protocols.catalogue import ARENA, DIAGNOSIS
+from botchat.protocols.catalogue import DIAGNOSIS
 from botchat.protocols.texts import OwnText
 from botchat.workspace.panels import KINDS, DiscussionSettings, SingleReportSettings
-from tests.scripted import FAILED, PLAIN, Scripted, accusation, arena_case, choice, unieval_case
+from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
 SUMMARIZED = "simultaneous-talk-with-summarizer"
 PARTS = "Here are the parts:\n1. Does it repeat?\n**2.** Is it too formal?\n3、Does it drift?\n4. x"
@@ -103,12 +103,6 @@ def test_the_report_decides_and_is_told_again_in_prose():
     assert "[Feedback]: feedback two" in asked
     assert prose.endswith(f"Score: -1\n{choice('2')}")
     assert opening_votes(answer.transcript) == ("1", "1")
-
-
-def test_votes_can_decide_instead_of_the_report():
-    """Aggregation by votes takes each agent's last statement."""
-    judge, *_ = discussion([says("a1", "a2"), says("b1", "b2")], by_report=False)
-    assert rule(judge).reason == "2 of 2 votes: 1 ×2. It loops."
 
 
 def test_self_reflection_is_what_the_others_hear():
@@ -360,15 +354,6 @@ def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     assert model.most_in_flight == 3
 
 
-def test_the_last_turn_votes_and_the_first_is_kept_as_the_control():
-    """B and C are talked round: 1 by all at the end, 2 by most before."""
-    judge, _ = debate([A, B, C], "simultaneous-talk")
-    answer = rule(judge)
-    assert answer.verdict == "1"
-    assert opening_votes(answer.transcript) == ("1", "2", "2")
-    assert aggregate(opening_votes(answer.transcript), ARENA.reading().choices) == "2"
-
-
 def test_an_agent_whose_reply_failed_leaves_and_is_never_quoted():
     """B fails in its first turn: nobody hears of it, it is not asked again, and has no vote."""
     judge, (_, b, c, _) = debate([A, [FAILED["refused"]], C], "one-by-one")
@@ -430,15 +415,3 @@ def test_no_prompt_is_cut_and_the_question_always_stands_first():
     assert [len(model.prompts) for model in models] == [4, 4, 0]
     asked = [p for model in (*models, *agents, *others.values()) for p in model.prompts]
     assert sum(not prompt.startswith(case.prompt) for prompt in asked) == 1  # the prose
-
-
-def test_a_debate_about_one_dialogue_gives_an_index():
-    """UniEval: last votes 4, 5 and No; by utterance 5 more than half accuse."""
-    scripts = [
-        [accusation("2"), accusation("4")],
-        [accusation("No"), accusation("No")],
-        [accusation("5"), accusation("5")],
-    ]
-    judge, _ = debate(scripts, "simultaneous-talk")
-    case = unieval_case(("a", "b", "c", "d", "e"))
-    assert rule(judge, case).verdict == "5"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.boards import flags as failings
@@ -66,14 +66,6 @@ def test_what_a_dialogue_shows_stands_in_its_row() -> None:
     }  # fmt: skip
 
 
-def test_style_is_of_the_dialogue_cut_to_n() -> None:
-    """What comes after N changes nothing at N."""
-    short = measured(("One word.", "Two words here?"))
-    long = measured(("One word.", "Two words here?", *["And many, many, many more?"] * 6))
-    assert short.style[4].tolist() == long.style[4].tolist()
-    assert short.style[16].tolist() != long.style[16].tolist()
-
-
 def test_shares_of_flags_by_hand() -> None:
     """Four dialogues: two say that they are programs, one of them repeats itself too."""
     first = {
@@ -103,9 +95,6 @@ def test_someone_without_dialogues_has_no_shares() -> None:
     assert [(row["model"], row["flagged"]) for row in table.records] == [
         ("bot", 0.0), ("nobody", None),
     ]  # fmt: skip
-
-
-_ENDS = ("_low", "_high")
 
 
 # What a judge's own verdicts say about it.
@@ -151,6 +140,7 @@ def test_the_longer_one_is_the_one_with_more_words_of_those_shown() -> None:
     ] is None  # fmt: skip
 
 
+@settings(max_examples=8)
 @given(st.lists(st.sampled_from(["1", "2", "both", None]), min_size=6, max_size=6))
 def test_showing_the_two_the_other_way_round_changes_no_taste_for_length(
     verdicts: list[str | None],

@@ -14,7 +14,7 @@ from botchat.boards.board import Board, build
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, Shown
 from botchat.judges.fingerprint import FingerprintJudge
-from botchat.languages import ENGLISH, built_in
+from botchat.languages import built_in
 from botchat.measures import fingerprint
 from botchat.measures.fingerprint import (
     PEOPLE,
@@ -195,11 +195,6 @@ def test_where_the_two_disagree_the_higher_is_read() -> None:
     assert Fingerprint(low, high).read is high
     assert Fingerprint(high, low).read is high
     assert Fingerprint(None, low).read is low
-
-
-def test_english_is_the_default() -> None:
-    """As everywhere."""
-    assert form(["so it is"]) == form(["so it is"], ENGLISH)
 
 
 def ask(judge: FingerprintJudge, *dialogues: tuple[str, ...], choices: str = "") -> Answer:

@@ -197,14 +197,8 @@ def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
     "command",
     [
         "seeds list",
-        "seeds show sample",
-        "models",
-        "ledger stats",
         "compare sample sample",
-        "generate --seeds sample --model bot:eliza --limit 4",
         "generate --seeds sample --model bot:eliza --limit 4 --plan",
-        "judge unieval --seeds sample --judge rules",
-        "bench probe --seeds sample --judge rules --limit 2",
         "label plan --seeds sample --judge rules --budget 5",
     ],
 )

@@ -22,7 +22,7 @@ from botchat.models.self_chat import (
     reply_tokens,
     without_thoughts,
 )
-from botchat.records import Seed, human_dialogue
+from botchat.records import Seed
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))
 WORDS = Length(tokens=lambda text: len(text.split()), size=lambda text: len(text.split()))
@@ -131,13 +131,6 @@ def test_a_last_utterance_that_does_not_fit_stops_the_dialogue():
     made = run(model)
     assert made.status == "stopped:overflow"
     assert len(model.seen) == 2
-
-
-def test_human_dialogues_are_a_contestant_like_any_other():
-    """The seed set's own dialogue, complete, with nothing generated in it."""
-    made = human_dialogue(SEED)
-    assert (made.contestant, made.status, made.facts) == ("human", "complete", ())
-    assert made.utterances == SEED.utterances
 
 
 # Layouts, truncation and think blocks.

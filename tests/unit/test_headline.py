@@ -167,7 +167,7 @@ def test_an_empty_board_says_so() -> None:
 @pytest.fixture(scope="module")
 def boards(world: World) -> list[Board]:
     """Of many judges."""
-    says = [*USELESS.values(), world.ideal(), world.noisy(0.8)]
+    says = [USELESS["coin"], USELESS["always tie"], world.ideal(), world.noisy(0.8)]
     return [world.board(say, judge=f"judge-{i}") for i, say in enumerate(says)]
 
 
@@ -193,7 +193,7 @@ def test_the_best_is_better_than_every_other_model(
                 assert better[place[found.best], place[rest]]
 
 
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(
     st.lists(st.sampled_from([0.0, 0.3, 0.6, 0.95]), min_size=4, max_size=4),
     st.sampled_from([*USELESS, "ideal", "noisy"]),

@@ -22,8 +22,6 @@ from botchat.seeds import hub
 from botchat.workspace.folder import Workspace
 from tests.hub_server import Hub, serving
 
-ITEM = "MuTual-master/data/mutual/test/test_{}.txt"
-
 
 @cache  # a zip holds the time
 def archive(*contents: str, top: str = "MuTual-master", extra: str = "") -> bytes:

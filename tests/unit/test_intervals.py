@@ -148,7 +148,7 @@ def test_brier_and_calibration_of_a_judge_whose_probabilities_are_known():
     assert all(one["right_low"] < one["right"] or not one["right"] for one in found.calibration)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 40, 100, 547])
+@pytest.mark.parametrize("n", [2, 40, 547])
 def test_shares_of_independent_cases_are_wilsons(n: int) -> None:
     """As scipy has it, but with Poisson's end where at most two or three hit, or do not."""
     for hits in range(n + 1):
@@ -165,7 +165,7 @@ def test_shares_of_independent_cases_are_wilsons(n: int) -> None:
             assert high == pytest.approx(theirs.high, abs=1e-9)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 20, 100, 546, 1001])
+@pytest.mark.parametrize("freedom", [1, 2, 20, 546])
 def test_students_t_is_exact(freedom: int) -> None:
     """At every number of degrees of freedom: 12.7 at one, 4.30 at two, as the boards use it."""
     assert student_t(0.95, freedom) == pytest.approx(t.ppf(0.975, freedom), rel=1e-10)
@@ -228,14 +228,6 @@ def test_means_of_scores_and_of_scores_all_alike() -> None:
     unseen = binomtest(0, 5).proportion_ci(method="wilson").high
     assert mean([4] * 5, 1, 5) == pytest.approx((4 - 3 * unseen, 4 + unseen))
     assert math.isnan(mean([], 1, 5)[0])
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=40))
-def test_means_stay_on_their_scale(scores: list[int]) -> None:
-    """An interval is on the scale, holds its mean, and is never certain."""
-    low, high = mean(scores, 1, 5)
-    assert 1 <= low + 1e-12 <= np.mean(scores) + 1e-9 <= high + 2e-9 <= 5 + 3e-9
-    assert high - low > 0.01
 
 
 def test_opponents_who_count_alike() -> None:

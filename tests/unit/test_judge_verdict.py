@@ -33,8 +33,8 @@ OWN = Protocol(
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """14 contestants, two of them floor bots, on 25 seeds."""
-    return World.of(25)
+    """Seven contestants, two of them floor bots, on 25 seeds."""
+    return World.of(25, {"bot:eliza": 0.0, "bot:parrot": 0.0, **MODELS})
 
 
 @pytest.fixture(scope="module")
@@ -168,25 +168,19 @@ def test_without_a_floor_bot_no_judge_is_trusted(quality: dict[str, float]) -> N
     assert {"machines_caught"} <= states(found).keys()
 
 
-def test_two_seeds_are_too_few_for_trust() -> None:
-    """And an empty board is no error."""
-    tiny = World.of(2, {"bot:parrot": 0.0, **MODELS})
-    ideal, second = tiny.board(tiny.ideal()), tiny.board(tiny.ideal(seed=9), judge="second")
-    assert judge_verdict.of(ideal, [second]).word == "with care"
-    nothing = tiny.board_of({})
-    assert judge_verdict.of(nothing, [ideal]).word == "not tested"
-
-
 def test_no_judge_is_trusted_below_20_people() -> None:
     """19 human conversations pass every line by their interval, and still are too few."""
     small = World.of(19, {"bot:parrot": 0.0, **MODELS})
-    found = judge_verdict.of(small.board(small.ideal()), [small.board(small.ideal(seed=9))])
+    ideal = small.board(small.ideal())
+    found = judge_verdict.of(ideal, [small.board(small.ideal(seed=9))])
+    assert judge_verdict.of(small.board_of({}), [ideal]).word == "not tested"
     assert found.word == "with care"
     assert any("19 human conversations" in reason for reason in found.reasons)
 
 
-def test_judges_who_contradict_each_other(ideal: Board, world: World) -> None:
+def test_judges_who_contradict_each_other() -> None:
     """Of two that pass everything else, and turn the models' order round, neither is trusted."""
+    world = World.of(25)
     straight = world.ideal(seed=3)
 
     def turned(protocol: Protocol, dialogues: Sequence[object]) -> str | None:
@@ -196,7 +190,7 @@ def test_judges_who_contradict_each_other(ideal: Board, world: World) -> None:
         return {"1": "2", "2": "1"}.get(said or "", said) if models_only else said
 
     other = world.board(turned, judge="turned")
-    found = judge_verdict.of(ideal, [other])
+    found = judge_verdict.of(world.board(world.ideal(), judge="ideal"), [other])
     assert states(found)["other_judges"] == "fails"
     assert found.word == "do not trust"
 

@@ -130,7 +130,7 @@ def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
 
 def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The json of the board says where they are."""
-    board = made({"a": 0.9, "b": 0.5, "c": 0.1}).board()
+    board = made({"a": 0.9, "b": 0.5, "c": 0.1}, 8).board()
     before = json.loads(files(board)["leaderboard.json"])
     assert len(before["tables"]["arena-n16-pairs"]["rows"]) == 6
     monkeypatch.setattr(board_files, "MOST_IN_JSON", 5)
@@ -146,7 +146,7 @@ def test_of_many_models_only_pairs_that_were_compared_are_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each once, the better one first; sums, ratings and squares of rates are the same."""
-    records = made({"a": 0.9, "b": 0.5, "c": 0.1})
+    records = made({"a": 0.9, "b": 0.5, "c": 0.1}, 10)
     for name in ("arena-n8", "arena-n16"):
         kept = [j for j in records.judgments[name] if set(j.contestants) != {"a", "c"}]
         records.judgments[name] = kept
@@ -206,7 +206,7 @@ def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
 
     A verdict beyond the share of the whole that is said; the whole Arena says nothing of it.
     """
-    some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 60, arena=(8,), unreadable=0.0)
+    some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 36, arena=(8,), unreadable=0.0)
     said = [msgspec.structs.replace(j, chosen="adaptive") for j in some.judgments["arena-n8"]]
     whole = replace(some, judgments={"arena-n8": said}).board().arenas[0]
     assert "data:full|" in whole.table.signature

@@ -9,7 +9,7 @@ import zlib
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.cli.main import main
@@ -81,6 +81,7 @@ def test_a_small_window_packs_as_well(ledger, size):
     assert ledger.get(key).raw == raw
 
 
+@settings(max_examples=10)
 @given(text=st.text().filter(lambda t: not any(0xD800 <= ord(c) < 0xE000 for c in t)))
 def test_a_reply_comes_back_as_it_was(text, tmp_path_factory):
     """Whatever the endpoint said is returned unchanged, raw body included."""

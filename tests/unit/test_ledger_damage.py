@@ -161,8 +161,7 @@ def test_a_row_changed_in_any_byte_is_never_used(tmp_path, whole):
     assert sum(lost) > 0
 
 
-@pytest.mark.parametrize("fill", [b"", b"Z", b"\0"])
-@pytest.mark.parametrize("share", [0.5, 0.7, 0.95])
+@pytest.mark.parametrize(("share", "fill"), [(0.5, b""), (0.7, b"Z"), (0.95, b"\0")])
 def test_of_a_cut_ledger_the_rest_is_exported(tmp_path, capsys, whole, share, fill):
     """Truncated or overwritten from somewhere on: exit 1, one line, and every row before it."""
     data, lines = whole

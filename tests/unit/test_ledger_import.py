@@ -151,27 +151,10 @@ os.execv(sys.executable, [sys.executable, "-m", "botchat", *sys.argv[1:]])
 """
 
 
-def bomb(path, start, block, n):
-    """A gzip file of ``start`` and ``n`` times ``block``, made without unpacking it here."""
-    packed = gzip.compress(block, 9)
-    with path.open("wb") as file:
-        file.write(gzip.compress(start))
-        for _ in range(n):
-            file.write(packed)
-
-
-@pytest.mark.parametrize(
-    ("block", "n", "said"),
-    [
-        (b" " * 2**24, 300, "2: longer than 64 MiB"),
-        (line() * 10_000, 1, "added"),
-    ],
-    ids=["one line", "good lines"],
-)
-def test_a_gzip_bomb_takes_no_memory(tmp_path, block, n, said):
-    """Gigabytes of one line, or ever the same call: read in bounded memory, and said."""
-    path = tmp_path / "calls.jsonl.gz"
-    bomb(path, other(1), block, n)
+def test_a_gzip_bomb_takes_no_memory(tmp_path):
+    """Two gigabytes of one line, in a process of one: read in bounded memory, and said."""
+    path, block = tmp_path / "calls.jsonl.gz", gzip.compress(b" " * 2**24, 9)
+    path.write_bytes(gzip.compress(other(1)) + block * 128)
     done = subprocess.run(
         [sys.executable, "-c", BOUNDED, "ledger", "import", str(path), "--dir", str(tmp_path)],
         capture_output=True,
@@ -179,9 +162,8 @@ def test_a_gzip_bomb_takes_no_memory(tmp_path, block, n, said):
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         check=False,
     )
-    assert said in done.stdout + done.stderr
-    assert done.returncode == (0 if said == "added" else 1)
-    assert done.stderr.count("\n") == (0 if said == "added" else 1)
+    assert "2: longer than 64 MiB" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl.gz", "calls.jsonl"])
