@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
+import inspect
 import json
 import os
 import signal
@@ -59,6 +61,15 @@ def pytest_collection_finish() -> None:
     """Nor among them ever after."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that is a coroutine is run in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    asyncio.run(pyfuncitem.obj(**given))
+    return True
 
 
 def pytest_unconfigure() -> None:

@@ -353,23 +353,6 @@ def test_judges_who_err_together_are_worth_fewer_votes():
     assert 2 < more["effective_votes"] < 4
 
 
-def test_people_who_saw_different_orders_still_agree():
-    """An annotator's verdict is mirrored into the order that the others saw."""
-    said = lines("""
-        1 a b human-1 1
-        1 b a human-2 2
-        2 a b human-1 tie
-        2 b a human-2 tie
-        1 a b j 1
-        2 a b j 1
-    """)
-    found = compare(said, resamples=10)
-    assert found.groups[0]["group"] == "annotators"
-    assert found.groups[0]["units"] == 2
-    assert found.groups[0]["krippendorff_alpha"] == 1.0
-    assert [row["accuracy"] for row in found.annotators] == [1.0, 1.0]
-
-
 def test_an_annotator_is_measured_against_the_others_only():
     """Alone, nobody is left to agree with; beside one who disagrees, nothing is right."""
     alone = compare(lines("1 a b human 1\n1 a b j 1"), resamples=5)

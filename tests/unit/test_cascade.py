@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import Counter
 from dataclasses import astuple, replace
 
@@ -25,7 +24,6 @@ from botchat.judges.cascade import (
     draw,
     escalations,
     loosest,
-    outside_slice,
     strict_to_loose,
     sureness,
 )
@@ -392,20 +390,6 @@ def test_how_sure_a_judge_is():
     assert sureness([said("both"), said("both")]) is None
     assert sureness([said(None), said("2")]) is None
     assert sureness([said("3", "3", "No")]) == 0.5
-
-
-def test_whole_seeds_of_the_slice_are_left_out_of_evaluation():
-    """Their other cases too, and nothing of another judge."""
-
-    def judged(seed, text):
-        return Judgment(
-            "arena-n4", seed, ("a", "b"), "j", "1", "", 4, hashlib.md5(seed.encode()).hexdigest(),
-            "sig", transcript=(Remark("Cascade", text),),
-        )  # fmt: skip
-
-    made = [judged("s1", f"{DRAWN}, tie"), judged("s1", "accepted"), judged("s2", "accepted")]
-    assert outside_slice(made) == made[2:]
-    assert outside_slice(made[1:]) == made[1:]
 
 
 def test_a_guarantee_is_kept_by_the_whole_cascade_only():

@@ -52,22 +52,6 @@ def test_what_is_like_nothing_gets_no_guess(capsys):
     assert did_you_mean("ARENA-N9", ["arena-n8", "gteval"]) == " (did you mean 'arena-n8'?)"
 
 
-@pytest.mark.parametrize(
-    ("words", "meant"),
-    [
-        (["seeds", "show", "sampel"], "'sample'"),
-        (["judge", "areana", "--seeds", "sample", "--judge", "rules"], "'arena'"),
-        (["generate", "--seeds", "sample", "--model", "bot:eliz"], "'bot:eliza'"),
-        (["bench", "probe", "--judge", "ruls"], "'rules'"),
-        (["bench", "probe", "--judge", "chateval-3-role"], "'chateval-3-roles'"),
-    ],
-)
-def test_a_misspelt_name_gets_the_one_that_is_meant(words, meant, tmp_path, capsys):
-    """Sets, protocols, models and judges."""
-    assert main([*words, "--dir", str(tmp_path)]) == 1
-    assert f"(did you mean {meant}" in capsys.readouterr().err
-
-
 def test_columns_are_chosen_by_heading_or_key(tmp_path, capsys):
     """In the order that is asked for; a wrong one is told, with those there are."""
     place = ["seeds", "show", "sample", "--dir", str(tmp_path)]

@@ -308,16 +308,6 @@ def test_only_a_command_of_ones_own_settings_runs(tmp_path, monkeypatch, caplog,
     assert [p.name for p in there.iterdir()] == ["botchat.toml"]
 
 
-def test_a_command_may_print_the_key(tmp_path):
-    """It is run at every call, without a shell; blanks around the key do not count."""
-    count = tmp_path / "count"
-    program = f"open({str(count)!r}, 'a').write('x'); print('  k3y$HOME;`id` ')"
-    settings = ModelSettings(model="m", api_key_command=command(program.replace(";`id`", "|id")))
-    assert api_key(settings, os.environ) == "k3y$HOME|id"
-    assert api_key(settings, os.environ) == "k3y$HOME|id"
-    assert count.read_text() == "xx"
-
-
 @pytest.mark.parametrize(
     ("program", "said"),
     [

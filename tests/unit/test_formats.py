@@ -161,14 +161,6 @@ def test_a_format_that_is_none() -> None:
         Formats(("docx",))
 
 
-def test_what_is_beside_a_csv_says_what_columns_are() -> None:
-    """Heading, kind, role, meaning; JSON."""
-    beside = json.loads(table_files([shown()])["t_1.meta.json"])
-    assert beside == described(shown())
-    assert beside["columns"][2]["role"] == "low"
-    assert beside["columns"][2]["of"] == "rate"
-
-
 def test_the_command_line_knows_every_format() -> None:
     """Though it imports none of them."""
     assert tuple(WRITERS) == command_line.FORMATS

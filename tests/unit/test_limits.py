@@ -62,53 +62,43 @@ def test_retry_after_is_understood_in_all_its_forms(headers, seconds):
     assert retry_after_s(headers) == seconds
 
 
-def test_no_more_calls_are_in_flight_than_the_limit_allows():
+async def test_no_more_calls_are_in_flight_than_the_limit_allows():
     """The limit holds while it moves, and everybody gets a turn."""
+    endpoint = Endpoint(most=5, start=2)
+    most = 0
 
-    async def run():
-        endpoint = Endpoint(most=5, start=2)
-        most = 0
+    async def call(n):
+        nonlocal most
+        async with endpoint.slot():
+            assert endpoint.in_flight <= int(endpoint.limit) or n < 0
+            most = max(most, endpoint.in_flight)
+            await asyncio.sleep(0)
+            endpoint.succeeded()
 
-        async def call(n):
-            nonlocal most
-            async with endpoint.slot():
-                assert endpoint.in_flight <= int(endpoint.limit) or n < 0
-                most = max(most, endpoint.in_flight)
-                await asyncio.sleep(0)
-                endpoint.succeeded()
-
-        await asyncio.gather(*(call(n) for n in range(200)))
-        return most, endpoint
-
-    most, endpoint = asyncio.run(run())
+    await asyncio.gather(*(call(n) for n in range(200)))
     assert most == 5
     assert endpoint.in_flight == 0
     assert endpoint.limit == 5
 
 
-def test_places_go_round_among_those_who_ask():
+async def test_places_go_round_among_those_who_ask():
     """Two models and two stages on one server: whoever waits longest is next, newcomers last."""
+    endpoint = Endpoint(most=3, start=3)
+    served = Counter()
 
-    async def run():
-        endpoint = Endpoint(most=3, start=3)
-        served = Counter()
+    async def worker(who):
+        while served.total() < 400:
+            async with endpoint.slot():
+                served[who] += 1
+                for _ in range(1 + len(who)):  # calls that take longer get no more places
+                    await asyncio.sleep(0)
 
-        async def worker(who):
-            while served.total() < 400:
-                async with endpoint.slot():
-                    served[who] += 1
-                    for _ in range(1 + len(who)):  # calls that take longer get no more places
-                        await asyncio.sleep(0)
-
-        who = ["a", "bb", "cccc", "dddddddd"]
-        await asyncio.gather(*(worker(one) for one in who for _ in range(8)))
-        return served
-
-    served = asyncio.run(run())
+    who = ["a", "bb", "cccc", "dddddddd"]
+    await asyncio.gather(*(worker(one) for one in who for _ in range(8)))
     assert max(served.values()) - min(served.values()) <= 16  # two rounds of 400 places
 
 
-def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
+async def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
     """Retry-After is the whole endpoint's: what waits for a place goes after it, and not before."""
     now = [1000.0]
     monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
@@ -121,53 +111,45 @@ def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
         raise TimeoutError
 
     monkeypatch.setattr(limits.asyncio, "wait_for", wait_for)
-
-    async def run():
-        endpoint = Endpoint(most=4, start=4)
-        endpoint.learn(Reply("transport", status=429, retry_after_s=7.0))
-        entered = []
-        for _ in range(3):
-            async with endpoint.slot():
-                entered.append(now[0])
-        return entered
-
-    assert asyncio.run(run()) == [1007.0] * 3
+    endpoint = Endpoint(most=4, start=4)
+    endpoint.learn(Reply("transport", status=429, retry_after_s=7.0))
+    entered = []
+    for _ in range(3):
+        async with endpoint.slot():
+            entered.append(now[0])
+    assert (entered) == [1007.0] * 3
     assert pauses == [7.0]
 
 
 @pytest.mark.parametrize("capacity", [3, 10, 40])
-def test_the_capacity_of_a_server_is_found_and_used(monkeypatch, capacity):
+async def test_the_capacity_of_a_server_is_found_and_used(monkeypatch, capacity):
     """A server that refuses what is beyond: few refusals, and most of its places in use."""
     now = [0.0]
     monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+    endpoint = Endpoint(most=64)
+    there, found = 0, []
 
-    async def run():
-        endpoint = Endpoint(most=64)
-        there, found = 0, []
+    async def worker():
+        nonlocal there
+        while len(found) < 6000:
+            async with endpoint.slot():
+                there += 1
+                refused = there > capacity
+                found.append((there, refused))
+                now[0] += 0.5 / capacity  # a call takes half a second
+                for _ in range(2):
+                    await asyncio.sleep(0)
+                there -= 1
+            said = Reply("transport", status=429, retry_after_s=0.0) if refused else Reply("ok")
+            endpoint.learn(said)
 
-        async def worker():
-            nonlocal there
-            while len(found) < 6000:
-                async with endpoint.slot():
-                    there += 1
-                    refused = there > capacity
-                    found.append((there, refused))
-                    now[0] += 0.5 / capacity  # a call takes half a second
-                    for _ in range(2):
-                        await asyncio.sleep(0)
-                    there -= 1
-                said = Reply("transport", status=429, retry_after_s=0.0) if refused else Reply("ok")
-                endpoint.learn(said)
-
-        await asyncio.gather(*(worker() for _ in range(64)))
-        return found[1000:]
-
-    found = asyncio.run(run())
+    await asyncio.gather(*(worker() for _ in range(64)))
+    found = found[1000:]
     assert sum(refused for _, refused in found) < 0.2 * len(found)
     assert sum(there for there, _ in found) > 0.4 * capacity * len(found)
 
 
-def test_a_fresh_endpoint_doubles_what_is_allowed_until_the_first_overload():
+async def test_a_fresh_endpoint_doubles_what_is_allowed_until_the_first_overload():
     """A round of calls that all succeed doubles it; after an overload a round adds one."""
 
     async def rounds(endpoint, n):
@@ -179,15 +161,12 @@ def test_a_fresh_endpoint_doubles_what_is_allowed_until_the_first_overload():
                 endpoint.in_flight = int(endpoint.limit)
         return allowed
 
-    async def run():
-        endpoint = Endpoint(most=100, start=16)
-        endpoint.in_flight = 16
-        fresh = await rounds(endpoint, 4)
-        endpoint.overloaded(0.0)
-        endpoint.in_flight = int(endpoint.limit)
-        return fresh, await rounds(endpoint, 3)
-
-    assert asyncio.run(run()) == ([16, 32, 64, 100], [50, 50, 51])
+    endpoint = Endpoint(most=100, start=16)
+    endpoint.in_flight = 16
+    fresh = await rounds(endpoint, 4)
+    endpoint.overloaded(0.0)
+    endpoint.in_flight = int(endpoint.limit)
+    assert (fresh, await rounds(endpoint, 3)) == ([16, 32, 64, 100], [50, 50, 51])
 
 
 @given(
@@ -222,60 +201,48 @@ def test_what_is_allowed_grows_only_where_it_is_in_use(most, start, callers, sai
     asyncio.run(run())
 
 
-def test_overload_halves_the_concurrency_once_for_one_burst():
+async def test_overload_halves_the_concurrency_once_for_one_burst():
     """Ten refusals of one burst count as one sign of overload; one call always stays possible."""
-
-    async def run():
-        endpoint = Endpoint(most=64, start=64)
-        for _ in range(10):
-            endpoint.overloaded(0.0)
-        return endpoint.limit
-
-    assert asyncio.run(run()) == 32
+    endpoint = Endpoint(most=64, start=64)
+    for _ in range(10):
+        endpoint.overloaded(0.0)
+    assert (endpoint.limit) == 32
 
 
-def test_a_cancelled_waiter_loses_no_place():
+async def test_a_cancelled_waiter_loses_no_place():
     """Cancelling a caller in the queue leaves the places to the others."""
+    endpoint = Endpoint(most=1, start=1)
+    gate = asyncio.Event()
 
-    async def run():
-        endpoint = Endpoint(most=1, start=1)
-        gate = asyncio.Event()
-
-        async def call():
-            async with endpoint.slot():
-                await gate.wait()
-
-        first = asyncio.create_task(call())
-        await asyncio.sleep(0)
-        waiting = [asyncio.create_task(call()) for _ in range(3)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
-        gate.set()
-        await asyncio.wait_for(asyncio.gather(first, *waiting[1:]), 5)
-        return endpoint.in_flight
-
-    assert asyncio.run(run()) == 0
-
-
-def test_a_waiter_cancelled_at_its_turn_passes_the_turn_on():
-    """A place given to a caller that is gone goes to the next one."""
-
-    async def run():
-        endpoint = Endpoint(most=1, start=1)
-
-        async def call():
-            async with endpoint.slot():
-                pass
-
+    async def call():
         async with endpoint.slot():
-            second = asyncio.create_task(call())
-            third = asyncio.create_task(call())
-            await asyncio.sleep(0)
-        # Leaving the slot has woken the second; it is cancelled before it can run.
-        second.cancel()
-        await asyncio.wait_for(third, 5)
+            await gate.wait()
 
-    asyncio.run(run())
+    first = asyncio.create_task(call())
+    await asyncio.sleep(0)
+    waiting = [asyncio.create_task(call()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    gate.set()
+    await asyncio.wait_for(asyncio.gather(first, *waiting[1:]), 5)
+    assert (endpoint.in_flight) == 0
+
+
+async def test_a_waiter_cancelled_at_its_turn_passes_the_turn_on():
+    """A place given to a caller that is gone goes to the next one."""
+    endpoint = Endpoint(most=1, start=1)
+
+    async def call():
+        async with endpoint.slot():
+            pass
+
+    async with endpoint.slot():
+        second = asyncio.create_task(call())
+        third = asyncio.create_task(call())
+        await asyncio.sleep(0)
+    # Leaving the slot has woken the second; it is cancelled before it can run.
+    second.cancel()
+    await asyncio.wait_for(third, 5)
 
 
 @given(
@@ -305,24 +272,20 @@ def test_a_rate_that_is_free_does_not_wait_and_a_used_one_does():
     assert rate.wait_s(1, 200.0) == 0
 
 
-def test_stopping_an_endpoint_cancels_who_still_waits():
+async def test_stopping_an_endpoint_cancels_who_still_waits():
     """An interrupted run sends nothing that was not under way, whatever it waited for."""
+    endpoint = Endpoint(most=1, start=1, requests_per_minute=1)
+    entered = 0
 
-    async def run():
-        endpoint = Endpoint(most=1, start=1, requests_per_minute=1)
-        entered = 0
+    async def call():
+        nonlocal entered
+        async with endpoint.slot():
+            entered += 1
 
-        async def call():
-            nonlocal entered
-            async with endpoint.slot():
-                entered += 1
-
-        await call()
-        waiting = [asyncio.create_task(call()) for _ in range(3)]
-        await asyncio.sleep(0)
-        endpoint.stop()
-        results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
-        assert all(isinstance(result, asyncio.CancelledError) for result in results)
-        return entered
-
-    assert asyncio.run(run()) == 1
+    await call()
+    waiting = [asyncio.create_task(call()) for _ in range(3)]
+    await asyncio.sleep(0)
+    endpoint.stop()
+    results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results)
+    assert (entered) == 1
