@@ -21,7 +21,7 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -42,13 +42,14 @@ from botchat.models.recorded import DRAIN_S
 from botchat.models.self_chat import Length
 from botchat.parallel import Engine, together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.plan import PlannedModel, PlanningSession
 from botchat.pipeline.run.session import PartOfRun, Session, in_session
 from botchat.pipeline.run.work import Meter, Stops, work_through
 from botchat.records import Seed
 from botchat.requests.arguments import Limits, Spending
 from botchat.workspace import segments
 from botchat.workspace.config import ClusterSettings, Config
+from botchat.workspace.entries import ModelSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public_url
@@ -70,6 +71,10 @@ STALLED = 3
 
 WATCH_S = 0.5
 """Between two looks of a worker at who commands it."""
+
+ENOUGH = 1_400
+"""Calls at a time that one process keeps under way: it makes about 2,800 a second, of half a second
+each (`benchmarks/client_overhead.py`)."""
 
 QUIET_S = 120.0
 """After which without anything from any shard it is said what a run waits for."""
@@ -164,7 +169,7 @@ class Elsewhere:
         leases.end_command(self._store, self._home)  # of a run that was killed
         leases.command(self._store, self._home, self._run)
         self._turn = asyncio.Lock()
-        self._lost = [0.0, 0.0, 0.0]
+        self._lost, self._compared = [0.0, 0.0, 0.0], False
         if self._own:  # what a run that was killed has left
             self._read(segments.names(self._store))
 
@@ -225,9 +230,28 @@ class Elsewhere:
                 if calls := sum(len(m.asked) - before.get(name, 0) for name, m in models):
                     known = [key for _, model in models for key in model.answered]
                     found.append(Missing(number, item, calls, known))
-        asked = {name for (_, name), model in session.planned.items() if model.asked}
-        self._told = _travelling(self._workspace.config, asked)
+        asked = {n: model for (_, n), model in session.planned.items() if model.asked}
+        self._told = _travelling(self._workspace.config, [*asked])
+        self._compare(asked)
         return found
+
+    def _compare(self, asked: Mapping[str, PlannedModel]) -> None:
+        """Say, before the first shard, that one process can ask all that endpoints let through."""
+        models = {model.label or name: model for name, model in self._told.models.items()}
+        room = sum(models.get(one, ModelSettings(model=one)).max_concurrency for one in asked)
+        urls = [str(model.identity.get("base_url", "")) for model in asked.values()]
+        if (
+            urls
+            and not self._compared
+            and room <= ENOUGH
+            and all(u.startswith("http") for u in urls)
+        ):
+            log.warning(
+                "one process is enough for these endpoints, which take %d calls at a time; "
+                "workers pay where the model, or a rate, is on their nodes (docs/cluster.md)",
+                room,
+            )
+        self._compared = True
 
     def _shards(
         self, parts: Sequence[PartOfRun], missing: Sequence[Missing], language: Language

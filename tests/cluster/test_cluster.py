@@ -195,9 +195,14 @@ def test_what_is_no_engine_is_said(tmp_path, capsys, flags, said):
     assert said in capsys.readouterr().err
 
 
-def test_only_what_is_missing_is_given_out(server, tmp_path):
-    """A dialogue that was cut short goes on where it was; what is there is not asked."""
+def test_only_what_is_missing_is_given_out(server, tmp_path, caplog):
+    """A dialogue that was cut short goes on where it was; what is there is not asked.
+
+    That workers bring nothing for such endpoints, which are on no node, is said once.
+    """
     made = workspace(tmp_path, server)
+    settings = made.root / "botchat.toml"
+    settings.write_text(settings.read_text().replace('identity = "one"\n', ""))
     with pytest.raises(LimitReached):
         generating().run(made, Spending(Limits(max_calls=7)))
     assert server.n_received == 7
@@ -205,6 +210,7 @@ def test_only_what_is_missing_is_given_out(server, tmp_path):
         generating().run(made)
     assert server.n_received == 18
     assert len({call.body["model"] + str(call.messages) for call in server.calls}) == 18
+    assert caplog.text.count("one process is enough for these endpoints") == 1
 
 
 @pytest.mark.parametrize("limit", [{"max_calls": 7}, {"max_usd": 0.003}, {"max_tokens": 3000}])
