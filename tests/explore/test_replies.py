@@ -58,7 +58,7 @@ HEADERS = (
 
 def changed(draw: random.Random, answer: Answer, call: Call) -> Answer:
     """What a broken endpoint answers in the place of ``answer``."""
-    body = render(answer, call, 0).body
+    body = render(answer, call, 0)[1]
     kind = draw.random()
     if kind < 0.65:
         return replace(answer, body=_field(draw, body))
@@ -103,7 +103,7 @@ def mutating(kind: type[Server], seed: int, **options: Any) -> Any:
                 draw = random.Random(f"{seed}|{exchange}|{call.digest}")
                 given = changed(draw, given, call)
             if call.model or call.path.endswith(("/content", "/results")):
-                self.sent.append((given.status, render(given, call, 0).body))
+                self.sent.append((given.status, render(given, call, 0)[1]))
             return given
 
     server = Mutating(**options)

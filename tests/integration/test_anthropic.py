@@ -312,7 +312,7 @@ def test_streams_are_not_asked_for_in_batches(tmp_path, messages):
 def test_what_a_batch_leaves_out_goes_with_the_next(tmp_path, messages, ending):
     """Only that, once."""
     files = expected(messages, tmp_path)
-    messages.endings = [ending, Ending()]
+    messages.fates = [ending, Ending()]
     folder = prepared(tmp_path / "w", messages)
     assert run(folder, "--batch") == 0
     check(messages, folder, files)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -55,7 +56,7 @@ class Call:
     @cached_property
     def digest(self) -> str:
         """16 hex digits of the exact bytes sent."""
-        return digest_of(self.raw)
+        return hashlib.blake2b(self.raw, digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -168,21 +169,14 @@ def completion(choices: Any, *, usage: Mapping[str, Any] | None = COUNT) -> Answ
     return Answer(body=body)
 
 
-@dataclass(frozen=True)
-class Rendered:
-    """An answer as bytes."""
-
-    head: bytes
-    body: bytes = field(repr=False)
-
-
-def render(answer: Answer, call: Call, created: int) -> Rendered:
-    """The bytes of ``answer`` to ``call``."""
+def render(answer: Answer, call: Call, created: int | None = None) -> tuple[bytes, bytes]:
+    """Head and body of ``answer`` to ``call``, made now unless told otherwise."""
     body = answer.body
     if not isinstance(body, bytes):
+        created = int(time.time()) if created is None else created
         body = msgspec.json.encode(completed(body, call, created))
     if answer.raw:
-        return Rendered(b"", body)
+        return b"", body
     headers = {"content-type": "application/json", "x-request-id": f"req-{call.n}"}
     if answer.chunked:
         headers["transfer-encoding"] = "chunked"
@@ -191,7 +185,7 @@ def render(answer: Answer, call: Call, created: int) -> Rendered:
     headers |= {name.lower(): value for name, value in answer.headers}
     lines = [f"HTTP/1.1 {answer.status} {_REASONS.get(answer.status, 'Status')}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
-    return Rendered("\r\n".join([*lines, "\r\n"]).encode("latin-1"), body)
+    return "\r\n".join([*lines, "\r\n"]).encode("latin-1"), body
 
 
 def n_tokens(text: str) -> int:
@@ -211,11 +205,6 @@ def content_text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
-
-
-def digest_of(data: bytes) -> str:
-    """16 hex digits of ``data``."""
-    return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
 def completed(body: Mapping[str, Any], call: Call, created: int) -> Mapping[str, Any]:

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import email
 import email.policy
-import threading
 import time
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,9 +24,8 @@ import msgspec
 
 from tests.openai_server import faults
 from tests.openai_server.answers import Answer, Call, Script, render
-from tests.openai_server.gates import Gate
 from tests.openai_server.replies import converse
-from tests.openai_server.server import Server
+from tests.openai_server.server import BatchingServer
 
 MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
@@ -88,7 +86,7 @@ class Job:
         return self.status in ("completed", "expired", "cancelled", "failed")
 
 
-class BatchServer(Server):
+class BatchServer(BatchingServer):
     """An endpoint with a Batch API."""
 
     def __init__(
@@ -101,24 +99,14 @@ class BatchServer(Server):
             fates: of the first, second, … batch; the last one is that of all later ones.
             more: as for `Server`.
         """
-        super().__init__(script, **more)
-        self.fates = list(fates) or [Fate()]
+        super().__init__(script, fates or [Fate()], **more)
         self.room: int | None = None
         """Requests in batches under way together; a batch beyond that is refused."""
         self.jobs: list[Job] = []
-        self.steps: Counter[str] = Counter()
-        """Exchanges by kind."""
         self.asked: Counter[str] = Counter()
         """Times each request was in a batch that was not refused."""
-        self.paid: Counter[str] = Counter()
-        """Times each request was answered with status 200."""
-        self.gates: dict[str, Gate] = {}
-        """Step -> what its answers wait at, after its effect."""
-        self._refusals: defaultdict[str, deque[Answer]] = defaultdict(deque)
-        self._losses: defaultdict[str, deque[Answer]] = defaultdict(deque)
         self._files: dict[str, bytes] = {}
         self._repeats: Counter[bytes] = Counter()
-        self._lock = threading.RLock()
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -131,28 +119,20 @@ class BatchServer(Server):
 
     def refuse(self, step: str, *answers: Answer) -> None:
         """Give these answers to the next exchanges of a kind; nothing else happens then."""
-        self._refusals[step] += answers
+        self.refusals[step] += answers
 
     def lose(self, step: str, *answers: Answer) -> None:
         """Do what the next exchanges of a kind ask for, but answer with these."""
-        self._losses[step] += answers
+        self.losses[step] += answers
 
     def answer(self, call: Call) -> Answer:
         """What to do with a request: files and batches here, everything else as any server."""
         step = _step(call)
         if step is None:
             return super().answer(call)
-        if self.api_key and call.headers.get("authorization") != f"Bearer {self.api_key}":
+        if self.is_stranger(call):
             return faults.unauthorized()
-        with self._lock:
-            self.steps[step] += 1
-            if self._refusals[step]:
-                return self._refusals[step].popleft()
-            answer = self._done(step, call)
-            if self._losses[step]:
-                answer = self._losses[step].popleft()
-        gate = self.gates.get(step)
-        return answer if gate is None else answer.held(gate)
+        return self.exchange(step, lambda: self._done(step, call))
 
     def _done(self, step: str, call: Call) -> Answer:
         last = urlsplit(call.path).path.split("/")
@@ -187,10 +167,9 @@ class BatchServer(Server):
         data = self._files.get(call.body.get("input_file_id", ""))
         if data is None or call.body.get("endpoint") != "/v1/chat/completions":
             return faults.error(400, "Invalid 'input_file_id' or 'endpoint'.")
-        fate = self.fates[min(len(self.jobs), len(self.fates) - 1)]
         job = Job(
             id=f"batch_{len(self.jobs) + 1:04}",
-            fate=fate,
+            fate=self.fate(len(self.jobs)),
             file=call.body["input_file_id"],
             metadata=call.body.get("metadata") or {},
             requests=[msgspec.json.decode(line) for line in data.splitlines()],
@@ -270,7 +249,7 @@ class BatchServer(Server):
             "response": {
                 "status_code": answer.status,
                 "request_id": f"req-{call.n}",
-                "body": msgspec.Raw(render(answer, call, int(time.time())).body),
+                "body": msgspec.Raw(render(answer, call)[1]),
             },
             "error": None,
         }

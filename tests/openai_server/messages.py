@@ -11,8 +11,7 @@ marked for the cache are kept, and usage says what was read and written.
 
 from __future__ import annotations
 
-import time
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,9 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from tests.openai_server.answers import Answer, Call, Script, content_text, n_tokens, render
-from tests.openai_server.gates import Gate
 from tests.openai_server.replies import converse
-from tests.openai_server.server import Server
+from tests.openai_server.server import BatchingServer
 
 KNOWN = {
     "model",
@@ -140,7 +138,7 @@ class MessageBatch:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-class MessagesServer(Server):
+class MessagesServer(BatchingServer):
     """An endpoint with Messages and Message Batches."""
 
     def __init__(
@@ -157,19 +155,8 @@ class MessagesServer(Server):
             endings: of the first, second, … batch; the last one is that of all later ones.
             more: as for `Server`.
         """
-        super().__init__(script, **more)
-        self.endings = list(endings) or [Ending()]
+        super().__init__(script, endings or [Ending()], **more)
         self.batches: list[MessageBatch] = []
-        self.steps: Counter[str] = Counter()
-        """Exchanges about batches, by kind: create, look, list, fetch."""
-        self.paid: Counter[str] = Counter()
-        """Times each request of a batch was answered with a message."""
-        self.gates: dict[str, Gate] = {}
-        """Step -> what its answers wait at, after its effect."""
-        self.losses: defaultdict[str, deque[Answer]] = defaultdict(deque)
-        """Step -> what its next exchanges are answered with, after their effect."""
-        self.refusals: defaultdict[str, deque[Answer]] = defaultdict(deque)
-        """Step -> what its next exchanges are answered with; nothing else happens then."""
         self.used: Counter[str] = Counter()
         """Tokens billed: of whole prompts, said, read from and written to the cache."""
         self.results_host = ""
@@ -241,21 +228,14 @@ class MessagesServer(Server):
     def _batch(self, call: Call, parts: list[str]) -> Answer:
         step = "create" if call.method == "POST" else "fetch" if parts[-1] == "results" else "look"
         step = "list" if step == "look" and parts == [""] else step
-        self.steps[step] += 1
-        if self.refusals[step]:
-            return self.refusals[step].popleft()
-        done = getattr(self, f"_{step}")(call, parts[0])
-        if self.losses[step]:
-            done = self.losses[step].popleft()
-        gate = self.gates.get(step)
-        return done if gate is None else done.held(gate)
+        return self.exchange(step, lambda: getattr(self, f"_{step}")(call, parts[0]))
 
     def _create(self, call: Call, _: str) -> Answer:
         requests = call.body.get("requests")
         ids = [request["custom_id"] for request in requests or ()]
         if not ids or len(set(ids)) < len(ids) or len(ids) > 100_000:
             return error("invalid_request_error", "requests: custom_ids must be unique")
-        ending = self.endings[min(len(self.batches), len(self.endings) - 1)]
+        ending = self.fate(len(self.batches))
         made = MessageBatch(f"msgbatch_{len(self.batches) + 1:03}", ending, requests)
         self.batches.append(made)
         return Answer(body=self._shown(made))
@@ -324,7 +304,7 @@ class MessagesServer(Server):
         raw = msgspec.json.encode(params)
         call = Call(0, "POST", "/v1/messages", {}, raw, params, 0)
         answer = self._message(call)
-        body = msgspec.json.decode(render(answer, call, int(time.time())).body)
+        body = msgspec.json.decode(render(answer, call)[1])
         if answer.status != 200:
             return {"type": "errored", "error": body}
         self.paid[request["custom_id"]] += 1

@@ -31,7 +31,7 @@ class ResponsesServer(Server):
     def answer(self, call: Call) -> Answer:
         """Translate the request for the script and its completion for the client."""
         body = call.body
-        if self.api_key and call.headers.get("authorization") != f"Bearer {self.api_key}":
+        if self.is_stranger(call):
             return faults.unauthorized()
         if call.method != "POST" or call.path.partition("?")[0] != "/v1/responses":
             return faults.not_found()

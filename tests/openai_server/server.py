@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -182,7 +182,7 @@ class Server:
     def answer(self, call: Call) -> Answer:
         """What to do with a request: address, key and model first, then rules, then the script."""
         path = call.path.partition("?")[0]
-        if self.api_key and call.headers.get("authorization") != f"Bearer {self.api_key}":
+        if self.is_stranger(call):
             return faults.unauthorized()
         if call.method == "GET" and path.endswith("/models"):
             data = [{"id": name, "object": "model", "owned_by": "tests"} for name in self.models]
@@ -195,6 +195,10 @@ class Server:
             return faults.model_not_found(call.model)
         rules = self.models.get(call.model)
         return (rules.refusal(call) if rules else None) or self._script(call)
+
+    def is_stranger(self, call: Call) -> bool:
+        """Whether a request lacks the key."""
+        return bool(self.api_key) and call.headers.get("authorization") != f"Bearer {self.api_key}"
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -281,3 +285,40 @@ class Server:
             self.in_flight -= 1
             self._n_done += 1
             self._changed.notify_all()
+
+
+class BatchingServer(Server):
+    """What the servers of both batch APIs have in common: exchanges that are counted and go wrong.
+
+    ``fates`` are of the first, second, … batch; the last one is that of all later ones.
+    """
+
+    def __init__(self, script: Script | Answer, fates: Sequence[Any], **more: Any) -> None:
+        """Make a server; ``more`` as for `Server`."""
+        super().__init__(script, **more)
+        self.fates = list(fates)
+        self.steps: Counter[str] = Counter()
+        """Exchanges about batches, by kind."""
+        self.paid: Counter[str] = Counter()
+        """Times each request was answered with status 200."""
+        self.gates: dict[str, Gate] = {}
+        """Step -> what its answers wait at, after its effect."""
+        self.losses: defaultdict[str, deque[Answer]] = defaultdict(deque)
+        """Step -> what its next exchanges are answered with, after their effect."""
+        self.refusals: defaultdict[str, deque[Answer]] = defaultdict(deque)
+        """Step -> what its next exchanges are answered with; nothing else happens then."""
+
+    def fate(self, n: int) -> Any:
+        """Of the batch after ``n`` others."""
+        return self.fates[min(n, len(self.fates) - 1)]
+
+    def exchange(self, step: str, do: Callable[[], Answer]) -> Answer:
+        """One exchange of a kind, as it goes or as it was told to go wrong."""
+        self.steps[step] += 1
+        if self.refusals[step]:
+            return self.refusals[step].popleft()
+        answer = do()
+        if self.losses[step]:
+            answer = self.losses[step].popleft()
+        gate = self.gates.get(step)
+        return answer if gate is None else answer.held(gate)

@@ -5,47 +5,29 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tests.openai_server import faults
-from tests.openai_server.answers import Answer, Call, Rendered, render
+from tests.openai_server.answers import Answer, Call, render
 from tests.openai_server.gates import Gate
+
+if TYPE_CHECKING:
+    from tests.openai_server.server import Server
 
 CHUNK = 64 * 1024
 """Bytes of a body that are written before the next wait for the client."""
 
 
-class Desk(Protocol):
-    """Decides what is answered and keeps the records: the `server.Server`."""
-
-    def connected(self, connection: Connection) -> int:
-        """Number a new connection."""
-        ...
-
-    def disconnected(self, connection: Connection) -> None:
-        """Forget a connection."""
-        ...
-
-    def received(self, call: Call) -> Answer:
-        """Record a request and decide its answer."""
-        ...
-
-    def done(self, call: Call) -> None:
-        """Record that nothing more will be sent for ``call``."""
-        ...
-
-
 class Connection(asyncio.Protocol):
     """One client's connection: requests one after the other, the next when the last is done."""
 
-    def __init__(self, desk: Desk) -> None:
-        """``desk`` decides and records."""
-        self._desk = desk
+    def __init__(self, server: Server) -> None:
+        """``server`` decides and records."""
+        self._server = server
         self._transport: asyncio.Transport
         self._number = 0
         self._buffer = bytearray()
@@ -60,11 +42,11 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         # An empty buffer is "writable": what was written is then with the kernel.
         transport.set_write_buffer_limits(high=0)
-        self._number = self._desk.connected(self)
+        self._number = self._server.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client, or the server, hung up: what is on its way is lost."""
-        self._desk.disconnected(self)
+        self._server.disconnected(self)
         if self._task is not None:
             self._task.cancel()
         self.resume_writing()
@@ -120,15 +102,16 @@ class Connection(asyncio.Protocol):
             body=_json_object(raw),
             connection=self._number,
         )
+        answer = self._server.received(call)
         if "transfer-encoding" in head.headers:
             answer = faults.error(411, "this server takes no chunked requests")
-            self._desk.received(call)
-        else:
-            answer = self._desk.received(call)
         if answer.plain and len(answer.body) <= CHUNK:
-            rendered = render(answer, call, int(time.time()))
-            self._note(call, answer, len(rendered.head) + len(rendered.body))
-            self._transport.write(rendered.head + rendered.body)
+            whole = b"".join(render(answer, call))
+            call.status = answer.status
+            call.answered = not self._transport.is_closing()
+            call.lost = not call.answered
+            call.sent = len(whole) if call.answered else 0
+            self._transport.write(whole)
             self._end(call, answer)
         else:
             self._task = asyncio.get_running_loop().create_task(self._send_all(call, answer))
@@ -151,15 +134,14 @@ class Connection(asyncio.Protocol):
             self._cut(answer.cut.reset)
             return
         call.status = answer.status
-        pieces = _pieces(answer, render(answer, call, int(time.time())))
+        pieces = _pieces(answer, *render(answer, call))
         then = answer.then
         piece = next(pieces, None)
         while piece is not None:
             following = next(pieces, None)
             if following is None and then is not None and then.plain:
                 # In one write with the first, so that the client cannot but receive both at once.
-                again = render(then, call, int(time.time()))
-                piece, then = piece + again.head + again.body, None
+                piece, then = piece + b"".join(render(then, call)), None
             await self._write(call, piece, last=following is None and answer.cut is None)
             if following is not None:
                 await _pause(answer.pace)
@@ -187,18 +169,12 @@ class Connection(asyncio.Protocol):
             call.sent -= len(data)
             raise
 
-    def _note(self, call: Call, answer: Answer, n_bytes: int) -> None:
-        call.status = answer.status
-        call.answered = not self._transport.is_closing()
-        call.lost = not call.answered
-        call.sent = n_bytes if call.answered else 0
-
     def _end(self, call: Call, answer: Answer) -> None:
         self._busy = False
         asked = call.headers.get("connection", "").lower() == "close"
         if asked or ("connection", "close") in answer.headers:
             self._transport.close()
-        self._desk.done(call)
+        self._server.done(call)
 
     def _cut(self, reset: bool) -> None:
         if reset:
@@ -207,11 +183,11 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
 
-def _pieces(answer: Answer, rendered: Rendered) -> Iterator[bytes]:
+def _pieces(answer: Answer, head: bytes, body: bytes) -> Iterator[bytes]:
     """The head, then the body in pieces as they are written one after the other."""
-    if rendered.head:
-        yield rendered.head
-    body = rendered.body if answer.cut is None else rendered.body[: answer.cut.after]
+    if head:
+        yield head
+    body = body if answer.cut is None else body[: answer.cut.after]
     size = 1 if answer.pace else CHUNK
     for start in range(0, len(body), size):
         piece = body[start : start + size]

@@ -270,14 +270,3 @@ def test_what_comes_later_changes_nothing(talk: tuple[str, ...], more: tuple[str
     before, after = flags(talk, FLOORS), flags(talk + more, FLOORS)
     assert after[: len(before)] == before
     assert all(flag.index > len(talk) for flag in after[len(before) :])
-
-
-@given(TALK)
-def test_flags_hold_what_they_claim(talk: tuple[str, ...]):
-    """Each flag's value is the measured one, above its threshold, after the ChatSEED."""
-    seen = values(talk)
-    for flag in flags(talk, FLOORS):
-        assert flag.index > 2
-        assert flag.value == getattr(seen[flag.index - 1], flag.criterion) > flag.threshold
-        assert flag.threshold == getattr(FLOORS, flag.criterion)
-        assert flag.evidence.isprintable()

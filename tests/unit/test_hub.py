@@ -6,12 +6,10 @@ import hashlib
 import io
 import json
 import socket
-import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.seeds import hub
 from botchat.workspace.folder import Workspace
 from tests.hub_server import Hub, serving
+from tests.openai_server import Answer, Call, Server
 
 
 @cache  # a zip holds the time
@@ -44,54 +43,33 @@ def digest(*contents: str) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-class Server(ThreadingHTTPServer):
-    """Answers GET and HEAD from a table: path -> status, headers, body."""
-
-    daemon_threads = True
+class Table(Server):
+    """Answers from a table: path -> status, headers, body."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__()
         self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
         self.asked: list[str] = []
 
-    @property
-    def url(self) -> str:
-        """Address without a path."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        self.server.asked.append(path)
-        status, headers, body = self.server.answers.get(path, (404, {}, b""))
-        self.send_response(status)
-        for name, value in ({"Content-Length": str(len(body))} | headers).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep the test's output clean."""
+    def answer(self, call: Call) -> Answer:
+        """What stands there, and the connection ends."""
+        path = call.path.partition("?")[0].removeprefix("/v1")
+        self.asked.append(path)
+        status, headers, body = self.answers.get(path, (404, {}, b""))
+        return Answer(status, body, (*headers.items(), ("connection", "close")))
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[Table]:
     """A real HTTP server on a free port."""
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-        thread.start()
+    with Table() as running:
         yield running
-        running.shutdown()
-        thread.join()
 
 
 class TestFetchMutual:
     """`fetch_mutual`."""
 
-    def test_a_download_is_kept_and_not_made_again(self, server: Server, tmp_path: Path) -> None:
+    def test_a_download_is_kept_and_not_made_again(self, server: Table, tmp_path: Path) -> None:
         """The archive lies where the answer says; a second call asks nobody."""
         server.answers["/m.zip"] = (200, {}, archive("a", "b"))
         found = [
@@ -103,14 +81,14 @@ class TestFetchMutual:
         assert server.asked == ["/m.zip"]
         assert list((tmp_path / "new").iterdir()) == [found[0]]
 
-    def test_a_damaged_copy_is_replaced(self, server: Server, tmp_path: Path) -> None:
+    def test_a_damaged_copy_is_replaced(self, server: Table, tmp_path: Path) -> None:
         """What is in the cache is checked before it is used."""
         server.answers["/m.zip"] = (200, {}, archive("a"))
         (tmp_path / "MuTual-master.zip").write_bytes(b"damaged")
         path = hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest("a"))
         assert path.read_bytes() == archive("a")
 
-    def test_redirects_are_followed(self, server: Server, tmp_path: Path) -> None:
+    def test_redirects_are_followed(self, server: Table, tmp_path: Path) -> None:
         """GitHub answers with another address."""
         server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
         server.answers["/b"] = (200, {}, archive("a"))
@@ -135,7 +113,7 @@ class TestFetchMutual:
         self,
         answer: tuple[int, dict[str, str], bytes],
         reason: str,
-        server: Server,
+        server: Table,
         tmp_path: Path,
     ) -> None:
         """One line says what came back and how to get the archive by hand."""
@@ -248,7 +226,7 @@ class TestLoadRows:
         status: int,
         code: str,
         message: str,
-        server: Server,
+        server: Table,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         """Unknown, gated and failing: what to do in each case; it is asked once."""

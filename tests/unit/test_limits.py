@@ -62,25 +62,6 @@ def test_retry_after_is_understood_in_all_its_forms(headers, seconds):
     assert retry_after_s(headers) == seconds
 
 
-async def test_no_more_calls_are_in_flight_than_the_limit_allows():
-    """The limit holds while it moves, and everybody gets a turn."""
-    endpoint = Endpoint(most=5, start=2)
-    most = 0
-
-    async def call(n):
-        nonlocal most
-        async with endpoint.slot():
-            assert endpoint.in_flight <= int(endpoint.limit) or n < 0
-            most = max(most, endpoint.in_flight)
-            await asyncio.sleep(0)
-            endpoint.succeeded()
-
-    await asyncio.gather(*(call(n) for n in range(200)))
-    assert most == 5
-    assert endpoint.in_flight == 0
-    assert endpoint.limit == 5
-
-
 async def test_places_go_round_among_those_who_ask():
     """Two models and two stages on one server: whoever waits longest is next, newcomers last."""
     endpoint = Endpoint(most=3, start=3)

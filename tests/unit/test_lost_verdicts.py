@@ -94,16 +94,6 @@ def test_none_is_read_wrongly_and_hardly_any_missed_whichever_way_it_speaks(name
         assert abs(shares[0] - shares[1]) <= MOST_MISSED, (protocol, shares)
 
 
-def test_the_replies_are_many_and_go_both_ways():
-    """At least 200, each form of a readable one in opposite directions."""
-    table = replies("replies_lost")
-    assert len(table) >= 200
-    assert len({each["form"] for each in table}) >= 15
-    found, _ = counted(table)
-    for protocol, one, other in OPPOSITE:
-        assert min(found[protocol, one].total(), found[protocol, other].total()) >= 7
-
-
 def said_of(verdict, n=16, turns=8):
     """Whether a generated dialogue of ``n`` utterances with this verdict passes at N."""
     return passed(Dialogue("s1", "m", ("x",) * n, 2, (), "complete", ""), verdict, turns)
