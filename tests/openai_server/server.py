@@ -54,15 +54,18 @@ class Server:
         self.latency_s = latency_s
         self.max_in_flight = 0
         self.in_flight = 0
-        self._port = port
+        self.port = port
         self._keep = keep
         self._log = log
         self._changed = threading.Condition()
         self._calls: list[Call] = []
-        self._n_received = 0
+        self.n_received = 0
+        """Requests received."""
         self._n_done = 0
-        self._n_connections = 0
-        self._by_model: Counter[str] = Counter()
+        self.n_connections = 0
+        """Connections accepted."""
+        self.n_by_model: Counter[str] = Counter()
+        """Chat requests received for each model."""
         self._by_digest: Counter[str] = Counter()
         self._gate: Gate | None = None
         self._error: BaseException | None = None
@@ -108,14 +111,9 @@ class Server:
         self.close()
 
     @property
-    def port(self) -> int:
-        """The port it listens on."""
-        return self._port
-
-    @property
     def url(self) -> str:
         """The base URL for clients: ``http://127.0.0.1:PORT/v1``."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self.port}/v1"
 
     # --- what it saw -----------------------------------------------------------------------------
 
@@ -129,24 +127,6 @@ class Server:
             return list(self._calls)
 
     @property
-    def n_received(self) -> int:
-        """Requests received."""
-        with self._changed:
-            return self._n_received
-
-    @property
-    def n_connections(self) -> int:
-        """Connections accepted."""
-        with self._changed:
-            return self._n_connections
-
-    @property
-    def n_by_model(self) -> dict[str, int]:
-        """Chat requests received for each model."""
-        with self._changed:
-            return dict(self._by_model)
-
-    @property
     def n_repeated(self) -> int:
         """Requests received beyond the first of exactly the same bytes."""
         with self._changed:
@@ -158,11 +138,11 @@ class Server:
         Raises:
             TimeoutError: fewer came.
         """
-        self._wait(lambda: self._n_received >= n, f"{n} requests received", timeout_s)
+        self._wait(lambda: self.n_received >= n, f"{n} requests received", timeout_s)
 
     def wait_idle(self, timeout_s: float = PATIENCE_S) -> None:
         """Block until every request received is answered, cut or lost."""
-        self._wait(lambda: self._n_done >= self._n_received, "no request in flight", timeout_s)
+        self._wait(lambda: self._n_done >= self.n_received, "no request in flight", timeout_s)
 
     async def until(self, n: int, timeout_s: float = PATIENCE_S) -> None:
         """`wait_for` for a test whose client shares the event loop it waits in."""
@@ -208,9 +188,9 @@ class Server:
 
     async def _listen(self) -> None:
         self._listening = await self._loop.create_server(
-            lambda: Connection(self), "127.0.0.1", self._port, backlog=2048
+            lambda: Connection(self), "127.0.0.1", self.port, backlog=2048
         )
-        self._port = self._listening.sockets[0].getsockname()[1]
+        self.port = self._listening.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
         if self._listening is not None:
@@ -226,7 +206,7 @@ class Server:
         with self._changed:
             if not self._changed.wait_for(true, timeout_s):
                 raise TimeoutError(
-                    f"waited {timeout_s:g} s for: {what}; received {self._n_received}, "
+                    f"waited {timeout_s:g} s for: {what}; received {self.n_received}, "
                     f"in flight {self.in_flight}"
                 )
 
@@ -234,8 +214,8 @@ class Server:
         """Number a new connection."""
         self._connections.add(connection)
         with self._changed:
-            self._n_connections += 1
-            return self._n_connections
+            self.n_connections += 1
+            return self.n_connections
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
@@ -244,12 +224,12 @@ class Server:
     def received(self, call: Call) -> Answer:
         """Record a request and decide its answer, in the order of arrival."""
         with self._changed:
-            self._n_received += 1
-            call.n = self._n_received
+            self.n_received += 1
+            call.n = self.n_received
             self._by_digest[call.digest] += 1
             call.repeat = self._by_digest[call.digest]
             if call.model:
-                self._by_model[call.model] += 1
+                self.n_by_model[call.model] += 1
             self.in_flight += 1
             self.max_in_flight = max(self.max_in_flight, self.in_flight)
             if self._keep:

@@ -45,15 +45,11 @@ KRIPPENDORFF_2011 = [
 ]
 
 
-def test_fleiss_kappa_of_the_textbook_example():
-    """Ten subjects, fourteen raters, five categories: 0.210."""
+def test_kappa_and_alpha_of_the_textbook_examples():
+    """Ten subjects by fourteen raters: 0.210; four observers who leave units out: 0.743."""
     counts = np.array(FLEISS_1971.split(), float).reshape(10, 5)
     agreement = statistics.agreeing_pairs(counts).mean()
     assert statistics.fleiss_kappa(agreement, counts.sum(0)) == pytest.approx(0.20993, abs=1e-5)
-
-
-def test_krippendorff_alpha_of_the_textbook_example():
-    """Four observers who leave units out, five nominal values: 0.743."""
     rows = [row.split() for row in KRIPPENDORFF_2011]
     counts = np.array(
         [[column.count(value) for value in "12345"] for column in zip(*rows, strict=True)], float
@@ -156,12 +152,14 @@ def test_a_dialogue_judged_alone_is_better_than_nobody_unless_accused():
     assert [row["contestant"] for row in found.rankings if row["judge"] == "j"] == ["a", "b"]
 
 
-def test_a_verdict_that_names_no_side_is_refused():
-    """Scores are another kind of answer."""
+def test_a_verdict_of_another_kind_is_refused():
+    """Scores, and labels of another protocol: one line with the judge, the seed and the value."""
     with pytest.raises(DataError, match="'8 7' of a pairwise judgment"):
         preferences([judgment("8 7", "a", "b")], ARENA)
     with pytest.raises(DataError, match="'both' of j on seed s1"):
         preferences([judgment("both", "a")], UNIEVAL)
+    with pytest.raises(DataError, match="'both' of j on seed s1"):
+        detection([accusation("s1", "m", "both")], first_ai)
 
 
 # -------------------------------------------------------------------------- the comparison
@@ -549,9 +547,3 @@ def test_two_judges_are_compared_where_both_can_be_read():
     assert list(pairs) == [("a", "b")]
     assert pairs["a", "b"]["machines_caught_difference"] == pytest.approx(1 / 2)
     assert pairs["a", "b"]["people_accused_difference"] is None
-
-
-def test_a_verdict_of_another_protocol_is_refused():
-    """One line with the judge, the seed and the value."""
-    with pytest.raises(DataError, match="'both' of j on seed s1"):
-        detection([accusation("s1", "m", "both")], first_ai)

@@ -182,28 +182,30 @@ def test_reflection_exchanges_persons_with_their_verbs(said: str, back: str) -> 
 
 
 def test_eliza_asks_and_does_not_degenerate() -> None:
-    """In a self-chat of 16 no reply comes twice, and most of them ask something."""
+    """No reply comes twice, most ask; a slot stands only where its pattern has a group."""
     said = chats("eliza") + chats("eliza", sample=1)
     assert all(len(set(replies)) == len(replies) for replies in said)
     everything = [reply for replies in said for reply in replies]
     assert 0.6 <= sum("?" in reply for reply in everything) / len(everything) <= 0.9
     assert max(len(reply.split()) for reply in everything) <= 40
+    rules = read_data("eliza")["rules"]
+    for rule in rules:
+        groups = re.compile(rule["pattern"]).groups
+        assert groups <= 1, rule
+        assert groups or not any("{0}" in reply for reply in rule["replies"]), rule
+    assert len({rule["pattern"] for rule in rules}) == len(rules)
 
 
 # retrieval
 
 
 def test_retrieval_gives_the_reply_of_the_nearest_context() -> None:
-    """A near-copy of a human utterance gets what a person replied to it; draw 1 the next best."""
+    """What a person replied to a near-copy; of two equal contexts the one with the like history."""
     bot = baseline("retrieval", CORPUS)
     assert answer(bot, ["I think I lost my keys on that bus."]).text == CORPUS[1][1]
     drawn = [answer(bot, ["I think I lost my keys on that bus."], n).text for n in range(10)]
     assert len(set(drawn)) == 10
     assert set(drawn) == {text for dialogue in CORPUS for text in dialogue[1:]}
-
-
-def test_retrieval_hears_what_was_said_earlier() -> None:
-    """Of two equal contexts the one with the like history is nearer."""
     humans = [
         ("The oven is broken.", "Oh dear.", "Ring the electrician."),
         ("The cat is limping.", "Oh dear.", "Ring the vet."),
@@ -294,13 +296,3 @@ def test_verbose_sometimes_says_what_it_is() -> None:
 
 
 # Data
-
-
-def test_eliza_fills_a_slot_only_where_its_pattern_has_a_group() -> None:
-    """A slot without a group would be filled with nothing, a second group never shown."""
-    rules = read_data("eliza")["rules"]
-    for rule in rules:
-        groups = re.compile(rule["pattern"]).groups
-        assert groups <= 1, rule
-        assert groups or not any("{0}" in reply for reply in rule["replies"]), rule
-    assert len({rule["pattern"] for rule in rules}) == len(rules)

@@ -52,8 +52,8 @@ def some(n: int = 60, m: int = 4, seed: int = 0) -> Floats:
     return (rng.random((m, n)) < np.linspace(0.5, 0.8, m)[:, None]).astype(float)
 
 
-def test_bounds_hold_the_lead_and_say_no_more_than_the_test():
-    """A judge that another surely beats is out of the set; what is seen lies within its ends."""
+def test_bounds_hold_the_lead_and_clones_are_never_apart():
+    """Who is surely beaten is out of the set."""
     found = contest(some(), np.arange(60))
     assert (found.low <= found.lead).all()
     assert np.allclose(found.lead, -found.lead.T)
@@ -61,10 +61,6 @@ def test_bounds_hold_the_lead_and_say_no_more_than_the_test():
     assert out.any()
     assert not found.may_be_best[out].any()
     assert (found.at_most_worse >= np.where(found.may_be_best, found.lead, 0).max(1)).all()
-
-
-def test_clones_are_never_apart_and_no_bound_is_zero():
-    """Two that always say the same have the same numbers, and could differ on other items."""
     values = some()
     found = contest(np.concatenate([values, values[-1:]]), np.arange(60))
     assert found.may_be_best[3]
@@ -155,7 +151,7 @@ PRICES = {"poor": 0.0001, "good": 0.001, "dear": 0.0074, "dear (control)": 0.004
 
 
 def test_the_first_line_names_a_judge_its_price_and_what_more_would_buy():
-    """The cheapest that may be the best, not the cheapest of all; a control is in no contest."""
+    """The cheapest that may be the best; a control is in no contest; tests stand by family."""
     first, held = findings(RATES, PRICES).answer
     assert first.startswith(
         "good is the cheapest judge that is not clearly worse than the best of 3: at most "
@@ -166,19 +162,26 @@ def test_the_first_line_names_a_judge_its_price_and_what_more_would_buy():
     assert held == (
         "The set that surely holds the best: dear and good. Clearly worse than the best: poor."
     )
+    found = findings(RATES, PRICES)
+    assert [row["judge"] for row in found.rows] == ["dear", "dear (control)", "good", "poor"]
+    frame = which_judge.tests(found, "s").frame
+    assert frame["family"].tolist()[0] == SINGLE
+    assert frame["judge_a"].tolist()[0] == "dear"
+    assert frame["times"].tolist()[0] == pytest.approx(7.4)
+    for name, part in frame.groupby("family"):
+        known = [p for p in found.pairs if p["family"] == name]
+        assert sorted(part["holm_p"]) == pytest.approx(
+            sorted(holm([p["sign_flip_p"] for p in known]))
+        )
 
 
-def test_without_prices_the_best_is_named_and_alone_it_is_sure():
-    """A file of verdicts has no calls."""
+def test_the_best_is_named_without_prices_and_who_ranks_differently_without_people():
+    """A file of verdicts has no calls; without a truth it is said who likes another contestant."""
     first, _ = findings(RATES, {}).answer
     assert first.startswith("dear is the best seen of 3 judges (")
     assert "What they cost is not known." in first
     (first, _) = findings({"poor": 0.4, "good": 0.95}, PRICES).answer
     assert first == ("good is surely the best of 2 judges. It costs 1.00 USD for 1,000 verdicts.")
-
-
-def test_without_people_it_is_said_who_ranks_differently_and_at_what_price():
-    """The one who likes the other contestant, and the one who does not."""
     prices = {"good": 0.001, "same": 0.002, "other": 0.003}
     (line,) = findings({"good": 0.8, "same": 0.8, "other": 0.2}, prices, None).answer
     assert line.startswith("good is the cheapest of 3 judges: 1.00 USD for 1,000 verdicts. ")
@@ -211,21 +214,6 @@ def test_few_items_say_nothing():
     found = compare(said, "human", resamples=5)
     assert found.contest is None
     assert which_judge.answer(found) == []
-
-
-def test_tests_stand_by_family_and_rows_by_agreement():
-    """The panel stands first against its single judge; a control below its panel."""
-    found = findings(RATES, PRICES)
-    assert [row["judge"] for row in found.rows] == ["dear", "dear (control)", "good", "poor"]
-    frame = which_judge.tests(found, "s").frame
-    assert frame["family"].tolist()[0] == SINGLE
-    assert frame["judge_a"].tolist()[0] == "dear"
-    assert frame["times"].tolist()[0] == pytest.approx(7.4)
-    for name, part in frame.groupby("family"):
-        known = [p for p in found.pairs if p["family"] == name]
-        assert sorted(part["holm_p"]) == pytest.approx(
-            sorted(holm([p["sign_flip_p"] for p in known]))
-        )
 
 
 def test_other_cases_are_said():

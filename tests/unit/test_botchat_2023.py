@@ -56,8 +56,8 @@ def test_the_papers_elo_comes_out():
     assert kendalltau(ours, theirs).statistic >= 0.97
 
 
-def test_every_table_has_the_same_14_models():
-    """All tables speak of the same models, in clean CSV without a byte order mark."""
+def test_tables_have_the_same_14_models_and_add_up():
+    """Clean CSV without a byte order mark; won, tied and lost are all comparisons."""
     models = set()
     for path in sorted(TABLES.glob("*.csv")):
         raw = path.read_bytes()
@@ -68,10 +68,6 @@ def test_every_table_has_the_same_14_models():
         models.add(frozenset(row[key] for row in table))
     assert len(models) == 1
     assert len(*models) == 14
-
-
-def test_gteval_adds_up():
-    """Won, tied and lost are all comparisons, but for rounding."""
     for row in rows((TABLES / "gteval.csv").read_text(encoding="utf-8")):
         total = sum(float(row[key]) for key in ("win_percent", "tie_percent", "lose_percent"))
         assert abs(total - 100) < 0.16

@@ -155,21 +155,19 @@ def test_bootstrap_agrees_with_sandwich(tie_weight):
         assert (np.abs(ratings.mean(axis=0) - result.rating) < result.std_error / 3).all()
 
 
-def test_groups_never_compared():
-    """Models that were never compared, even through others, are named; all numbers are finite."""
+def test_what_has_no_finite_rating_is_said():
+    """Never compared, even through others, or won everything: named, finite, wide."""
     result = fit(rounds({("a", "b"): 3, ("b", "a"): 2, ("c", "d"): 2, ("d", "c"): 2}))
     assert "a, b and c, d were never compared with each other" in result.warning
     assert np.isfinite([*result.rating, *result.low, *result.high]).all()
-
-
-def test_all_wins():
-    """A model that won everything has no finite rating: it is named and its interval is wide."""
     result = fit(rounds({("a", "b"): 50, ("a", "c"): 50, ("b", "c"): 5, ("c", "b"): 5}))
     assert "a won every comparison with the others" in result.warning
     assert "b, c lost every comparison with the others" in result.warning
     assert np.isfinite([*result.rating, *result.low, *result.high]).all()
     assert result.rating.argmax() == 0
     assert result.high[0] - result.low[0] > 400
+    with pytest.raises(MissingError, match="no comparison to rate"):
+        fit(Comparisons.of([]))
 
 
 def test_one_seed_is_said():
@@ -188,16 +186,12 @@ def test_one_seed_is_said():
     np.testing.assert_allclose(result.covariance, fit(unclustered(lone)).covariance)
 
 
-def test_ranks_are_groups():
-    """Models share a rank unless the interval of their difference leaves zero out."""
+def test_ranks_are_groups_and_places_may_rest_on_ties():
+    """Unless a difference's interval leaves zero out; a place on ties moves without them."""
     even = {(a, b): 20 for a in "abc" for b in "abc" if a != b}
     assert fit(rounds(even)).rank.tolist() == [1, 1, 1]
     ladder = {(a, b): 900 if a < b else 100 for a in "abc" for b in "abc" if a != b}
     assert fit(rounds(ladder)).rank.tolist() == [1, 2, 3]
-
-
-def test_places_by_ties():
-    """A place that rests on ties moves when they are dropped; clear places do not."""
     decided = [("a", "z", 1.0)] * 65 + [("a", "z", 0.0)] * 35
     decided += [("b", "z", 1.0)] * 30 + [("b", "z", 0.0)] * 10
     ties = [("b", "z", 0.5)] * 60
@@ -210,10 +204,7 @@ def test_places_by_ties():
 
 
 def test_residuals_find_what_one_number_cannot_say():
-    """A circle of wins stands out by its residuals; Bradley-Terry data fit with misfit near 1.
-
-    Also where seeds tie them together.
-    """
+    """A circle of wins stands out; where the model holds misfit is near 1; a chain has none."""
     rng = np.random.default_rng(6)
     tied = [drawn(6, 100, rng)[0] for _ in range(40)]
     assert 0.8 < np.mean([pair_fit(one, fit(one)).misfit for one in tied]) < 1.2
@@ -226,10 +217,6 @@ def test_residuals_find_what_one_number_cannot_say():
     np.testing.assert_allclose(found.expected, 0.5, atol=1e-9)
     np.testing.assert_allclose(found.observed, [0.8, 0.2, 0.8])
     assert found.games.tolist() == [100, 100, 100]
-
-
-def test_no_residual_where_ratings_must_follow():
-    """Three models in a chain have as many ratings as pairs: nothing is left to fit badly."""
     chain = rounds({("a", "b"): 9, ("b", "a"): 4, ("b", "c"): 5, ("c", "b"): 3})
     found = pair_fit(chain, fit(chain))
     assert found.residual.tolist() == [0, 0]
@@ -257,12 +244,6 @@ def test_settings_that_define_no_rating(wrong, said):
     """A setting outside its range is refused with its value."""
     with pytest.raises(ConfigError, match=said):
         BradleyTerrySettings(**wrong)
-
-
-def test_nothing_to_rate():
-    """No comparison is an expected error."""
-    with pytest.raises(MissingError, match="no comparison to rate"):
-        fit(Comparisons.of([]))
 
 
 def crossed_world(rng, m=4, n=1500, questions=30, workers=12):

@@ -276,8 +276,8 @@ async def test_a_call_waits_for_what_others_hold_and_first_come_is_first_served(
     assert (order, budget.tokens) == (["a", "b", "c", "d"], 4)
 
 
-async def test_a_limit_ends_the_run_only_when_nothing_is_out():
-    """What is left does not do, and nobody can give anything back: one line with what and how."""
+async def test_a_limit_ends_the_run_when_nothing_is_out_and_nothing_fits():
+    """One line with what and how; below one call the same command does not help."""
     budget = Budget(max_usd=1.0)
     async with budget.reserve(Spent(0.6, 5)) as held:
         waiting = asyncio.ensure_future(budget.reserve(Spent(0.6, 5)).__aenter__())
@@ -290,12 +290,17 @@ async def test_a_limit_ends_the_run_only_when_nothing_is_out():
     assert said.startswith("stopped at --max-usd 1: the next call may cost up to $0.6; $0.5000, ")
     assert "the same command goes on from here" in said
     assert "\n" not in said
-
-
-async def test_a_limit_below_one_call_says_that_the_same_command_does_not_help():
-    """Nobody should wait for a run that can never begin."""
     with pytest.raises(LimitReached, match="a higher limit or a smaller max_tokens"):
         async with Budget(max_tokens=5).reserve(Spent(0.0, 6)):
+            pass
+    budget = Budget(max_calls=1)
+    with pytest.raises(RuntimeError):
+        async with budget.reserve(Spent()):
+            raise RuntimeError
+    async with budget.reserve(Spent()) as held:
+        held.taken = Spent()
+    with pytest.raises(LimitReached, match="--max-calls 1: "):
+        async with budget.reserve(Spent()):
             pass
 
 
@@ -318,19 +323,6 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
     await asyncio.wait_for(waiters[1], 5)
     assert waiters[0].cancelled()
     assert budget.calls == 2
-
-
-async def test_a_call_that_was_not_sent_is_not_counted():
-    """--max-calls counts tries that went out."""
-    budget = Budget(max_calls=1)
-    with pytest.raises(RuntimeError):
-        async with budget.reserve(Spent()):
-            raise RuntimeError
-    async with budget.reserve(Spent()) as held:
-        held.taken = Spent()
-    with pytest.raises(LimitReached, match="--max-calls 1: "):
-        async with budget.reserve(Spent()):
-            pass
 
 
 @pytest.mark.parametrize(
@@ -485,8 +477,8 @@ def test_a_batch_has_its_own_price():
 # --- the door ------------------------------------------------------------------------------------
 
 
-async def test_who_has_answered_before_need_not_be_asked_alone():
-    """The ledger holds an answer of this identity; of another one it does not help."""
+async def test_who_has_answered_before_is_not_asked_alone_until_it_fails():
+    """The ledger holds an answer of this identity; its server is down now."""
     ledger = Ledger(None)
     first = Held()
     await ends(asking(recorded(first, ledger=ledger), 1), first)
@@ -496,6 +488,13 @@ async def test_who_has_answered_before_need_not_be_asked_alone():
         await quiet()
         assert len(model.waiting) == n
         await ends(tasks, model)
+    ledger = Ledger(None)
+    first = Held()
+    await ends(asking(recorded(first, ledger=ledger), 1), first)
+    model = Held([Reply("transport", reached=False, retry_after_s=0.0)])
+    found = await ends(asking(recorded(model, ledger=ledger), 547), model)
+    # 64 places, each tried once; then one call's tries. The first request is in the ledger.
+    assert (model.sent, sum(isinstance(end, FatalModelError) for end in found)) == (64 + 3, 546)
 
 
 @pytest.mark.parametrize(
@@ -520,17 +519,6 @@ async def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
     fatal = [end for end in found if isinstance(end, FatalModelError)]
     assert len(fatal) >= 547 - HOPELESS + 1
     assert len({str(end) for end in fatal}) == 1
-
-
-async def test_a_door_that_was_open_closes_at_the_first_failure():
-    """The ledger knows the model, but its server is down now: only one call goes on trying."""
-    ledger = Ledger(None)
-    first = Held()
-    await ends(asking(recorded(first, ledger=ledger), 1), first)
-    model = Held([Reply("transport", reached=False, retry_after_s=0.0)])
-    found = await ends(asking(recorded(model, ledger=ledger), 547), model)
-    # 64 places, each tried once; then one call's tries. The first request is in the ledger.
-    assert (model.sent, sum(isinstance(end, FatalModelError) for end in found)) == (64 + 3, 546)
 
 
 async def test_a_fault_of_one_request_does_not_stop_the_model():

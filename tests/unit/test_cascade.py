@@ -92,8 +92,8 @@ def test_all_else_goes_to_the_strong_judge(said, cause):
     assert account_of(answer) == Escalations(1, 0, {cause: 1}, 0, 0)
 
 
-def test_a_question_without_a_second_order_goes_straight_to_the_strong_judge():
-    """UniEval: nothing shows whether the cheap judge is steady."""
+def test_a_question_without_a_second_order_goes_to_the_strong_judge_and_no_answer_to_nobody():
+    """UniEval shows no steadiness; a transport failure is the endpoint's, and heals."""
     model = Scripted(accusation("3"), name="strong")
     cheap = Scripted([], name="cheap")
     judge = Cascade(
@@ -105,10 +105,6 @@ def test_a_question_without_a_second_order_goes_straight_to_the_strong_judge():
     answer = asyncio.run(judge.answer(unieval_case()))
     assert answer.verdict == "3"
     assert cheap.prompts == []
-
-
-def test_an_unanswered_cheap_judge_is_asked_again_not_replaced():
-    """A transport failure is the endpoint's, and heals; the strong judge costs nothing then."""
     judge, case, _, strong = cascade(["1", FAILED["transport"]])
     answer = asyncio.run(judge.answer(case))
     assert (answer.verdict, answer.outcome) == (None, "transport")
@@ -186,8 +182,8 @@ def test_a_panel_can_be_the_strong_judge():
     assert len(answer.calls) == 2 + 2 * 2 * 2
 
 
-def test_the_digest_follows_either_judge_and_the_slice():
-    """So that signatures change with what decides the verdicts."""
+def test_what_decides_the_verdicts_is_signed():
+    """Either judge and the slice; the threshold and the promise."""
     judges = [SingleJudge(n, Scripted("", name=n), Decoding()) for n in "abc"]
     digests = {
         Cascade("x", judges[0], judges[1], calibration=0.0).digest,
@@ -196,6 +192,15 @@ def test_the_digest_follows_either_judge_and_the_slice():
         Cascade("x", judges[2], judges[1], calibration=0.0).digest,
     }
     assert len(digests) == 4
+    judge, *_ = calibrated(cases(10), steady, steady)
+    worse, *_ = calibrated(cases(10), steady, choice("both"))
+    other, *_ = calibrated(cases(10, 20), steady, steady)
+    digests = {one.digest for one in (judge, worse, other, replace(judge, calibrated=None))}
+    assert len(digests) == 4
+    assert judge.calibrated.signed == (
+        f"alpha=0.4,delta=0.3,threshold=1.0,slice={judge.calibrated.slice_digest}"
+    )
+    assert "threshold=none" in worse.calibrated.signed
 
 
 # A cascade's threshold with a guarantee: drawn, tried and chosen.
@@ -221,7 +226,7 @@ def test_a_draw_has_one_case_a_seed_and_no_memory_of_order(sizes, n, shuffled):
     assert draw(again, n) == found
 
 
-def test_thresholds_go_from_strict_to_loose_and_begin_where_something_can_be_shown():
+def test_thresholds_go_from_strict_to_loose_and_the_first_that_fails_ends_it():
     """Of 100 drawn, half to be accepted: 43.5 are tried first."""
     outside = [i / 100 for i in range(100)] + [None] * 100
     tried = strict_to_loose(outside, ALPHA)
@@ -230,10 +235,6 @@ def test_thresholds_go_from_strict_to_loose_and_begin_where_something_can_be_sho
     assert tried[-1] == 0.0
     assert strict_to_loose([1.0] * 50, ALPHA) == [1.0]
     assert strict_to_loose([None], ALPHA) == strict_to_loose([], ALPHA) == [0.0]
-
-
-def test_the_first_threshold_that_fails_ends_it():
-    """A looser one that would pass is not looked at."""
     sure = [(0.9, False)] * 40
     assert loosest([0.9, 0.5], sure, ALPHA) == (0.5, 40, 0)
     apart = [*sure, *[(0.5, True)] * 10]
@@ -300,7 +301,7 @@ def causes(judge, make):
 
 
 def test_a_cascade_accepts_what_the_slice_shows_to_agree():
-    """The strong judge is asked about the slice only, once a case."""
+    """The strong judge is asked about the slice; where no threshold passes, about everything."""
     make = cases(10)
     judge, _, strong = calibrated(make, steady, steady)
     assert (judge.calibrated.threshold, judge.calibrated.accepted) == (1.0, 4)
@@ -308,10 +309,6 @@ def test_a_cascade_accepts_what_the_slice_shows_to_agree():
     assert Counter(causes(judge, make)) == {DRAWN: 4, "accepted": 6}
     assert "at most 40 % of the accepted verdicts disagree" in str(judge.calibrated)
     assert "(0 of 4 disagree in the slice of 4)" in str(judge.calibrated)
-
-
-def test_where_no_threshold_passes_everything_is_escalated():
-    """And one line says so."""
     make = cases(10)
     judge, *_ = calibrated(make, steady, choice("both"))
     assert judge.calibrated.threshold is None
@@ -347,7 +344,7 @@ def test_a_contestant_on_which_the_judges_disagree_is_refused():
 
 
 def test_nothing_is_decided_until_the_slice_is_answered():
-    """A strong judge that is down costs nothing more, and the next run asks again."""
+    """A strong judge that is down costs nothing more; too few seeds are one clear line."""
     make = cases(10)
     judge, _, strong = calibrated(make, steady, FAILED["transport"])
     assert not judge.calibrated.whole
@@ -355,25 +352,8 @@ def test_nothing_is_decided_until_the_slice_is_answered():
     asked = len(strong.prompts)
     assert Counter(causes(judge, make)) == {DRAWN: 4, "transport": 6}
     assert len(strong.prompts) == asked + 4
-
-
-def test_too_few_seeds_are_one_clear_line():
-    """What is asked for, and what there is."""
     with pytest.raises(ConfigError, match=r"calibration_seeds = 4 of thrifty: a case of 3 ChatSEE"):
         calibrated(cases(3), steady, steady)
-
-
-def test_what_was_found_is_signed():
-    """The threshold, the promise and the slice; a cascade that is not calibrated has its own."""
-    judge, *_ = calibrated(cases(10), steady, steady)
-    worse, *_ = calibrated(cases(10), steady, choice("both"))
-    other, *_ = calibrated(cases(10, 20), steady, steady)
-    digests = {one.digest for one in (judge, worse, other, replace(judge, calibrated=None))}
-    assert len(digests) == 4
-    assert judge.calibrated.signed == (
-        f"alpha=0.4,delta=0.3,threshold=1.0,slice={judge.calibrated.slice_digest}"
-    )
-    assert "threshold=none" in worse.calibrated.signed
 
 
 def test_how_sure_a_judge_is():

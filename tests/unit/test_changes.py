@@ -72,17 +72,13 @@ def test_what_goes_together_changes_more_surely(one, other, r):
 
 
 def test_paired_shares_have_newcombes_interval():
-    """Method 10 for paired data of Newcombe 1998, Statistics in Medicine 17, 2635: 36, 12, 2, 0."""
+    """Method 10 of Newcombe 1998, 2635: 36, 12, 2, 0; a correlation is of the seeds of both."""
     before = np.repeat([1.0, 1.0, 0.0], [36, 2, 12])
     after = np.repeat([1.0, 0.0, 1.0], [36, 2, 12])
     phi = float(np.corrcoef(before, after)[0, 1])
     change = Change(share(38, 50), share(48, 50), phi)
     assert (change.low, change.high) == pytest.approx((0.0569, 0.3404), abs=5e-5)
     assert correlation(before, after) == pytest.approx(phi + 2 / 50)
-
-
-def test_a_correlation_is_of_the_seeds_of_both():
-    """Nothing of four seeds or of what never varies; less where an estimate rests on others too."""
     one = np.array([0, 1, 0, 1, 1, 0, 1, 0], dtype=float)
     alone = np.full(8, math.nan)
     assert correlation(one, one) == pytest.approx(1 - 2 / 8)

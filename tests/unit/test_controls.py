@@ -49,17 +49,13 @@ def test_the_control_of_a_real_debate_is_its_first_turn():
     assert talks([made])
 
 
-def test_votes_on_the_swapped_order_are_turned_back():
-    """A member that always opens with the first one shown cancels out: a tie."""
+def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
+    """On the swapped order turned back; an index by which more than half accuse."""
     opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
     mirrored = [turn(f"A{SWAPPED}", "1", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
     (control,) = before_talk([judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices)
     assert control.verdict == "neither"
     assert control.calls == ("k1", "k3")
-
-
-def test_an_index_question_is_counted_as_the_panel_counts_it():
-    """UniEval: the smallest index by which more than half accuse; who says nothing has no vote."""
     opening = [turn("A", "3"), turn("B", "No"), turn("C", "5"), turn("D", None)]
     made = judgment([*opening, *opening], "3", "unieval", ("m",))
     (control,) = before_talk([made], lambda _: {"No", "1"})

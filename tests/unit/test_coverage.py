@@ -88,7 +88,7 @@ def test_what_is_missing_is_counted_by_what_it_lacks() -> None:
     """On every row of the coverage table, whatever was not made, cut, judged or read."""
     rng = random.Random(0)
     whole = made({"a": 0.9, "b": 0.5}, 8, arena=(8,), unreadable=0.3)
-    for _ in range(5):
+    for _ in range(3):
         dialogues = {
             name: {
                 i: one if name == HUMAN else dialogue(name, i, rng.choice([3, 8, 16]))

@@ -96,17 +96,13 @@ def stored(answer):
 # The question
 
 
-def test_the_question_numbers_every_utterance_and_names_every_type_in_order():
-    """The judge can only answer with what it was shown."""
+def test_the_question_numbers_every_utterance_and_every_score_is_a_choice():
+    """It names every type in order; all types in all utterances is the lowest score."""
     prompt = DIAGNOSIS.one("s1", "m", TALK).prompt
     assert "[1] A: Did you get the tickets? <chat_end>\n[2] B: Not yet" in prompt
     names = re.findall(r"^(.+)\? (?:Yes|No)$", prompt, re.MULTILINE)
     assert names == list(ERRORS.values())
     assert all(f"\n{name}: " in prompt for name in ERRORS.values())
-
-
-def test_every_score_that_can_be_read_is_a_choice():
-    """All types in all utterances, and once in none, is the lowest."""
     worst = [f"- Utterance {n}: x" for n in (1, 2, 3, 4, 5, 99)]
     case = DIAGNOSIS.one("s1", "m", TALK)
     verdict, _ = case.read(reply(**dict.fromkeys(ERRORS, worst)))
@@ -269,14 +265,10 @@ def test_the_report_in_prose():
 
 
 def test_a_single_judge_is_read_again_from_its_reason():
-    """The score is the verdict; the rest is read from the judgment and the dialogue alone."""
+    """The score is the verdict; of an unreadable reply the types that are readable still count."""
     answer = rule(SingleJudge("j", Scripted(f"Let me see.\n{LOOP}"), Decoding()))
     assert (answer.verdict, answer.transcript) == ("-3", ())
     assert diagnosis.reports(stored(answer), TALK) == {"j": parse(LOOP, TALK)}
-
-
-def test_an_unreadable_reply_keeps_the_types_that_are_readable():
-    """No verdict, but the answers there are can still be counted."""
     answer = rule(SingleJudge("j", Scripted("Repetition? Yes"), Decoding()))
     assert answer.verdict is None
     (report,) = diagnosis.reports(stored(answer), TALK).values()
@@ -335,7 +327,7 @@ def test_a_discussion_that_its_summariser_did_not_decide_is_its_members():
 
 
 def test_the_rules_judge_reports_what_it_can_see():
-    """Types that take understanding are not judged; quotes are really there."""
+    """Quotes are really there; what takes understanding is not judged; a drift may be two types."""
     long = "so we went on and on " * 20
     talk = (*TALK[:3], f"Furthermore, {long}", TALK[2], "Then I'll go myself, you know that.")
     answer = rule(RulesJudge([]), talk)
@@ -355,10 +347,6 @@ def test_the_rules_judge_reports_what_it_can_see():
     }
     evidence = [error.evidence for a in report.answers for error in a.errors]
     assert set(evidence) == {"found"}
-
-
-def test_the_rules_judge_finds_a_drift_confusing_and_discontinuous():
-    """One criterion, two types: it does not see which of them it is."""
     fish = (
         "My neighbour breeds tropical fish and terrapins.",
         "Copper pipes corrode quicker near salty coasts.",

@@ -31,9 +31,11 @@ def shown(criterion: str, *utterances: str) -> list[float]:
     return [getattr(each, criterion) for each in values((*SEED, *utterances))[2:]]
 
 
-def test_words_are_counted_with_their_apostrophes():
-    """Contractions are one word, typographic apostrophes too; each Chinese character is one."""
+def test_words_and_exact_repeats_are_counted():
+    """Contractions are one word; a repeat counts its words times."""
     assert shown("words", "Don't, it\u2019s 3.5 o'clock!", "你好, Ann", "", "...") == [5, 3, 0, 0]
+    lines = ("Move it.", "Why?", "MOVE IT!", "move it", "Why?", "👍", "👍", "👍")
+    assert shown("exact_repeat", *lines) == [0, 0, 2, 4, 1, 0, 1, 2]
 
 
 @given(st.text(st.characters(max_codepoint=127)).map(str.lower))
@@ -42,22 +44,12 @@ def test_words_of_ascii_are_the_same_words(text: str):
     assert ASCII_WORD.findall(text) == WORD.findall(text)
 
 
-def test_exact_repeat_counts_words_times_earlier_occurrences():
-    """Case and punctuation do not matter; utterances without words repeat by their signs."""
-    lines = ("Move it.", "Why?", "MOVE IT!", "move it", "Why?", "👍", "👍", "👍")
-    assert shown("exact_repeat", *lines) == [0, 0, 2, 4, 1, 0, 1, 2]
-
-
-def test_closing_chain_grows_with_closings_and_breaks_at_a_subject():
-    """Small replies go on with a chain but do not start one; questions and subjects end it."""
+def test_closing_chains_and_verbatim_runs_are_counted():
+    """A chain breaks at a subject or a question; a repeated run stays within sentences."""
     lines = ("I will.", "Thank you!", "I will.", "Bye, Ann.", "Bye?", "See you.", "Cheers, Tom")
     assert shown("closing_chain", *lines) == [0, 1, 2, 3, 0, 1, 2]
     assert shown("closing_chain", "Bye.", "The van's lamp broke.", "Bye.") == [1, 0, 1]
     assert shown("closing_chain", "Thanks, the brakes squeak and the clutch slips.") == [0]
-
-
-def test_verbatim_run_stays_within_sentences():
-    """The longest stretch of repeated 4-grams, not across a full stop, also in one utterance."""
     lines = (
         "We left it by the old mill. It was dark.",
         "You left it by the old mill it was dark.",
@@ -67,8 +59,8 @@ def test_verbatim_run_stays_within_sentences():
     assert shown("verbatim_run", *lines) == [0, 6, 4, 6]
 
 
-def test_overlap_is_the_jaccard_index_of_content_stems():
-    """Inflection and order do not matter; few words count as four."""
+def test_overlap_and_drift_are_counted_by_hand():
+    """Jaccard's index of content stems; unlinked content adds up to 10, a link takes 6 back."""
     assert shown("overlap", "The bakeries parked vans", "parking", "Lamps") == [
         pytest.approx(2 / 4),
         pytest.approx(1 / 4),
@@ -76,10 +68,6 @@ def test_overlap_is_the_jaccard_index_of_content_stems():
     ]
     lines = ("Ann sold apples, pears and plums", "Plums, pears: Ann bought plums and cherries")
     assert shown("overlap", *lines)[1] == pytest.approx(3 / 7)
-
-
-def test_drift_adds_unlinked_content_and_takes_links_off():
-    """Unlinked content adds up to 10 an utterance; a link takes 6 back, never below zero."""
     ten = "zinc iron gold lead neon helium argon carbon sulfur copper nickel tin"
     lines = ("Turtles swim", "Yes, I think so.", ten, "Iron rusts", "Turtles")
     # The second seed utterance shares nothing with the first: bakery, lamp.
@@ -202,17 +190,13 @@ def test_measure_of_a_hand_counted_dialogue():
 
 
 def test_measure_names_where_a_closing_loop_begins():
-    """A chain of more than four closings is a loop from its first utterance on; four are none."""
+    """More than four closings are a loop from the first on."""
     ending = ("Found it.", "Great, thanks!", "No problem.", "Bye!", "Bye.")
     assert measure((*SEED, *ending)).closing_loop is None
     looping = measure((*SEED, *ending, "Take care.", "Bye."))
     assert looping.closing_loop == 4
     assert looping.exact_rate == pytest.approx(2 / 7)
     assert looping.distinct_2 == pytest.approx(1)
-
-
-def test_nothing_to_measure_is_nan():
-    """A dialogue that is only its seed, or nothing, has no rates."""
     for talk in ((), SEED[:1], SEED):
         found = measure(talk)
         assert found.n_utterances == found.ai_phrases == 0
@@ -221,7 +205,7 @@ def test_nothing_to_measure_is_nan():
 
 
 def test_flags_carry_criterion_place_value_limit_and_evidence():
-    """A flag says which utterance exceeds what, by how much, and quotes it shortly."""
+    """Which utterance exceeds what, by how much, quoted shortly; what it repeats, or since when."""
     limits = FLOORS._replace(ai_phrases=1)
     talk = (*SEED, "As an AI, I'm an AI.", "Sure.", "I'm only an AI.", "1. a\n2. b\x00" + "x" * 99)
     first, second = flags(talk, limits)
@@ -231,10 +215,6 @@ def test_flags_carry_criterion_place_value_limit_and_evidence():
     assert (second.criterion, second.index) == ("layout_marks", 6)
     assert second.evidence == '"1. a 2. b ' + "x" * 49 + '…"'
     assert flags((*SEED, "I'm an AI."), FLOORS)[0].strength == math.inf
-
-
-def test_evidence_points_to_the_earlier_utterance():
-    """Repetitions and loops say what they repeat or since when they go on."""
     again = flags((*SEED, "Oh.", SEED[1]), FLOORS)
     assert [f.criterion for f in again] == ["exact_repeat", "verbatim_run"]
     assert again[0].evidence == f'"{SEED[1]}" (as utterance 2)'

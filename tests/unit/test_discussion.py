@@ -124,7 +124,7 @@ def test_self_reflection_is_what_the_others_hear():
 
 
 def test_the_question_is_decomposed_and_each_round_has_one_part():
-    """CoT: numbered lines, at most as many as rounds; markdown does not matter."""
+    """CoT: numbered lines, at most as many as rounds; fewer parts are fewer rounds."""
     judge, (one, two), others = discussion(
         [says("a1", "a2", "a3"), says("b1", "b2", "b3")], decompose=True, rounds=3
     )
@@ -135,10 +135,6 @@ def test_the_question_is_decomposed_and_each_round_has_one_part():
     assert "at most 3 sub-questions" in others["decomposer"].prompts[0]
     assert answer.transcript[0].speaker == "Decomposer"
     assert len(answer.calls) == 1 + 3 * (2 + 1) + 2
-
-
-def test_fewer_parts_are_fewer_rounds():
-    """Algorithm 1 ends with the last sub-question."""
     judge, (one, _), others = discussion(
         [says("a1"), says("b1")], decompose=True, rounds=3, decomposer=["1. Is it human?"]
     )
@@ -160,7 +156,7 @@ def test_without_parts_every_round_is_about_the_whole(said):
 
 
 def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
-    """Neither is quoted to anyone; the others go on."""
+    """Neither is quoted to anyone; a failed report is no verdict, and no prose is asked for."""
     judge, (one, two), others = discussion(
         [says("a1", "a2"), [FAILED["refused"]]], feedback=[FAILED["empty"], "feedback two"]
     )
@@ -171,10 +167,6 @@ def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
     assert outcomes[1:3] == [("B", "refused"), ("Feedback", "empty")]
     assert answer.verdict == "2"
     assert others["summarizer"].prompts[0].count("feedback") == 1
-
-
-def test_a_failed_report_is_no_verdict_and_no_prose_is_asked_for():
-    """The report is the vote."""
     judge, _, others = discussion(
         [says("a1", "a2"), says("b1", "b2")], summarizer=[FAILED["overflow"]]
     )
@@ -183,13 +175,18 @@ def test_a_failed_report_is_no_verdict_and_no_prose_is_asked_for():
     assert len(others["summarizer"].prompts) == 1
 
 
-def test_a_single_agent_reports_at_once():
-    """SA: two calls, the report and its prose."""
+def test_a_single_agent_reports_at_once_and_the_report_is_the_verdict():
+    """SA: two calls; questions and answers are read, and what they do not tell is missing."""
     model, editor = Scripted([f"Score: 0\n{choice('both')}"]), Scripted(["Nothing is wrong."])
     answer = rule(single_report(model, editor))
     assert answer.verdict == "both"
     assert answer.reason == "1 of 1 votes: both ×1. Nothing is wrong."
     assert len(answer.calls) == 2
+    judge, _, _ = discussion([says("a")] * 2, rounds=1, summarizer=[REPORT, "Twice home."])
+    answer = rule(judge, STORY)
+    assert answer.verdict == "-1 0 0 ? -1"
+    assert answer.reason == "1 of 1 votes: -1 0 0 ? -1 ×1. Twice home."
+    assert answer.verdict in STORY.choices
 
 
 def test_the_speakers_without_a_vote_have_a_model_of_their_own():
@@ -241,15 +238,6 @@ def test_the_answer_is_asked_for_once(case, said):
     for prompt in (others["summarizer"].prompts[0], model.prompts[0]):
         assert prompt.startswith(case.prompt)
         assert [one for one in (FORM, ANSWER, INSTEAD) if one in prompt] == said
-
-
-def test_the_one_report_is_the_verdict():
-    """Questions and answers are read; what they do not tell is missing, the rest stays."""
-    judge, _, _ = discussion([says("a")] * 2, rounds=1, summarizer=[REPORT, "Twice home."])
-    answer = rule(judge, STORY)
-    assert answer.verdict == "-1 0 0 ? -1"
-    assert answer.reason == "1 of 1 votes: -1 0 0 ? -1 ×1. Twice home."
-    assert answer.verdict in STORY.choices
 
 
 # ChatEval's three communication strategies: who hears what, when, and what comes of it.
@@ -304,8 +292,8 @@ def test_the_prompt_is_the_papers_template_after_the_question():
     assert [len(messages) for messages in model.messages] == [1, 1]
 
 
-def test_one_by_one_each_hears_all_that_was_said_before():
-    """Algorithm 1, 3 agents × 2 turns."""
+def test_one_by_one_and_simultaneous_talk_hear_what_was_said_before():
+    """Algorithms 1 and 2, 3 agents × 2 turns: all that was said, or earlier turns only."""
     judge, (a, b, c, summarizer) = debate([A, B, C], "one-by-one")
     answer = rule(judge)
     first = [f"[A]: {A[0]}", f"[B]: {B[0]}", f"[C]: {C[0]}"]
@@ -316,10 +304,6 @@ def test_one_by_one_each_hears_all_that_was_said_before():
     assert summarizer.prompts == []
     assert [turn.speaker for turn in answer.transcript] == list("ABCABC")
     assert answer.calls == ("A-0", "B-0", "C-0", "A-1", "B-1", "C-1")
-
-
-def test_simultaneous_talk_hears_earlier_turns_only():
-    """Algorithm 2, 3 agents × 2 turns: everyone, itself included, in the order of the agents."""
     judge, (a, b, c, _) = debate([A, B, C], "simultaneous-talk")
     answer = rule(judge)
     first = [f"[A]: {A[0]}", f"[B]: {B[0]}", f"[C]: {C[0]}"]
@@ -329,7 +313,7 @@ def test_simultaneous_talk_hears_earlier_turns_only():
 
 
 def test_the_summary_replaces_the_history():
-    """Algorithm 3, 3 agents × 2 turns + 2 summaries, each of all messages so far."""
+    """Algorithm 3, 3 agents × 2 turns + 2 summaries."""
     judge, (a, b, c, summarizer) = debate([A, B, C], SUMMARIZED)
     answer = rule(judge)
     assert heard(a) == heard(b) == heard(c) == [[], ["[Summarizer]: sum one"]]
@@ -340,6 +324,10 @@ def test_the_summary_replaces_the_history():
     assert speakers == [*"ABC", "Summarizer", *"ABC", "Summarizer"]
     assert len(answer.calls) == 3 * 2 + 2
     assert answer.reason == "3 of 3 votes: 1 ×3. sum two"
+    judge, (a, *_) = debate([A, B], SUMMARIZED, summaries=[FAILED["empty"], "sum two"])
+    answer = rule(judge)
+    assert heard(a)[1] == [f"[A]: {A[0]}", f"[B]: {B[0]}"]
+    assert [t.outcome for t in answer.transcript if t.speaker == "Summarizer"] == ["empty", "ok"]
 
 
 @pytest.mark.parametrize("strategy", ["simultaneous-talk", SUMMARIZED])
@@ -354,8 +342,8 @@ def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     assert model.most_in_flight == 3
 
 
-def test_an_agent_whose_reply_failed_leaves_and_is_never_quoted():
-    """B fails in its first turn: nobody hears of it, it is not asked again, and has no vote."""
+def test_an_agent_whose_reply_failed_leaves_and_has_no_vote():
+    """In its first turn nobody hears of it; in its last, what it said before stays in the talk."""
     judge, (_, b, c, _) = debate([A, [FAILED["refused"]], C], "one-by-one")
     answer = rule(judge)
     assert len(b.prompts) == 1
@@ -364,10 +352,6 @@ def test_an_agent_whose_reply_failed_leaves_and_is_never_quoted():
     assert answer.transcript[1].text == ""
     assert answer.reason == "2 of 3 votes: 1 ×2; no vote: B (refused). a2"
     assert len(answer.calls) == 5
-
-
-def test_an_agent_that_fails_in_the_last_turn_loses_its_vote():
-    """Only the last turn votes; what it said before stays in the talk."""
     judge, (a, *_) = debate([A, [B[0], FAILED["overflow"]]], "simultaneous-talk")
     answer = rule(judge)
     assert heard(a)[1] == [f"[A]: {A[0]}", f"[B]: {B[0]}"]
@@ -382,14 +366,6 @@ def test_when_all_fail_the_talk_ends_at_once(make):
     assert (answer.verdict, answer.outcome) == (None, "transport")
     assert (len(one.prompts), len(two.prompts)) == (1, 1)
     assert not any(model.prompts for model in (*others, *(m for s in serving for m in s.values())))
-
-
-def test_a_failed_summary_leaves_the_messages_themselves():
-    """The talk goes on as simultaneous talk, and the transcript says so."""
-    judge, (a, *_) = debate([A, B], SUMMARIZED, summaries=[FAILED["empty"], "sum two"])
-    answer = rule(judge)
-    assert heard(a)[1] == [f"[A]: {A[0]}", f"[B]: {B[0]}"]
-    assert [t.outcome for t in answer.transcript if t.speaker == "Summarizer"] == ["empty", "ok"]
 
 
 def test_nobody_can_speak_in_anothers_name():

@@ -154,8 +154,8 @@ def test_the_end_is_long_enough_where_pairs_have_one_comparison():
     assert engine._miss(short) > 100 * engine._TOLERANCE
 
 
-def test_playing_only_the_end_changes_nothing(monkeypatch):
-    """The games left out would not have changed a rating by 1e-6: all games give the same."""
+def test_a_tail_is_as_long_as_it_must_be(monkeypatch):
+    """Too short a one is noticed on pilots."""
     comparisons, s = simulated(14, PER_PAIR, spread=1.5), EloSettings(shuffles=20, runs=1)
     short = bootstrap_elo(comparisons, s)
     assert short.n_played < len(comparisons) / 4
@@ -163,10 +163,6 @@ def test_playing_only_the_end_changes_nothing(monkeypatch):
     whole = bootstrap_elo(comparisons, s)
     assert whole.n_played == len(comparisons)
     np.testing.assert_allclose(short.run_ratings, whole.run_ratings, rtol=0, atol=1e-6)
-
-
-def test_too_short_a_tail_is_lengthened(monkeypatch):
-    """A tail that does not forget the start is noticed on pilot shuffles; what is played does."""
     comparisons, s = simulated(6, 2000), EloSettings(shuffles=4, runs=1)
     monkeypatch.setattr(engine, "_guess_length", lambda *_: 100)
     with joblib.parallel_config(backend="threading"):

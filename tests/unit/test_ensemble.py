@@ -48,7 +48,7 @@ def rule(judge, case):
 
 
 def test_every_agent_is_asked_the_question_and_its_role_once():
-    """EN: the protocol's prompt, then the role; nothing of what the others say."""
+    """Nothing of what the others say; three agents of one model have three calls in flight."""
     one, two = Scripted(choice("1")), Scripted(choice("1"))
     case = arena_case()
     answer = rule(panel(one, two), case)
@@ -57,22 +57,20 @@ def test_every_agent_is_asked_the_question_and_its_role_once():
     assert answer.verdict == "1"
     assert [turn.speaker for turn in answer.transcript] == ["A", "B"]
     assert answer.calls == ("scripted-0", "scripted-0")
-
-
-def test_all_are_asked_at_the_same_time():
-    """Three agents of one model have three calls in flight."""
     model = Scripted(choice("2"))
     rule(panel(model, model, model), arena_case())
     assert model.most_in_flight == 3
 
 
 def test_an_agent_without_a_role_is_asked_as_the_single_judge_is():
-    """So both share one reply in the ledger."""
+    """So both share one reply in the ledger; a single judge keeps the digest it had."""
     single, member = Scripted(choice("1")), Scripted(choice("1"))
     rule(SingleJudge("single", single, Decoding()), arena_case())
     settings = EnsembleSettings(agents=(AgentSettings(),), max_tokens=None)
     rule(build_panel("p", settings, {"m": member}.__getitem__, "m"), arena_case())
     assert (single.messages, single.samplings) == (member.messages, member.samplings)
+    judge = SingleJudge("j", Scripted("", name="m"), Decoding(0.0, 1024))
+    assert judge.digest == "23030a0b"
 
 
 def test_samples_are_numbered_and_asked_for_evidence_first_in_both_orders():
@@ -98,14 +96,10 @@ def test_samples_are_numbered_and_asked_for_evidence_first_in_both_orders():
     assert [turn.verdict for turn in answer.transcript] == ["1"] * 3 + ["2"] * 3
 
 
-def test_a_judge_that_always_names_the_first_is_a_tie_in_both_orders():
-    """Position calibration: a preference for a place cancels itself."""
+def test_both_orders_cancel_a_place_where_there_is_an_order():
+    """Who always names the first is a tie; UniEval has no mirror: one talk."""
     judge = panel(Scripted(choice("1")), both_orders=True)
     assert rule(judge, arena_case()).verdict == "neither"
-
-
-def test_both_orders_change_nothing_where_there_is_no_order():
-    """UniEval has no mirror: one talk."""
     model = Scripted(accusation("3"))
     assert rule(panel(model, both_orders=True), unieval_case()).verdict == "3"
     assert len(model.prompts) == 1
@@ -132,8 +126,8 @@ def test_any_protocols_case_is_answered(case, said, verdict):
     assert rule(panel(*map(Scripted, said)), case).verdict == verdict
 
 
-def test_a_failed_agent_is_absent_and_recorded():
-    """Its turn holds the outcome and no text; the reason says how many votes there are."""
+def test_what_is_no_vote_is_recorded():
+    """Failed, unreadable, or not offered: the reason says how many votes there are."""
     answer = rule(
         panel(Scripted(choice("1", "loops")), Scripted(FAILED["refused"]), Scripted("no idea")),
         arena_case(),
@@ -143,6 +137,13 @@ def test_a_failed_agent_is_absent_and_recorded():
     assert [turn.text for turn in answer.transcript] == [choice("1", "loops"), "", "no idea"]
     assert answer.reason == "1 of 3 votes: 1 ×1; no vote: B (refused), C (unreadable). loops"
     assert len(answer.calls) == 3
+    answer = rule(panel(Scripted("hm"), Scripted("well")), arena_case())
+    assert (answer.verdict, answer.outcome) == (None, "ok")
+    assert [turn.text for turn in answer.transcript] == ["hm", "well"]
+    case = rating_case(lambda text: (text, ""), ["1", "2", "3"])
+    answer = rule(panel(Scripted("2"), Scripted("99")), case)
+    assert answer.verdict == "2"
+    assert "B (unreadable)" in answer.reason
 
 
 @pytest.mark.parametrize(
@@ -160,32 +161,11 @@ def test_when_all_fail_there_is_no_verdict_and_the_worst_outcome_is_told(replies
     assert answer.reason.startswith("0 of 2 votes; no vote: A (")
 
 
-def test_replies_that_say_nothing_readable_are_final():
-    """All answered, none readable: no verdict, and nothing to ask again."""
-    answer = rule(panel(Scripted("hm"), Scripted("well")), arena_case())
-    assert (answer.verdict, answer.outcome) == (None, "ok")
-    assert [turn.text for turn in answer.transcript] == ["hm", "well"]
-
-
-def test_a_verdict_the_question_does_not_offer_is_no_vote():
-    """Whatever `read` returns, only what is among the choices counts."""
-    case = rating_case(lambda text: (text, ""), ["1", "2", "3"])
-    answer = rule(panel(Scripted("2"), Scripted("99")), case)
-    assert answer.verdict == "2"
-    assert "B (unreadable)" in answer.reason
-
-
 def test_a_model_that_cannot_answer_at_all_ends_the_ruling_with_its_own_error():
     """No exception group: `Judge.rule` promises FatalModelError."""
     dead = Scripted([FatalModelError("no key")])
     with pytest.raises(FatalModelError, match="no key"):
         rule(panel(Scripted(choice("1")), dead), arena_case())
-
-
-def test_a_single_judge_keeps_its_digest():
-    """What was judged before replies had forms is not judged again; panels: `test_panels`."""
-    judge = SingleJudge("j", Scripted("", name="m"), Decoding(0.0, 1024))
-    assert judge.digest == "23030a0b"
 
 
 def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
@@ -230,19 +210,17 @@ def test_labels_go_to_the_most_frequent_and_splits_to_each_dialogue_by_itself(vo
     assert aggregate(votes.split(), ARENA.reading().choices) == verdict
 
 
-def test_an_even_split_without_a_tie_to_name_is_no_verdict():
-    """Answer comparison offers a tie; a question that offers none is left without a verdict."""
+def test_missing_votes_are_not_counted_and_even_splits_need_a_tie():
+    """Nobody's vote is no verdict; a question that offers no tie is left without one."""
     assert aggregate(["1", "2"], {"1", "2", "tie"}) == "tie"
     assert aggregate(["1", "2"], {"1", "2"}) is None
     assert aggregate(["1", "2", "2"], {"1", "2"}) == "2"
-
-
-def test_missing_votes_are_not_counted():
-    """Nobody's vote is no verdict; an absent voter changes nothing for the others."""
     assert aggregate([None, None], ARENA.reading().choices) is None
     assert aggregate([], INDICES) is None
     assert aggregate([None, "2", None], ARENA.reading().choices) == "2"
     assert aggregate([None, "4", "No", "9"], INDICES) == "9"
+    assert all(map(is_tie, ["both", "neither", "tie", "7 7"]))
+    assert not any(map(is_tie, ["1", "2", "7 8", "7"]))
 
 
 @given(st.lists(st.sampled_from(sorted(INDICES)), min_size=1, max_size=9))
@@ -274,12 +252,6 @@ def test_swapping_the_sides_of_every_vote_swaps_the_verdict(choices, data):
     votes = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=8))
     swapped = aggregate([mirrored(vote) for vote in votes], choices)
     assert swapped == mirrored(aggregate(votes, choices))
-
-
-def test_ties_prefer_neither_side():
-    """Both, Neither, tie and equal scores are ties."""
-    assert all(map(is_tie, ["both", "neither", "tie", "7 7"]))
-    assert not any(map(is_tie, ["1", "2", "7 8", "7"]))
 
 
 def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():

@@ -85,22 +85,14 @@ def test_every_form_of_a_report_is_read(form, names):
     assert [one.score for one in read_kinds("Well.\n" + "\n".join(lines), ZH)] == scores
 
 
-def test_json_is_a_report_too():
-    """Fenced or not, flat or with answers."""
+def test_json_is_a_report_too_and_what_opens_no_kind_changes_none():
+    """Fenced or not; signs as written; a kind named in passing, or the total, changes no score."""
     flat = {names[0]: -1 for names in ERROR_TYPES.values()}
     deep = {names[0]: {"answer": "Yes", "score": -2} for names in ERROR_TYPES.values()}
     assert [one.score for one in read_kinds(json.dumps(flat))] == [-1] * 5
     assert [one.score for one in read_kinds(f"```json\n{json.dumps(deep)}\n```")] == [-2] * 5
-
-
-def test_the_sign_stands_as_written_beside_the_points_off():
-    """What the published tables were counted from."""
     assert part("Score for individual questions: 1").written == 1
     assert part("Answer: Yes\nDeduction: -1") == ToldKind(1, True, -1, None, ("", "Deduction: -1"))
-
-
-def test_a_kind_named_in_passing_or_of_nobody_opens_nothing():
-    """Nor does the total's calculation change a score."""
     scores = [-1, 0, 0, -1, 0]
     text = report(scores) + "\nminus one for 'Repetition'.\nScore for individual questions: -5"
     assert [one.score for one in read_kinds(text)] == scores

@@ -65,21 +65,19 @@ def number(name: str, *utterances: str, **how: object) -> float:
     return form(utterances, **how).numbers[list(NAMES).index(name)]  # type: ignore[arg-type]
 
 
-def test_numbers_are_as_many_as_their_names_and_contractions_are_written_out() -> None:
-    """A corpus that expands contractions is no other people."""
+def test_what_is_counted() -> None:
+    """Each number is the root of the share that its name says; the seed is context."""
     said, written = form(["I don't know, it's late."]), form(["i do not know, it is late."])
     assert len(said.numbers) == len(NAMES)
     assert said == written
-
-
-def test_what_is_counted() -> None:
-    """Each number is the square root of the share that its name says."""
     assert number("questions_alone", "Why?", "I see. Why?") == pytest.approx(0.5**0.5)
     assert number("exact_again", "so it is", "no", "so it is", "no") == pytest.approx(0.5**0.5)
     assert number("runs_again", "a b c d", "a b c d") == pytest.approx(0.5**0.5)
     assert number("closings_again", "Goodbye!", "Bye, take care.") == 1
     assert number("within_again", "trains trains trains") == pytest.approx((2 / 3) ** 0.5)
     assert number("short", "no", "there was a long way to go") == pytest.approx(0.5**0.5)
+    assert form(["hello there", "I am here"], n_seed=2).n_utterances == 0
+    assert number("exact_again", "hello there", "hello there", n_seed=1) == 1
 
 
 def test_several_in_a_row_are_kept_apart_and_speakers_told_apart() -> None:
@@ -90,12 +88,6 @@ def test_several_in_a_row_are_kept_apart_and_speakers_told_apart() -> None:
     assert number("taken_up", "the river", "that river", speakers=[0, 0], of={0}) == 0
     assert number("own_again", "the river", "that river", speakers=[0, 0], of={0}) > 0
     assert number("taken_up", "the river", "that river", n_seed=1) == 1
-
-
-def test_a_seed_is_context_only() -> None:
-    """What was given is no form of the model's, but may be said again."""
-    assert form(["hello there", "I am here"], n_seed=2).n_utterances == 0
-    assert number("exact_again", "hello there", "hello there", n_seed=1) == 1
 
 
 @given(st.lists(st.text(max_size=40), max_size=6), st.sampled_from(sorted(built_in())))
@@ -226,17 +218,13 @@ def test_the_judge_accuses_few_people_and_a_loop() -> None:
     assert ask(judge, loop, choices="").verdict == ask(judge, (*loop, "more", "of", "it")).verdict
 
 
-def test_the_judge_needs_people_and_its_digest_is_theirs() -> None:
-    """One line where there are too few."""
+def test_the_judge_needs_people_and_answers_what_it_can() -> None:
+    """One line where there are too few; its digest is theirs."""
     seeds = [seed.utterances for seed in people(PEOPLE, random.Random(4))]
     with pytest.raises(ConfigError, match="99 chats of people go on"):
         FingerprintJudge(seeds[1:])
     assert FingerprintJudge(seeds).digest != FingerprintJudge([*seeds, seeds[0]]).digest
     assert FingerprintJudge(seeds).digest == FingerprintJudge(seeds).digest
-
-
-def test_what_the_judge_does_not_answer_has_no_verdict() -> None:
-    """A score, and a report on errors."""
     judge = FingerprintJudge(seed.utterances for seed in people(PEOPLE, random.Random(5)))
     shown = (Shown("m", ("a", "b", "c", "d")),)
     case = Case("x", "s", shown, "…", {"1", "2"}, lambda _: (None, ""), kind="score")

@@ -154,15 +154,11 @@ def test_a_board_in_a_notebook_is_short() -> None:
     assert set(board.frames) == {one.name for one in board.every_table}
 
 
-def test_a_format_that_is_none() -> None:
-    """One line."""
+def test_the_formats_there_are() -> None:
+    """The command line knows each, though it imports none; another one is one line."""
     said = "--format docx: give one of csv, md, json, tex, parquet, html"
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         Formats(("docx",))
-
-
-def test_the_command_line_knows_every_format() -> None:
-    """Though it imports none of them."""
     assert tuple(WRITERS) == command_line.FORMATS
 
 
@@ -272,20 +268,22 @@ def two_models() -> Table:
     return table("t", "T", COLUMNS, [Model("a", 1, 4), Model("b", 0, 0)], ["sig"], "Note.")
 
 
-def test_values_come_from_attributes_and_getters() -> None:
-    """What an object has under the key, or what the getter says of it."""
+def test_columns_have_values_meanings_and_may_be_left_out() -> None:
+    """From attributes or getters; a meaning is a sentence of the note; names stay."""
     first, second = two_models().records
     assert first == {
         "name": "a", "rate": 0.25, "rate_low": 0.0, "rate_high": 1.0, "games": 4, "lost": 3,
     }  # fmt: skip
     assert second["rate"] is None
     assert two_models().cells_with_ends[1] == ["b", "–", "0", "0"]
-
-
-def test_a_record_is_a_row_of_the_same_columns() -> None:
-    """Nothing is computed again from what was computed before; other keys are left out."""
     rows = [{**record(COLUMNS, model), "x": 1} for model in (Model("a", 1, 4), Model("b", 0, 0))]
     assert table("t", "T", COLUMNS, rows, ["sig"]).frame.equals(two_models().frame)
+    assert explained(COLUMNS) == "Won: of all games."
+    columns = [Column("name", "Model", "name"), Column("why", "Why", "name")]
+    shown = table("t", "T", [*columns, Column("x", "X", "rate")], [{"name": "a"}], [""])
+    assert [column.key for column in shown.filled().columns] == ["name", "why"]
+    assert list(shown.filled().frame) == ["name", "why"]
+    assert pickle.dumps(two_models())
 
 
 def test_columns_are_found_by_what_they_are() -> None:
@@ -303,26 +301,8 @@ def test_columns_are_found_by_what_they_are() -> None:
         shown.column(role="missing")
 
 
-def test_meanings_are_sentences_of_a_note() -> None:
-    """One for each column that has a meaning."""
-    assert explained(COLUMNS) == "Won: of all games."
-
-
-def test_columns_without_a_value_can_be_left_out() -> None:
-    """Names stay, also where there is none."""
-    columns = [Column("name", "Model", "name"), Column("why", "Why", "name")]
-    shown = table("t", "T", [*columns, Column("x", "X", "rate")], [{"name": "a"}], [""])
-    assert [column.key for column in shown.filled().columns] == ["name", "why"]
-    assert list(shown.filled().frame) == ["name", "why"]
-
-
-def test_a_table_can_be_sent_to_another_process() -> None:
-    """Whatever its columns were computed with."""
-    assert pickle.dumps(two_models())
-
-
-def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every table can be written in it then."""
+def test_a_format_is_one_entry_and_a_document_holds_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every table can be written in it then; notes and tables stand under one title."""
 
     def tsv(shown: Table) -> str:
         return "".join("\t".join(row) + "\n" for row in shown.cells)
@@ -335,10 +315,6 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         "rows": two_models().records,
         "signatures": ["sig"],
     }
-
-
-def test_a_document_has_notes_and_tables() -> None:
-    """Under one title."""
     text = document("All", ["first", "second"], [two_models(), two_models()])
     assert text.startswith("# All\n\n- first\n- second\n\n## T\n")
     assert text.count("## T\n") == 2

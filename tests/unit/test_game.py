@@ -182,7 +182,7 @@ def test_nothing_tells_before_the_end() -> None:
 
 
 def test_the_page_is_inert_and_made_alike() -> None:
-    """Same bytes; one script, by its digest; it may send to its own server and nowhere else."""
+    """One script, by its digest, sends to its own server alone; a set without cases has a page."""
     assert game() == game()
     page = game().page
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -193,6 +193,9 @@ def test_the_page_is_inert_and_made_alike() -> None:
     assert script_digest(script) in rules
     assert "unsafe-inline" not in rules.split("style-src")[0]
     assert "connect-src 'self'" in rules
+    page = build("made-up", [], {HUMAN: {}}, {"rules": {}})
+    assert about(page.page)["lists"] == []
+    assert page.files == {}
 
 
 @pytest.mark.parametrize("name", ["</script><script>alert(1)", "\u202eevil", "{{ 7 * 7 }}"])
@@ -202,10 +205,3 @@ def test_hostile_names_stay_in_their_chunk(name: str) -> None:
     page = build("made-up", records.seeds, records.dialogues, {name: records.judgments})
     assert name not in page.page
     assert all(name not in text for text in page.files.values())
-
-
-def test_a_set_without_cases_has_a_page() -> None:
-    """Nothing dealt, nothing judged: it says so in the browser."""
-    page = build("made-up", [], {HUMAN: {}}, {"rules": {}})
-    assert about(page.page)["lists"] == []
-    assert page.files == {}

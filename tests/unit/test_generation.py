@@ -23,29 +23,10 @@ from botchat.models.self_chat import (
     without_thoughts,
 )
 from botchat.records import Seed
+from tests.scripted import Scripted
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))
 WORDS = Length(tokens=lambda text: len(text.split()), size=lambda text: len(text.split()))
-
-
-class Scripted:
-    """A model that answers by a function of (call number, messages) and remembers what it saw."""
-
-    parallel = 1
-
-    def __init__(self, answer, name="m", window=None):
-        self.name, self.context_window, self.identity = name, window, {"model": name}
-        self.answer, self.seen = answer, []
-
-    async def chat(self, messages, decoding):
-        """Answer and remember."""
-        self.seen.append([dict(m) for m in messages])
-        answer = self.answer(len(self.seen), messages)
-        return (
-            answer
-            if isinstance(answer, Reply)
-            else Reply("ok", text=answer, key=f"k{len(self.seen)}")
-        )
 
 
 def run(*models, turns=8, max_tokens=100):
@@ -55,34 +36,30 @@ def run(*models, turns=8, max_tokens=100):
 
 
 def test_a_dialogue_grows_utterance_by_utterance_from_the_chatseed():
-    """Algorithm 1: from 2 to N utterances, the rest of the human dialogue is never shown."""
-    model = Scripted(lambda n, messages: f"reply {n}")
+    """Algorithm 1; the rest of the human dialogue is never shown; two models take turns."""
+    model = Scripted([f"reply {n}" for n in range(1, 7)], "m")
     made = run(model)
     assert made.utterances == (*SEED.utterances[:2], *(f"reply {n}" for n in range(1, 7)))
     assert (made.status, made.n_seed, made.model, made.partner) == ("complete", 2, "m", None)
     assert [fact.tokens for fact in made.facts] == [2] * 6
-    assert [fact.call for fact in made.facts] == [f"k{n}" for n in range(1, 7)]
-    assert model.seen[0][0] == {"role": "system", "content": prompts.text("generation")}
-    assert [m["role"] for m in model.seen[0]] == ["system", "assistant", "user"]
-    assert [m["role"] for m in model.seen[1]] == ["system", "user", "assistant", "user"]
-    assert not any("human third" in m["content"] for seen in model.seen for m in seen)
-
-
-def test_two_models_take_turns():
-    """Cross-play: the first model speaks the third utterance, its partner the fourth."""
-    one = Scripted(lambda n, messages: f"one {n}", "one")
-    two = Scripted(lambda n, messages: f"two {n}", "two")
+    assert [fact.call for fact in made.facts] == [f"m-{n}" for n in range(6)]
+    assert model.messages[0][0] == {"role": "system", "content": prompts.text("generation")}
+    assert [m["role"] for m in model.messages[0]] == ["system", "assistant", "user"]
+    assert [m["role"] for m in model.messages[1]] == ["system", "user", "assistant", "user"]
+    assert not any("human third" in m["content"] for seen in model.messages for m in seen)
+    one = Scripted(["one 1", "one 2"], "one")
+    two = Scripted(["two 1", "two 2"], "two")
     made = run(one, two, turns=6)
     assert made.utterances[2:] == ("one 1", "two 1", "one 2", "two 2")
     assert made.contestant == "one + two"
-    assert two.seen[0][-1] == {"role": "user", "content": "one 1"}
+    assert two.messages[0][-1] == {"role": "user", "content": "one 1"}
 
 
 @pytest.mark.parametrize("outcome", ["refused", "filtered", "empty", "malformed", "transport"])
 def test_a_dialogue_stops_where_no_utterance_comes(outcome):
     """A failure is a status with its reason, never an utterance."""
     failure = Reply(outcome, text="Failed to obtain answer", detail="why")
-    made = run(Scripted(lambda n, messages: failure if n == 3 else f"r{n}"))
+    made = run(Scripted(["r1", "r2", failure]))
     assert made.status == f"stopped:{outcome}"
     assert made.detail == "why"
     assert made.utterances[2:] == ("r1", "r2")
@@ -92,7 +69,7 @@ def test_a_dialogue_stops_where_no_utterance_comes(outcome):
 def test_a_truncated_utterance_is_kept_and_marked():
     """Cut at max_tokens is still said; the record says so."""
     cut = Reply("truncated", text="and then I", key="k")
-    made = run(Scripted(lambda n, messages: cut if n == 1 else "fine"), turns=4)
+    made = run(Scripted([cut, "fine"]), turns=4)
     assert made.status == "complete"
     assert [fact.outcome for fact in made.facts] == ["truncated", "ok"]
 
@@ -100,37 +77,31 @@ def test_a_truncated_utterance_is_kept_and_marked():
 def test_a_known_window_drops_the_oldest_beforehand():
     """Prompts fit window minus the reply's share; how many were dropped is on record."""
     system = len(prompts.text("generation").split())
-    model = Scripted(lambda n, messages: "one two three four five", window=(system + 60) * 4 // 3)
+    model = Scripted("one two three four five")
+    model.context_window = (system + 60) * 4 // 3
     made = run(model, turns=16)
     assert made.status == "complete"
     dropped = [fact.dropped for fact in made.facts]
     assert dropped[0] == 0
     assert dropped == sorted(dropped)
     assert dropped[-1] > 0
-    for seen, fact, said in zip(model.seen, made.facts, range(2, 16), strict=True):
+    for seen, fact, said in zip(model.messages, made.facts, range(2, 16), strict=True):
         assert len(seen) == 1 + said - fact.dropped
         assert seen[0]["role"] == "system"
 
 
 def test_an_unknown_window_is_found_by_dropping_one_at_a_time():
-    """Each overflow drops one more; later turns start from what is known to be needed."""
-
-    def small(n, messages):
-        return Reply("overflow", detail="too long") if len(messages) > 4 else "ok then"
-
-    model = Scripted(small)
-    made = run(model, turns=8)
+    """Each overflow drops one more; the utterance to answer is never dropped."""
+    small = Reply("overflow", detail="too long")
+    model = Scripted(["ok then", *["ok then", small] * 4, "ok then"])
+    made = run(model)
     assert made.status == "complete"
     assert [fact.dropped for fact in made.facts] == [0, 0, 1, 2, 3, 4]
-    assert len(model.seen) == 6 + 4
-
-
-def test_a_last_utterance_that_does_not_fit_stops_the_dialogue():
-    """The utterance to answer is never dropped; the search for room is bounded."""
-    model = Scripted(lambda n, messages: Reply("overflow", detail="too long"))
+    assert [len(seen) for seen in model.messages] == [3, 4, *[5, 4] * 4]
+    model = Scripted(small)
     made = run(model)
     assert made.status == "stopped:overflow"
-    assert len(model.seen) == 2
+    assert len(model.messages) == 2
 
 
 # Layouts, truncation and think blocks.

@@ -69,13 +69,21 @@ def test_a_difference_of_paired_shares_is_that_of_bonett_and_price():
     assert figure.interval == pytest.approx(by_hand.interval, abs=1e-9)
 
 
-def test_a_figure_without_a_value_has_no_ends():
-    """None, as JSON has it; items that a figure cannot do without move it nothing."""
+def test_a_figure_without_a_value_has_no_ends_and_full_agreement_is_not_certain():
+    """None, as JSON has it; kappa of raters who always agree ends at 1 and begins near Wilson's."""
     found = figures(
         {"a": Statistic(np.array([np.nan, 1.0])), "b": Statistic(np.array([0.5, np.nan]), 1)}
     )
     assert (found["a"], found["a_low"]) == (None, None)
     assert found["b_low"] < 0.5 < found["b_high"]
+    said = [
+        Annotation(str(i), "a", "b", judge, "1" if i % 2 else "2")
+        for i in range(10)
+        for judge in ("human", "j")
+    ]
+    (row,) = compare(said, resamples=5).rows
+    assert (row["kappa"], row["kappa_high"]) == (1.0, 1.0)
+    assert 0.2 < row["kappa_low"] < 2 * row["accuracy_low"] - 1 + 1e-9
 
 
 @given(st.integers(0, 300), st.integers(0, 300))
@@ -117,18 +125,6 @@ def test_verdicts_on_one_question_are_not_twenty_independent_ones():
     assert pair["sign_flip_p"] == pytest.approx(0.1622, abs=1e-4)
 
 
-def test_kappa_of_raters_who_always_agree_is_not_certain():
-    """Ten items, five of each label: the interval ends at 1 and begins where Wilson's does."""
-    said = [
-        Annotation(str(i), "a", "b", judge, "1" if i % 2 else "2")
-        for i in range(10)
-        for judge in ("human", "j")
-    ]
-    (row,) = compare(said, resamples=5).rows
-    assert (row["kappa"], row["kappa_high"]) == (1.0, 1.0)
-    assert 0.2 < row["kappa_low"] < 2 * row["accuracy_low"] - 1 + 1e-9
-
-
 def test_brier_and_calibration_of_a_judge_whose_probabilities_are_known():
     """A judge that says 0.9 and is right 60 of 80 times, and 0.6 where it is right 30 of 80."""
     said = []
@@ -151,7 +147,7 @@ def test_brier_and_calibration_of_a_judge_whose_probabilities_are_known():
 @pytest.mark.parametrize("n", [2, 40, 547])
 def test_shares_of_independent_cases_are_wilsons(n: int) -> None:
     """As scipy has it, but with Poisson's end where at most two or three hit, or do not."""
-    for hits in range(n + 1):
+    for hits in sorted({*range(0, n + 1, 9), *range(min(5, n)), *range(max(0, n - 5), n + 1)}):
         theirs = binomtest(hits, n).proportion_ci(method="wilson")
         low, high = of_share(hits, n)
         few = 2 if n <= 50 else 3

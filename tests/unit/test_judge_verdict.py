@@ -125,7 +125,7 @@ def test_a_noisy_judge_is_never_trusted(
 
 def test_the_rules_see_form_only() -> None:
     """They catch the floor bots, which were made to trip them."""
-    small = World.of(20, {"bot:parrot": 0.0, **MODELS})
+    small = World.of(20, {"bot:parrot": 0.0, "one": 0.3, "two": 0.6})
     said = small.judged(small.rules())
     found = judge_verdict.of(small.board_of(said, "rules"), [small.board(small.ideal())])
     assert found.word != "trust"

@@ -60,8 +60,8 @@ def test_english_is_what_it_was():
     assert RulesJudge(seed.utterances for seed in sample).digest == "8615876d"
 
 
-def test_chinese_differs_in_every_digest():
-    """What is asked in another language is not the same question."""
+def test_a_packs_digests_are_its_own_and_plain_talk_is_shown_as_it_is():
+    """What is asked in another language is another question."""
     for protocol in (UNIEVAL, ARENA, GTEVAL):
         spoken = protocol.spoken(ZH)
         assert spoken.name == protocol.name
@@ -72,6 +72,9 @@ def test_chinese_differs_in_every_digest():
     assert built_in()["zh"] == ZH != ENGLISH
     # As workers of other processes get it.
     assert pickle.loads(pickle.dumps(ARENA.spoken(ZH))) == ARENA.spoken(ZH)  # noqa: S301
+    for seed in SEEDS:
+        for text in seed.utterances:
+            assert ARENA.spoken(ZH).wording.neutral(text) == text
 
 
 @pytest.mark.parametrize("protocol", [UNIEVAL, ARENA, GTEVAL])
@@ -175,13 +178,6 @@ def test_a_contestant_cannot_write_the_frame(said):
     assert [c for c in spoken.wording.neutral(said) if c.isalnum()] == letters
 
 
-def test_plain_talk_is_shown_as_it_is():
-    """Only what imitates the frame is changed."""
-    for seed in SEEDS:
-        for text in seed.utterances:
-            assert ARENA.spoken(ZH).wording.neutral(text) == text
-
-
 @pytest.mark.parametrize(
     "form",
     [
@@ -209,19 +205,29 @@ def test_scores_in_chinese_are_read(form):
 
 
 @pytest.mark.parametrize(
-    ("said", "marks"),
+    ("code", "said", "marks"),
     [
-        ("作为一个人工智能语言模型，我没有情感。", 2),
-        ("我只是一个聊天机器人。", 1),
-        ("我是由OpenAI训练的。", 1),
-        ("我妈妈不喜欢机器人。", 0),
-        ("这个机器人的电影我看过。", 0),
-        ("我没有时间。", 0),
+        ("zh", "作为一个人工智能语言模型，我没有情感。", 2),
+        ("zh", "我只是一个聊天机器人。", 1),
+        ("zh", "我是由OpenAI训练的。", 1),
+        ("zh", "我妈妈不喜欢机器人。", 0),
+        ("zh", "这个机器人的电影我看过。", 0),
+        ("zh", "我没有时间。", 0),
+        ("es", "Como modelo de lenguaje, no tengo sentimientos.", 2),
+        ("es", "Solo soy un chatbot, no me hagas caso.", 1),
+        ("es", "Fui entrenado por OpenAI.", 1),
+        ("es", "No soy humana.", 1),
+        ("es", "¿Eres una IA?", 1),
+        ("es", "No soy un bot, soy tu vecina.", 0),
+        ("es", "Soy un programador de Lima.", 0),
+        ("es", "No tengo cuerpo para fiestas.", 0),
+        ("es", "Hoy emiten mi programación favorita.", 0),
+        ("es", "Me entrenó mi padre.", 0),
     ],
 )
-def test_a_machine_that_says_so_is_found(said, marks):
-    """And people who talk about machines are not taken for one."""
-    assert len(ReadText(said, KNOWN).ai_phrases()) == marks
+def test_a_machine_that_says_so_is_found(code, said, marks):
+    """People who deny it, talk about machines or mean something else are not taken for one."""
+    assert len(ReadText(said, known_words(built_in()[code])).ai_phrases()) == marks
 
 
 def test_measures_of_chinese():
@@ -388,26 +394,6 @@ def test_spanish_prompts_hold_no_english_and_all_its_answers_are_read():
         ("Elección: No\nÍndice: Ninguno\nRazón: todo es cotidiano.", "No"),
     ):
         assert place(said)[0] == verdict, said
-
-
-@pytest.mark.parametrize(
-    ("said", "marks"),
-    [
-        ("Como modelo de lenguaje, no tengo sentimientos.", 2),
-        ("Solo soy un chatbot, no me hagas caso.", 1),
-        ("Fui entrenado por OpenAI.", 1),
-        ("No soy humana.", 1),
-        ("¿Eres una IA?", 1),
-        ("No soy un bot, soy tu vecina.", 0),
-        ("Soy un programador de Lima.", 0),
-        ("No tengo cuerpo para fiestas.", 0),
-        ("Hoy emiten mi programación favorita.", 0),
-        ("Me entrenó mi padre.", 0),
-    ],
-)
-def test_a_machine_that_says_so_in_spanish_is_found(said, marks):
-    """And whoever denies it, or means something else, is not taken for one."""
-    assert len(ReadText(said, known_words(ES)).ai_phrases()) == marks
 
 
 def test_spanish_is_measured_and_faults_are_planted_in_it():

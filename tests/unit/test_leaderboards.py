@@ -232,8 +232,8 @@ def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
     assert any(f"{len(mixed) - 5:,} of {len(mixed):,} were chosen" in n for n in again.notes)
 
 
-def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
-    """It stays in the tables, with nothing covered."""
+def test_what_has_no_readable_verdict_is_last_or_left_out(records_made: Made) -> None:
+    """A model stays in the tables, unrated; an Arena is left out with a sentence."""
     some = made({"a": 0.9, "b": 0.5, "mute": 0.99}, 20, arena=(8,), unreadable=0.0)
     said = [
         judgment(j.protocol, j.seed_id, j.contestants, None) if "mute" in j.contestants else j
@@ -243,20 +243,23 @@ def test_a_model_without_a_readable_verdict_is_last_and_unrated() -> None:
     last = part.table.records[-1]
     assert (last["model"], last["rank"], last["elo"], last["coverage"]) == ("mute", None, None, 0.0)
     assert list(part.ratings) == ["a", "b"]
+    said = [
+        judgment(j.protocol, j.seed_id, j.contestants, None)
+        for j in records_made.judgments["arena-n8"]
+    ]
+    found = replace(records_made, judgments={"arena-n8": said}).board()
+    assert found.arenas == []
+    assert "Arena at N = 8 has no readable verdict, so no rating." in found.notes
 
 
-def test_without_arena_unieval_ranks(records_made: Made) -> None:
-    """Success at the largest N; people are on the board, but are not ranked."""
+def test_without_an_arena_unieval_or_gteval_ranks(records_made: Made) -> None:
+    """Success at the largest N, people unranked; else win + tie against people."""
     found = keep(records_made, lambda protocol: protocol == "unieval")
     assert found.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
     assert found.main.frame["rank"].tolist()[1:] == [1, 2, 3]
     assert found.main.written("rank")[0] == "–"
     assert found.arenas == []
     assert any("botchat judge arena --seeds made-up --judge rules" in n for n in found.notes)
-
-
-def test_without_arena_and_unieval_gteval_ranks(records_made: Made) -> None:
-    """Win + tie against people; human is no row of that."""
     found = keep(records_made, lambda protocol: protocol == "gteval")
     assert found.main.frame["model"].tolist() == ["best", "good", "poor"]
     assert found.of(Place) == []
@@ -276,19 +279,10 @@ def test_without_judgments_there_are_lengths(records_made: Made) -> None:
     }  # fmt: skip
 
 
-def test_an_arena_without_a_readable_verdict_is_left_out(records_made: Made) -> None:
-    """With a sentence."""
-    said = [
-        judgment(j.protocol, j.seed_id, j.contestants, None)
-        for j in records_made.judgments["arena-n8"]
-    ]
-    found = replace(records_made, judgments={"arena-n8": said}).board()
-    assert found.arenas == []
-    assert "Arena at N = 8 has no readable verdict, so no rating." in found.notes
-
-
-def test_judgments_on_others_are_passed_over(records_made: Made, board: Board) -> None:
-    """Those of seeds, models or protocols that are not given change nothing."""
+def test_judgments_on_others_are_passed_over_and_other_verdicts_stop_the_board(
+    records_made: Made, board: Board
+) -> None:
+    """Seeds, models, protocols not given change nothing."""
     more = {
         **records_made.judgments,
         "unieval": [
@@ -299,10 +293,6 @@ def test_judgments_on_others_are_passed_over(records_made: Made, board: Board) -
         "probe": [judgment("probe", "S-1", ("best",), "3")],
     }
     assert files(replace(records_made, judgments=more).board()) == files(board)
-
-
-def test_a_verdict_out_of_the_set_stops_the_board(records_made: Made) -> None:
-    """Rather than being counted as something."""
     broken = {"arena-n8": [judgment("arena-n8", "S-4", ("best", "good"), "maybe")]}
     seeds = [Seed("S-4", ("a", "b", "c", "d"))]
     with pytest.raises(DataError, match="'maybe'"):
@@ -316,8 +306,8 @@ def test_success_is_counted_at_the_lengths_that_dialogues_reach() -> None:
     assert keys == ["success_n8", "success_n4", "success_human_length"]
 
 
-def test_signatures_say_how_numbers_were_made(board: Board) -> None:
-    """The format of DESIGN §4, with the settings of Elo and Bradley-Terry where there are some."""
+def test_signatures_say_how_numbers_were_made(board: Board, records_made: Made) -> None:
+    """With the settings of Elo and Bradley-Terry; several settings are marked, in a note too."""
     assert board.arenas[0].table.signature == (
         "botchat:0.1.0|arena|set:made-up|n:16|judge:rules|prompt:3f9a01bc|orders:2"
         "|elo:k32,4x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
@@ -327,10 +317,6 @@ def test_signatures_say_how_numbers_were_made(board: Board) -> None:
     other = EloSettings(init=1500, k=4, shuffles=20, runs=1, seed=7)
     rated_otherwise = made({"a": 0.9, "b": 0.1}, 10).board(other)
     assert "|elo:k4,20x1,init1500|seed:7|data:" in rated_otherwise.main.signature
-
-
-def test_judgments_of_several_settings_are_marked(records_made: Made) -> None:
-    """Half of them made with another prompt: the signature and a note say so."""
     said = records_made.judgments["unieval"]
     mixed = [msgspec.structs.replace(j, signature=f"{j.signature}|new") for j in said[:3]]
     found = replace(records_made, judgments={"unieval": [*mixed, *said[3:]]}).board()
@@ -339,8 +325,8 @@ def test_judgments_of_several_settings_are_marked(records_made: Made) -> None:
     assert any("2 different settings" in note for note in found.notes)
 
 
-def test_csv_reads_back(board: Board) -> None:
-    """By plain pandas, to the numbers of its table; beside it stands what made them."""
+def test_json_and_csv_read_back(board: Board) -> None:
+    """By plain pandas, to the numbers of its table, beside what made them; no NaN."""
     texts = files(board)
     parts = board.every_table
     assert {f"{part.name}.csv" for part in parts} == {n for n in texts if n.endswith(".csv")}
@@ -353,6 +339,12 @@ def test_csv_reads_back(board: Board) -> None:
         beside = json.loads(texts[f"{part.name}.meta.json"])
         assert beside["signatures"] == list(part.signatures)
         assert [column["key"] for column in beside["columns"]] == list(read.columns)
+    whole = json.loads(files(board)["leaderboard.json"], parse_constant=pytest.fail)
+    assert whole == json.loads(to_json(as_json(board)))
+    assert whole["rows"][0]["elo"] == whole["rows"][0]["elo_n16"]
+    assert whole["rows"][-1]["elo"] is None
+    assert whole["signature"] == board.main.signature
+    assert len(whole["tables"]["arena-n16-pairs"]["rows"]) == 6
 
 
 @pytest.mark.parametrize(
@@ -381,16 +373,6 @@ def test_markdown_shows_names_as_they_are() -> None:
     assert lines[4].endswith(" 12.5 |")
     assert lines[5].endswith(" – |")
     assert lines[-1].rstrip() == "`sig|nature`"
-
-
-def test_json_is_json(board: Board) -> None:
-    """No NaN; rows carry the ranking Elo as ``elo``."""
-    whole = json.loads(files(board)["leaderboard.json"], parse_constant=pytest.fail)
-    assert whole == json.loads(to_json(as_json(board)))
-    assert whole["rows"][0]["elo"] == whole["rows"][0]["elo_n16"]
-    assert whole["rows"][-1]["elo"] is None
-    assert whole["signature"] == board.main.signature
-    assert len(whole["tables"]["arena-n16-pairs"]["rows"]) == 6
 
 
 def test_labels_are_short_and_different() -> None:

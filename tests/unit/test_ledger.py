@@ -94,11 +94,14 @@ def test_a_reply_comes_back_as_it_was(text, tmp_path_factory):
     assert (found.cost_usd, found.latency_s, found.key) == (0.5, 1.5, key)
 
 
-def test_the_first_answer_stays(ledger):
-    """A second answer to the same request never replaces the first."""
+def test_the_first_answer_stays_and_what_is_refused_is_remembered(ledger):
+    """A second answer to a request never replaces the first; quirks are kept by identity."""
     key = put(ledger, "first")
     put(ledger, "second")
     assert ledger.get(key).text == "first"
+    ledger.set_quirks({"model": "m"}, {"layout": "merge-leading"})
+    assert ledger.quirks({"model": "m"}) == {"layout": "merge-leading"}
+    assert ledger.quirks({"model": "n"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_everything_that_decides_an_answer_is_in_the_key(identity, messages, dec
 
 
 def test_keys_of_earlier_ledgers_stay():
-    """Ledgers exported by 0.1.0 before replies had forms still answer every call they hold."""
+    """Those of 0.1.0 answer every call they hold; the canonical request has one byte order."""
     assert request_json({"model": "m"}, ASK, Decoding(0.7, 50, 1)) == (
         b'{"identity":{"model":"m"},"messages":[{"content":"hi","role":"user"}],'
         b'"sampling":{"max_tokens":50,"sample":1,"temperature":0.7},"schema":1}'
@@ -130,17 +133,13 @@ def test_keys_of_earlier_ledgers_stay():
     assert request_key(request_json({"model": "m"}, ASK, Decoding())) == (
         "4cafa403c22e4585b87ff22b5de86c9f7429f15128aa732b122eee10330db579"
     )
-
-
-def test_the_key_does_not_depend_on_the_order_of_fields():
-    """The canonical request has one byte order."""
     a = request_json({"x": 1, "y": 2}, ASK, Decoding())
     b = request_json({"y": 2, "x": 1}, [{"content": "hi", "role": "user"}], Decoding())
     assert a == b
 
 
 def test_accounts_keep_unknown_prices_unknown(ledger):
-    """Known money is summed, calls of unknown price are counted, never taken as free."""
+    """Known money is summed, unknown never taken as free."""
     put(ledger, usage=Usage(10, 5, None), cost_usd=0.25)
     put(ledger, messages=[{"role": "user", "content": "2"}], usage=Usage(10, 5, 4))
     put(ledger, model="n", outcome="refused")
@@ -195,13 +194,6 @@ def test_something_else_is_not_a_ledger(tmp_path):
     path.write_bytes(b"not a database at all, surely" * 40)
     with pytest.raises(DataError, match="cannot open the ledger"):
         Ledger(path)
-
-
-def test_what_an_endpoint_refuses_is_remembered(ledger):
-    """Quirks are kept by identity."""
-    ledger.set_quirks({"model": "m"}, {"layout": "merge-leading"})
-    assert ledger.quirks({"model": "m"}) == {"layout": "merge-leading"}
-    assert ledger.quirks({"model": "n"}) == {}
 
 
 def test_the_bills_of_many_calls_at_once(ledger):

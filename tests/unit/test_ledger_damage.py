@@ -182,8 +182,8 @@ def test_of_a_cut_ledger_the_rest_is_exported(tmp_path, capsys, whole, share, fi
         assert import_(ledger, out) == (len(found), 0)
 
 
-def test_a_damaged_index_is_said_and_every_row_is_exported(tmp_path, whole):
-    """Nothing is left out without a word: the file is damaged, so the exit is not 0."""
+def test_a_damaged_index_or_page_is_said_and_the_rest_is_exported(tmp_path, whole):
+    """The file is damaged, so the exit is not 0; what a run asks of it ends with one line."""
     data, lines = whole
     path, out = tmp_path / "l.sqlite3", tmp_path / "out.jsonl"
     path.write_bytes(data)
@@ -196,6 +196,14 @@ def test_a_damaged_index_is_said_and_every_row_is_exported(tmp_path, whole):
             export(ledger, out)
         assert ledger.select("SELECT count(*) FROM superseded") == [(0,)]
     assert by_key(out) == lines
+    data, lines = whole
+    path = tmp_path / "l.sqlite3"
+    path.write_bytes(data[: 9 * PAGE] + b"Z" * (len(data) - 9 * PAGE))
+    with closing(Ledger(path)) as ledger, pytest.raises(DataError) as caught:  # noqa: PT012
+        for key in lines:
+            ledger.get(key)
+    assert "botchat ledger export FILE" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -224,18 +232,6 @@ def test_every_page_but_the_first_three_may_be_damaged(tmp_path, whole, old):
         assert said is not None or found == lines
         if found != lines:
             assert f"({N - len(found)}: " in said
-
-
-def test_a_damaged_page_ends_a_run_with_one_line(tmp_path, whole):
-    """What is asked of it: the message says how to save the rest."""
-    data, lines = whole
-    path = tmp_path / "l.sqlite3"
-    path.write_bytes(data[: 9 * PAGE] + b"Z" * (len(data) - 9 * PAGE))
-    with closing(Ledger(path)) as ledger, pytest.raises(DataError) as caught:  # noqa: PT012
-        for key in lines:
-            ledger.get(key)
-    assert "botchat ledger export FILE" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_an_archive_is_not_replaced_by_less(tmp_path, capsys, whole):

@@ -189,14 +189,10 @@ def test_what_is_no_archive_is_one_line(tmp_path, capsys, name, data):
         assert stats(ledger) == []
 
 
-def test_a_folder_is_no_archive(tmp_path, capsys):
-    """It says so."""
+def test_a_folder_is_no_archive_and_an_empty_file_adds_nothing(tmp_path, capsys):
+    """It says so; the other is the export of an empty ledger."""
     assert main(["ledger", "import", str(tmp_path), "--dir", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(f"botchat: cannot read {tmp_path}: ")
-
-
-def test_an_empty_file_adds_nothing(tmp_path, capsys):
-    """It is the export of an empty ledger."""
     (tmp_path / "calls.jsonl").touch()
     command = ["ledger", "import", str(tmp_path / "calls.jsonl"), "--json"]
     assert main([*command, "--dir", str(tmp_path)]) == 0

@@ -108,15 +108,11 @@ def test_a_broken_cache_file_is_left_alone(tmp_path: Path, monkeypatch: pytest.M
     assert broken.read_bytes() == b"aGVsbG8= 0\n"
 
 
-def test_the_environment_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Looking elsewhere for the vocabulary does not change where other code looks."""
+def test_the_vocabulary_is_looked_for_as_tiktoken_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Named by the SHA-1 of its address; where other code looks does not change."""
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
     lengths.counter()
     assert "TIKTOKEN_CACHE_DIR" not in os.environ
-
-
-def test_the_file_is_the_one_that_tiktoken_looks_for() -> None:
-    """Cache files of tiktoken are named by the SHA-1 of their address."""
     assert hashlib.sha1(lengths._URL.encode()).hexdigest() == lengths._FILE
 
 
@@ -143,7 +139,7 @@ def test_words_of_ascii_are_the_same_words(text: str) -> None:
 
 
 def test_seed_utterances_are_not_measured() -> None:
-    """Recorded tokens are taken as they are, and no counter is asked."""
+    """Recorded tokens are taken as they are, no counter is asked; who said nothing has no mean."""
 
     def ask() -> lengths.Counter:
         raise AssertionError("all counts are recorded")
@@ -152,10 +148,13 @@ def test_seed_utterances_are_not_measured() -> None:
     measured = lengths.measure(made, ask)
     assert measured.unit == "tokens"
     assert measured.by_contestant["m"].tolist() == [7, 9]
+    found = lengths.summary(np.array([], dtype=np.int64))
+    assert found["n"] == 0
+    assert math.isnan(found["mean"])
 
 
-def test_what_is_not_recorded_is_counted() -> None:
-    """A human dialogue has no facts: its own utterances are counted; recorded counts stay."""
+def test_what_is_not_recorded_is_counted_and_units_are_never_mixed() -> None:
+    """Recorded counts stay; if one utterance can only be counted in words, all are."""
     made = {
         "m": {"S-1": dialogue("a", "b", "c c c", "d", tokens=(70, None))},
         HUMAN: {"S-1": dialogue("a", "b", "e e", model=HUMAN)},
@@ -166,10 +165,6 @@ def test_what_is_not_recorded_is_counted() -> None:
         "m": [70, 1],
         HUMAN: [2],
     }
-
-
-def test_units_are_never_mixed() -> None:
-    """If one utterance can only be counted in words, all are."""
     made = {
         "m": {"S-1": dialogue("a", "b", "c c c", tokens=(70,))},
         "k": {"S-1": dialogue("a", "b", "e e", tokens=(None,))},
@@ -177,10 +172,3 @@ def test_units_are_never_mixed() -> None:
     measured = lengths.measure(made, lambda: lengths.Counter("words", lengths.words))
     assert measured.unit == "words"
     assert [v.tolist() for v in measured.by_contestant.values()] == [[3], [2]]
-
-
-def test_summary_of_nothing() -> None:
-    """A model that said nothing has no mean."""
-    found = lengths.summary(np.array([], dtype=np.int64))
-    assert found["n"] == 0
-    assert math.isnan(found["mean"])

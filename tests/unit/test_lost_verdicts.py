@@ -99,10 +99,15 @@ def said_of(verdict, n=16, turns=8):
     return passed(Dialogue("s1", "m", ("x",) * n, 2, (), "complete", ""), verdict, turns)
 
 
-def test_an_accusation_without_a_place_is_a_failure_at_the_end_and_unknown_before():
-    """It lies behind the ChatSEED; the whole dialogue has failed."""
+def test_accusations_without_a_place_and_old_files_mean_what_they_did():
+    """A failure at the end, unknown before; No, an index or none."""
     assert [said_of("Yes", turns=n) for n in (2, 3, 8, 15, 16)] == [True, None, None, None, False]
     assert said_of("Yes", n=8, turns=16) is False
+    assert [accused_index(one, "x") for one in ("No", "7", "Yes")] == [0, 7, NOT_SAID]
+    with pytest.raises(DataError, match="neither No, Yes nor an index"):
+        accused_index("perhaps", "x")
+    table = "| | Clear | True |\n|---|---|---|\n| Assistant 1 | 7 | 8 |\n| Assistant 2 | 6 | 9 |"
+    assert ANSWERS.reading().read(table)[0] is None
 
 
 @pytest.mark.parametrize(
@@ -120,16 +125,3 @@ def test_an_accusation_without_a_place_is_a_failure_at_the_end_and_unknown_befor
 def test_a_panel_names_a_place_only_where_its_votes_do(votes, verdict):
     """The median, wherever the votes without a place would fall."""
     assert aggregate(votes.split(), UNIEVAL.reading(("x",) * 12).choices) == verdict
-
-
-def test_a_verdict_in_an_old_file_means_what_it_did():
-    """No, an index, or none; and nothing else."""
-    assert [accused_index(one, "x") for one in ("No", "7", "Yes")] == [0, 7, NOT_SAID]
-    with pytest.raises(DataError, match="neither No, Yes nor an index"):
-        accused_index("perhaps", "x")
-
-
-def test_numbers_of_others_columns_are_none():
-    """A table of criteria has no score of an assistant."""
-    table = "| | Clear | True |\n|---|---|---|\n| Assistant 1 | 7 | 8 |\n| Assistant 2 | 6 | 9 |"
-    assert ANSWERS.reading().read(table)[0] is None
