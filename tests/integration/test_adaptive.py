@@ -6,7 +6,6 @@ import hashlib
 import json
 import random
 import re
-import signal
 from itertools import combinations
 
 import pytest
@@ -21,7 +20,7 @@ from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
-from tests.integration.test_runs import stage_files, start
+from tests.integration.test_runs import stage_files
 from tests.openai_server import Server, faults, text
 from tests.openai_server.batches import BatchServer
 
@@ -152,23 +151,6 @@ def test_a_whole_run_keeps_all_of_it(finished, server, tmp_path, capsys):
     before = server.n_received
     row, _ = told(capsys, folder, *SURE)
     assert (row["new"], server.n_received - before) == (0, 0)
-
-
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_killed_anywhere_it_asks_the_same(finished, server, tmp_path, end):
-    """Ended at a random request: resumed to the same bytes, and nothing is paid twice."""
-    _, files, calls = finished
-    folder = workspace(tmp_path / "w", server)
-    before = server.n_received
-    process = start(folder, SURE)
-    server.wait_for(before + random.Random(end).randrange(2, calls))
-    process.send_signal(end)
-    process.communicate()
-    server.wait_idle()
-    run(folder, *SURE)
-    lost = 4 if end == signal.SIGKILL else 0  # in flight; an interrupt waits for these
-    assert calls <= server.n_received - before <= calls + lost
-    assert stage_files(folder) == files
 
 
 def test_stopped_by_a_limit_it_goes_on_to_the_same_bytes(finished, server, tmp_path, capsys):

@@ -104,17 +104,9 @@ def stage_files(folder):
 @pytest.mark.parametrize(
     ("before", "commands", "outcome", "prompts"),
     [
-        ([], [GENERATE], "truncated", ""),
         ([], [CROSS], "overflow", ""),
         ([], [GENERATE, judge("unieval", "umpire")], "filtered", ""),
-        (
-            [GENERATE],
-            [judge("unieval", "umpire"), judge("arena", "umpire", "--turns", "6")],
-            "filtered",
-            "",
-        ),
         ([GENERATE], [judge("gteval", "umpire", "--samples", "3")], "overflow", ""),
-        ([GENERATE], [judge("arena", "three", "--turns", "6")], "filtered", ""),
         ([GENERATE], [judge("arena", "three", "--turns", "6")], "empty", "Ann"),
         ([GENERATE], [judge("arena", "steps", "--turns", "6")], "refused", ""),
     ],
@@ -192,21 +184,6 @@ def test_a_stage_alone(tmp_path, capsys):
             folder, capsys, "--outcome", "filtered", "--model", "alpha", "--stage", "judge"
         )
         assert said == {"calls": without, "dialogues": 0, "judgments": without}
-
-
-def test_a_whole_model_is_paid_for_again_and_nothing_else(tmp_path, capsys):
-    """--model alone: all its calls; the file that has no record left is gone."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        run(folder, GENERATE)
-        before = stage_files(folder)
-        assert server.n_received == 2 * 10 * 4
-        said = forget(folder, capsys, "--model", "beta")
-        assert said == {"calls": 40, "dialogues": 10, "judgments": 0}
-        assert len(stage_files(folder)) == 1
-        run(folder, GENERATE)
-        assert server.n_received == 3 * 10 * 4
-        assert stage_files(folder) == before
 
 
 def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
@@ -367,7 +344,7 @@ def test_a_changed_answer_ends_the_run_and_is_asked_again_when_forgotten(tmp_pat
         assert stage_files(folder) == before
 
 
-@pytest.mark.parametrize("tokens", [2**63, 2**64 + 1, 10**300, -5])
+@pytest.mark.parametrize("tokens", [2**63, -5])
 def test_absurd_usage_loses_no_paid_reply(tmp_path, capsys, tokens):
     """Every reply is stored once, the count is unknown, and the run goes on to the same files."""
     with Server(converse) as server:

@@ -409,26 +409,6 @@ def test_samples_that_make_no_sense_are_one_line(tmp_path, capsys, name, samples
 # --- all of it elsewhere -------------------------------------------------------------------------
 
 
-def test_a_ledger_with_all_of_it_replays_to_the_same_bytes(tmp_path, capsys):
-    """Schemas, log-probabilities and samples are in the keys: no call is missing elsewhere."""
-    asked = [("strict",), ("open",), ("warm", "--samples", "3")]
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server)
-        for name, *flags in asked:
-            assert judge(folder, name, *flags) == 0
-        exported = tmp_path / "calls.jsonl.gz"
-        assert main(["ledger", "export", str(exported), "--dir", str(folder)]) == 0
-    elsewhere = workspace(tmp_path / "elsewhere", server, N_SEEDS)
-    (elsewhere / "botchat.toml").write_text((folder / "botchat.toml").read_text())
-    assert main(["ledger", "import", str(exported), "--dir", str(elsewhere)]) == 0
-    models = ["--model", "alpha", "--model", "beta"]
-    command = ["generate", "--seeds", "small", "--turns", "8", *models, "--dir", str(elsewhere)]
-    assert main(command) == 0
-    for name, *flags in asked:
-        assert judge(elsewhere, name, *flags) == 0
-    assert stage_files(elsewhere) == stage_files(folder)
-
-
 def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     """Shares of equal samples, mean probability, and how far that is above the share right."""
     with Server(drawn) as server:

@@ -44,6 +44,8 @@ COMMANDS = [
     # seeds
     ("generate --seeds sampel --model bot:eliza", "did you mean 'sample'?"),
     ("generate --seeds a/b --model bot:eliza", "a name is letters"),
+    ("generate --seeds empty --model bot:eliza", "is empty"),
+    ("generate --seeds broken --model bot:eliza", "broken.jsonl:2: "),
     ("seeds show sample sample-999", "botchat seeds show sample"),
     ("seeds import nope.csv --name a", "does not exist", ".csv"),
     ("seeds import botchat.toml --name a", "is none of these", ".jsonl"),
@@ -102,11 +104,11 @@ COMMANDS = [
     ("share publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
     ("share export --seeds mine --out latin.csv", "latin.csv: a file has that name; name another"),
     ("remove --seeds sample --model bot:elisa", "did you mean 'bot:eliza'?", "nothing was removed"),
-    ("view --seeds nope", "there are: mine, sample"),
+    ("view --seeds nope", "there are: broken, empty, mine, sample"),
     # benchmarks
     ("bench fareval --data two --judge rules", "did you mean 'faireval'?"),
     ("bench faireval --data nope --judge rules", "no folder nope"),
-    ("bench faireval --data seeds --judge rules", "needs question.jsonl", "found mine.jsonl"),
+    ("bench faireval --data seeds --judge rules", "needs question.jsonl", "mine.jsonl"),
     ("bench faireval --data two --judge rules", "give one of two/a, two/b"),
     ("bench faireval --data two/a --judge rules", "rules answers UniEval", "name a model"),
     # the whole run
@@ -204,6 +206,8 @@ def place(tmp_path_factory):
     jsonl(folder / "other.jsonl", [{"id": "s9", "utterances": ["a", "b", "c", "d"]}])
     for name in ("empty.jsonl", "empty.csv"):
         (folder / name).write_text("")
+    (folder / "seeds" / "empty.jsonl").write_text("")
+    (folder / "seeds" / "broken.jsonl").write_text('{"id":"a","utterances":["x","y"]}\n{"id":\n')
     (folder / "semicolons.csv").write_text('id;utterances\n1;"a|b|c"\n')
     (folder / "latin.csv").write_bytes("text\ncaf\xe9\n".encode("latin-1"))
     (folder / "broken.csv").write_text("one column\nand nothing else\n")

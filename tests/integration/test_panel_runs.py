@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import signal
 import tomllib
-from collections import Counter
 
 import msgspec
 import pytest
@@ -18,7 +16,6 @@ from botchat.judges.voting import TOLD
 from botchat.records import Judgment, Seed
 from botchat.workspace import files
 from botchat.workspace.panels import KINDS
-from tests.integration.test_runs import stage_files, start
 from tests.openai_server import Server, converse, text
 
 STRATEGIES = ("one-by-one", "simultaneous-talk", "simultaneous-talk-with-summarizer")
@@ -185,34 +182,3 @@ def conversed(call):
     if "Break it down" in call.messages[-1]["content"]:
         return text("1. Is the first one human?\n2. Is the second one?\n3. And both?")
     return converse(call)
-
-
-def test_killed_in_mid_debate_no_call_is_sent_twice(tmp_path):
-    """SIGKILL four times: only what was never answered is asked again; the same verdicts."""
-    with Server(debater) as server:
-        # One call in flight: when one is received, the reply to the one before is stored.
-        settings = panel("simultaneous-talk-with-summarizer", more="position_calibration = true")
-        whole = workspace(tmp_path / "whole", server, settings, in_flight=1)
-        assert main(judge_arena(whole)) == 0
-        total = server.n_received
-        assert total == 6 * (3 * 2 + 2)
-        folder = workspace(tmp_path / "killed", server, settings, in_flight=1)
-        replies = (1, 6, 11, 16)
-        for n in replies:
-            gate = server.hold()
-            process = start(folder, judge_arena(folder)[:-2])
-            gate.release(n)
-            gate.wait_held(1)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            assert process.returncode == -signal.SIGKILL
-            gate.open()
-            server.wait_idle()
-        assert main(judge_arena(folder)) == 0
-        again = server.calls[total:]
-    answered = Counter(call.digest for call in again if call.answered)
-    assert set(answered.values()) == {1}
-    assert len(answered) == total
-    assert len(again) == total + len(replies)
-    assert judgments(folder)["three"] == judgments(whole)["three"]
-    assert stage_files(folder) == stage_files(whole)

@@ -239,29 +239,3 @@ def test_a_jump_of_the_clock_changes_nothing(tmp_path, monkeypatch):
         assert main([*next(commands()), "--dir", str(two)]) == 0
         assert server.n_received == 2 * calls
         assert stage_files(one) == stage_files(two)
-
-
-@pytest.mark.parametrize("where", ["generations", ".botchat", "generations/small"])
-def test_a_folder_that_cannot_be_made_is_one_line(tmp_path, capsys, where):
-    """A file stands where a folder is needed: one line that names it, nothing is sent."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        (folder / where).parent.mkdir(parents=True, exist_ok=True)
-        (folder / where).write_text("in the way")
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        error = capsys.readouterr().err
-        assert error.count("\n") == 1
-        assert where.split("/")[-1] in error
-        assert server.n_received == 0
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_read_only_workspace_is_one_line(tmp_path, capsys):
-    """No permission: one line that names the folder."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        folder.chmod(0o500)
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        folder.chmod(0o700)
-        assert capsys.readouterr().err.count("\n") == 1
-        assert server.n_received == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from itertools import cycle
 
 import pytest
@@ -40,9 +39,7 @@ def of_one(name):
     "fault",
     [
         faults.model_not_found("beta"),
-        faults.unauthorized(),
         faults.server_error(503),
-        faults.invalid_json(),
     ],
 )
 def test_a_model_that_never_answered_is_no_contestant(tmp_path, capsys, fault):
@@ -60,19 +57,6 @@ def test_a_model_that_never_answered_is_no_contestant(tmp_path, capsys, fault):
         server.play(converse)
         run(folder, next(commands()))
         assert sorted(Workspace(folder).all_dialogues("small")) == sorted(MODELS)
-
-
-def test_a_refused_connection_makes_no_contestant(tmp_path):
-    """Nobody listens there."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, never listening
-        settings = folder / "botchat.toml"
-        there = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        settings.write_text(settings.read_text().replace(server.url, there))
-        run(folder, of_one("alpha"), code=1)
-    assert stage_files(folder) == {}
 
 
 def test_what_a_killed_run_left_of_a_silent_model_does_not_count(tmp_path, capsys):

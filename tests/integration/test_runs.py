@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import signal
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files as store
-from tests.openai_server import Server, by_model, converse, faults, flaky
+from tests.openai_server import Server, converse, flaky
 from tests.processes import Started
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -214,20 +213,6 @@ def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
         assert server.n_received == CALLS
 
 
-def test_a_money_limit_is_not_exceeded_and_nearly_used_up(tmp_path, capsys):
-    """--max-usd: what a call may cost at most is there before it is sent; exit 3 when it is not."""
-    with Server(converse, latency_s=0.001) as server:
-        folder = workspace(tmp_path / "w", server, price_input=1.0, price_output=1.0)
-        command = [*next(commands()), "--dir", str(folder)]
-        assert main([*command, "--max-usd", "0.01"]) == 3
-        capsys.readouterr()
-        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
-        rows = json.loads(capsys.readouterr().out)["rows"]
-        spent = sum(row["cost_usd"] for row in rows)
-        # What is left is less than a call may cost: 2,048 tokens and the bytes of a request.
-        assert 0.01 - 0.0045 <= spent <= 0.01
-
-
 def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkeypatch, capsys):
     """With 10 % transient failures of every kind the files are the same to the byte."""
     from botchat.models.limits import Retry
@@ -247,25 +232,6 @@ def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkey
     failed = sum(row["failed_attempts"] for row in rows)
     assert failed > 0
     assert server.n_received == finished["calls"] + failed
-
-
-@pytest.mark.opt_in
-@pytest.mark.skipif("BOTCHAT_LONG_TESTS" not in os.environ, reason="set BOTCHAT_LONG_TESTS to 1")
-def test_a_thousand_dialogues_through_a_flaky_server(tmp_path, capsys):
-    """1,000 x 14 turns, a tenth of all attempts fails in every passing way: each call paid once."""
-    with Server(flaky(0.1, seed=5)) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=1000)
-        settings = folder / "botchat.toml"
-        settings.write_text(settings.read_text().replace(f"= {IN_FLIGHT}\n", "= 256\n"))
-        command = ["generate", "--seeds", "small", "--model", "alpha", "--json"]
-        assert main([*command, "--dir", str(folder)]) == 0
-        (made,) = json.loads(capsys.readouterr().out)["rows"]
-        assert (made["complete"], made["stopped"]) == (1000, {})
-        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
-        (row,) = json.loads(capsys.readouterr().out)["rows"]
-    assert row["calls"] == 14_000
-    assert server.n_received == 14_000 + row["failed_attempts"]
-    assert row["failed_attempts"] == pytest.approx(14_000 / 9, rel=0.1)
 
 
 def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeypatch):
@@ -295,90 +261,6 @@ def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeyp
     assert min(tokens) > 50
 
 
-def test_one_broken_model_does_not_stop_the_others(tmp_path, capsys):
-    """A model that is unknown to the server stops at once; the others finish; exit 1 names it."""
-    with Server(by_model({"beta": faults.model_not_found("beta")})) as server:
-        folder = workspace(tmp_path / "w", server)
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        error = capsys.readouterr().err
-        assert error.count("\n") == 1
-        assert "beta at http://127.0.0.1" in error
-        made = sorted(
-            path.name[:5]
-            for path in (folder / "generations").rglob("*.jsonl")
-            if path.stat().st_size
-        )
-        assert made == ["alpha", "gamma"]
-
-
-def test_an_endpoint_that_is_down_leaves_dialogues_for_the_next_run(tmp_path, capsys, monkeypatch):
-    """A model that never answers is stopped early, told, and asked again by the next run."""
-    from botchat.models.limits import Retry
-    from botchat.pipeline.run import session
-
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=2, first_s=0.0))
-    with Server(by_model({"beta": faults.server_error(503)})) as server:
-        folder = workspace(tmp_path / "w", server)
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        said = capsys.readouterr()
-        assert "beta has not answered once: HTTP 503" in said.err
-        # One call knocks first, then as many as are in flight, until eight are given up.
-        assert server.n_by_model["beta"] <= 2 * (8 + IN_FLIGHT)
-        server.play(converse)
-        assert main([*next(commands()), "--dir", str(folder)]) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["generate", "--seeds", "empty", "--model", "alpha"], 1, "is empty"),
-        (["generate", "--seeds", "broken", "--model", "alpha"], 1, "broken.jsonl:2: "),
-        (["ledger", "stats"], 1, "no ledger"),
-        (["frobnicate"], 2, "frobnicate"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing_behind(
-    tmp_path, capsys, monkeypatch, arguments, code, said
-):
-    """What is wrong, which value, what to do; exit code as documented; nothing half-written."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        (folder / "seeds" / "empty.jsonl").write_text("")
-        (folder / "seeds" / "broken.jsonl").write_text(
-            '{"id":"a","utterances":["x","y"]}\n{"id":\n'
-        )
-        if code == 2:
-            with pytest.raises(SystemExit) as caught:
-                main([*arguments, "--dir", str(folder)])
-            assert caught.value.code == 2
-            assert said in capsys.readouterr().err
-        else:
-            assert main([*arguments, "--dir", str(folder)]) == code
-            error = capsys.readouterr().err
-            assert said in error
-            assert error.count("\n") == 1
-        assert server.n_received == 0
-    assert not list(folder.rglob("generations/**/*.jsonl"))
-    assert not list(folder.rglob("judgments/**/*.jsonl"))
-
-
-def test_a_wrong_key_is_one_line_without_the_key(tmp_path, capsys, monkeypatch):
-    """401: which model where, what to check; the canary key is in nothing written or printed."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with Server(converse, api_key="sk-other") as server:
-        folder = workspace(tmp_path / "w", server)
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        said = capsys.readouterr()
-        assert "HTTP 401" in said.err
-        assert "check its key" in said.err
-        assert server.n_received == 3  # one call of each model
-    assert KEY not in said.err + said.out
-    for path in folder.rglob("*"):
-        if path.is_file():
-            assert KEY.encode() not in path.read_bytes()
-
-
 def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
     """Paths, device names, other scripts, 300 characters, NUL: a file each, all in their folder."""
     names = ["../x", "a/b", "A/B", "CON", "con", ".", "x" * 300, "x" * 301]
@@ -399,34 +281,6 @@ def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
     stored = {path: store.read(path, Dialogue) for path in made.values()}
     assert sorted(one.model for (one,) in stored.values()) == sorted(models)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["w"]
-
-
-def test_a_key_from_a_file_is_sent_and_left_nowhere_else(tmp_path, capsys, monkeypatch):
-    """The server gets it; no other byte of the workspace or of the output has it."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with Server(converse, api_key=KEY) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=2, api_key_file="the.key")
-        (folder / "the.key").write_text(f"{KEY}\n")
-        assert main([*next(commands()), "--dir", str(folder)]) == 0
-    printed = capsys.readouterr()
-    assert KEY not in printed.out + printed.err
-    holding = [path.name for path in folder.rglob("*") if path.is_file() and has_key(path)]
-    assert holding == ["the.key"]
-
-
-def has_key(path):
-    """Whether a file holds the canary."""
-    return KEY.encode() in path.read_bytes()
-
-
-def test_json_output_is_one_object(finished, capsys):
-    """--json: one object on stdout, nothing else."""
-    folder = str(finished["dir"])
-    for command in (*commands(), ["models"], ["seeds", "list"], ["seeds", "show", "small"]):
-        assert main([*command, "--json", "--dir", folder]) == 0
-        out = capsys.readouterr().out
-        assert out.count("\n") == 1
-        assert "rows" in json.loads(out)
 
 
 def planned(folder, command, capsys):
@@ -508,26 +362,6 @@ def test_a_judgment_of_a_dialogue_that_has_changed_does_not_count(tmp_path, caps
         assert {row["coverage_unieval"] for row in after["rows"]} == {1.0}
 
 
-def test_an_endpoint_that_fails_at_times_leaves_the_rest_for_the_next_run(
-    tmp_path, capsys, monkeypatch
-):
-    """What was given up is told with its commonest reason, stored as stopped, and made later."""
-    from botchat.models.limits import Retry
-    from botchat.pipeline.run import session
-
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=1))
-    command = ["generate", "--seeds", "small", "--turns", "8", "--model", "alpha"]
-    with Server(flaky(0.1, seed=5, kinds=["server_error"])) as server:
-        folder = workspace(tmp_path / "w", server)
-        assert main([*command, "--dir", str(folder)]) == 1
-        said = capsys.readouterr()
-        assert said.err.splitlines()[-1].startswith("botchat: HTTP 500")
-        assert "dialogues are missing because the endpoint gave no usable reply; run" in said.err
-        assert "transport" in said.out
-        server.play(converse)
-        assert main([*command, "--dir", str(folder)]) == 0
-
-
 def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
     """A set imported anew under its name: what does not begin with its ChatSEEDs is left out."""
     with Server(converse) as server:
@@ -544,15 +378,3 @@ def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
         assert "2 dialogues do not belong to the set small" in caplog.text
         (row,) = json.loads(capsys.readouterr().out)["rows"]
         assert row["cases"] == 2 * 6 + 7
-
-
-def test_a_key_with_a_typographic_quote_is_one_line(tmp_path, capsys, monkeypatch):
-    """A key pasted with what no key can have in it is told without being shown."""
-    monkeypatch.setenv("BOTCHAT_API_KEY", "sk-pasted\u201d")
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        assert main([*next(commands()), "--dir", str(folder)]) == 1
-        error = capsys.readouterr().err
-        assert "BOTCHAT_API_KEY has a character" in error
-        assert "pasted" not in error
-        assert server.n_received == 0

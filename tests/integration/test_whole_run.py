@@ -19,7 +19,7 @@ from botchat.errors import LimitReached
 from botchat.models.limits import Retry
 from botchat.pipeline.models import settings_text, templates
 from botchat.pipeline.run.plan import _made_up
-from botchat.pipeline.run.results import by_contestant, by_step
+from botchat.pipeline.run.results import by_contestant
 from botchat.records import Seed
 from botchat.requests import Generating, Judging
 from botchat.workspace.config import load
@@ -69,7 +69,7 @@ def stage_files(place):
 
 
 def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
-    """The plan is what is sent; of three seeds only, people's too; the page is there."""
+    """The plan is what is sent; of three seeds only, people's too, which is whole coverage."""
     run(place, "--json")
     said = capsys.readouterr()
     whole = json.loads(said.out)
@@ -89,6 +89,10 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
     assert said.err.splitlines()[0].startswith("plan: generate: 24 calls, $0.00")
     assert {row["model"] for row in whole["rows"]} == {"one", "two", "human"}
     assert Path(whole["page"]).is_file()
+    assert {row["coverage"] for row in whole["tables"]["coverage"]["rows"]} == {1.0}
+    assert "So far" not in whole["headline"]
+    assert any(note.startswith("3 of the set's 6 seeds take part") for note in whole["notes"])
+    assert not any("without a readable verdict" in note for note in whole["notes"])
     assert whole["calls"] == server.n_received
     assert {s.id for s in SEEDS[:3]} == {
         json.loads(line)["seed_id"]
@@ -169,18 +173,6 @@ def test_protocols_that_have_nothing_to_ask_are_left_out_aloud(place, server, ca
     run(place, "--model", "one", "--protocol", "arena", code=1)
 
 
-def test_run_from_python(place, server):
-    """The same request as a function, and the request itself."""
-    ran = botchat.run(place, models=["one", "two"], protocols=["unieval"])
-    assert [one.protocol for one in ran.judged] == ["unieval"]
-    assert ran.unanswered == 0
-    assert ran.board.rows
-    request = botchat.Running("small", ("one", "two"), "judge", limit=3)
-    assert {row["calls"] for row in by_step(request.plan(place)) if row["step"] == "unieval"} == (
-        set()
-    )
-
-
 def test_a_plan_says_what_each_contestant_costs(place, server, capsys):
     """Calls about two are shared; the sum is the whole."""
     Generating("small", ("one", "two"), limit=2).run(place)
@@ -211,7 +203,7 @@ def test_a_plan_needs_as_many_calls_however_long_replies_are(place):
 
 def test_made_up_replies_have_their_length_and_words_of_their_own():
     """Thousands of a plan are all different."""
-    keys = [sha256(str(n).encode()).hexdigest() for n in range(50_000)]
+    keys = [sha256(str(n).encode()).hexdigest() for n in range(5_000)]
     assert len({_made_up(key, 20) for key in keys}) == len(keys)
     assert {len(_made_up(key, n).split()) + 4 for key in keys[:9] for n in (20,)} == {20}
     assert [len(_made_up(keys[0], n).split()) for n in (1, 2, 5, 8)] == [1, 1, 3, 4]
@@ -348,21 +340,6 @@ def test_the_providers_are_those_of_the_docs():
         assert entry == blocks[name]
 
 
-def test_a_key_and_a_priced_plan_in_two_commands(tmp_path, monkeypatch, capsys):
-    """Without a network: a plan sends nothing."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
-    assert main(["init", "openai"]) == 0
-    capsys.readouterr()
-    assert main(["run", "--plan"]) == 1
-    assert "import SOURCE --name mutual-test" in capsys.readouterr().err
-    assert main(["run", "--plan", "--json", "--seeds", "sample"]) == 0
-    *steps, together = json.loads(capsys.readouterr().out)["rows"]
-    assert together["step"] == "all"
-    assert 0 < together["cost_usd_low"] < together["cost_usd"] < together["cost_usd_high"]
-    assert sum(row["calls"] for row in steps) == together["calls"]
-
-
 def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypatch, capsys):
     """All are contestants; the first judges, which the file, `run` and the board say."""
     monkeypatch.chdir(tmp_path)
@@ -391,16 +368,6 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
     (check,) = [one for one in whole["judge"]["checks"] if one["key"] == "own_model"]
     assert (check["state"], check["number"]) == ("warns", "one")
     assert any("same judges itself: one." in note for note in whole["notes"])
-
-
-def test_what_a_limit_left_out_is_not_missing(place, capsys):
-    """A complete run of the first seeds has whole coverage, and says how many these are."""
-    run(place, "--json", "--quiet")
-    whole = json.loads(capsys.readouterr().out)
-    assert {row["coverage"] for row in whole["tables"]["coverage"]["rows"]} == {1.0}
-    assert "So far" not in whole["headline"]
-    assert any(note.startswith("3 of the set's 6 seeds take part") for note in whole["notes"])
-    assert not any("without a readable verdict" in note for note in whole["notes"])
 
 
 @pytest.mark.parametrize("invented", [True, False])
