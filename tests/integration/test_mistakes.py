@@ -109,7 +109,10 @@ COMMANDS = [
     ("bench fareval --data two --judge rules", "did you mean 'faireval'?"),
     ("bench faireval --data nope --judge rules", "no folder nope"),
     ("bench faireval --data seeds --judge rules", "needs question.jsonl", "mine.jsonl"),
-    ("bench faireval --data two --judge rules", "give one of two/a, two/b"),
+    (
+        "bench faireval --data two --judge rules",
+        "holds 2 data sets, a, b: give a folder that holds one",
+    ),
     ("bench faireval --data two/a --judge rules", "rules answers UniEval", "name a model"),
     # the whole run
     ("run", "run needs --seeds SET", "botchat init"),
