@@ -278,7 +278,7 @@ class PlannedCase(msgspec.Struct, frozen=True, gc=False):
     seed_id: str
     contestants: tuple[str, ...]
     """In the order to show them in."""
-    n: int | None
+    n: int | None = None
     """Utterances that both dialogues are cut to; ``None``: as the protocol shows them."""
 
 
