@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -83,10 +84,15 @@ def check_model(told: dict[str, Any]) -> None:
     assert details["model_availability"] in ("open_weights", "closed_weights", "unknown")
 
 
-@pytest.fixture
-def run(tmp_path: Path, server: Server) -> Workspace:
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """Two bots and people, judged by rules and by a served model."""
-    workspace = Workspace(tmp_path / "mine")
+    with Server() as server:
+        yield judged(Workspace(tmp_path_factory.mktemp("mine")), server)
+
+
+def judged(workspace: Workspace, server: Server) -> Workspace:
+    """The same in an empty workspace."""
     workspace.write_seeds(
         "s", [Seed(str(n), ("Hi.", "Oh, hi.", "So?", "No!", "Yes!")) for n in range(4)]
     )

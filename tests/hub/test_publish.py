@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,10 +32,17 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         yield running
 
 
-@pytest.fixture
-def run(tmp_path: Path, server: Server) -> Workspace:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One for all runs of this module."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Workspace:
     """A served model and a bot, judged by the served model, with some tables."""
-    workspace = Workspace(tmp_path / "mine")
+    workspace = Workspace(tmp_path_factory.mktemp("made"))
     workspace.write_seeds("s", [Seed(str(n), ("Hi.", "Oh, hi.", "So?", "No!")) for n in (1, 2)])
     steps(workspace, server)
     board = workspace.out("s")
@@ -42,6 +50,13 @@ def run(tmp_path: Path, server: Server) -> Workspace:
     (board / "leaderboard.csv").write_text('"model"\n"a"\n')
     (board / "index.html").write_text("<!doctype html><title>Page</title>")
     return workspace
+
+
+@pytest.fixture
+def run(tmp_path: Path, made: Workspace) -> Workspace:
+    """A copy of it."""
+    shutil.copytree(made.root, tmp_path / "mine")
+    return Workspace(tmp_path / "mine")
 
 
 def steps(workspace: Workspace, server: Server) -> None:
@@ -243,32 +258,53 @@ def test_offline_what_was_fetched_is_there(
     assert len(hub.asked) == n_asked
 
 
-@pytest.mark.parametrize("stage", ["seeds", "judgments", "ledger"])
-def test_a_file_that_was_tampered_with_is_refused(
-    run: Workspace, hub: Hub, tmp_path: Path, stage: str
-) -> None:
-    """One byte is enough; nothing at all is taken."""
+def published(run: Workspace, hub: Hub) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Files of the dataset, to be changed and committed; and the digests of its manifest."""
     botchat.publish(run, "s", NAME)
     files = dict(hub.files(DATASET) or {})
-    path = next(name for name in files if name.startswith(f"{stage}/"))
-    hub.commit(DATASET, {**files, path: files[path][:-2] + b"x\n"})
+    return files, json.loads(files[MANIFEST])["files"]
+
+
+TAMPERED = [(stage, None, f"{stage}.* is not what {MANIFEST} says")
+            for stage in ("seeds/", "judgments/", "ledger/")]  # fmt: skip
+TAMPERED += [
+    (file, content, f"{file}.*; nothing is taken")
+    for file, content in (
+        ("seeds/s.toml", b"[models.m]\napi_key_command = 'touch x'\n"),
+        ("seeds/s.toml", b"\xff"),
+        ("seeds/s.jsonl", b'{"id":"1","utterances":["a","b"]}\n{"id":'),
+        ("generations/s/x.jsonl", b'{"id":"1","utterances":["a","b"]}\n'),
+    )
+]
+
+
+@pytest.mark.parametrize(("file", "content", "said"), TAMPERED)
+def test_a_file_that_was_tampered_with_is_refused(
+    run: Workspace, hub: Hub, tmp_path: Path, file: str, content: bytes | None, said: str
+) -> None:
+    """One byte is enough; a manifest that agrees with a wrong file does not make it right."""
+    files, digests = published(run, hub)
+    path = next((name for name in files if name.startswith(file)), file)
+    files[path] = files[path][:-2] + b"x\n" if content is None else content
+    if content is not None:
+        digests[path] = hashlib.sha256(content).hexdigest()
+    manifest = {**json.loads(files[MANIFEST]), "files": digests}
+    hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
     theirs = Workspace(tmp_path / "theirs")
-    with pytest.raises(BotChatError, match=rf"{stage}/.* is not what {MANIFEST} says"):
+    with pytest.raises(BotChatError, match=said):
         botchat.fetch(theirs, NAME)
     assert not theirs.root.exists()
 
 
 def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Path) -> None:
     """Paths that lead elsewhere, other sets, and what a browser would run are passed over."""
-    botchat.publish(run, "s", NAME)
-    files = dict(hub.files(DATASET) or {})
-    manifest = json.loads(files[MANIFEST])
-    digest = manifest["files"]["seeds/s.jsonl"]
-    for path in (
-        "../x.jsonl", "/tmp/x.jsonl", "generations/s/../../x.jsonl", "botchat.toml",
-        "seeds/t.jsonl", "leaderboards/s/x.html", "leaderboards/s/x.js", ".botchat/lock",
-    ):  # fmt: skip
-        manifest["files"][path] = digest
+    files, digests = published(run, hub)
+    digests |= dict.fromkeys(
+        ("../x.jsonl", "/tmp/x.jsonl", "generations/s/../../x.jsonl", "botchat.toml",
+         "seeds/t.jsonl", "leaderboards/s/x.html", "leaderboards/s/x.js", ".botchat/lock"),
+        digests["seeds/s.jsonl"],
+    )  # fmt: skip
+    manifest = {**json.loads(files[MANIFEST]), "files": digests}
     hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
     theirs = Workspace(tmp_path / "theirs")
     botchat.fetch(theirs, NAME)
@@ -276,30 +312,6 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
     assert {path.name for path in theirs.root.iterdir()} == {
         ".botchat", "seeds", "generations", "judgments", "leaderboards", "measured",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("seeds/s.toml", b"[models.m]\napi_key_command = 'touch x'\n"),
-        ("seeds/s.toml", b"\xff"),
-        ("seeds/s.jsonl", b'{"id":"1","utterances":["a","b"]}\n{"id":'),
-        ("generations/s/x.jsonl", b'{"id":"1","utterances":["a","b"]}\n'),
-    ],
-)
-def test_what_is_published_is_what_its_name_says(
-    run: Workspace, hub: Hub, tmp_path: Path, file: str, content: bytes
-) -> None:
-    """A manifest that agrees with a wrong file does not make it right."""
-    botchat.publish(run, "s", NAME)
-    files = dict(hub.files(DATASET) or {})
-    manifest = json.loads(files[MANIFEST])
-    manifest["files"][file] = hashlib.sha256(content).hexdigest()
-    hub.commit(DATASET, {**files, file: content, MANIFEST: json.dumps(manifest).encode()})
-    theirs = Workspace(tmp_path / "theirs")
-    with pytest.raises(BotChatError, match=rf"{file}.*; nothing is taken"):
-        botchat.fetch(theirs, NAME)
-    assert not theirs.root.exists()
 
 
 def test_nothing_is_fetched_through_a_link(run: Workspace, hub: Hub, tmp_path: Path) -> None:

@@ -203,17 +203,6 @@ def test_batched_greedy_replies_equal_those_of_a_plain_loop_over_one_dialogue(
     assert {r.outcome for r in replies} >= {"ok", "truncated"}
 
 
-def test_replies_do_not_depend_on_the_batch_size(weights_folder, batches):
-    """One at a time and all at once give the same, greedy or drawn."""
-    chats = dialogues(12)
-    for decoding in (GREEDY, Decoding(1.0, 24), Decoding(0.7, 24, sample=3)):
-        alone = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=1), chats, decoding)
-        batches.clear()
-        together = ask(LocalModel("hf:tiny", str(weights_folder), batch_size=12), chats, decoding)
-        assert len(batches) == 1
-        assert [r.text for r in alone] == [r.text for r in together]
-
-
 def test_a_batch_holds_prompts_of_similar_length(weights_folder, batches):
     """All that waits is sorted, the longest first, before it is cut into batches."""
     ask(LocalModel("hf:tiny", str(weights_folder), batch_size=8), dialogues(30))
@@ -488,23 +477,6 @@ def test_any_other_failure_while_generating_stops_the_model(weights_folder, monk
     assert {str(failure) for failure in failures} == {
         "hf:tiny cannot be run: RuntimeError: device-side assert triggered"
     }
-
-
-def test_the_event_loop_lives_while_a_batch_runs(weights_folder, monkeypatch):
-    """A batch that waits for something done on the loop is not waited for in vain."""
-    run = Weights.generate
-
-    async def both():
-        loop = asyncio.get_running_loop()
-
-        def generate(self, batch, halt):
-            asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(timeout=60)
-            return run(self, batch, halt)
-
-        monkeypatch.setattr(Weights, "generate", generate)
-        return await LocalModel("hf:tiny", str(weights_folder)).chat(dialogues(1)[0], GREEDY)
-
-    assert asyncio.run(both()).usable
 
 
 def test_a_run_that_is_given_up_does_not_wait_for_its_replies(weights_folder, monkeypatch):

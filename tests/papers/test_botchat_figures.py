@@ -21,8 +21,7 @@ def draw(out: Path, number: str, *more: str, data: Path = PUBLISHED, code: int =
     assert main([*command, *more, "--json"]) == code
 
 
-@pytest.mark.parametrize("number", FIGURES)
-@pytest.mark.parametrize("width", ["3.3", "6.3"])
+@pytest.mark.parametrize(("number", "width"), [*((one, "3.3") for one in FIGURES), ("6", "6.3")])
 def test_a_figure_fits_a_column_and_a_page(tmp_path, capsys, number, width) -> None:
     """14 models in at most 9 inches, with whole names; what is not drawn stands beside it."""
     draw(tmp_path, number, "--bare", "--size", width)

@@ -171,13 +171,11 @@ def test_upstream_files_are_joined_by_question():
     ("changed", "message"),
     [
         ({"question.jsonl": None}, "FairEval needs question.jsonl"),
-        ({"answer_m-1b.jsonl": None}, "FairEval needs question.jsonl, answer_MODEL.jsonl"),
         ({"question.jsonl": '{"question_id": 1}\n'}, "faireval/question.jsonl:1: not a record"),
         (
             {"question.jsonl": '{"question_id": 1, "text": "w"}\n{"text": "w"}\n'},
             "faireval/question.jsonl:2: question_id '' is missing or there twice",
         ),
-        ({"question.jsonl": "{}\n{\n"}, "faireval/question.jsonl:1: not a record"),
         (
             {"answer_gpt35.jsonl": '{"question_id": 1, "text": "g"}\n{\n'},
             "faireval/answer_gpt35.jsonl:2: '{' is not JSON",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import DataError, MissingError
@@ -77,6 +77,7 @@ _PLACES = st.dictionaries(
 )
 
 
+@settings(max_examples=10)
 @given(st.lists(st.tuples(_PLACES, _PLACES), min_size=1, max_size=5))
 def test_precision_of_one_is_recall_of_the_other(both):
     """And whoever is compared with itself is right."""

@@ -177,8 +177,8 @@ def found_in(votes, verdict="1"):
     return {row["who"]: row for row in made.records}, list(lines(made))
 
 
-@settings(max_examples=40)
-@given(votes=st.lists(st.tuples(VOTES, VOTES), min_size=1, max_size=30), verdict=VOTES)
+@settings(max_examples=20)
+@given(votes=st.lists(st.tuples(VOTES, VOTES), min_size=1, max_size=12), verdict=VOTES)
 def test_what_is_counted_is_what_was_said_first(votes, verdict):
     """Twice where the case was shown in the other order too; naming the other turns the pull."""
     rows, said = found_in(votes, verdict)

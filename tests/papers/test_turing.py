@@ -20,6 +20,7 @@ from botchat.errors import DataError, MissingError
 from botchat.papers import turing, turing_form, turing_rows
 from botchat.papers.turing_files import read
 from tests.openai_server import Server, text
+from tests.papers.test_bench import said
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -202,9 +203,10 @@ def test_people_are_rows(talks):
 
 def test_fingerprint_and_traps(talks):
     """Bots and sources left out, people alone, shuffled labels, and repetition by system."""
-    bench = turing.Turing({name: talks[name] for name in (*DOMAINS, "ji2022")})
+    floor = {"spotbot-convai2": 0.79, "spotbot-dailydialog": 0.68}
+    bench = turing.Turing({name: talks[name] for name in floor})
     rows = {(r["source"], r["who"]): r for r in bench._rows_whole(bench._forms, {})}
-    for name, alone in zip(DOMAINS, (0.79, 0.68, 0.75), strict=True):
+    for name, alone in floor.items():
         assert rows[name, turing_form.OTHERS]["auc"] >= 0.87
         assert rows[name, turing_form.ALONE]["auc"] >= alone
         assert rows[name, "number of turns alone"]["auc"] == pytest.approx(0.5, abs=0.003)
@@ -214,9 +216,10 @@ def test_fingerprint_and_traps(talks):
     machine = np.array([bool(one.machines) for one in near])
     auc = [roc_auc_score(np.random.default_rng(k).permutation(~machine),
                          -turing_form.fingerprints(near, k)[turing_form.OTHERS])
-           for k in range(8)]  # fmt: skip
-    assert np.mean(auc) == pytest.approx(0.5, abs=0.03)
-    systems = {(r["source"], r["who"]): r for r in bench._rows_systems({})}
+           for k in range(2)]  # fmt: skip
+    assert np.mean(auc) == pytest.approx(0.5, abs=0.05)  # three standard errors
+    rated = turing.Turing({"ji2022": talks["ji2022"]})
+    systems = {(r["source"], r["who"]): r for r in rated._rows_systems({})}
     assert systems["ji2022", "flags of repetition"]["spearman"] >= 0.94
 
 
@@ -263,13 +266,6 @@ def answer(call):
     if "beep" in prompt and "chat two 0" not in prompt:
         return text("Choice: Yes\nIndex: 2\nReason: it beeps")
     return text("Choice: No\nIndex: None\nReason: fine")
-
-
-def said(capsys, *command) -> dict:
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_a_judge_beside_people(tmp_path, exam, capsys, monkeypatch):

@@ -118,19 +118,10 @@ def test_a_case_says_what_its_kind_begins_with():
     assert other.shared == 0
 
 
-@pytest.mark.parametrize(
-    ("more", "key"),
-    [
-        ({"base_url": "https://api.openai.com/v1"}, "base_url"),
-        ({"max_tokens": None}, "max_tokens"),
-        ({"temperature": 1.5}, "temperature: 1.5"),
-        ({"layout": "natural"}, "layout"),
-    ],
-)
-def test_settings_that_cannot_be_asked_so_are_one_line(more, key):
-    """What, where and what to do, before anything is sent."""
-    with pytest.raises(ConfigError, match=rf"^models\.c\.{key}\b[^\n]*$"):
-        wire_format("c", settings(**more))
+def test_an_address_of_another_api_is_one_line():
+    """Before anything is sent."""
+    with pytest.raises(ConfigError, match=r"^models\.c\.base_url\b[^\n]*$"):
+        wire_format("c", settings(base_url="https://api.openai.com/v1"))
 
 
 USED = {
@@ -185,12 +176,9 @@ def test_how_a_message_ended(message, outcome, text):
 )
 def test_the_prompt_is_all_of_it(usage, counted):
     """The API counts what is read from and written to its cache beside the input."""
-    assert read(said("Fine.", usage=usage), "").usage == counted
-
-
-def test_the_tier_is_on_record():
-    """As the endpoint names it."""
-    assert read(said("Fine.", usage=USED), "").tier == "priority"
+    reply = read(said("Fine.", usage=usage), "")
+    assert reply.usage == counted
+    assert reply.tier == ("priority" if "service_tier" in usage else "")
 
 
 @pytest.mark.parametrize("content", [[SAYS], [THOUGHT, SAYS], [SAYS, SAYS], []])
@@ -208,8 +196,8 @@ def test_a_stream_is_the_message_and_every_part_of_it_none(content, stop):
     assert (cut.answered, cut.retry_after_s) == (False, 0.0)
 
 
-@pytest.mark.parametrize("index", [[], {}, "0", None, 7])
-@pytest.mark.parametrize("delta", [True, 5, "text", [], [[]], None, {"text": "x"}])
+@pytest.mark.parametrize("index", [[], "0", 7])
+@pytest.mark.parametrize("delta", [True, "text", [[]], {"text": "x"}])
 def test_a_piece_of_the_text_that_is_lost_makes_no_message(index, delta):
     """Of no block, or not readable: neither half a text nor an error of ours."""
     told = list(events(said("Fine, thanks.")))
@@ -223,14 +211,6 @@ def test_an_error_in_a_stream_needs_no_type():
     error = {"error": {"message": "upstream is gone"}}
     assert assemble([*list(events(said("Fine.")))[:4], error]) == error
     assert assemble([*list(events(said("Fine.")))[:-1], error, {"type": "message_stop"}]) == error
-
-
-@pytest.mark.parametrize("used", [5, "x", [1], [[]], True, {"input_tokens": []}])
-def test_counts_of_another_type_lose_no_message(used):
-    """At the beginning of a stream or at its end."""
-    told = [one | ({"usage": used} if "usage" in one else {}) for one in events(said("Fine."))]
-    told[0] = {"type": "message_start", "message": said("", usage=used)}
-    assert assemble(told)["content"] == said("Fine.")["content"]
 
 
 @pytest.mark.parametrize("event", [{}, {"type": 5}, {"type": "message_start"}, {"delta": 3}])

@@ -277,7 +277,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("name", ALONE)
 @given(said=st.lists(st.sampled_from(HOSTILE), min_size=4, max_size=4))
-@settings(max_examples=20)
+@settings(max_examples=5)
 def test_a_hostile_dialogue_changes_no_verdict_of_agents_that_ignore_it(name, said):
     """What is judged cannot vote: same verdict, same number of calls, same text, whole."""
     judge, models = panel(PRESETS[name], "m", default="m", said=f"1. so\n{choice('2')}")

@@ -84,8 +84,7 @@ def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
     assert {pid == os.getpid() for results in found for _, pid in results} == {here}
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("backend", "n_jobs"), [("loky", 1), ("loky", 2), ("threading", 2)])
 def test_errors_are_the_tasks_own(backend: str, n_jobs: int) -> None:
     """Class and message arrive as they were raised."""
     with (

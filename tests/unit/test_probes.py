@@ -123,14 +123,10 @@ def everything(seeds, rng_seed=0):
 # Planting
 
 
-def test_every_fault_has_a_statement():
-    """None goes unchecked below."""
-    assert STATED.keys() == FAULTS.keys()
-
-
 @pytest.mark.parametrize("rng_seed", [0, 1, 2])
 def test_sample_probes_are_what_they_say(rng_seed):
     """Every fault in nearly all sample dialogues, at many places."""
+    assert STATED.keys() == FAULTS.keys()
     made = everything(SAMPLE, rng_seed)
     by_id = {seed.id: seed for seed in SAMPLE}
     for probe in made:
@@ -148,7 +144,7 @@ _BY_CHANCE = ("contradiction", "wrong_fact")
 TEXTS = st.lists(st.text(min_size=1, max_size=30).filter(str.strip), min_size=2, max_size=7)
 
 
-@settings(deadline=None)
+@settings(max_examples=10)
 @given(TEXTS, TEXTS, st.integers(0, 3))
 def test_any_dialogue_keeps_all_other_utterances(one, two, rng_seed):
     """Whatever people said: same length, the ChatSEED and all but the planted place untouched."""

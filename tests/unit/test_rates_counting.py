@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.boards.results import Tallies, comparisons_of
@@ -204,6 +204,7 @@ def said_of(verdicts: Verdicts) -> Row:
     return figures(facts(made.said, made.seed))
 
 
+@settings(max_examples=10)
 @given(judged())
 def test_swapping_sides_changes_nothing(
     verdicts: dict[tuple[str, str, str], str | None],

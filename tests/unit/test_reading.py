@@ -36,8 +36,8 @@ def current(records: Made, judgment: Judgment) -> Judgment:
 
 @pytest.fixture
 def records() -> Made:
-    """Three models on 24 seeds in every protocol, as judgments of the dialogues as they are."""
-    found = made({"good": 0.8, "fair": 0.5, "poor": 0.2}, 24, unreadable=0.1)
+    """Three models on 12 seeds in every protocol, as judgments of the dialogues as they are."""
+    found = made({"good": 0.8, "fair": 0.5, "poor": 0.2}, 12, unreadable=0.1)
     return Made(
         found.seeds,
         found.dialogues,
@@ -120,14 +120,13 @@ def test_the_board_is_the_same_when_no_dialogues_are_held(
     assert board_files.files(found.board(JUDGE, QUICK)) == board_files.files(held)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_the_board_is_the_same_by_several_workers(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, backend: str
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They read, measure and play, and it all arrives."""
     alone = board(workspace, in_columns=True)
     monkeypatch.setattr(parallel, "_WORTH_S", 0)
-    with joblib.parallel_config(backend=backend, n_jobs=2):
+    with joblib.parallel_config(backend="loky", n_jobs=2):
         together = board(workspace, in_columns=True)
     assert board_files.files(together) == board_files.files(alone)
 
@@ -201,21 +200,15 @@ def test_some_verdicts_keep_their_own_signatures() -> None:
     assert verdicts.on(["S-0", "S-2"]).signatures == {"way 0": 2}
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (b'{"seed_id":"S-1","contestants":["a"]}', r"rules-\w+\.jsonl:2: "),
-        (b'{"seed_id":"S-1",', r"rules-\w+\.jsonl:2: "),
-    ],
-)
+@pytest.mark.parametrize("line", [b'{"seed_id":"S-1","contestants":["a"]}', b'{"seed_id":"S-1",'])
 def test_a_line_that_is_no_judgment_is_named(
-    workspace: Workspace, records: Made, line: bytes, said: str
+    workspace: Workspace, records: Made, line: bytes
 ) -> None:
     """File and line, as everywhere."""
     path = workspace.judgments_path("set", "arena-n8", JUDGE)
     lines = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([lines[0], line, *lines[1:]]))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=r"rules-\w+\.jsonl:2: "):
         columns(workspace, "arena-n8")
 
 
@@ -253,18 +246,18 @@ def test_of_a_large_set_some_seeds_are_surveyed(
     records: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same of every contestant, spread evenly, and the board says how many."""
-    monkeypatch.setattr(read_set, "MOST", 24 * len(records.dialogues) - 1)
-    monkeypatch.setattr(read_set, "SAMPLE", 6 * len(records.dialogues) + 1)
+    monkeypatch.setattr(read_set, "MOST", 12 * len(records.dialogues) - 1)
+    monkeypatch.setattr(read_set, "SAMPLE", 3 * len(records.dialogues) + 1)
     found = survey(records, [16])
     spread = [seed.id for seed in records.seeds[::4]]
-    assert found.n_seeds == 6
+    assert found.n_seeds == 3
     for name in ("good", "fair", "poor"):
         assert list(found.measured[name].seed_ids) == spread
     built = build(
         records.seeds, records.dialogues, records.judgments,
         seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
     )  # fmt: skip
-    said = "Flags and style are measured on 6 of 24 seeds, spread evenly."
+    said = "Flags and style are measured on 3 of 12 seeds, spread evenly."
     assert said in built.flags.note
     assert said in built.notes
 

@@ -116,8 +116,9 @@ def test_a_slice_drawn_unevenly_is_weighed() -> None:
     assert mean(judged, people, power=0).value == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("labels", [10, 40, 200])
-@pytest.mark.parametrize("values", [(0, 1), (0, 0.5, 1), (0.4, 0.5, 0.6)])
+@pytest.mark.parametrize(
+    ("labels", "values"), [(10, (0, 0.5, 1)), (40, (0.4, 0.5, 0.6)), (200, (0, 1))]
+)
 def test_reach_is_the_width_that_comes(labels: int, values: tuple[float, ...]) -> None:
     """Of intervals with such labels: people who agree always, and a judge that is not heard."""
     rng = np.random.default_rng(labels)

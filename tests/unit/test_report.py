@@ -333,16 +333,6 @@ def test_facts_of_a_dialogue_are_kept() -> None:
     assert [3, "ai_phrases", 1.0] in told["flags"]
 
 
-def test_protocols_that_the_page_does_not_show_are_passed_over() -> None:
-    """Judgments of another protocol change nothing."""
-    records = made({"a": 0.9, "b": 0.2}, 4)
-    other = {**records.judgments, "probe": [judgment("probe", "S-1", ("a",), "3")]}
-    one, two = ({"rules": records.judgments}, {"rules": other})
-    assert build(records.seeds, records.dialogues, one) == build(
-        records.seeds, records.dialogues, two
-    )
-
-
 OWN = catalogue(
     {
         "empathy": CriterionSettings(

@@ -58,7 +58,7 @@ worlds = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20)
 @given(worlds, st.integers(1, 300), st.sampled_from(["adaptive", "uniform"]), st.booleans())
 def test_nothing_twice_and_no_more_than_there_is(world, budget, design, until):
     """Never the same pair, seed and order twice; never more than budget or population."""
@@ -82,7 +82,7 @@ def test_nothing_twice_and_no_more_than_there_is(world, budget, design, until):
         assert state.made == min(budget, state.population)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8)
 @given(worlds, st.integers(0, 200))
 def test_a_replayed_run_goes_on_as_if_it_had_not_stopped(world, cut):
     """What is asked depends on settings and results only: replay gives the same batches."""
@@ -156,7 +156,7 @@ def test_errors_are_honest():
     """On boards drawn with misfit and ties the estimates miss by what their errors say."""
     rng = np.random.default_rng(5)
     z = []
-    for run in range(25):
+    for run in range(16):
         m, n_seeds = 6, 100
         strength = rng.normal(0, 0.5, m)
         misfit = np.triu(rng.normal(0, 0.15, (m, m)), 1)
@@ -176,7 +176,7 @@ def test_other_seeds_move_the_whole_board_as_far_as_is_said():
     rng, m, n_seeds = np.random.default_rng(6), 5, 40
     population, sides = 2.0 * n_seeds * (1 - np.eye(m)), np.nonzero(~np.eye(m, dtype=bool))
     moved, said = [], []
-    for run in range(60):
+    for run in range(40):
         quality = np.linspace(-0.8, 0.8, m)[:, None] + rng.normal(0, 1.2, (m, n_seeds))
         result = np.full((m, m, n_seeds), np.nan)
         apart = quality[sides[0]] - quality[sides[1]] + rng.logistic(size=(len(sides[0]), n_seeds))

@@ -121,76 +121,54 @@ class TestMutualOnTheRealFiles:
         assert hub.mutual_digest(ARCHIVE) == hub.MUTUAL_DIGEST
 
 
+RULES: dict[str, tuple[list[tuple[int, tuple[str, ...]]], object]] = {
+    "of cuts of one dialogue the longest stays": (
+        [(7, ("good morning .", "hello there .", "nice hat .")),
+         (8, ("good morning .", "hello there .")), (9, ("good morning .",)),
+         (3, ("good morning .", "hello there , sam ."))],
+        {"MT-3": ("Good morning.", "Hello there, Sam."),
+         "MT-7": ("Good morning.", "Hello there.", "Nice hat.")},
+    ),
+    "a cut ends between words": (
+        [(1, ("do you like the", "cat")), (2, ("do you like the", "cats ."))], ["MT-1", "MT-2"],
+    ),
+    "what two items carry in full is left out": (
+        [(1, ("any plans ?", "none at all .")), (2, ("any plans ?", "none at all .")),
+         (3, ("hi .", "hi you ."))],
+        ["MT-3"],
+    ),
+    "a continuation is joined": (
+        [(4, ("shall we take the bus ?", "no .", "i would rather walk to the lake .")),
+         (5, ("i would rather walk to the lake .", "then bring a coat ."))],
+        {"MT-5": ("Shall we take the bus?", "No.", "I would rather walk to the lake.",
+                  "Then bring a coat.")},
+    ),
+    "a circle of continuations is not": (
+        [(1, ("what a day it was .", "yes .", "what a night it was .")),
+         (2, ("what a night it was .", "no .", "what a day it was ."))],
+        ["MT-1", "MT-2"],
+    ),
+    "a short shared utterance joins nothing": (
+        [(4, ("your keys .", "oh !", "thank you .")), (5, ("thank you .", "not at all ."))],
+        ["MT-4", "MT-5"],
+    ),
+    "a colon between blanks begins an utterance; clock times and final m or f do not": (
+        [(1, (": i read one film : the road .", "at 9:30 ?", "of them ."))],
+        {"MT-1": ("I read one film", "The road.", "At 9:30?", "Of them.")},
+    ),
+}  # fmt: skip
+"""Numbers and utterances of raw items; what they become, or whose dialogues stay."""
+
+
 class TestMutualRules:
     """The rules on items made up here."""
 
-    def test_an_earlier_cut_is_left_out(self) -> None:
-        """Of items that are cut from one dialogue the longest stays, whatever its number."""
-        found = texts(
-            ("test/test_7.txt", item("good morning .", "hello there .", "nice hat .")),
-            ("test/test_8.txt", item("good morning .", "hello there .")),
-            ("test/test_9.txt", item("good morning .")),
-            ("test/test_3.txt", item("good morning .", "hello there , sam .")),
-        )
-        assert found == {
-            "MT-3": ("Good morning.", "Hello there, Sam."),
-            "MT-7": ("Good morning.", "Hello there.", "Nice hat."),
-        }
-
-    def test_a_cut_ends_between_words(self) -> None:
-        """The beginning of a word is no beginning of the dialogue."""
-        found = texts(
-            ("test_1.txt", item("do you like the", "cat")),
-            ("test_2.txt", item("do you like the", "cats .")),
-        )
-        assert list(found) == ["MT-1", "MT-2"]
-
-    def test_what_two_items_carry_in_full_is_left_out(self) -> None:
-        """A dialogue that stands there twice is in the set neither time, as in BotChat's."""
-        twice = item("any plans ?", "none at all .")
-        found = texts(
-            ("test_1.txt", twice), ("test_2.txt", twice), ("test_3.txt", item("hi .", "hi you ."))
-        )
-        assert list(found) == ["MT-3"]
-
-    def test_a_continuation_is_joined(self) -> None:
-        """Where one item's last utterance is another's first, they are one dialogue."""
-        end = "i would rather walk to the lake ."
-        found = texts(
-            ("test_4.txt", item("shall we take the bus ?", "no .", end)),
-            ("test_5.txt", item(end, "then bring a coat .")),
-        )
-        assert found == {
-            "MT-5": (
-                "Shall we take the bus?",
-                "No.",
-                "I would rather walk to the lake.",
-                "Then bring a coat.",
-            )
-        }
-
-    def test_a_circle_of_continuations_is_not_joined(self) -> None:
-        """Two dialogues that end as the other begins both stay."""
-        one, two = "what a day it was .", "what a night it was ."
-        found = texts(
-            ("test_1.txt", item(one, "yes .", two)), ("test_2.txt", item(two, "no .", one))
-        )
-        assert list(found) == ["MT-1", "MT-2"]
-
-    def test_a_short_shared_utterance_joins_nothing(self) -> None:
-        """Short words of thanks end and begin unrelated dialogues."""
-        found = texts(
-            ("test_4.txt", item("your keys .", "oh !", "thank you .")),
-            ("test_5.txt", item("thank you .", "not at all .")),
-        )
-        assert list(found) == ["MT-4", "MT-5"]
-
-    def test_a_colon_between_blanks_begins_an_utterance(self) -> None:
-        """As in the published set; clock times and words that end in m or f do not."""
-        found = texts(
-            ("test_1.txt", item(": i read one film : the road .", "at 9:30 ?", "of them ."))
-        )
-        assert found == {"MT-1": ("I read one film", "The road.", "At 9:30?", "Of them.")}
+    @pytest.mark.parametrize("rule", RULES)
+    def test_what_becomes_of_items(self, rule: str) -> None:
+        """Cuts, continuations and dialogues that are there twice, as in BotChat's set."""
+        items, expected = RULES[rule]
+        found = texts(*((f"test/test_{n}.txt", item(*said)) for n, said in items))
+        assert (found if isinstance(expected, dict) else [*found]) == expected
 
     @pytest.mark.parametrize(
         ("name", "taken"),
@@ -226,11 +204,6 @@ class TestMutualRules:
         """What is not MuTual's layout is one line with folder and file."""
         with pytest.raises(DataError, match=r"^here: test/test_4\.txt: [^\n]*get the file again$"):
             texts(("test/test_4.txt", content))
-
-    def test_no_items_is_an_error(self) -> None:
-        """A folder of something else says what was looked for."""
-        with pytest.raises(DataError, match=r"here: no dialogue in MuTual's layout"):
-            texts(("notes.txt", b""))
 
 
 class TestReadable:
@@ -286,6 +259,60 @@ class TestWordLists:
         assert all(word == spelt.lower() for word, spelt in self.LISTS["spellings"].items())
 
 
+def workbook(*rows: list[object]) -> bytes:
+    """An xlsx file with one sheet."""
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    for row in rows:
+        book.active.append(row)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+LAYOUTS: dict[str, tuple[str, bytes, dict[str, tuple[str, ...]]]] = {
+    "messages of one speaker in a row are one utterance": (
+        "f.json",
+        b'{"id": 7, "messages": [{"role": "x", "text": "One."}, {"role": "x", "text": "More."},'
+        b' {"role": "y", "text": "Two."}]}',
+        {"7": ("One. More.", "Two.")},
+    ),
+    "rows without ids are numbered": (
+        "f.jsonl", b'{"dialog": ["a", "b"]}\n{"dialog": ["c", "d"]}',
+        {"1": ("a", "b"), "2": ("c", "d")},
+    ),
+    "instructions are nobody's utterance": (
+        "f.jsonl",
+        json.dumps({"messages": [{"role": r, "content": r} for r in
+                                 ("developer", "system", "user", "assistant")]}).encode(),
+        {"1": ("user", "assistant")},
+    ),
+    "BotChat's columns, with quoted JSON lists over several lines": (
+        "f.csv", b'index,conv-GT,nround\nMT-1,"[""Hello, you.""\n, ""Hi.""]",2\n',
+        {"MT-1": ("Hello, you.", "Hi.")},
+    ),
+    **{
+        f"an utterance a row, apart and not in order, by {separator!r}": (
+            "f.csv",
+            b"dialogue_id|turn|text\r\na|2|Two.\r\nb|1|Uno.\r\na|1|One.\r\nb|10|Tres.\r\n"
+            b"b|9|Dos.".replace(b"|", separator),
+            {"a": ("One.", "Two."), "b": ("Uno.", "Dos.", "Tres.")},
+        )
+        for separator in (b",", b";", b"\t")
+    },
+    "without turns in the file's order": (
+        "f.csv", b"id,utterance\na,One.\nb,Uno.\na,Two.\nb,Dos.\n",
+        {"a": ("One.", "Two."), "b": ("Uno.", "Dos.")},
+    ),
+    "a workbook with blank rows and numbers as ids": (
+        "f.xlsx",
+        workbook(["index", "conv-GT"], [3, '["One.", "Two."]'], [None, None], [4.0, '["a", "b"]']),
+        {"3": ("One.", "Two."), "4": ("a", "b")},
+    ),
+}  # fmt: skip
+"""File name, content, and the seeds in it."""
+
+
 class TestTables:
     """JSON lines, JSON, CSV, xlsx and rows."""
 
@@ -306,55 +333,11 @@ class TestTables:
         data = json.dumps(row).encode()
         assert from_table(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
 
-    def test_one_speaker_in_a_row_is_one_utterance(self) -> None:
-        """A ChatSEED alternates, so two messages of one speaker are one utterance."""
-        told = [("x", "One."), ("x", "More."), ("y", "Two.")]
-        row = {"id": 7, "messages": [{"role": who, "text": text} for who, text in told]}
-        assert from_rows([row], "f") == [Seed("7", ("One. More.", "Two."))]
-
-    def test_rows_without_id_are_numbered(self) -> None:
-        """A dataset without ids can be imported."""
-        rows = [{"dialog": ["a", "b"]}, {"dialog": ["c", "d"]}]
-        assert [seed.id for seed in from_rows(rows, "f")] == ["1", "2"]
-
-    def test_csv_one_dialogue_a_row(self) -> None:
-        """BotChat's columns exported as CSV, with quoted JSON lists over several lines."""
-        data = b'index,conv-GT,nround\nMT-1,"[""Hello, you.""\n, ""Hi.""]",2\n'
-        assert from_table(data, "f.csv") == [Seed("MT-1", ("Hello, you.", "Hi."))]
-
-    @pytest.mark.parametrize("separator", [",", ";", "\t"])
-    def test_csv_one_utterance_a_row(self, separator: str) -> None:
-        """Rows of a dialogue need not be together, and are sorted by their turn."""
-        rows = [
-            "dialogue_id|turn|text",
-            "a|2|Two.",
-            "b|1|Uno.",
-            "a|1|One.",
-            "b|10|Tres.",
-            "b|9|Dos.",
-        ]
-        data = "\r\n".join(rows).replace("|", separator).encode()
-        assert from_table(data, "f.csv") == [
-            Seed("a", ("One.", "Two.")),
-            Seed("b", ("Uno.", "Dos.", "Tres.")),
-        ]
-
-    def test_csv_without_turns_is_in_order(self) -> None:
-        """Without a number the file's order counts."""
-        data = b"id,utterance\na,One.\nb,Uno.\na,Two.\nb,Dos.\n"
-        assert [seed.utterances for seed in from_table(data, "f.csv")] == [
-            ("One.", "Two."),
-            ("Uno.", "Dos."),
-        ]
-
-    def test_xlsx(self) -> None:
-        """A workbook with BotChat's columns, blank rows and numbers as ids."""
-        assert from_table(
-            workbook(
-                ["index", "conv-GT"], [3, '["One.", "Two."]'], [None, None], [4.0, '["a", "b"]']
-            ),
-            "f.xlsx",
-        ) == [Seed("3", ("One.", "Two.")), Seed("4", ("a", "b"))]
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_layouts(self, layout: str) -> None:
+        """Of JSON, CSV and xlsx, with or without ids and turns."""
+        name, data, expected = LAYOUTS[layout]
+        assert from_table(data, name) == [Seed(id_, said) for id_, said in expected.items()]
 
     @pytest.mark.parametrize(
         ("data", "message"),
@@ -392,18 +375,6 @@ class TestTables:
                 r"f:1: dialogue 'a' has 3 speakers \('1, 2, 3'\)",
             ),
             (b"[" * 100_000, r"f: .* is not JSON"),
-        ],
-    )
-    def test_bad_jsonl_is_one_line(self, data: bytes, message: str) -> None:
-        """File, line, value and remedy, on one line."""
-        with pytest.raises(DataError, match=message) as caught:
-            from_table(data, "f")
-        assert "\n" not in str(caught.value)
-        assert len(str(caught.value)) < 300
-
-    @pytest.mark.parametrize(
-        ("data", "message"),
-        [
             (b"id,utterances\n", r"f.csv: holds no dialogue"),
             (b"id,text\na,x\na,y,z\n", r"f.csv:3: 3 cells under 2 column names"),
             (b'id,text\na,x\na,"y\n', r"f.csv:3: not CSV"),
@@ -415,11 +386,12 @@ class TestTables:
             ("id,text\na,é\n".encode("latin-1"), r"f.csv:2: byte 0xe9 is not UTF-8"),
         ],
     )
-    def test_bad_csv_is_one_line(self, data: bytes, message: str) -> None:
-        """A fault in CSV names the line on which its row begins."""
+    def test_a_bad_table_is_one_line(self, data: bytes, message: str) -> None:
+        """File, line (of CSV that on which its row begins), value and remedy, on one line."""
         with pytest.raises(DataError, match=message) as caught:
-            from_table(data, "f.csv")
+            from_table(data, "f.csv" if "f.csv" in message else "f")
         assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 300
 
     def test_bad_xlsx_is_one_line(self) -> None:
         """Neither text, nor another zip, nor a damaged or empty workbook passes for a table."""
@@ -538,24 +510,6 @@ def pack(path: Path, members: dict[str, bytes]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-
-
-def workbook(*rows: list[object]) -> bytes:
-    """An xlsx file with one sheet."""
-    book = openpyxl.Workbook()
-    assert book.active is not None
-    for row in rows:
-        book.active.append(row)
-    out = io.BytesIO()
-    book.save(out)
-    return out.getvalue()
-
-
-def test_openai_messages_without_an_id_are_seeds():
-    """What `dialogues import` reads, this reads too; instructions are nobody's utterance."""
-    told = [{"role": r, "content": r} for r in ("developer", "system", "user", "assistant")]
-    (seed,) = from_table(json.dumps({"messages": told}).encode(), "f.jsonl")
-    assert (seed.id, seed.utterances) == ("1", ("user", "assistant"))
 
 
 @pytest.mark.parametrize(

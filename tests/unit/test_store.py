@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import BotChatError, DataError
+from botchat.errors import DataError
 from botchat.records import Seed, natural_key, slug
 from botchat.workspace import files
 
@@ -98,13 +98,6 @@ def test_a_full_disk_leaves_whole_records_only(tmp_path):
     assert "BotChatError: cannot write" in ran.stderr
     assert [s.id for s in files.read(path, Seed)] == ["a"]
     assert path.read_bytes().endswith(b"\n")
-
-
-def test_a_folder_below_a_file_is_one_line(tmp_path):
-    """A path that cannot be a folder is named, also for root."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BotChatError, match="cannot make the folder"):
-        files.Appender(tmp_path / "file" / "x.jsonl").append(Seed("a", ("x", "y")))
 
 
 @given(a=st.text(max_size=80), b=st.text(max_size=80))

@@ -128,7 +128,7 @@ def test_without_features_it_is_bradley_terry():
         assert found.rank.tolist() == plain.rank.tolist()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=8)
 @given(st.integers(0, 10**6))
 def test_mirrored_orders_and_units_change_nothing(seed):
     """Orders may be swapped with their differences, and features measured in any unit."""
@@ -197,7 +197,7 @@ def test_style_that_decides_everything_is_said():
     assert result.adjusted.n_clusters is None
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=20)
 @given(
     st.lists(
         st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from((1.0, 0.5, 0.0))),

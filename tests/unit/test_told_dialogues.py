@@ -1,4 +1,4 @@
-"""Files of dialogues made elsewhere: whatever is in them, they are read or refused in one line."""
+"""Inspect's logs: read as they are packed now, refused where they are damaged or too large."""
 
 from __future__ import annotations
 
@@ -10,63 +10,9 @@ import zlib
 
 import pyarrow
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.protocols.items import items
 from botchat.seeds import dialogues
-from botchat.seeds.dialogues import FORMATS
-from botchat.workspace.rows import fields_of, rows
-
-NAMES = st.sampled_from(
-    ["messages", "conversations", "utterances", "turns", "choices", "question_id", "epoch", "id",
-     "role", "from", "content", "value", "text", "type", "samples", "eval", "output", "attachments",
-     "tool_calls", "answer_1", "answer_2", "winner", "score", "user", "assistant", "system"]
-)  # fmt: skip
-LEAVES = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | NAMES | st.text(max_size=4)
-VALUES = st.recursive(
-    LEAVES, lambda of: st.lists(of, max_size=3) | st.dictionaries(NAMES, of, max_size=4)
-)
-
-
-def finite(value):
-    """JSON lines of a value."""
-    return json.dumps(value).replace("NaN", "1").replace("-Infinity", "2").replace("Infinity", "3")
-
-
-def outcome(read):
-    """What is read, or ``None`` and the one line."""
-    try:
-        return read(), ""
-    except DataError as error:
-        return None, str(error)
-
-
-@given(st.lists(VALUES, max_size=3), st.none() | st.sampled_from(list(FORMATS)))
-def test_any_records_are_read_or_refused_in_one_line(records, form):
-    """Never another error; what is read has alternating utterances, none of them empty."""
-    data = "\n".join(map(finite, records)).encode()
-    found, refused = outcome(lambda: dialogues.read_dialogues({"x.jsonl": data}, form))
-    if found is None:
-        assert "x.jsonl" in refused
-        assert "\n" not in refused
-    else:
-        assert all(text.strip() for one in found.told for text in one.utterances)
-        assert found.read == len(found.told) + found.left_out.total()
-
-
-@given(st.lists(VALUES, max_size=3))
-def test_any_rows_are_items_or_refused_in_one_line(records):
-    """The same of what `evaluate` reads."""
-    data = "\n".join(map(finite, records)).encode()
-
-    def read():
-        listed = [(r.place, fields_of(r.fields, r.place)) for r in rows(data, "x.jsonl")]
-        return items(listed, "x.jsonl")
-
-    found, refused = outcome(read)
-    assert "x.jsonl" in refused if found is None else len(found) == len(records)
 
 
 def test_a_log_that_unpacks_to_too_much_is_refused(monkeypatch):
