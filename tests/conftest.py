@@ -6,15 +6,10 @@ import asyncio
 import gc
 import hashlib
 import inspect
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -161,29 +156,6 @@ def pictures(undrawn: Callable[[], None]) -> None:
     undrawn()
 
 
-@dataclass(frozen=True)
-class ServerProcess:
-    """``python -m tests.server`` under way."""
-
-    url: str
-    log: Path
-    process: subprocess.Popen[str]
-
-    def events(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """What it has logged: all events, or those of one kind (``received``, ``answered`` …).
-
-        Requests are logged before they are answered; the answers' lines are complete after `stop`.
-        """
-        lines = self.log.read_text("utf-8").splitlines() if self.log.exists() else []
-        events = [json.loads(line) for line in lines]
-        return [event for event in events if kind in (None, event["event"])]
-
-    def stop(self) -> int:
-        """End it; its exit status."""
-        self.process.terminate()
-        return self.process.wait(timeout=30)
-
-
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """A bucket of an S3 server of this machine, found by s3fs's own ways; moto forgets none."""
@@ -205,28 +177,3 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     yield f"s3://{name}"
     s3fs.S3FileSystem.clear_instance_cache()
     storage.stop()
-
-
-@pytest.fixture
-def server_process(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
-    """Starts endpoints as processes: ``server_process("--latency-ms", "5").url``."""
-    started: list[ServerProcess] = []
-
-    def start(*flags: str) -> ServerProcess:
-        log = tmp_path / f"server-{len(started)}.jsonl"
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.server", "--log", str(log), *flags],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        running = ServerProcess(process.stdout.readline().strip(), log, process)
-        started.append(running)
-        return running
-
-    yield start
-    for running in started:
-        running.stop()
-        assert running.process.stdout is not None
-        running.process.stdout.close()

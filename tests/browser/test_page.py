@@ -190,19 +190,6 @@ def test_own_comparisons_say_who_wins(browser: Browser, own: Path) -> None:
     assert browser.complaints() == []
 
 
-@pytest.mark.parametrize("protocol", ["empathy", "drift", "style"])
-def test_hostile_criteria_are_text(browser: Browser, hostile_own: Path, protocol: str) -> None:
-    """Titles, questions, names of numbers and prompts run nowhere."""
-    browser.open(hostile_own, f"#view={protocol}&a=m&seed=S-2")
-    browser.text(".reading .verdict")
-    assert HOSTILE[1] in browser.text("#reader")
-    browser.run("location.hash = '#view=pair&protocol=depth-n16'")
-    assert HOSTILE[1] in browser.text(".ruling .said b")
-    assert browser.run("return window.pwned") is None
-    assert browser.run("return document.querySelectorAll('img').length") == 0
-    assert browser.complaints() == []
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_is_text(browser: Browser, hostile: Path, name: str) -> None:
     """Names, utterances and reasons are shown as they are; nothing of them runs or is asked for."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,21 +17,13 @@ from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import dialogue_order
+from tests.commands import refused, said
 from tests.openai_server import Server, text
 
 pytestmark = pytest.mark.usefixtures("quick")
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 HEADER = "item,first,second,judge,verdict\n"
 N_SEEDS = 4
-JUDGES = (("human", 1), ("j", 3), ("k", 2))
-
-
-def said(capsys, *command: str | Path) -> dict:
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def row(found: dict, judge: str) -> dict:
@@ -124,10 +115,7 @@ def test_a_mistake_is_one_line(small, tmp_path, capsys, command, message):
     """What is wrong and what to do, exit code 1, nothing written."""
     before = sorted(tmp_path.rglob("*"))
     filled = [part.format(small=small) for part in command]
-    assert main([*filled, "--dir", str(tmp_path)]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in refused(capsys, [*filled, "--dir", str(tmp_path)])
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -145,8 +133,6 @@ cheap = "lazy"
 strong = "umpire"
 calibration = 0.0
 """
-
-_CONVERSATIONS = re.compile(r"Conversation ([12]):\n(.*?)(?=\n\nConversation 2:|\Z)", re.DOTALL)
 
 
 def workspace(folder: Path, server: Server) -> Path:
@@ -203,10 +189,16 @@ def judged(tmp_path_factory):
         yield folder
 
 
+COMPARED: dict[tuple[object, ...], dict] = {}
+
+
 def agreed(capsys, folder: Path, protocol: str, *more: str) -> dict:
-    """The comparison of stage files."""
-    place = ["--seeds", "small", "--protocol", protocol, "--dir", folder]
-    return said(capsys, "agree", *place, *more)
+    """The comparison of stage files, of those that stay as they are made once."""
+    asked = (folder, protocol, *more)
+    if asked not in COMPARED:
+        place = ["--seeds", "small", "--protocol", protocol, "--dir", folder]
+        COMPARED[asked] = said(capsys, "agree", *place, *more)
+    return COMPARED[asked]
 
 
 N_GTEVAL = 2 * 2 * N_SEEDS
@@ -293,24 +285,13 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     plot = ["leaderboard", "figure", "cost-against-agreement-gteval", *where[:-1]]
     assert main([*plot, str(tmp_path / "cost.svg")]) == 0
     assert "What agreement costs" in (tmp_path / "cost.svg").read_text("utf-8")
-    assert (
-        main(
-            [
-                "leaderboard",
-                "figure",
-                "judges-calibration-arena-n8",
-                *where[:-1],
-                str(tmp_path / "x.svg"),
-            ]
-        )
-        == 1
+    plot[2] = "judges-calibration-arena-n8"
+    assert "there are: cost-against-agreement-gteval, judges-against" in refused(
+        capsys, [*plot, str(tmp_path / "x.svg")]
     )
-    assert "there are: cost-against-agreement-gteval, judges-against" in capsys.readouterr().err
     alone = tmp_path / "alone"
-    assert (
-        main(["leaderboard", "page", *where[:-1], str(alone), "--judge", found["rows"][0]["judge"]])
-        == 0
-    )
+    judge = ["--judge", found["rows"][0]["judge"]]
+    assert main(["leaderboard", "page", *where[:-1], str(alone), *judge]) == 0
     page = (alone / "index.html").read_text("utf-8")
     assert "judges beside each other" not in page
     assert "To compare it, judge the same dialogues with another" in page

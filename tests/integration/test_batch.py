@@ -56,6 +56,26 @@ def expected(server, tmp_path, command=GENERATE):
     return stage_files(folder)
 
 
+@contextlib.contextmanager
+def served(tmp_path, *script, **how):
+    """A server, a workspace, and what a run there leaves without batches."""
+    with BatchServer(*script, **how) as server:
+        yield server, workspace(tmp_path / "w", server, N_SEEDS), expected(server, tmp_path)
+
+
+def end(server, folder, step, kind=signal.SIGKILL):
+    """End a run while an exchange of this kind is held; what it said, and its exit code."""
+    gate = server.gates[step] = Gate()
+    process = start(folder)
+    gate.wait_held(1)
+    process.send_signal(kind)
+    if kind != signal.SIGKILL:  # it waits for what is under way
+        server.gates.pop(step).open()
+    said = process.communicate()
+    server.gates.pop(step, None)
+    return said, process.returncode
+
+
 def check(server, folder, files):
     """The run is the one without batches, and every call of it was paid for once."""
     assert stage_files(folder) == files
@@ -117,10 +137,8 @@ def test_a_panel_talks_through_batches(tmp_path):
 )
 def test_what_a_batch_leaves_unanswered_goes_with_the_next(tmp_path, fates, n_batches):
     """Order, doubles and slowness change nothing; only what is missing is asked again."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
+    with served(tmp_path) as (server, folder, files):
         server.fates = fates
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
         assert run(folder, "--batch") == 0
         check(server, folder, files)
         assert len(server.jobs) == n_batches
@@ -158,9 +176,11 @@ def test_a_parameter_is_refused_once_and_then_left_out(tmp_path):
 
 def test_a_request_goes_with_three_batches_at_most(tmp_path, capsys):
     """Batches that all expire end the run in bounded time; the next run goes on; never the key."""
-    with BatchServer(fates=[Fate("expired", answered=0, message=f"{KEY} is late")]) as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
+    with served(tmp_path, fates=[Fate("expired", answered=0, message=f"{KEY} is late")]) as (
+        server,
+        folder,
+        files,
+    ):
         capsys.readouterr()
         assert run(folder, "--batch") == 1
         said = capsys.readouterr().err
@@ -176,17 +196,9 @@ def test_a_request_goes_with_three_batches_at_most(tmp_path, capsys):
 @pytest.mark.parametrize("step", ["upload", "create", "look", "fetch"])
 def test_killed_while_a_batch_is_under_way_it_pays_nothing_twice(tmp_path, step):
     """SIGKILL before any answer about a batch arrives: the batch is found again and collected."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
+    with served(tmp_path) as (server, folder, files):
         for _ in range(2):
-            gate = server.gates[step] = Gate()
-            process = start(folder)
-            gate.wait_held(1)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            assert process.returncode == -signal.SIGKILL
-        server.gates.clear()
+            assert end(server, folder, step)[1] == -signal.SIGKILL
         assert run(folder, "--batch") == 0
         check(server, folder, files)
         assert set(server.asked.values()) == {1}
@@ -197,15 +209,8 @@ def test_killed_while_a_batch_is_under_way_it_pays_nothing_twice(tmp_path, step)
 
 def test_an_unnoted_batch_is_found_on_a_later_page_of_the_list(tmp_path):
     """The endpoint's list is walked through to the end."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
-        gate = server.gates["create"] = Gate()
-        process = start(folder)
-        gate.wait_held(1)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        del server.gates["create"]
+    with served(tmp_path) as (server, folder, files):
+        end(server, folder, "create")
         other = workspace(tmp_path / "other", server, 1)
         assert run(other, "--batch", "--turns", "25") == 0
         assert len(server.jobs) > 20
@@ -228,9 +233,7 @@ def test_a_crash_between_two_stored_replies_loses_none(tmp_path, monkeypatch, ca
         stored.append(arguments[0])
         await keep(ledger, *arguments, **more)
 
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
+    with served(tmp_path) as (server, folder, files):
         monkeypatch.setattr(Ledger, "keep", fail)
         assert run(folder, "--batch") == 1
         assert "no room on the disk" in capsys.readouterr().err
@@ -242,16 +245,9 @@ def test_a_crash_between_two_stored_replies_loses_none(tmp_path, monkeypatch, ca
 
 def test_interrupted_it_leaves_the_batch_to_the_next_run(tmp_path, capsys):
     """Ctrl-C does not wait for hours: exit 130 at once, and the next run collects."""
-    with BatchServer(fates=[Fate(looks=10**9)]) as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
-        server.gates["look"] = Gate()
-        process = start(folder)
-        server.gates["look"].wait_held(1)
-        process.send_signal(signal.SIGINT)
-        server.gates.pop("look").open()
-        _, error = process.communicate()
-        assert process.returncode == 130
+    with served(tmp_path, fates=[Fate(looks=10**9)]) as (server, folder, files):
+        (_, error), code = end(server, folder, "look", signal.SIGINT)
+        assert code == 130
         assert error.count("\n") == 1
         server.jobs[0].fate = Fate()
         server.fates = [Fate()]
@@ -262,15 +258,8 @@ def test_interrupted_it_leaves_the_batch_to_the_next_run(tmp_path, capsys):
 
 def test_a_smaller_run_takes_its_part_of_a_batch_and_leaves_the_rest(tmp_path):
     """Restarted with fewer seeds, then with all: every answer of the batch is used, none paid."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
-        gate = server.gates["look"] = Gate()
-        process = start(folder)
-        gate.wait_held(1)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        del server.gates["look"]
+    with served(tmp_path) as (server, folder, files):
+        end(server, folder, "look")
         assert run(folder, "--batch", "--limit", "2") == 0
         assert run(folder, "--batch") == 0
         check(server, folder, files)
@@ -297,9 +286,7 @@ def test_without_batch_a_run_says_what_it_would_pay_twice(tmp_path, caplog):
 def test_a_file_keeps_within_the_limits(tmp_path, monkeypatch, name, value, sizes):
     """Requests and bytes of a file; the answers of all its files make the same run."""
     monkeypatch.setattr(batch, name, value)
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
+    with served(tmp_path) as (server, folder, files):
         assert run(folder, "--batch") == 0
         check(server, folder, files)
         if sizes:
@@ -331,10 +318,8 @@ def test_a_refused_batch_stops_its_model_in_one_line(tmp_path, capsys):
 @pytest.mark.parametrize(("room", "refused"), [(1, [6, 3]), (4, [6])])
 def test_a_batch_beyond_the_account_s_room_goes_in_halves(tmp_path, room, refused):
     """The limit of enqueued tokens: smaller batches, one after the other, nothing paid twice."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
+    with served(tmp_path) as (server, folder, files):
         server.room = room
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
         assert run(folder, "--batch") == 0
         check(server, folder, files)
         assert [len(job.requests) for job in server.jobs if job.errors] == refused
@@ -402,9 +387,7 @@ def test_an_endpoint_without_batches_is_one_line(tmp_path, capsys, step, fault):
 
 def test_a_batch_that_never_ends_is_left_to_the_next_run(tmp_path, monkeypatch):
     """The endpoint's promise is over: the run ends; the batch is collected whenever it is done."""
-    with BatchServer(fates=[Fate(looks=5)]) as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
+    with served(tmp_path, fates=[Fate(looks=5)]) as (server, folder, files):
         monkeypatch.setattr(batch, "LONGEST_WAIT_S", 0.0)
         assert run(folder, "--batch") == 1
         assert server.steps["look"] == 1
@@ -417,9 +400,7 @@ def test_a_batch_that_never_ends_is_left_to_the_next_run(tmp_path, monkeypatch):
 
 def test_a_limit_of_calls_holds_exactly(tmp_path, capsys):
     """--max-calls: what is admitted is sent and stored; exit 3; the next run goes on."""
-    with BatchServer() as server:
-        files = expected(server, tmp_path)
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
+    with served(tmp_path) as (server, folder, files):
         assert run(folder, "--batch", "--max-calls", "8") == 3
         assert "--max-calls 8" in capsys.readouterr().err
         assert len(server.lines) == 8

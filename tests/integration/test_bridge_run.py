@@ -14,6 +14,7 @@ from botchat.cli.main import main
 from botchat.records import HUMAN, Judgment, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import judgment_order
+from tests.commands import refused, said
 from tests.openai_server import Server, text
 
 N_SEEDS = 24
@@ -61,13 +62,6 @@ def judged(tmp_path_factory):
         folder = workspace(tmp_path_factory.mktemp("bridge") / "w", server)
         assert main([*DRAWN, "63", "--dir", str(folder)]) == 0
         yield folder
-
-
-def said(capsys, *command) -> dict:
-    """What a command says as JSON."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def of_new(folder: Path) -> list[Judgment]:
@@ -213,10 +207,7 @@ def test_pairs_are_bridged_by_their_results(tmp_path, capsys):
 def test_a_mistake_is_one_line(judged, capsys, command, message):
     """What is wrong and what to do; nothing is written."""
     before = sorted(judged.rglob("*"))
-    assert main([*command, "--dir", str(judged)]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in refused(capsys, [*command, "--dir", str(judged)])
     assert sorted(judged.rglob("*")) == before
 
 
@@ -239,9 +230,7 @@ def test_a_judge_whose_replies_are_all_unreadable_bridges_nothing(tmp_path, caps
         some = ["--limit", "6", "--dir", str(folder)]
         assert main([*UNIEVAL, "--judge", "new", *some]) == 0
     place = ["--seeds", "small", "--dir", str(folder)]
-    capsys.readouterr()
-    assert main(["agree", "bridge", "old", "new", *place]) == 1
-    said = capsys.readouterr().err
-    assert "old has no readable verdict in unieval on small, so nothing can be" in said
-    assert said.count("\n") == 1
+    assert "old has no readable verdict in unieval on small, so nothing can be" in refused(
+        capsys, ["agree", "bridge", "old", "new", *place]
+    )
     assert main(["leaderboard", "page", *place]) == 0  # where all judges stand beside each other

@@ -17,6 +17,7 @@ from botchat.records import Dialogue, Judgment, Seed
 from botchat.report import archive
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
+from tests.commands import said
 from tests.openai_server import Server, text
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "criteria.md"
@@ -125,13 +126,6 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
     return found
 
 
-def said(capsys, *command) -> dict:
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def test_every_protocol_is_everywhere(tmp_path, capsys):
     """Planned, judged, resumed, on the board, in the reader, in the live view, and in agree."""
     with Server(everything) as server:
@@ -173,7 +167,7 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     assert len(live) == 2 * len(names)
     assert {who for _, who in live} == {"x", "y"}
     assert all(one.done == one.total for one in live.values())
-    for name in names:
+    for name in {one.kind: filed[one.name] or one.name for one in asked}.values():
         compared = said(capsys, "agree", *place, "--protocol", name)
         assert {row["judge"] for row in compared["rows"]} == {"x", "y"}
         (pair,) = compared["pairs"]

@@ -16,6 +16,7 @@ from botchat.pipeline.run.read_set import read
 from botchat.records import Judgment
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
+from tests.commands import refused, said
 
 TURING = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "turing"
 SPOT_THE_BOT = TURING / "spot-the-bot" / "dev.jsonl.gz"
@@ -44,13 +45,6 @@ def table(rows, names=("item", "judge", "verdict", "speaker", "after")):
     text = io.StringIO()
     csv.writer(text).writerows([names, *rows])
     return text.getvalue()
-
-
-def said(capsys, *command):
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
 
 
 @pytest.fixture
@@ -167,10 +161,9 @@ def test_an_own_criterion_names_a_speaker(place, tmp_path, capsys):
 def test_a_wrong_row_is_one_line_and_nothing_is_filed(row, message, place, tmp_path, capsys):
     """Which row, which column, what was expected."""
     (tmp_path / "x.csv").write_text(table([ROWS[0], row]))
-    assert main(["label", "import", str(tmp_path / "x.csv"), *map(str, place)]) == 1
-    error = capsys.readouterr().err
-    assert f"x.csv row 2: {message}" in error
-    assert error.count("\n") == 1
+    assert f"x.csv row 2: {message}" in refused(
+        capsys, ["label", "import", str(tmp_path / "x.csv"), *map(str, place)]
+    )
     (tmp_path / "x.csv").write_text("item,verdict\none,human\n")
     assert main(["label", "import", str(tmp_path / "x.csv"), *map(str, place)]) == 1
     assert "x.csv: verdicts on chats have the columns item,judge" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from botchat.pipeline.run.read_set import read
 from botchat.records import Dialogue, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
+from tests.commands import refused, said
 
 TALKS = [
     [f"Hello, is this shop number {n}?", "It is, what can I do for you?"]
@@ -108,13 +109,6 @@ def write(folder: Path, name: str) -> list[Path]:
     else:
         path.write_text(lines(records))
     return [path]
-
-
-def said(capsys, *command) -> dict:
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -248,10 +242,7 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path
     path = tmp_path / "x.jsonl"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     place = ["--set", "s", "--model", "M", "--dir", str(tmp_path / "w")]
-    assert main(["dialogues", "import", str(path), *place]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in refused(capsys, ["dialogues", "import", str(path), *place])
     assert not list((tmp_path / "w").rglob("*.jsonl"))
 
 
@@ -270,10 +261,7 @@ def test_a_wrong_flag_is_one_line(flags, message, tmp_path, capsys):
     """What is wrong with it, and nothing is written."""
     (path,) = write(tmp_path, "utterances")
     command = ["dialogues", "import", str(path), "--set", "shop", *flags]
-    assert main([*command, "--dir", str(tmp_path / "w")]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in refused(capsys, [*command, "--dir", str(tmp_path / "w")])
     assert not list((tmp_path / "w").rglob("*.jsonl"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from scipy import stats
 
 import botchat
 from botchat.cli.main import main
+from tests.commands import refused, said, walk
 from tests.openai_server import Server, text
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT.parent / "shared" / "data"
 DOCS = (ROOT / "docs" / "own-texts.md").read_text("utf-8")
 
 KINDS = (
@@ -31,13 +30,6 @@ TEXTS = [
     "Rob went home. He liked <script>alert(1)</script> a lot.",
     "Ann swam up the tree | twice.\nThen she went down.",
 ]
-
-
-def said(capsys, *command) -> dict:
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
 
 
 def url(server: Server) -> str:
@@ -87,7 +79,7 @@ def plain_file(tmp_path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("judge", ["single", "mateval-sa", "mateval-cot", "chateval-same-role"])
+@pytest.mark.parametrize("judge", ["single", "mateval-cot"])
 def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, capsys):
     """Q&A and running text, in md, json and html; what a reply does not say is missing."""
     w = tmp_path / "w"
@@ -212,7 +204,6 @@ def test_own_criteria_and_people_s_scores(tmp_path, capsys):
     ("name", "content"),
     [
         ("t.csv", "text,human\nOne.,-1\nTwo.,0\n"),
-        ("t.csv", "text,human\nOne.,-1\n"),
         ("p.csv", "answer_1,answer_2,winner\nx,y,1\nz,w,tie\n"),
     ],
 )
@@ -258,10 +249,7 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(
     path = tmp_path / name
     path.write_text(content)
     command = ["evaluate", str(path), "--judge", "rules", *flags, "--dir", str(tmp_path / "w")]
-    assert main(command) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    assert message in refused(capsys, command)
     assert not list((tmp_path / "w").rglob("*.jsonl"))
     assert not (tmp_path / "w" / "leaderboards").exists()
 
@@ -269,14 +257,7 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
     """Every file and command of it, in an empty folder, offline."""
     monkeypatch.chdir(tmp_path)
-    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", DOCS, re.DOTALL):
-        Path(name).write_text(content)
-    blocks = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
-    commands = [line for block in blocks for line in block.splitlines()]
-    assert len(commands) == 5
-    for command in commands:
-        assert main(shlex.split(command)[1:]) == 0, command
-        assert capsys.readouterr().out, command
+    assert walk(DOCS, capsys) == 5
     out = tmp_path / "leaderboards"
     board = json.loads((out / "shop" / "leaderboard.json").read_text())
     assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2

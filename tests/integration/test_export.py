@@ -145,24 +145,6 @@ def test_every_type_of_a_record_is_a_feature() -> None:
         features("x")
 
 
-def test_a_run_is_data_frames(tmp_path: Path) -> None:
-    """Stages with the fields of their records; boards with the numbers of their csv."""
-    workspace = Workspace(tmp_path)
-    made = botchat.generate(workspace, "sample", ["bot:eliza", "bot:parrot"], limit=4)
-    assert made.frame["model"].tolist() == ["bot:eliza", "bot:parrot"]
-    judged = botchat.judge(workspace, "unieval", "sample", "rules")
-    assert judged.frame["protocol"].tolist() == ["unieval"]
-    run = botchat.read(workspace, "sample")
-    assert repr(run) == f"<Run on sample in {tmp_path}>"
-    assert list(run.generations) == list(Dialogue.__struct_fields__)
-    assert len(run.generations) == 8
-    assert list(run.judgments) == list(Judgment.__struct_fields__)
-    assert run.judgments["judge"].unique().tolist() == run.judges == ["rules"]
-    assert len(run.seeds) == len(workspace.seeds("sample"))
-    board = run.board()
-    assert set(board.frame["model"]) >= {"bot:eliza", "bot:parrot"}
-
-
 def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
     """What `rank` says and writes of a table of rates; its csv is such a table again."""
     rates = tmp_path / "rates.csv"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.records import Judgment, Seed
 from botchat.workspace import files
+from tests.commands import refused, said
 from tests.openai_server import Server, text
 
 N_SEEDS, SLICE = 12, 5
@@ -62,13 +62,6 @@ def workspace(folder: Path, server: Server) -> Path:
 
 
 JUDGE = ["judge", "gteval", "--seeds", "small", "--judge", "kept"]
-
-
-def said(capsys, *command) -> dict:
-    """What a command says as JSON."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def stage(folder: Path) -> bytes:
@@ -175,8 +168,5 @@ def test_where_there_is_no_whole_set_there_is_no_guarantee(tmp_path, capsys, com
     """One line, and nothing is sent."""
     with Server(people_knower) as server:
         folder = workspace(tmp_path / "w", server)
-        assert main([*command, "--dir", str(folder)]) == 1
-        error = capsys.readouterr().err
-        assert message in error
-        assert error.count("\n") == 1
+        assert message in refused(capsys, [*command, "--dir", str(folder)])
         assert server.n_received == 0

@@ -11,6 +11,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
+from tests.commands import refused
 from tests.processes import Started
 
 
@@ -53,10 +54,7 @@ def test_what_cannot_be_labelled_is_said(
 ) -> None:
     """In one line, before anything is served."""
     command = ["label", "--seeds", SAMPLE, "--no-browser", "--dir", str(workspace.root)]
-    assert main([*command, *flags]) == 1
-    said = capsys.readouterr().err
-    assert says in said
-    assert said.count("\n") == 1
+    assert says in refused(capsys, [*command, *flags])
 
 
 @pytest.mark.parametrize("line", ['{"protocol": ', "[1]", json.dumps("x")])

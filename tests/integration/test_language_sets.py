@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from botchat.protocols.catalogue import ARENA
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
+from tests.commands import walk
 from tests.openai_server import text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,14 +104,12 @@ def signatures(folder, kind, record):
     }
 
 
-@pytest.mark.parametrize("whose", ["people's", "our own"])
-def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server, whose):
+def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server):
     """No English word is sent to the judge, every reply in Chinese is read, the board is made."""
-    source = kdconv() if whose == "people's" else OWN
     monkeypatch.chdir(tmp_path)
     entries(tmp_path, server, "ada", "bob", "umpire")
     status, made, _ = run(
-        capsys, "seeds", "import", str(source), "--name", "zh-set", "--language", "zh"
+        capsys, "seeds", "import", str(OWN), "--name", "zh-set", "--language", "zh"
     )
     assert (status, made["language"]) == (0, "zh")
     path = tmp_path / "seeds" / "zh-set.jsonl"
@@ -349,15 +347,7 @@ def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, ca
 def test_the_page_on_languages_runs_as_written(tmp_path, monkeypatch, capsys):
     """Every file and command of docs/languages.md, in an empty folder, in order."""
     monkeypatch.chdir(tmp_path)
-    page = of_the_page(tmp_path)
-    blocks = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    commands = [
-        line for block in blocks for line in block.splitlines() if line.startswith("botchat ")
-    ]
-    assert len(commands) >= 5
-    for command in commands:
-        assert main(shlex.split(command)[1:]) == 0, command
-        assert capsys.readouterr().out, command
+    assert walk(of_the_page(tmp_path), capsys) >= 5
 
 
 def test_protocol_digests_tell_packs_apart(tmp_path):

@@ -99,12 +99,6 @@ def test_of_many_contestants_the_page_has_samples_and_says_so(
     assert any("The page has samples: its reader has" in line for line in board.lines)
 
 
-def test_report_refuses_a_judge_who_has_not_judged(workspace: Workspace) -> None:
-    """The judges who have are named."""
-    with pytest.raises(MissingError, match="judges who have: rules"):
-        Paging(SAMPLE, ["nobody"]).run(workspace)
-
-
 def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
     """As its ending or the format says, twice the same bytes; what cannot be is refused."""
     svg = Plotting("success-rates", SAMPLE, tmp_path / "one.svg").run(workspace).whole["path"]
@@ -308,12 +302,6 @@ def test_a_kill_ends_what_a_script_left_in_the_background(workspace: Workspace) 
     viewing.terminate()
     viewing.communicate()
     assert viewing.returncode == 0
-
-
-def test_view_of_a_set_that_is_not_there(workspace: Workspace) -> None:
-    """Refused, with the sets that are."""
-    with pytest.raises(MissingError, match="there are: sample"):
-        Server(workspace, "nothing")
 
 
 def test_without_png_a_board_has_svg_alone(workspace: Workspace, tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import os
 import signal
 import subprocess
-import sys
-import termios
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from tests.integration.test_runs import (
     CALLS,
     IN_FLIGHT,
     KEY,
-    ROOT,
     commands,
     stage_files,
     start,
@@ -31,6 +28,15 @@ import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
 """
+
+
+@contextlib.contextmanager
+def asking(folder):
+    """A server whose first answer has gone out, the next ones held; a workspace; the gate."""
+    with Server(converse) as server:
+        gate = server.hold()
+        gate.release(1)  # the first call of a model goes alone
+        yield server, workspace(folder, server), gate
 
 
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
@@ -54,10 +60,7 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tmp_path):
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
     """Ctrl-C or SIGTERM twice: the process ends although a reply is still outstanding."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        gate = server.hold()
-        gate.release(1)  # the first call of a model goes alone
+    with asking(tmp_path / "w") as (server, folder, gate):
         process = start(folder, next(commands()))
         server.wait_for(1 + IN_FLIGHT)
         while process.poll() is None:
@@ -77,31 +80,21 @@ def test_a_second_interrupt_does_not_wait_for_replies(tmp_path, kind):
 
 def test_a_closed_terminal_stores_what_is_in_flight(tmp_path):
     """The terminal that a run has its progress on goes away: hang-up, and writing there fails."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        gate = server.hold()
-        gate.release(1)  # the first call of a model goes alone
+    with asking(tmp_path / "w") as (server, folder, gate):
         ours, theirs = os.openpty()
-
-        def of_terminal():
-            os.setsid()
-            fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
-
-        process = subprocess.Popen(
-            [sys.executable, "-m", "botchat", *next(commands()), "--dir", str(folder)],
-            cwd=ROOT,
-            env={**os.environ, "OPENAI_API_KEY": KEY},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            preexec_fn=of_terminal,
-        )
+        onto = f"""
+import os
+os.setsid()  # so that the terminal is the session's
+for n in range(3): os.dup2(os.open({os.ttyname(theirs)!r}, os.O_RDWR), n)
+"""
+        process = Started([*next(commands()), "--dir", folder], onto, OPENAI_API_KEY=KEY)
         os.close(theirs)
         gate.wait_held(IN_FLIGHT)
         os.close(ours)
         hung_up(process)
         gate.open()
-        assert process.wait() == 130
+        process.communicate()
+        assert process.returncode == 130
         server.wait_idle()
         assert server.n_received == 1 + IN_FLIGHT
         assert main([*next(commands()), "--dir", str(folder)]) == 0
@@ -111,10 +104,7 @@ def test_a_closed_terminal_stores_what_is_in_flight(tmp_path):
 @pytest.mark.parametrize("ignored", [True, False])
 def test_a_run_without_a_reader_of_its_progress_goes_on(tmp_path, ignored):
     """Under nohup a hang-up is nothing, nor is a stderr that nobody reads: all is made, exit 0."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        gate = server.hold()
-        gate.release(1)  # the first call of a model goes alone
+    with asking(tmp_path / "w") as (server, folder, gate):
         nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)" if ignored else ""
         process = Started([*next(commands()), "--dir", folder], nohup, OPENAI_API_KEY=KEY)
         process.stderr.close()
@@ -205,10 +195,7 @@ def test_a_hang_up_stores_what_is_in_flight(tmp_path, stage, after):
 
 def test_the_end_of_a_login_session_stores_what_is_in_flight(tmp_path):
     """It sends SIGTERM and SIGHUP at once, and they are taken in any order."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        gate = server.hold()
-        gate.release(1)  # the first call of a model goes alone
+    with asking(tmp_path / "w") as (server, folder, gate):
         process = start(folder, next(commands()))
         gate.wait_held(IN_FLIGHT)
         process.send_signal(signal.SIGSTOP)  # so that both wait for it

@@ -3,13 +3,13 @@
 import csv
 import json
 import re
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from botchat.cli.main import main
+from tests.commands import walk
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -158,14 +158,6 @@ def test_the_crowd_in_one_command(tmp_path, monkeypatch, capsys):
 def test_the_walk_of_the_docs(tmp_path, monkeypatch, capsys):
     """The file and the commands of docs/votes.md, as printed."""
     monkeypatch.chdir(tmp_path)
-    told = DOCS.read_text("utf-8")
-    for name, content in re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", told, re.DOTALL):
-        Path(name).write_text(content)
-    (block,) = re.findall(r"```sh\n(.*?)```", told, re.DOTALL)
-    commands = block.splitlines()
-    assert len(commands) == 3
-    for command in commands:
-        assert main(shlex.split(command)[1:]) == 0, command
-        assert capsys.readouterr().out, command
+    assert walk(DOCS.read_text("utf-8"), capsys) == 3
     assert (tmp_path / "leaderboards" / "votes" / "index.html").exists()
     assert (tmp_path / "kims-board" / "leaderboard.csv").exists()

@@ -17,7 +17,6 @@ import sys
 import zlib
 from base64 import b64encode
 from contextlib import closing
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
@@ -31,8 +30,6 @@ from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from tests.openai_server import Server, converse, faults, text
 from tests.processes import Started
-
-ROOT = Path(__file__).resolve().parents[2]
 
 PLANTED = {
     "env": "planted-Env/k3y+0123456789",
@@ -261,7 +258,7 @@ def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, mo
     assert not leaks(names)
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 429])
+@pytest.mark.parametrize("status", [400, 401, 429])
 def test_no_refusal_repeats_a_secret(tmp_path, capfd, monkeypatch, status):
     """In one line of the output, in the attempts of the ledger, in the list of models."""
     with Server(refuse(status)) as server:

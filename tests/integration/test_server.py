@@ -161,12 +161,6 @@ def test_an_error_of_the_script_fails_the_test():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-# --- statuses ------------------------------------------------------------------------------------
-
-
-# --- bodies with status 200 ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_huge_body_is_sent_only_as_far_as_the_client_reads(server, chunked):
     """50 MB, with or without its length; a client that hangs up early stops it."""
@@ -289,14 +283,10 @@ SYSTEM, USER, BOT = (
     ("template", "messages", "says"),
     [
         ("gemma", [SYSTEM, USER], "System role not supported"),
-        ("gemma", [BOT, USER], "Conversation roles must alternate"),
         ("gemma", [USER, BOT, USER], None),
-        ("mistral-v0.1", [SYSTEM, USER], "Conversation roles must alternate"),
         ("mistral-v0.3", [SYSTEM, USER, BOT, USER], None),
-        ("mistral-v0.3", [SYSTEM, BOT, USER], "After the optional system message"),
         ("mistral-v0.3", [SYSTEM, USER, USER], "After the optional system message"),
         ("anthropic", [SYSTEM, BOT, USER], 'first message must use the "user" role'),
-        ("anthropic", [USER, USER], 'multiple "user" roles in a row'),
         ("last-user", [USER, BOT], "Expected last role User"),
         ("two-roles", [SYSTEM, USER], "Only user and assistant roles"),
         ("llama-2", [USER, SYSTEM], "must be at the beginning"),
@@ -324,20 +314,3 @@ def test_a_context_window_counts_prompt_and_reply(server):
         assert "maximum context length is 20 tokens" in told["message"]
         assert "requested 27 tokens (17 in the messages, 10 in the completion)" in told["message"]
         assert told["code"] == ("context_length_exceeded" if field else 400)
-
-
-# --- a process of its own ------------------------------------------------------------------------
-
-
-def test_as_a_process_it_logs_every_request_and_answer(server_process):
-    """Its first line is the URL; the log has one line a request and one an answer, in order."""
-    running = server_process("--models", "alpha", "--latency-ms", "1", "--api-key", "k")
-    key = {"Authorization": "Bearer k"}
-    answers = [post(running.url, body(), headers=key)[0] for _ in range(2)]
-    assert [*answers, post(running.url)[0]] == [200, 200, 401]
-    assert running.stop() == 0
-    received, done = running.events("received"), running.events("answered")
-    assert [event["repeat"] for event in received] == [1, 2, 3]
-    assert {event["model"] for event in received} == {"alpha"}
-    assert [event["status"] for event in done] == [200, 200, 401]
-    assert [event["n"] for event in running.events()] == [1, 1, 2, 2, 3, 3]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import pty
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +17,7 @@ from botchat.pipeline.run.work import Meter
 from botchat.records import Seed
 from botchat.workspace import files as store
 from tests.openai_server import Server, faults
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.processes import Started
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\r\b\x9b5mC1\x7f\x90\u202eback\u2066"
 """Sets the title, clears the screen, colours, overwrites, and turns the writing round."""
@@ -93,23 +90,20 @@ def test_a_terminal_gets_only_our_own_colours(tmp_path):
             ["seeds", "show", "small"],
         ):
             ours, theirs = pty.openpty()
-            with subprocess.Popen(
-                [sys.executable, "-m", "botchat", *command, "--dir", str(folder)],
-                cwd=ROOT,
-                stdin=theirs,
-                stdout=theirs,
-                stderr=theirs,
-                env={**os.environ, "TERM": "xterm-256color"},
-            ) as process:
-                os.close(theirs)
-                shown = b""
-                try:
-                    while piece := os.read(ours, 65536):
-                        shown += piece
-                except OSError:  # the other end is closed
-                    pass
-                assert process.wait() in (0, 1)
+            onto = f"""
+import os
+for n in range(3): os.dup2(os.open({os.ttyname(theirs)!r}, os.O_RDWR), n)
+"""
+            process = Started([*command, "--dir", folder], onto, TERM="xterm-256color")
+            process.communicate()
+            os.set_blocking(ours, False)
+            shown = b""
+            with contextlib.suppress(BlockingIOError):
+                while piece := os.read(ours, 65536):
+                    shown += piece
+            assert process.returncode in (0, 1)
             os.close(ours)
+            os.close(theirs)
             text = shown.decode()
             assert "owned" in text
             for sequence in ("\x1b]", "\x07", "\x1b[2J\x1b[31m", "\x9b", "\x90", "\u202e", "\x7f"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -10,16 +9,9 @@ import pytest
 from botchat.cli.main import main
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models.endpoint import connection as connections
-from botchat.models.endpoint import wire_format
-from botchat.models.endpoint.connection import Connection
-from botchat.models.endpoint.model import EndpointModel
-from botchat.models.recorded import RecordedModel
 from botchat.records import Judgment
 from botchat.workspace import files
-from botchat.workspace.accounts import stats
-from botchat.workspace.config import ModelSettings
-from botchat.workspace.ledger import Ledger
-from tests.integration.test_endpoints import KEY, QUICK
+from tests.integration import test_endpoints as endpoints
 from tests.integration.test_runs import stage_files, workspace
 from tests.openai_server import Answer, Cut, Server, converse, faults, per_request, text
 from tests.openai_server.responses import ResponsesServer, events, response
@@ -36,30 +28,10 @@ COMMANDS = (
 )
 
 
-def ask(server, tmp_path, decoding=None, n=1, max_body=connections.MAX_BODY, **settings):
+def ask(server, tmp_path, decoding=None, n=1, **settings):
     """Replies to one request asked ``n`` times, answers in the ledger, and quirks."""
-    entry = ModelSettings(model="m", base_url=server.url, **settings)
-
-    async def run():
-        ledger = Ledger(tmp_path / "ledger.sqlite3")
-        wire = wire_format("m", entry)
-        connection = Connection(server.url, lambda: KEY, max_body=max_body)
-        model = RecordedModel(
-            EndpointModel("m", entry, wire, connection),
-            ledger,
-            stage="test",
-            retry=QUICK,
-            token_logprobs=wire.token_logprobs,
-        )
-        try:
-            replies = [await model.chat(ASK, decoding or Decoding(max_tokens=50)) for _ in range(n)]
-            return replies, sum(one.calls for one in stats(ledger)), model.quirks
-        finally:
-            await model.drain()
-            await connection.close()
-            ledger.close()
-
-    return asyncio.run(run())
+    asked = endpoints.ask(server, tmp_path, *[ASK] * n, decoding=decoding, **settings)
+    return asked.replies, asked.stored, asked.quirks
 
 
 def answered(**fields):
