@@ -174,7 +174,7 @@ class JudgeVerdict:
 
     def line(self, judge: str, columns: int = 80) -> str:
         """The word and as many of the reasons as a line has room for."""
-        line = f"judge {elided(judge, LABEL_COLUMNS)}: {self.word}"
+        line = f"judge {elided(judge, 24)}: {self.word}"
         lines, n = [line], len(self.short)
         for i, reason in enumerate(self.short, 1):
             line += f"{'; ' if i > 1 else ' – '}{reason}"

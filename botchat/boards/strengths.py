@@ -83,9 +83,10 @@ class Design:
         """How complete the comparisons are, and what that means for the numbers."""
         if self.expected is None:
             met = [made for made in self.made if made]
+            each = f"{min(met):,}" + f" to {max(met):,}" * (min(met) < max(met))
             return (
                 f"{sum(met):,} votes on {len(met):,} of {len(self.made):,} pairs, "
-                f"{min(met):,} to {max(met):,} a pair; every vote counts alike."
+                f"{each} a pair; every vote counts alike."
             )
         if self.full:
             return f"Every pair was compared as often as there are cases: {self.expected:,} times."

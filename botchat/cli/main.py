@@ -175,7 +175,12 @@ def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) 
     add("--json", "print one JSON object", action="store_true")
     add("--quiet", "no progress", action="store_true")
     add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
-    add("--columns", "only these columns, by heading or key: model,elo", type=_names, metavar="A,B")
+    add(
+        "--columns",
+        "only these columns, by heading or key: model,place",
+        type=_names,
+        metavar="A,B",
+    )
     printed = f"print tables as {', '.join(FORMATS)}, with all digits"
     add("--format", printed, dest="printed", choices=FORMATS, metavar="FORMAT")
 
@@ -314,6 +319,8 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Option) -> None:
         settings |= {"nargs": "+"} if arg.many else {"action": "append"}
     elif flag.values > 1:
         settings["nargs"] = flag.values
+    elif flag.name in ("--judge", "--model"):
+        settings["action"] = _Once
     if not arg.word:
         settings |= {"dest": flag.field.name, "required": flag.is_needed}
     if arg.word and flag.is_needed and flag.values == 1:
@@ -321,6 +328,15 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Option) -> None:
     action = parser.add_argument(flag.field.name if arg.word else flag.name, **settings)
     if flag.kind is Path:
         vars(action)["complete"] = _FILES  # shtab reads it
+
+
+class _Once(argparse.Action):
+    """Of a flag that other commands take more than once: a second value is not dropped unsaid."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, flag: str | None = None) -> None:
+        if getattr(namespace, self.dest, values) != values:
+            parser.error(f"argument {flag}: given twice; this command takes one: run it for each")
+        setattr(namespace, self.dest, values)
 
 
 _NARGS = {(True, True): "+", (True, False): "*", (False, False): "?", (False, True): None}

@@ -396,9 +396,10 @@ def grid_of(given: Sequence[str]) -> dict[str, tuple[str | int | bool, ...]]:
 def _read(benchmark: str, data: Path) -> Benchmark:
     """A benchmark made of upstream's files; raises `ConfigError` for one that is unknown."""
     if benchmark not in BENCHMARKS:
+        known = dict.fromkeys((*BENCHMARKS, *experiments.papers(), "botchat"))
         raise ConfigError(
-            f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, BENCHMARKS)}; "
-            f"benchmarks: {', '.join(BENCHMARKS)}"
+            f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, known)}; "
+            f"benchmarks: {', '.join(known)}"
         )
     if benchmark == "turing":
         return Turing(read_talks(data))

@@ -300,22 +300,22 @@ class Turing(Benchmark):
             if not (systems := ordered(part.whole)):
                 continue
             uncut = {one.id: one for one in part.near}
+            overall = np.array([*map(rating, part.whole)], np.float64)
             values = {
                 who: 1 - accuses for who, (_, accuses) in seen.get(name, {}).items()
-                if not np.isnan(accuses).all()
+                if not np.isnan(accuses + overall).all()
             }  # fmt: skip
             values["length alone"] = np.array([*map(TRAPS["length alone"], part.whole)])
             n_said = [len(uncut[one.id].utterances) for one in part.whole]
             values["utterances, uncut"] = np.array(n_said)
-            overall = [*map(rating, part.whole)]
             given = {who: ("overall", value, overall) for who, value in values.items()}
             if "z" in part.whole[0].labels:
-                least = [one.labels["z"]["repetitive"] for one in part.whole]
+                least = np.array([one.labels["z"]["repetitive"] for one in part.whole], np.float64)
                 flagged = np.array([-repetition(uncut[one.id]) for one in part.whole])
                 given["flags of repetition"] = ("repetitive", flagged, least)
             member = np.array([[s in one.machines for s in systems] for one in part.whole])
             for who, (quality, value, rated) in given.items():
-                row = turing_rows.by_system(value, np.array(rated, np.float64), member)
+                row = turing_rows.by_system(value, rated, member)
                 yield {"source": name, **part.head, "who": who, "quality": quality, **row}
 
     def _rows_turns(self, said: Said) -> Iterator[Row]:

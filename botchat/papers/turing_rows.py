@@ -156,7 +156,7 @@ def by_system(value: Floats, rating: Floats, member: Floats) -> Row:
     a system takes part in a chat.
     """
     known = ~np.isnan(value + rating)
-    of = member[known] * 1.0
+    of = member[known][:, member[known].any(0)] * 1.0  # of a few chats some systems have none
     weights = kind_weights(np.ones(len(of), np.intp), _DRAWS, 0).astype(np.float64)
     mean = [ratio((weights * x[known]) @ of, weights @ of) for x in (value, rating)]
     # A system that no draw has is at the end of both orders by chance alone: leave that draw out.

@@ -194,7 +194,7 @@ def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -
     if name in judges:
         return ": it is a judge; a contestant is a model"
     forms = [*sorted(models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
-    known = f"; models that can be named: {', '.join(forms)}"
+    known = f"; models that can be named: {', '.join(forms)}; judges: see botchat models"
     for looks_so, meant in _MEANT:
         if told := re.match(looks_so, name):
             return public(meant.format(*told.groups())) + known

@@ -134,6 +134,7 @@ COMMANDS = [
 USAGE = [
     ("judge --seeds sample --judge rules", "required: protocol"),
     ("generate --seeds sample", "required: --model"),
+    ("judge unieval --seeds sample --judge rules --judge m", "argument --judge: given twice"),
     ("generate --seeds sample --model bot:eliza --limit ten", "'ten' is not a whole number"),
     ("judge unieval --seeds sample --judge rules --max-usd five", "'five' is not a number"),
     ("judge unieval --seeds sample --judge rules --limits 3", "unrecognized arguments: --limits"),

@@ -20,13 +20,13 @@ README = (ROOT / "README.md").read_text("utf-8")
 RANK, SETTINGS = ((ROOT / "docs" / name).read_text("utf-8") for name in ("rank.md", "settings.md"))
 
 COLUMNS = {
-    "Rank": ("rank", "{:d}"),
+    "Place": ("rank", "{:d}"),
     "Model": ("model", "{}"),
     "Bradley–Terry @16": ("bt_n16", "{:.1f}"),
     "Elo @16": ("elo_n16", "{:.1f}"),
-    "Success @16": ("success_n16", "{:.1%}"),
+    "Passes 16": ("success_n16", "{:.1%}"),
     "GTEval win + tie": ("gteval_win_or_tie", "{:.1%}"),
-    "Mean tokens": ("mean_tokens", "{:.1f}"),
+    "Tokens a line": ("mean_tokens", "{:.1f}"),
 }
 
 

@@ -177,6 +177,14 @@ def test_system_order_is_scipys():
     assert row["spearman"] == pytest.approx(stats.spearmanr(*means)[0])
     assert row["kendall"] == pytest.approx(stats.kendalltau(*means)[0])
     assert row["spearman_low"] <= row["spearman"] <= row["spearman_high"]
+    # A pilot (--limit) sees some systems only.
+    value[(level < 2) | (np.arange(300) > 60)] = np.nan
+    few = turing_rows.by_system(value, rating, member)
+    assert (few["systems"], few["chats"]) == (4, 40)
+    means = [
+        [x[member[:, k] & ~np.isnan(value)].mean() for k in range(2, 6)] for x in (value, rating)
+    ]
+    assert few["spearman"] == pytest.approx(stats.spearmanr(*means)[0])
 
 
 # -------------------------------------------------------------------------- people, shared half

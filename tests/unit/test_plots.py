@@ -105,6 +105,13 @@ def assert_readable(sheet: Sheet, whose: str) -> None:
             assert columns(text.said) + 2 * (wide > 0) >= LETTERS, (whose, text)
 
 
+def test_a_judge_whom_nobody_can_read_has_figures():
+    """Of what is known without it; no rate is drawn that is none."""
+    found = figures.draw(made({"a": 0.9, "b": 0.2}, 4, unreadable=1.0).board())
+    assert all(one.png for one in found)
+    assert "beside-people" not in {one.name for one in found}
+
+
 @pytest.mark.parametrize(
     ("k", "names"),
     [(1, ["bot-{}"]), (4, [NAMES["long"]]),

@@ -49,7 +49,7 @@ def ask(board: Board, where: str, verdicts: Mapping[str, JudgeVerdict]) -> Itera
     if place:
         yield from _mask(place, where)
     for part in board.of(BesideHuman):
-        if part.protocol.about_ai:
+        if part.protocol.about_ai and part.table.frame["win"].notna().any():
             yield _beside(board, part, where)
     yield from _length(board, arena, place, where)
     if arena and arena.comparisons.n:
