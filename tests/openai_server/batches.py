@@ -32,9 +32,6 @@ MAX_BYTES = 200_000_000
 PAGE = 20
 """Batches on a page of the list, if the client asks for no other number."""
 
-STEPS = ("upload", "create", "look", "list", "cancel", "fetch")
-"""Exchanges about files and batches."""
-
 
 @dataclass(frozen=True)
 class Fate:

@@ -439,7 +439,7 @@ def test_scores_are_correlated_as_scipy_does_with_unreadable_ones_counted(given_
 
 
 def test_differences_of_scores_are_taken_on_the_texts_both_have_scored():
-    """A copy differs by nothing, a reversed judge by twice the correlation."""
+    """A copy differs by nothing; scores without people, or given twice, are refused."""
     ratings = []
     for i in range(12):
         ratings += [
@@ -453,10 +453,6 @@ def test_differences_of_scores_are_taken_on_the_texts_both_have_scored():
     gaps = {(row["judge_a"], row["judge_b"]): row["spearman_difference"] for row in found.pairs}
     assert gaps["good", "copy"] == 0
     assert gaps["good", "bad"] == pytest.approx(2 * rho)
-
-
-def test_scores_without_people_or_given_twice_are_refused():
-    """With the names and the text."""
     with pytest.raises(MissingError, match="found j"):
         compare_scores([Rating("1", "m", "j", 1.0)])
     with pytest.raises(DataError, match="j has scored m on item 1 twice"):
@@ -518,8 +514,8 @@ def first_ai(made):
     return None if made.contestants == (HUMAN,) else 3
 
 
-def test_every_rate_of_a_small_example_by_hand():
-    """Unreadable verdicts count for nothing; an accusation of the ChatSEED is no exact index."""
+def test_detection_of_a_small_example_by_hand():
+    """Unreadable verdicts count for nothing; a difference is paired, where both can be read."""
     said = ["3", "3", "5", "2", "No", None]
     rows = [accusation(f"s{n}", "m", verdict) for n, verdict in enumerate(said)]
     rows += [accusation(f"s{n}", HUMAN, v) for n, v in enumerate(["No", "4", "No", None])]
@@ -529,10 +525,6 @@ def test_every_rate_of_a_small_example_by_hand():
     assert row["exact_index_rate"] == pytest.approx(2 / 5)
     assert row["people_accused"] == pytest.approx(1 / 3)
     assert row["machines_caught_low"] <= 4 / 5 <= row["machines_caught_high"]
-
-
-def test_two_judges_are_compared_where_both_can_be_read():
-    """The difference is paired: the dialogue that only one could judge is left out."""
     a = [
         accusation("s1", "m", "3", "a"),
         accusation("s2", "m", "No", "a"),

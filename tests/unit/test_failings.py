@@ -67,7 +67,7 @@ def test_what_a_dialogue_shows_stands_in_its_row() -> None:
 
 
 def test_shares_of_flags_by_hand() -> None:
-    """Four dialogues: two say that they are programs, one of them repeats itself too."""
+    """Two of four say that they are programs; without dialogues there are no shares."""
     first = {
         "S-0": {"ai_phrases": 3, "exact_repeat": 5},
         "S-1": {"ai_phrases": 6},
@@ -87,10 +87,6 @@ def test_shares_of_flags_by_hand() -> None:
     assert of_many["why"] == "says it is an AI 50 %, repeats utterances 25 %"
     assert (bot["first_flag"], bot["first_ai_phrases"], bot["first_words"]) == (4.0, 4.5, 4.0)
     assert table.signature == "signed"
-
-
-def test_someone_without_dialogues_has_no_shares() -> None:
-    """And stands last."""
     table = failings.flags(survey(nobody=flagged_at({}), bot=flagged_at({"S-0": {}})), 10, "")
     assert [(row["model"], row["flagged"]) for row in table.records] == [
         ("bot", 0.0), ("nobody", None),
