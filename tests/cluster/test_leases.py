@@ -14,7 +14,6 @@ from botchat.cluster.leases import (
     Account,
     LeasedBudget,
     command,
-    drawn,
     end_command,
     lease_of,
     part,
@@ -132,13 +131,6 @@ def test_a_shard_that_was_given_out_twice_has_one_lease(account):
     assert second(3)
     assert not first(8)
     assert account.close() == INSTALMENTS
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, INSTALMENTS))))
-def test_notes_add_up_by_worker(notes):
-    """The highest of each, in whatever order."""
-    most = {who: max(n for other, n in notes if other == who) for who, _ in notes}
-    assert drawn(f"{who}-{n}" for who, n in notes) == sum(most.values())
 
 
 def test_parts_of_what_is_left():

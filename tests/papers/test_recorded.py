@@ -109,7 +109,6 @@ def broken(**changed):
     ("changed", "message"),
     [
         ({"people": None}, "no table with people's scores among dataset/inputs.json"),
-        ({"people": b"Story,Score\na,1\n"}, "no table with people's scores"),
         ({"run": None}, "no recorded reports among dataset/inputs.json"),
         (
             {"people": b'Story,Score_new\na,"Repetition:-1\nLogic:0"\n'},
@@ -119,7 +118,6 @@ def broken(**changed):
             {"people": b"Story,Score_new\na,Repetition:-1\n"},
             "dataset/people.csv:2: people's score has no LINC, DCONT, ILC, FER",
         ),
-        ({"people": b"Story\n\xff\n"}, "dataset/people.csv:2: byte 0xff is not UTF-8"),
         ({"run": b"[\n{]"}, "result/run.json: '[\\n{]' is not JSON"),
         (
             {"run": b'[{"ID": 7, "COT_FB_agent_summary": ""}]'},

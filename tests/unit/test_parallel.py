@@ -125,14 +125,6 @@ def test_small_work_starts_nothing(starts: list[object]) -> None:
         assert os.getpid() not in {pid for _, pid in working.begin(doubles(10), 0.01)}
 
 
-def test_one_job_starts_nothing(starts: list[object]) -> None:
-    """A caller's ``n_jobs=1`` holds, however much there is to do."""
-    with joblib.parallel_config(n_jobs=1), parallel.workers() as working:
-        assert working.n_jobs == 1
-        assert {pid for _, pid in working.begin(doubles(10), LARGE)} == {os.getpid()}
-    assert starts == []
-
-
 def test_no_jobs_are_refused() -> None:
     """An expected error, not joblib's."""
     with pytest.raises(ConfigError, match="0 workers"), parallel.workers(0):
