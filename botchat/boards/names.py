@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import sha256
 from itertools import accumulate
 
 LABEL_COLUMNS = 34
@@ -18,8 +20,6 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
     count = Counter(short.values())
     for name, label in short.items():
         if count[label] > 1:
-            from hashlib import sha256  # rarely
-
             digest = sha256(name.encode("utf-8", "replace")).hexdigest()
             short[name] = f"{elided(name, columns - 5)}~{digest[:4]}"
     return [short[name] for name in names]
@@ -31,6 +31,7 @@ _FOLDERS = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 12)  # every figure tries how many models' names fit
 def elided(text: str, columns: int) -> str:
     """Text without control characters, its middle left out if it is wider than ``columns``.
 

@@ -242,15 +242,13 @@ def lineup(found: Mapping[str, Mapping[str, Form]]) -> Lineup:
         said = f"one half of the set's people is told from the other (AUC {halves.values[0]:.2f})"
         return Lineup({}, halves, len(own), said)
     enough = {name: of for name, of in numbers.items() if _there(of).sum() >= LEAST}
-    named, form_only = columns(words, starts), own[:, : len(NAMES)]
-    models = {}
-    for name, of in enough.items():
-        others = [x for other, x in enough.items() if other != name]
-        both = [
-            _parts(of[:, : len(NAMES)], form_only, fold, lambda some: distance(form_only[some]))
-        ]
-        if others:
-            both.append(_parts(of, own, fold, partial(_tell_others, own, others)))
+    named, n = columns(words, starts), len(NAMES)
+    form_only = own[:, :n]
+    models, machines = {}, np.array([*enough.values()])
+    for nth, (name, of) in enumerate(enough.items()):
+        both = [_parts(of[:, :n], form_only, fold, lambda some: distance(form_only[some]))]
+        if len(enough) > 1:
+            both.append(_parts(of, own, fold, partial(_tell_others, own, machines, nth)))
         alone, *told = (auc(model.sum(1), usual_.sum(1), fold) for model, usual_ in both)
         one = Fingerprint(told[0] if told else None, alone, (), int(_there(of).sum()))
         if one.read.interval[0] > NOT_TOLD:
@@ -322,10 +320,12 @@ def _parts(
     return found
 
 
-def _tell_others(people: Floats, others: Sequence[Floats], some: Flags) -> FormScore:
-    """Fitted to people and to other models on some seeds."""
-    machines = np.concatenate([other[some & _there(other)] for other in others])
-    few = min(len(machines), _MACHINES * int(some.sum()))
-    machines = machines[np.arange(few) * len(machines) // max(few, 1)]
-    numbers = np.concatenate([people[some], machines])
+def _tell_others(people: Floats, models: Floats, but: int, some: Flags) -> FormScore:
+    """Fitted to people and, on the same seeds, all ``models`` but one, (models, seeds, numbers)."""
+    left = ~np.isnan(models[:, :, 0]) & some
+    left[but] = False
+    of_model, seed = left.nonzero()
+    few = min(len(seed), _MACHINES * int(some.sum()))
+    chosen = np.arange(few) * len(seed) // max(few, 1)
+    numbers = np.concatenate([people[some], models[of_model[chosen], seed[chosen]]])
     return tell(numbers, np.arange(len(numbers)) >= len(numbers) - few)

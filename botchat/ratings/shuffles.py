@@ -65,10 +65,9 @@ def end_of_alike(by_pair: Indices, begin: Indices, length: int) -> Draw:
 
     def draw(rng: np.random.Generator) -> Indices:
         # One number gives pair and comparison, so that a stream gives the same end for any length.
-        pair, within = np.divmod(rng.random(length)[::-1] * len(begin), 1)
-        chosen = pair.astype(np.intp)
-        place = begin[chosen] + (within * size[chosen]).astype(np.intp)
-        return np.asarray(by_pair[place])
+        drawn = rng.random(length)[::-1] * len(begin)
+        pair = drawn.astype(np.intp)  # np.divmod finds the same in five times the time
+        return by_pair[begin[pair] + ((drawn - pair) * size[pair]).astype(np.intp)]
 
     return draw
 
