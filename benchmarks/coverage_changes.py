@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import combinations, product
-from typing import TYPE_CHECKING
 
 import numpy as np
+from coverage_lines import Measured, covered
 
 from botchat.measures.changes import Change, Estimate, correlation, holm
 from botchat.measures.intervals import mean, of_shares
 from botchat.ratings.bradley_terry import fit, influence
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import Floats
-
-if TYPE_CHECKING:
-    from coverage import Measured
 
 ALPHA = 0.05
 
@@ -52,8 +49,6 @@ def share(results: Floats) -> Estimate:
 
 def changes() -> Iterator[Measured]:
     """`compare`: change of a rate, paired by seed; beside it as if boards were strangers."""
-    from coverage import covered
-
     worlds = ((0.5, 0.5), (0.5, 0.4), (0.9, 0.9), (0.95, 0.8), (0.3, 0.45))
     for n, (before, after), (alike, copied) in product(
         (20, 80, 300), worlds, ((0.0, 0.0), (0.4, 0.0), (0.8, 0.0), (0.4, 0.8))
@@ -76,8 +71,6 @@ def changes() -> Iterator[Measured]:
 
 def false_alarms() -> Iterator[Measured]:
     """`compare --gate`: five models that did not change; how often none is blamed."""
-    from coverage import Measured
-
     rates = (0.15, 0.3, 0.5, 0.7, 0.9)
     for n, (alike, copied) in product((20, 80, 300), ((0.0, 0.0), (0.4, 0.0), (0.4, 0.8))):
         rng = np.random.default_rng([n, int(10 * alike), int(10 * copied)])
@@ -94,8 +87,6 @@ def false_alarms() -> Iterator[Measured]:
 
 def rating_changes() -> Iterator[Measured]:
     """`compare`: Bradley-Terry of models on the same seeds, judged twice."""
-    from coverage import Measured, covered
-
     skill = np.array([-0.8, -0.3, 0.0, 0.4, 0.7])
     pairs = np.array([p for a, b in combinations(range(5), 2) for p in ((a, b), (b, a))])
     for n, alike in product((30, 100), (0.0, 1.0)):
@@ -206,8 +197,6 @@ def changed(key: str, one: Floats, other: Floats) -> Change:
 
 def powers() -> Iterator[Measured]:
     """`compare --gate`: how often each number finds a fall of one model, and cries wolf of none."""
-    from coverage import Measured
-
     runs = 600
     same = [(name, name) for name in ("GPT-4", "Vicuna-7B", "LLaMA2-13B")]
     for n, (before, after) in product((20, 40, 100), (*same, *FALLS)):

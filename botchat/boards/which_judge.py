@@ -8,6 +8,7 @@ and one way of judging against another. Controls are in no contest for the best.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 from botchat.boards.tables import Column, Table, explained, table, triple, with_interval
@@ -294,3 +295,15 @@ def _turned(pair: Row) -> Row:
     ends = {"accuracy_difference": value, "accuracy_difference_low": high}
     two = {"judge_a": pair["judge_b"], "judge_b": pair["judge_a"]}
     return {**pair, **two, **ends, "accuracy_difference_high": low}
+
+
+def without_controls(part: Table) -> Table:
+    """A table of judges without the controls, where these are not what it is about."""
+    names = part.frame[[column.key for column in part.columns if column.kind == "name"]]
+    controls = names.map(lambda name: str(name).endswith((*CONTROLS,)))
+    kept = ~controls.any(axis=1)
+    about = part.name in ("controls", "tests") or part.name.startswith("exam-")
+    if about or kept.all() or not kept.any():
+        return part
+    left = f"{int((~kept).sum())} controls are not shown here; the files have them."
+    return replace(part, frame=part.frame[kept], note=f"{part.note} {left}".strip())

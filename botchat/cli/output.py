@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
 from botchat.cli import layout
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from botchat.boards.tables import Table
     from botchat.interfaces import Row
     from botchat.pipeline.run.progress import Window
-    from botchat.pipeline.run.work import Meter
-    from botchat.pipeline.view import Server
+    from botchat.requests.meter import Meter
+    from botchat.requests.results import Serving
     from botchat.workspace.folder import Workspace
 
 
@@ -78,7 +77,7 @@ EVERY_S = 60.0
 @contextmanager
 def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
     """A meter for a long step; where a limit stops it, what it spent or found is printed."""
-    from botchat.pipeline.run.work import Meter
+    from botchat.requests.meter import Meter
 
     meter = Meter()
     with nullcontext() if arguments.quiet else _shown(meter):
@@ -113,18 +112,18 @@ def perform(arguments: argparse.Namespace) -> None:
         _serve(result, browser=vars(request)["browser"])
         return
     asks = isinstance(request, Asking)
-    say(arguments, _whole(result), *getattr(result, "shown", ()), meter=meter if asks else None)
+    say(arguments, result.whole, *result.shown, meter=meter if asks else None)
     if asks and (n := getattr(result, "unanswered", 0)):
         why = [f"{reason} ({n}x): " for reason, n in meter.failures.most_common(1)]
         raise BotChatError(
-            f"{''.join(why)}{n} {getattr(result, 'missing', 'verdicts')} are missing because the "
+            f"{''.join(why)}{n} {result.missing} are missing because the "
             "endpoint gave no usable reply; run the same command again to try these"
         )
     if getattr(request, "gate", False):
         result.gate()
 
 
-def _serve(server: Server, *, browser: bool) -> None:
+def _serve(server: Serving, *, browser: bool) -> None:
     """Serve until Ctrl-C."""
     import webbrowser
 
@@ -133,14 +132,6 @@ def _serve(server: Server, *, browser: bool) -> None:
         if browser and len(server.starts) == 1:  # not as one of a team
             webbrowser.open(server.starts[0].split()[0])
         server.serve_forever()
-
-
-def _whole(result: Any) -> Mapping[str, Any]:
-    """All of a result, JSON-ready; a plain one is its fields."""
-    named = getattr(result, "_asdict", None)
-    found: Mapping[str, Any]
-    found = named() if named else getattr(result, "whole", None) or asdict(result)
-    return found
 
 
 def _made(arguments: argparse.Namespace) -> Request[Any]:

@@ -44,9 +44,10 @@ from botchat.parallel import Engine, together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlannedModel, PlanningSession
 from botchat.pipeline.run.session import PartOfRun, Session, in_session
-from botchat.pipeline.run.work import Meter, Stops, work_through
+from botchat.pipeline.run.work import Stops, work_through
 from botchat.records import Seed
 from botchat.requests.arguments import Limits, Spending
+from botchat.requests.meter import Meter
 from botchat.workspace import segments
 from botchat.workspace.config import ClusterSettings, Config
 from botchat.workspace.entries import ModelSettings

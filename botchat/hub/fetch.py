@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
@@ -15,6 +14,7 @@ from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.hub.publish import DATA, MANIFEST, Manifest
 from botchat.hub.requests import Fetching
+from botchat.requests.results import Told
 from botchat.seeds.dataset import STAGES
 from botchat.seeds.hub import said_by_hub
 from botchat.workspace import export as moving
@@ -25,21 +25,11 @@ from botchat.workspace.folder import Workspace
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """What was taken."""
+def fetch(request: Fetching, workspace: Workspace) -> Told:
+    """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace.
 
-    repository: str
-    revision: str
-    """The commit, also if a branch or nothing was named."""
-    seed_set: str
-    files: int
-    calls: int
-    """Of the ledger, those that were there already included."""
-
-
-def fetch(request: Fetching, workspace: Workspace) -> Fetched:
-    """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace; see `Fetched`.
+    The ``revision`` is the commit, also if a branch or nothing was named; ``calls`` are those of
+    the ledger, what was there already included.
 
     Everything is checked before anything is written: each file's digest, each record, each call's
     key. The page is no data; ``leaderboard page`` makes it here. ``.botchat/fetched-SET.json``
@@ -69,7 +59,8 @@ def fetch(request: Fetching, workspace: Workspace) -> Fetched:
         ledger_file = _checked(where, calls, manifest.files[calls], read)
     for path, content in contents.items():
         _refuse_other(workspace, path, content)
-    record = {"repository": name, "revision": commit, "files": manifest.files}
+    taken = {"repository": name, "revision": commit}
+    record = taken | {"files": manifest.files}
     n_calls = 0
     with workspace.locked():
         if ledger_file is not None:
@@ -82,7 +73,8 @@ def fetch(request: Fetching, workspace: Workspace) -> Fetched:
                 part.unlink()
         store.write_all(workspace.root, contents)
         store.write_all(workspace.hidden, {f"fetched-{manifest.seed_set}.json": to_json(record)})
-    return Fetched(name, commit, manifest.seed_set, len(contents), n_calls)
+    counts = {"files": len(contents), "calls": n_calls}
+    return Told({**taken, "seed_set": manifest.seed_set, **counts})
 
 
 def _opened(

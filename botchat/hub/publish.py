@@ -19,8 +19,8 @@ from botchat.hub.requests import Publishing
 from botchat.interfaces import Row
 from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
 from botchat.pipeline.export import dataset_files
-from botchat.pipeline.run.results import Told
 from botchat.records import VERSION, Dialogue, Judgment
+from botchat.requests.results import Told
 from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store
 from botchat.workspace.calls import Damaged

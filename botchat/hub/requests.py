@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from botchat.requests.arguments import SHARE, Arg, Request, Word, verb
 
 if TYPE_CHECKING:
-    from botchat.hub.fetch import Fetched
-    from botchat.pipeline.run.results import Told
+    from botchat.requests.results import Told
 
 
 class Publishing(Request["Told"]):
@@ -26,7 +25,7 @@ class Publishing(Request["Told"]):
     ] = ()
 
 
-class Fetching(Request["Fetched"]):
+class Fetching(Request["Told"]):
     """A published run into this workspace."""
 
     words, does, group = "share fetch", "hub.fetch:fetch", SHARE

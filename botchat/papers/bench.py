@@ -47,13 +47,13 @@ from botchat.papers.metrics import PEOPLE
 from botchat.papers.requests import Benching
 from botchat.papers.turing import Turing
 from botchat.papers.turing_files import read as read_talks
-from botchat.pipeline.agree import Compared, publish, signature, with_controls
+from botchat.pipeline.agree import publish, signature, with_controls
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import full_name, panel_of
-from botchat.pipeline.run.results import Plan, Told
-from botchat.pipeline.run.work import Meter
 from botchat.requests.arguments import JudgeName, Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import Compared, Plan, Told
 from botchat.workspace import files, panels
 from botchat.workspace.folder import Workspace
 

@@ -32,7 +32,6 @@ from botchat.papers.chateval import ASPECTS, ORIGINAL, Response
 from botchat.papers.experiments import column
 from botchat.papers.metrics import PEOPLE, bleu, ends_of, in_one_row, of_parts, rouge_l
 from botchat.pipeline.agree import (
-    Compared,
     anatomy,
     compare_judges,
     expenses,
@@ -47,6 +46,7 @@ from botchat.protocols.items import ANSWERS, pair_cases, pair_labels
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import calibrated, preferences
 from botchat.records import Judgment
+from botchat.requests.results import Compared
 from botchat.workspace.folder import Workspace
 
 Files = Mapping[str, bytes]

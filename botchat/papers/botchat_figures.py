@@ -18,12 +18,12 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.measures.intervals import of_share
 from botchat.papers.requests import Benching
 from botchat.pipeline.plot import FORMATS, read_size, written
-from botchat.pipeline.run.results import Told
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import cells, rows
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import chart
 from botchat.report.figures.sheet import WIDE, Look
+from botchat.requests.results import Told
 from botchat.workspace.folder import Workspace
 
 DIALOGUES, SEEDS = 547, 222

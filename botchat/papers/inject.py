@@ -28,25 +28,20 @@ from botchat.papers.stories import STORIES
 from botchat.pipeline.evaluate import read_items
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.session import Session, in_session
-from botchat.pipeline.run.work import Meter, Step, Stops, work_through
+from botchat.pipeline.run.work import Stops, work_through
 from botchat.protocols.items import TEXTS, plain
 from botchat.protocols.scores import harmless
 from botchat.protocols.texts import ERROR_TYPES, OwnText, sentences
 from botchat.protocols.verdicts import json_fields
 from botchat.records import SIGNED
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter, Step
+from botchat.requests.results import Plan, Told
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace
 
 PROMPT, STAGE = "injection", "inject"
-
-
-class Injection(Told):
-    """What `inject` wrote."""
-
-    missing = "stories"
 
 
 class Planted(NamedTuple):
@@ -176,7 +171,7 @@ def plan_inject(request: Injecting, workspace: Workspace) -> Plan:
 
 def inject(
     request: Injecting, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Injection:
+) -> Told:
     """Ask, check what comes back, and write the stories that have what they should have.
 
     Raises as `botchat.arguments.Asking.run`, and `DataError`: the file, with its
@@ -185,7 +180,7 @@ def inject(
     language, listed = _read(request)
     meter = meter or Meter()
 
-    async def ask(session: Session, stops: Stops) -> list[Injection]:
+    async def ask(session: Session, stops: Stops) -> list[Told]:
         speaker = session.speaker(request.model, STAGE)
         step = Step(request.file.stem, STAGE, speaker.model.name, len(listed), each=1)
         session.meter.begin(STAGE, len(listed))
@@ -226,7 +221,7 @@ def _written(
     found: dict[str, Injected | str | None],
     speaker: Speaker,
     language: Language,
-) -> Injection:
+) -> Told:
     """How many errors were asked for, how many are in the stories, by kind and of ``all``."""
     made = [one for text in listed if isinstance(one := found[text.id], Injected)]
     left_out = [f"{id_}: {why}" for id_, why in found.items() if isinstance(why, str)]
@@ -261,7 +256,7 @@ def _written(
         "path": path,
         "signature": signature,
     }
-    return Injection(whole, [rows, f"stories: {len(made)}, in {path}"], unanswered)
+    return Told(whole, [rows, f"stories: {len(made)}, in {path}"], unanswered, "stories")
 
 
 def _read(request: Injecting) -> tuple[Language, list[OwnText]]:

@@ -23,11 +23,12 @@ from botchat.papers.requests import ProbingPolarity
 from botchat.parallel import together
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import of_people
-from botchat.pipeline.run.results import Plan, Told
-from botchat.pipeline.run.work import Meter, run_now
+from botchat.pipeline.run.work import run_now
 from botchat.protocols.catalogue import GTEVAL
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Verdict
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import Plan, Told
 from botchat.workspace.folder import Workspace
 
 POLARITY = replace(GTEVAL, name="probe/polarity", title="Polarity")

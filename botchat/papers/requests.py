@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from botchat.requests.arguments import JUDGES, Arg, Asking, Judged, Tabled, Word, verb
 
 if TYPE_CHECKING:
-    from botchat.papers.inject import Injection
-    from botchat.pipeline.agree import Compared
-    from botchat.pipeline.run.results import Told
+    from botchat.requests.results import Compared, Told
 
 
 class Benching(Judged["Compared"], Tabled["Compared"]):
@@ -84,7 +82,7 @@ class Varying(Asking["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/variance-…)", "DIR")] = None
 
 
-class Injecting(Asking["Injection"]):
+class Injecting(Asking["Told"]):
     """Let a model put errors into stories: a benchmark whose truth is known."""
 
     words, does, group = "bench inject", "papers.inject:inject", JUDGES

@@ -51,7 +51,7 @@ from botchat.papers.turing_sources import (
     repetition,
     seen_in,
 )
-from botchat.pipeline.agree import BUILT_IN, Compared, compare_judges, publish, signature
+from botchat.pipeline.agree import BUILT_IN, compare_judges, publish, signature
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import own_name
 from botchat.protocols.catalogue import DIAGNOSIS, GTEVAL, UNIEVAL, WHICH
@@ -60,6 +60,7 @@ from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Exam, Judgment
 from botchat.report.figures.chart import Chart, chart
 from botchat.report.figures.rows import series
+from botchat.requests.results import Compared
 from botchat.verdicts import Floats
 from botchat.workspace import exams
 

@@ -24,19 +24,19 @@ from botchat.measures.annotations import NOBODY, Annotation, is_person
 from botchat.measures.intervals import entries
 from botchat.measures.variance import ITEM, ORDER, Crossed, Effect, standard_error
 from botchat.papers.requests import Varying
-from botchat.pipeline.agree import Compared, annotations_of, expenses
+from botchat.pipeline.agree import annotations_of, expenses
 from botchat.pipeline.judge import asked as asked_by
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import read
-from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import catalogue_of
-from botchat.pipeline.run.work import Meter
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, SIGNED, Judgment
 from botchat.requests import Judging
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import Compared, Plan
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 

@@ -17,9 +17,9 @@ import numpy as np
 from botchat.errors import ConfigError
 from botchat.interfaces import Case, Row, Shown, case_digest
 from botchat.measures.statistics import Z
-from botchat.pipeline.run.ask import Filing, StageResult
+from botchat.pipeline.run.ask import Filing
 from botchat.pipeline.run.session import catalogue_of
-from botchat.pipeline.run.work import Meter, Stops, work_through
+from botchat.pipeline.run.work import Stops, work_through
 from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import (
     ELO,
@@ -32,6 +32,8 @@ from botchat.ratings.adaptive import (
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import UNANSWERED, Judgment
 from botchat.requests import Judging
+from botchat.requests.meter import Meter
+from botchat.requests.results import StageResult
 from botchat.verdicts import LOSS, TIE, WIN, Floats
 from botchat.workspace.folder import Workspace
 

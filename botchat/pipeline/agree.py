@@ -6,12 +6,12 @@ GTEval and UniEval know the truth themselves: one side, or the whole dialogue, i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from botchat.boards import debates, judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
@@ -32,13 +32,11 @@ from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
 from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
 from botchat.requests import Agreeing
+from botchat.requests.results import Compared
 from botchat.workspace import files
 from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import CascadeSettings, EnsembleSettings, TalkSettings
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 RESAMPLES = 1000
 """Of the bootstrap over items, from seed 0."""
@@ -377,50 +375,6 @@ OF_WRITERS = "built-in"
 
 BUILT_IN = "who wrote what (built in)"
 """The annotator that knows which side is human; no judge has such a name."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A comparison of judges as written."""
-
-    tables: Sequence[Table]
-    """What people want to see first."""
-    lines: Sequence[str]
-    """What else a person should see: notes, signature, where things are."""
-    whole: Mapping[str, Any]
-    """``rows``, ``signature`` and every other table, JSON-ready."""
-    out: Path | None
-    """The folder written, if any."""
-    answer: Sequence[str] = ()
-    """Which judge to take, at what price."""
-
-    @property
-    def frame(self) -> DataFrame:
-        """The exact numbers of the first table."""
-        return self.tables[0].frame
-
-    @property
-    def shown(self) -> Iterator[str | Table]:
-        """Lines and tables, in the order in which people read them; controls are in their own."""
-        for line in self.answer:
-            yield f"{line}\n"
-        for part in map(_folded, self.tables):
-            yield f"{part.title}\n"
-            yield part
-            yield f"\n{part.note}\n" if part.note else ""
-        yield from self.lines
-
-
-def _folded(part: Table) -> Table:
-    """A table of judges without the controls, where these are not what it is about."""
-    names = part.frame[[column.key for column in part.columns if column.kind == "name"]]
-    controls = names.map(lambda name: str(name).endswith((*which_judge.CONTROLS,)))
-    kept = ~controls.any(axis=1)
-    about = part.name in ("controls", "tests") or part.name.startswith("exam-")
-    if about or kept.all() or not kept.any():
-        return part
-    left = f"{int((~kept).sum())} controls are not shown here; the files have them."
-    return replace(part, frame=part.frame[kept], note=f"{part.note} {left}".strip())
 
 
 def publish(

@@ -18,12 +18,12 @@ from botchat.boards.writers import document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import settings_digest
 from botchat.measures.references import is_draw
-from botchat.pipeline.agree import Compared
 from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.records import SIGNED, Judgment
 from botchat.requests import Bridging
+from botchat.requests.results import Compared
 from botchat.workspace.folder import Workspace, judgment_key
 
 

@@ -19,9 +19,9 @@ from botchat.interfaces import Row
 from botchat.measures.changes import Change, Estimate, correlation, holm
 from botchat.measures.intervals import entries, mean
 from botchat.pipeline.leaderboard import BY_SEED
-from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN
 from botchat.requests import Comparing
+from botchat.requests.results import Differences
 from botchat.verdicts import Floats
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
@@ -51,28 +51,10 @@ SURVIVED = re.compile(r"survived_n(\d+)")
 dialogues and at their end, whoever else is on the board (`benchmarks/coverage_changes.py`)."""
 
 
-class Differences(Told):
-    """What changed from one board to another; ``whole`` has ``rows``, ``by``, ``alpha``, ``fell``.
-
-    Lines say what is assumed, and what does not agree.
-    """
-
-    @property
-    def fell(self) -> list[str]:
-        """The models that fell."""
-        return list(self.whole["fell"])
-
-    def gate(self) -> None:
-        """Raise `Fell` if a model fell."""
-        if self.fell:
-            raise Fell(
-                f"fell in {self.whole['by']}: {', '.join(self.fell)} (false alarms at most "
-                f"{100 * self.whole['alpha']:g} % over {_models(self.whole['tested'])} together)"
-            )
-
-
 def compare(request: Comparing, workspace: Workspace) -> Differences:
-    """Compare two boards.
+    """Compare two boards: ``whole`` has ``rows``, ``by``, ``alpha``, ``tested`` and ``fell``.
+
+    Lines say what is assumed, and what does not agree; ``failure`` names the models that fell.
 
     Raises:
         MissingError, DataError, ConfigError: no such board, none that can be compared, no such key
@@ -108,18 +90,21 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
     if tested:
         paired = max(int((~np.isnan(both.said(by, m))).all(axis=0).sum()) for m in tested)
         lines.append(_assumed(alpha, tested, paired))
+    fell = [name for name in tested if p[name] <= alpha]
     table = _table(changes, by, list(shared), p, f"{both.old.path} → {both.new.path}")
     whole = {
         "rows": table.records,
         "by": by,
         "alpha": alpha,
         "tested": list(tested),
-        "fell": [name for name in tested if p[name] <= alpha],
+        "fell": fell,
         "notes": lines,
         "before": str(both.old.path),
         "after": str(both.new.path),
     }
-    return Differences(whole, [table, table.note, *lines, _verdict(whole)])
+    rate = f"false alarms at most {100 * alpha:g} % over {_models(list(tested))} together"
+    failure = Fell(f"fell in {by}: {', '.join(fell)} ({rate})") if fell else None
+    return Differences(whole, [table, table.note, *lines, _verdict(whole)], failure=failure)
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,7 @@ from botchat.interfaces import Case, Row, settings_digest
 from botchat.judges.cascade import MakeCase
 from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
-from botchat.pipeline.run.results import Plan, Told
 from botchat.pipeline.run.session import RULES, catalogue_of
-from botchat.pipeline.run.work import Meter
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
 from botchat.protocols import texts
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS
@@ -45,6 +43,8 @@ from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating, Leaderboard
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import Plan, Told
 from botchat.workspace import files
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.rows import fields_of, rows, utf8

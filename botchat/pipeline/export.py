@@ -11,12 +11,12 @@ from typing import Any
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Row
-from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.records import Judgment
 from botchat.requests import Exporting
 from botchat.requests.leaves import leaf
+from botchat.requests.results import Told
 from botchat.seeds import dataset
 from botchat.workspace import files as store
 from botchat.workspace.folder import INVENTED, Workspace, judgment_key

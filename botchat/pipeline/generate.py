@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Row, adapted, settings_digest
+from botchat.interfaces import adapted, settings_digest
 from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.contestants import refuse_bursts
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan, Results
 from botchat.pipeline.run.session import Session, in_session
-from botchat.pipeline.run.work import Meter, Step, Stops, work_through
-from botchat.records import N_SEED, SIGNED, UNANSWERED, Dialogue, Seed
+from botchat.pipeline.run.work import Stops, work_through
+from botchat.records import N_SEED, SIGNED, Dialogue, Seed
 from botchat.requests import Generating
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter, Step
+from botchat.requests.results import Generated, Plan, Results
 from botchat.workspace import files, measured
 from botchat.workspace.accounts import asked
 from botchat.workspace.folder import Workspace, dialogue_order
@@ -29,29 +29,6 @@ from botchat.workspace.ledger import Ledger
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
-
-
-@dataclass(frozen=True)
-class Generated:
-    """What `generate` made for one contestant."""
-
-    model: str
-    complete: int
-    stopped: dict[str, int]
-    """Outcome -> dialogues that stopped with it."""
-    new: int
-    """Dialogues made in this run."""
-    path: Path
-
-    @property
-    def row(self) -> Row:
-        """All of it, JSON-ready."""
-        return asdict(self)
-
-    @property
-    def unanswered(self) -> int:
-        """Dialogues that another run may still finish."""
-        return sum(n for status, n in self.stopped.items() if status in UNANSWERED)
 
 
 def plan_generate(request: Generating, workspace: Workspace) -> Plan:

@@ -16,14 +16,7 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.adaptive import AdaptiveArena, AdaptiveResult, known_comparisons, settings_of
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import (
-    Asked,
-    Cases,
-    Questions,
-    StageResult,
-    filing_of,
-    refuse_guarantee,
-)
+from botchat.pipeline.run.ask import Asked, Cases, Questions, filing_of, refuse_guarantee
 from botchat.pipeline.run.contestants import (
     at_each_n,
     full_name,
@@ -36,15 +29,16 @@ from botchat.pipeline.run.contestants import (
 )
 from botchat.pipeline.run.plan import PlanningSession, plan
 from botchat.pipeline.run.read_set import anchors, drifts
-from botchat.pipeline.run.results import LEVELS, Plan, Results
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
-from botchat.pipeline.run.work import Meter, Stops
+from botchat.pipeline.run.work import Stops
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import Field, Protocol
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
 from botchat.requests.arguments import JudgeName, Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import LEVELS, Plan, Results, StageResult
 from botchat.workspace import exams
 from botchat.workspace.config import OFFLINE
 from botchat.workspace.folder import Workspace

@@ -26,7 +26,6 @@ from botchat.interfaces import Shown, case_digest
 from botchat.measures.annotations import BLIND_PAGE, is_person
 from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.read_set import Read, only_judge, read
-from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
 from botchat.records import (
@@ -39,6 +38,7 @@ from botchat.records import (
     Verdict,
 )
 from botchat.requests import LabelPlanning
+from botchat.requests.results import Told
 from botchat.verdicts import Verdicts
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace

@@ -25,7 +25,6 @@ from botchat.interfaces import Row, case_digest
 from botchat.measures.annotations import is_person
 from botchat.measures.facts import accusations
 from botchat.pipeline import label
-from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import catalogue_of
 from botchat.pipeline.view import HOST, Answer, Refused, Server
 from botchat.protocols.kinds import Protocol
@@ -33,6 +32,7 @@ from botchat.records import Judgment
 from botchat.report.archive import FOLDER
 from botchat.report.game import PREFIXES
 from botchat.requests import ImportingLabels, Labelling
+from botchat.requests.results import Told
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
 

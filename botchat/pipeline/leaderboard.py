@@ -13,11 +13,11 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
-from botchat.pipeline.run.results import Told
-from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.requests import Leaderboard, Paging
 from botchat.requests.leaves import leaf
+from botchat.requests.meter import Meter
+from botchat.requests.results import Told
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 

@@ -18,7 +18,6 @@ import msgspec
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
 from botchat.pipeline.run.contestants import full_name
-from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.requests import (
     Accounting,
@@ -29,6 +28,7 @@ from botchat.requests import (
     Pushing,
     Rebuilding,
 )
+from botchat.requests.results import Told
 from botchat.workspace import accounts, files, segments, stages
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored

@@ -10,7 +10,6 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -19,11 +18,11 @@ from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.parallel import together
-from botchat.pipeline.run.results import Told
 from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
 from botchat.records import HUMAN
 from botchat.requests import Beginning, ImportingSeeds, Naming
+from botchat.requests.results import Told
 from botchat.workspace import config
 from botchat.workspace.accounts import CHECK, answered_by, last_answered_by
 from botchat.workspace.config import ModelName, ModelSettings
@@ -149,20 +148,10 @@ def models(request: Naming, workspace: Workspace) -> Told:
     return Told(whole, [[whole | {"forgotten": said}]])
 
 
-@dataclass(frozen=True)
-class Answering(Told):
-    """What each configured model answered."""
-
-    def gate(self) -> None:
-        """Raise `BotChatError` if one gave no answer."""
-        if failed := [row["name"] for row in self.rows if not row["ok"]]:
-            raise BotChatError(f"no answer from {', '.join(failed)}: see why above")
-
-
-def checked(workspace: Workspace) -> Answering:
+def checked(workspace: Workspace) -> Told:
     """Ask each configured model for one word, at most 16 tokens, which the ledger never answers.
 
-    Raises `ConfigError`: none is configured.
+    ``failure`` names those that gave no answer. Raises `ConfigError`: none is configured.
     """
     if not (names := sorted(workspace.config.models)):
         raise ConfigError(
@@ -177,7 +166,11 @@ def checked(workspace: Workspace) -> Answering:
     rows = in_session(workspace, (), None, None, ask)
     for row in rows:
         row["what"] = described(config.model_name(row["name"], workspace.config))
-    return Answering({"rows": rows}, [[{k: row[k] for k in row if k != "ok"} for row in rows]])
+    failure = None
+    if failed := [row["name"] for row in rows if not row["ok"]]:
+        failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
+    shown = [[{k: row[k] for k in row if k != "ok"} for row in rows]]
+    return Told({"rows": rows}, shown, failure=failure)
 
 
 def model_rows(workspace: Workspace) -> list[Row]:

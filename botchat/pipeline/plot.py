@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import board_of, read
-from botchat.pipeline.run.results import Told
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN
 from botchat.requests import Plotting
+from botchat.requests.results import Told
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 

@@ -18,8 +18,6 @@ from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
 from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
 from botchat.pipeline.run.contestants import refuse_bursts
-from botchat.pipeline.run.results import Plan, Told
-from botchat.pipeline.run.work import Meter
 from botchat.protocols import probe as faults
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import Protocol
@@ -28,6 +26,8 @@ from botchat.protocols.replies import CHOICES, PLACES
 from botchat.records import HUMAN, N_SEED, Seed
 from botchat.requests import Auditing, Probing
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import Plan, Told
 from botchat.workspace.folder import Workspace
 
 

@@ -9,8 +9,6 @@ from botchat.errors import ConfigError, MissingError
 from botchat.measures.votes import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import published, write_charts
-from botchat.pipeline.run.results import Told
-from botchat.pipeline.run.work import Meter
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.rate_table import (
     MAX_RATES_BYTES,
@@ -20,6 +18,8 @@ from botchat.ratings.rate_table import (
     rates_kind,
 )
 from botchat.requests import Ranking
+from botchat.requests.meter import Meter
+from botchat.requests.results import Told
 from botchat.seeds.vote_formats import read_votes
 from botchat.workspace.folder import Workspace
 from botchat.workspace.rows import utf8

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from botchat.boards.tables import of_records
 from botchat.errors import ConfigError
 from botchat.pipeline.run import read_set
-from botchat.pipeline.run.work import Meter
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.requests.arguments import Reading
+from botchat.requests.meter import Meter
 from botchat.workspace.folder import Workspace
 from botchat.workspace.from_store import from_store
 

@@ -7,9 +7,9 @@ from functools import partial
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import delete, leave_out
 from botchat.pipeline.run.contestants import full_name
-from botchat.pipeline.run.results import Told
 from botchat.records import HUMAN, Judgment
 from botchat.requests import Removing
+from botchat.requests.results import Told
 from botchat.workspace.folder import Workspace, judgment_order, read_dialogues
 
 

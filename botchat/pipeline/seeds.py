@@ -17,7 +17,6 @@ from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import text_length
-from botchat.pipeline.run.results import Told
 from botchat.protocols.wording import letters
 from botchat.records import (
     HUMAN,
@@ -31,6 +30,7 @@ from botchat.records import (
     numbered,
 )
 from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
+from botchat.requests.results import Told
 from botchat.seeds import hub
 from botchat.seeds.dialogues import FORMATS, Collection, ToldDialogue, read_dialogues
 from botchat.seeds.mutual import from_mutual, is_mutual_item

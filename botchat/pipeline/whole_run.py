@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -19,32 +19,31 @@ from botchat.models.bots import BASELINES
 from botchat.models.self_chat import Length
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge
-from botchat.pipeline.generate import Generated
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Asked, StageResult
+from botchat.pipeline.run.ask import Asked
 from botchat.pipeline.run.contestants import full_name, own_models
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Cost, Place, Plan, Planned, Told, priced, summed
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
-from botchat.pipeline.run.work import Meter, Stops
+from botchat.pipeline.run.work import Stops
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues
 from botchat.requests import Demo, Generating, Judging, Leaderboard, Running
 from botchat.requests.arguments import Limits, Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import (
+    Cost,
+    Generated,
+    Place,
+    Plan,
+    Planned,
+    Ran,
+    StageResult,
+    Told,
+    priced,
+    summed,
+)
 from botchat.workspace.folder import INVENTED, SAMPLE, Workspace
-
-
-@dataclass(frozen=True, repr=False)
-class Ran(Told):
-    """What a whole run made: its board, and how it came about."""
-
-    board: Told = field(default_factory=partial(Told, {}))
-    generated: Sequence[Generated] = ()
-    judged: Sequence[StageResult] = ()
-
-    missing = "dialogues and verdicts"
-
 
 MOST_USD = 5.0
 """Of a run from Python that names no limit."""
@@ -136,8 +135,10 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         "left_out": left_out,
     }
     # Lost: dialogues of models that could not answer at all, such as with a wrong key.
-    unanswered = sum(one.unanswered for one in generated) + sum(one.unanswered for one in judged)
-    return Ran(whole, board.shown, unanswered + sum(lost), board, generated, judged)
+    missing = sum(lost) + sum(one.unanswered for one in generated)
+    missing += sum(one.unanswered for one in judged)
+    what = "dialogues and verdicts"
+    return Ran(whole, board.shown, missing, what, board=board, generated=generated, judged=judged)
 
 
 def _resolved(request: Running, workspace: Workspace) -> Running:

@@ -35,15 +35,18 @@ from botchat.requests.arguments import (
 from botchat.requests.leaves import LEAVES
 
 if TYPE_CHECKING:
-    from botchat.pipeline.agree import Compared
-    from botchat.pipeline.compare import Differences
-    from botchat.pipeline.generate import Generated
-    from botchat.pipeline.run.ask import StageResult
-    from botchat.pipeline.run.results import Results, Told
-    from botchat.pipeline.view import Server
-    from botchat.pipeline.whole_run import Ran
     from botchat.ratings.adaptive import AdaptiveSettings
     from botchat.ratings.elo import EloSettings
+    from botchat.requests.results import (
+        Compared,
+        Differences,
+        Generated,
+        Ran,
+        Results,
+        Serving,
+        StageResult,
+        Told,
+    )
 
 GONE = {
     "report": "give leaderboard page",
@@ -279,7 +282,7 @@ class Plotting(Reading["Told"]):
     highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
 
 
-class Viewing(Request["Server"]):
+class Viewing(Request["Serving"]):
     """Serve the pages on this machine, live during a run."""
 
     words, does, group = "view", "pipeline.view:view", EVERY_DAY
@@ -427,7 +430,7 @@ class ShowingSeeds(Request["Told"]):
     seed_id: Annotated[str | None, Word(metavar="SEED_ID")] = None
 
 
-class Labelling(Request["Server"]):
+class Labelling(Request["Serving"]):
     """Label cases blind, in the browser, as human:NAME."""
 
     words, does, group = "label", "pipeline.labelling:label_page", JUDGES

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from botchat.boards.writers import Formats
     from botchat.parallel import Engine
-    from botchat.pipeline.run.results import Plan
-    from botchat.pipeline.run.work import Meter
+    from botchat.requests.meter import Meter
+    from botchat.requests.results import Plan
     from botchat.workspace.config import ClusterSettings
     from botchat.workspace.folder import Workspace
 
@@ -221,9 +221,9 @@ class Tabled(Request[R], kw_only=True):
     @property
     def table_formats(self) -> "Formats | None":
         """As tables know them; ``None``: as always."""
-        if not self.formats:
-            return None
-        return cast("Formats", import_module("botchat.boards.writers").Formats(tuple(self.formats)))
+        from botchat.boards.writers import Formats  # which no other request needs
+
+        return Formats(tuple(self.formats)) if self.formats else None
 
 
 @dataclass(frozen=True)

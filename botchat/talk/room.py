@@ -26,11 +26,11 @@ from botchat.pipeline.generate import MOST_TURNS
 from botchat.pipeline.models import described
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.session import Session
-from botchat.pipeline.run.work import Meter, Step
 from botchat.records import N_SEED, Seed, human_dialogue
 from botchat.report import joined, policy, template, text
 from botchat.report.live import STYLES
 from botchat.requests.arguments import Limits, Spending
+from botchat.requests.meter import Meter, Step
 from botchat.workspace import config, files
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -24,11 +24,11 @@ from botchat.cluster import leases
 from botchat.cluster import shards as cluster
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
 from botchat.pipeline.run.session import Session
-from botchat.pipeline.run.work import Meter
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import Seed
 from botchat.requests import Generating, Judging, Running
 from botchat.requests.arguments import Limits, Spending
+from botchat.requests.meter import Meter
 from botchat.workspace import segments
 from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace

@@ -82,7 +82,7 @@ def test_there_and_back(run: Workspace, server: Server, hub: Hub, tmp_path: Path
     revision = sent.rows[0]["revision"]
     n_sent, theirs = len(server.calls), Workspace(tmp_path / "theirs")
     got = botchat.fetch(theirs, NAME)
-    assert (got.revision, got.seed_set) == (revision, "s")
+    assert (got.whole["revision"], got.whole["seed_set"]) == (revision, "s")
     assert data(theirs) == data(run)
     table = "leaderboards/s/leaderboard.csv"
     assert (theirs.root / table).read_bytes() == (run.root / table).read_bytes()
@@ -136,8 +136,8 @@ def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_
     second = botchat.publish(run, "s", NAME).rows[0]["revision"]
     assert first != second
     new, old = Workspace(tmp_path / "new"), Workspace(tmp_path / "old")
-    assert botchat.fetch(new, NAME).revision == second
-    assert botchat.fetch(old, f"{NAME}@{first}").revision == first
+    assert botchat.fetch(new, NAME).whole["revision"] == second
+    assert botchat.fetch(old, f"{NAME}@{first}").whole["revision"] == first
     assert data(new) == data(run)
     assert data(old) == before
 
@@ -201,7 +201,7 @@ def test_a_models_repository_is_offered_its_numbers(
     assert [task["id"] for task in benchmark["tasks"]] == ["success_n16", "bt_n16"]
     assert f"{hub.url}/Org/M-8B/discussions/1" in capsys.readouterr().out
     revision = hub.commits[DATASET][-1][0]
-    assert botchat.fetch(Workspace(run.root.parent / "theirs"), NAME).revision == revision
+    assert botchat.fetch(Workspace(run.root.parent / "theirs"), NAME).whole["revision"] == revision
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from botchat.cli.main import main
 from botchat.errors import BotChatError
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
-from botchat.pipeline.run.work import Meter
+from botchat.requests.meter import Meter
 from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import KEY, commands, stage_files, workspace

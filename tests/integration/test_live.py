@@ -23,9 +23,9 @@ from botchat.cli.main import main
 from botchat.interfaces import Reply, Usage
 from botchat.pipeline.live import Live, _run, _step
 from botchat.pipeline.run import progress
-from botchat.pipeline.run.work import Step
 from botchat.protocols.catalogue import Catalogue
 from botchat.report.live import StepRow, render, whole
+from botchat.requests.meter import Step
 from botchat.workspace.accounts import stats
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -13,9 +13,9 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.errors import BotChatError, LimitReached
-from botchat.pipeline.run.results import Told
 from botchat.requests import Generating, Judging
 from botchat.requests.arguments import Limits, Spending
+from botchat.requests.results import Told
 from botchat.workspace import stages
 from botchat.workspace.config import ClusterSettings
 from botchat.workspace.folder import Workspace

@@ -13,8 +13,8 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.cli.output import LogFormatter, printable, progress_text
-from botchat.pipeline.run.work import Meter
 from botchat.records import Seed
+from botchat.requests.meter import Meter
 from botchat.workspace import files as store
 from tests.openai_server import Server, faults
 from tests.processes import Started

@@ -19,9 +19,9 @@ from botchat.errors import LimitReached
 from botchat.models.limits import Retry
 from botchat.pipeline.models import settings_text, templates
 from botchat.pipeline.run.plan import _made_up
-from botchat.pipeline.run.results import by_contestant
 from botchat.records import Seed
 from botchat.requests import Generating, Judging
+from botchat.requests.results import by_contestant
 from botchat.workspace.config import load
 from tests.openai_server import text
 from tests.openai_server.faults import server_error

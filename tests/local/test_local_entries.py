@@ -10,9 +10,9 @@ from botchat.boards.names import labels
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.pipeline.run.session import Session
-from botchat.pipeline.run.work import Meter
 from botchat.records import Dialogue, Seed, Utterance
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -31,9 +31,10 @@ from botchat.models.local.model import LocalModel, local_model
 from botchat.models.local.weights import Weights
 from botchat.models.recorded import RecordedModel
 from botchat.models.self_chat import PROMPT, Length, Speaker, extend, history
-from botchat.pipeline.run.work import Meter, Stops, work_through
+from botchat.pipeline.run.work import Stops, work_through
 from botchat.records import Seed
 from botchat.requests import Generating
+from botchat.requests.meter import Meter
 from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

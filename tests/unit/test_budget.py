@@ -21,7 +21,7 @@ from botchat.models.limits import (
     Spent,
 )
 from botchat.models.recorded import HOPELESS, RecordedModel
-from botchat.pipeline.run.work import Meter
+from botchat.requests.meter import Meter
 from botchat.workspace.ledger import Ledger
 
 QUIET = 50

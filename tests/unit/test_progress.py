@@ -13,7 +13,7 @@ from botchat.cli import output
 from botchat.cli.output import may_steer, progress, progress_line, spent_line
 from botchat.interfaces import Reply
 from botchat.pipeline.run.progress import Window, steps_of
-from botchat.pipeline.run.work import Meter, Step
+from botchat.requests.meter import Meter, Step
 from botchat.workspace.progress import usd_to_come
 
 

@@ -19,13 +19,15 @@ from botchat.pipeline.adaptive import (
     read_target,
     settings_of,
 )
-from botchat.pipeline.run.ask import Filing, StageResult
-from botchat.pipeline.run.work import Meter, run_now
+from botchat.pipeline.run.ask import Filing
+from botchat.pipeline.run.work import run_now
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.kinds import Field
 from botchat.ratings.adaptive import AdaptiveSettings, BoardSoFar, Target
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
 from botchat.requests import Judging
+from botchat.requests.meter import Meter
+from botchat.requests.results import StageResult
 from botchat.workspace.folder import Workspace
 
 

@@ -7,27 +7,27 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Case, Judge, Row, Subject, adapted
-from botchat.judges.cascade import Calibrated, Cascade, Escalations, MakeCase, escalations
+from botchat.interfaces import Case, Judge, Subject, adapted
+from botchat.judges.cascade import Cascade, MakeCase, escalations
 from botchat.judges.panel import Panel
-from botchat.judges.single import SingleJudge, Stability, stability
+from botchat.judges.single import SingleJudge, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.results import Plan
 from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
-from botchat.pipeline.run.work import UNREADABLE, Meter, Step, Stops, work_through
+from botchat.pipeline.run.work import UNREADABLE, Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
 from botchat.requests.arguments import JudgeName, Spending
+from botchat.requests.meter import Meter, Step
+from botchat.requests.results import Plan, StageResult
 from botchat.workspace import files, measured
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 from botchat.workspace.ledger import Ledger
@@ -227,51 +227,6 @@ def ask_all(
         return found
 
     return in_session(workspace, asked[0].seeds, spending, meter, ask, asked[0].language)
-
-
-@dataclass(frozen=True)
-class StageResult:
-    """What a run made in one protocol."""
-
-    protocol: str
-    judge: str
-    cases: int
-    """Cases that the dialogues allow; of an adaptive run, those asked."""
-    new: int
-    unreadable: int
-    """Cases that were answered without a verdict, for whatever reason."""
-    path: Path
-    unanswered: int
-    """Cases that another run may still get an answer for."""
-    escalations: Escalations | None = None
-    """What a cascade did with its cases."""
-    calibrated: Calibrated | None = None
-    """The threshold of a cascade with a guarantee."""
-    stability: Stability | None = None
-    """How far the answers of a judge that was sampled agree."""
-
-    @property
-    def shown(self) -> Row:
-        """As people read it."""
-        keys = ("protocol", "judge", "cases", "new", "unreadable", "path")
-        return {key: getattr(self, key) for key in keys}
-
-    @property
-    def row(self) -> Row:
-        """All of it, JSON-ready."""
-        return self.shown | self.account
-
-    @property
-    def account(self) -> Row:
-        """``escalations``, ``calibrated`` and ``stability``, where there are such."""
-        keys = ("escalations", "calibrated", "stability")
-        found = {key: getattr(self, key) for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
-
-    @property
-    def lines(self) -> list[str]:
-        """The same in words, a line each."""
-        return [f"{self.protocol}: {one}" for one in self.account.values()]
 
 
 _KNOWS = {

@@ -17,11 +17,12 @@ from botchat.measures import lengths
 from botchat.models.limits import Prices
 from botchat.models.recorded import spoken
 from botchat.models.self_chat import Length, prompt_tokens
-from botchat.pipeline.run.results import LEVELS, Place, Plan, Planned
 from botchat.pipeline.run.session import Session
-from botchat.pipeline.run.work import Meter, run_now
+from botchat.pipeline.run.work import run_now
 from botchat.records import Seed
 from botchat.requests.arguments import Spending
+from botchat.requests.meter import Meter
+from botchat.requests.results import LEVELS, Place, Plan, Planned
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key

@@ -25,7 +25,7 @@ import msgspec
 
 from botchat.errors import BotChatError, LimitReached
 from botchat.models.limits import Budget
-from botchat.pipeline.run.work import LONGEST, Meter
+from botchat.requests.meter import LONGEST, Meter
 from botchat.workspace.folder import Workspace
 from botchat.workspace.progress import Progress, StepProgress
 from botchat.workspace.secrets import public_arguments

@@ -24,11 +24,12 @@ from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Length, Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.run.progress import told
-from botchat.pipeline.run.work import Meter, Stops, run_now
+from botchat.pipeline.run.work import Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.leaves import leaf
+from botchat.requests.meter import Meter
 from botchat.workspace import config, entries, panels, stages
 from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace

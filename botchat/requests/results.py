@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
+from botchat.errors import BotChatError
 from botchat.interfaces import Row
+from botchat.records import UNANSWERED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.tables import Table
+    from botchat.judges.cascade import Calibrated, Escalations
+    from botchat.judges.single import Stability
 
 
 Piece: TypeAlias = "str | Table | list[Row]"
@@ -31,6 +37,10 @@ class Told:
     """Lines and tables, in the order in which people read them; none: the rows of `whole`."""
     unanswered: int = 0
     """What another run may still get an answer for."""
+    missing: str = "verdicts"
+    """What that is."""
+    failure: BotChatError | None = None
+    """What `gate` raises: a model fell, or gave no answer."""
 
     @property
     def rows(self) -> list[Row]:
@@ -60,6 +70,11 @@ class Told:
 
         return self.table.frame if self.tables else frame_of(self.rows)
 
+    def gate(self) -> None:
+        """Raise what is wrong with it, if anything is (``--gate``, ``--check``)."""
+        if self.failure:
+            raise self.failure
+
     def __repr__(self) -> str:
         """The first table and the last line."""
         said = [*map(repr, self.tables[:1]), *self.lines[-1:]] or [f"{len(self.rows)} rows"]
@@ -75,19 +90,7 @@ class Told:
         return "".join(html) or self.frame.to_html()
 
 
-class One(Protocol):
-    """What a request made for one contestant, or in one protocol."""
-
-    @property
-    def row(self) -> Row:
-        """All of it, JSON-ready."""
-
-    @property
-    def unanswered(self) -> int:
-        """What another run may still get an answer for."""
-
-
-R = TypeVar("R", bound=One)
+R = TypeVar("R", bound="Generated | StageResult")
 T = TypeVar("T")
 
 
@@ -122,6 +125,141 @@ class Results(list[R]):
         return sum(one.unanswered for one in self)
 
 
+@dataclass(frozen=True)
+class Generated:
+    """What `generate` made for one contestant."""
+
+    model: str
+    complete: int
+    stopped: dict[str, int]
+    """Outcome -> dialogues that stopped with it."""
+    new: int
+    """Dialogues made in this run."""
+    path: Path
+
+    @property
+    def row(self) -> Row:
+        """All of it, JSON-ready."""
+        return asdict(self)
+
+    @property
+    def unanswered(self) -> int:
+        """Dialogues that another run may still finish."""
+        return sum(n for status, n in self.stopped.items() if status in UNANSWERED)
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a run made in one protocol."""
+
+    protocol: str
+    judge: str
+    cases: int
+    """Cases that the dialogues allow; of an adaptive run, those asked."""
+    new: int
+    unreadable: int
+    """Cases that were answered without a verdict, for whatever reason."""
+    path: Path
+    unanswered: int
+    """Cases that another run may still get an answer for."""
+    escalations: Escalations | None = None
+    """What a cascade did with its cases."""
+    calibrated: Calibrated | None = None
+    """The threshold of a cascade with a guarantee."""
+    stability: Stability | None = None
+    """How far the answers of a judge that was sampled agree."""
+
+    @property
+    def shown(self) -> Row:
+        """As people read it."""
+        keys = ("protocol", "judge", "cases", "new", "unreadable", "path")
+        return {key: getattr(self, key) for key in keys}
+
+    @property
+    def row(self) -> Row:
+        """All of it, JSON-ready."""
+        return self.shown | self.account
+
+    @property
+    def account(self) -> Row:
+        """``escalations``, ``calibrated`` and ``stability``, where there are such."""
+        keys = ("escalations", "calibrated", "stability")
+        found = {key: getattr(self, key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
+
+    @property
+    def lines(self) -> list[str]:
+        """The same in words, a line each."""
+        return [f"{self.protocol}: {one}" for one in self.account.values()]
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Ran(Told):
+    """What a whole run made: its board, and how it came about."""
+
+    board: Told
+    generated: Sequence[Generated]
+    judged: Sequence[StageResult]
+
+
+class Differences(Told):
+    """What changed from one board to another."""
+
+    @property
+    def fell(self) -> list[str]:
+        """The models that fell."""
+        return list(self.whole["fell"])
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison of judges as written."""
+
+    tables: Sequence[Table]
+    """What people want to see first."""
+    lines: Sequence[str]
+    """What else a person should see: notes, signature, where things are."""
+    whole: Mapping[str, Any]
+    """``rows``, ``signature`` and every other table, JSON-ready."""
+    out: Path | None
+    """The folder written, if any."""
+    answer: Sequence[str] = ()
+    """Which judge to take, at what price."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """The exact numbers of the first table."""
+        return self.tables[0].frame
+
+    @property
+    def shown(self) -> Iterator[str | Table]:
+        """Lines and tables, in the order in which people read them; controls are in their own."""
+        from botchat.boards.which_judge import without_controls
+
+        for line in self.answer:
+            yield f"{line}\n"
+        for part in map(without_controls, self.tables):
+            yield f"{part.title}\n"
+            yield part
+            yield f"\n{part.note}\n" if part.note else ""
+        yield from self.lines
+
+
+class Serving(AbstractContextManager[Any], Protocol):
+    """Pages that are served, until the ``with`` ends; see `botchat.pipeline.view.Server`."""
+
+    @property
+    def url(self) -> str:
+        """Of the page to begin with."""
+
+    @property
+    def starts(self) -> Sequence[str]:
+        """What is told when it starts: first the address to open."""
+
+    def serve_forever(self) -> None:
+        """Serve, also what it opened beside."""
+
+
 LEVELS = ("low", "expected", "high")
 
 Place: TypeAlias = tuple[str, tuple[str, ...]]
@@ -151,11 +289,7 @@ class Planned:
     @property
     def shown(self) -> Row:
         """As a row, without the parts."""
-        return {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in ("parts", "limited")
-        }
+        return {key: of for key, of in vars(self).items() if key not in ("parts", "limited")}
 
 
 class Plan(list[Planned]):
