@@ -263,7 +263,10 @@ def test_keys_go_through_a_pair(browser: Browser, shown: Path, known: Any) -> No
     [
         ("view=pair&protocol=arena-n16&a=nobody&b=beta", "nobody"),
         ("view=pair&protocol=arena-n16&a=alpha&b=beta&seed=S-99", "S-99"),
+        ("view=pair&protocol=arena-n4&a=alpha&b=beta", "arena-n4"),
         ("view=pair&protocol=gteval&a=alpha&b=beta", "gteval"),
+        ("view=pair&protocol=arena-n16&a=alpha&b=alpha", "alpha"),
+        ("view=pair&protocol=arena-n16&a=alpha&b=beta&show=odd", "odd"),
         ("view=unieval&a=nobody&seed=S-1", "nobody"),
         ("view=unieval&a=alpha&seed=S-99", "S-99"),
     ],
@@ -381,6 +384,17 @@ def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> 
     browser.until(lambda: browser.texts(".cases .id") == again)
 
 
+def test_a_link_is_copied(browser: Browser, shown: Path) -> None:
+    """To what is shown; the button says so."""
+    browser.open(shown, "#view=read")
+    browser.text(".reading .chat")
+    assert {"view", "a", "seed"} <= set(state(browser))
+    find = "return document.querySelector('.acts .quiet')"
+    assert browser.run(f"{find}.textContent") == "Link to this"
+    browser.run(f"{find}.click()")
+    browser.until(lambda: browser.run(f"{find}.textContent") != "Link to this")
+
+
 def test_a_phone_has_the_list_behind_a_button(browser: Browser, shown: Path) -> None:
     """Previous, next and list are buttons; a choice closes the list."""
     browser.open(shown, "#view=unieval&a=alpha&seed=S-2", 390, 844)
@@ -410,6 +424,15 @@ def test_what_is_missing_is_said(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "chunks" / "seeds-0.js").unlink()
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "chunks/seeds-0.js is not beside this page" in browser.text(".reading .warning")
+
+
+def test_dialogues_are_loaded_when_they_are_looked_at(browser: Browser, shown: Path) -> None:
+    """Not with the first screen."""
+    browser.open(shown)
+    assert not any("chunks" in url for url in browser.requests())
+    browser.run("location.hash = '#view=read'")
+    browser.text(".reading .chat")
+    assert any("chunks/index.js" in url for url in browser.requests())
 
 
 @pytest.mark.parametrize(("width", "dark"), SHOWN_AT)
