@@ -23,33 +23,35 @@ if TYPE_CHECKING:
     from botchat.requests import *  # noqa: F403
 
 
-def _public() -> Iterator[dict[str, Any]]:
-    """What each module of requests has of ours, then what stands in `botchat.public`.
-
-    Requests first, which import little. A room is imported by who asks for it.
-    """
+def _requests() -> Iterator[dict[str, Any]]:
+    """What each module of requests has of ours."""
     from botchat.requests import modules
 
-    for module in (*modules(), "botchat.public"):
+    for module in modules():
         yield {
             name: value
             for name, value in vars(import_module(module)).items()
-            if name == "__version__"
-            or (name[0] != "_" and getattr(value, "__module__", "").startswith("botchat."))
+            if name[0] != "_" and getattr(value, "__module__", "").startswith("botchat.")
         }
 
 
 def __dir__() -> list[str]:
     """The public names, imported or not."""
-    return sorted({*globals(), *(name for names in _public() for name in names)})
+    from botchat.public import PLACES
+
+    return sorted({*globals(), *PLACES, *(name for names in _requests() for name in names)})
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``botchat --help`` loads none of them."""
+    from botchat.public import PLACES
     from botchat.requests.arguments import explained
 
-    if name == "__version__" or not (name.startswith("__") or find_spec(f"botchat.{name}")):
-        for names in _public():
+    if name in PLACES:
+        module, _, found = PLACES[name].partition(":")
+        return explained(getattr(import_module(f"botchat.{module}"), found))
+    if not (name.startswith("__") or find_spec(f"botchat.{name}")):
+        for names in _requests():
             if name in names:
                 return explained(names[name])
     raise AttributeError(f"module 'botchat' has no attribute {name!r}")
