@@ -526,3 +526,20 @@ async def test_a_fault_of_one_request_does_not_stop_the_model():
     model = Held([Reply("transport", status=400), Reply("ok", "fine", usage=Usage(1, 1))])
     found = await ends(asking(recorded(model), 10), model)
     assert ([end.outcome for end in found], model.sent) == (["transport"] + ["ok"] * 9, 10)
+
+
+async def test_what_is_out_when_a_run_ends_is_stored_before_drain_returns():
+    """Its caller is gone, its reply is paid; what waits for its turn is not sent."""
+    ledger = Ledger(None)
+    model = Held()
+    stopped = recorded(model, ledger=ledger, endpoint=Endpoint(1, 1))
+    tasks = asking(stopped, 2)
+    await quiet()
+    for task in tasks:
+        task.cancel()
+    draining = asyncio.ensure_future(stopped.drain())
+    await quiet()
+    assert (model.sent, draining.done()) == (1, False)
+    model.let_go(0)
+    await draining
+    assert (model.sent, ledger.select("SELECT count(*) FROM calls")) == (1, [(1,)])
