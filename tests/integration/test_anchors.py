@@ -46,8 +46,8 @@ def on_day(monkeypatch):
 
 def command(folder, *more):
     """Judge the Arena of two bots at N = 4, or its anchors."""
-    asked = ["judge", "arena", "--seeds", "small", "--turns", "4", "--judge", "umpire"]
-    return [*asked, *more, "--dir", str(folder)]
+    asked = ["judge", "arena", "--seeds", "small", "--turns", "4", "--dir", str(folder), *more]
+    return asked if "--judge" in more else [*asked, "--judge", "umpire"]
 
 
 def test_a_judge_that_changed_is_found_and_the_board_says_so(tmp_path, capsys, on_day):

@@ -52,10 +52,10 @@ def panel(strategy, turns=2, more=""):
     )
 
 
-def judge_arena(folder, *more):
+def judge_arena(folder, *more, judge="three"):
     """The command: three seeds, one pair of bots, both orders make six cases."""
-    judge = ["judge", "arena", "--seeds", "small", "--turns", "4", "--judge", "three", *more]
-    return [*judge, "--dir", str(folder)]
+    asked = ["judge", "arena", "--seeds", "small", "--turns", "4", "--judge", judge, *more]
+    return [*asked, "--dir", str(folder)]
 
 
 def judgments(folder):
@@ -130,7 +130,7 @@ def test_placebos_pay_for_what_is_said_after_them_alone(tmp_path, capsys):
         assert main(judge_arena(folder)) == 0
         sent = server.n_received
         for hears in ("another-question", "swapped-verdicts"):
-            command = [*judge_arena(folder), "--judge", f"three[hears={hears}]"]
+            command = judge_arena(folder, judge=f"three[hears={hears}]")
             capsys.readouterr()
             assert main([*command, "--plan", "--json"]) == 0
             rows = json.loads(capsys.readouterr().out)["rows"]
@@ -141,7 +141,8 @@ def test_placebos_pay_for_what_is_said_after_them_alone(tmp_path, capsys):
             assert planned == {6 * 3} or hears == "swapped-verdicts"
             sent = server.n_received
         made = judgments(folder)
-        assert main([*command[:-1], "three[hears=another-question]", "--limit", "2"]) == 0
+        limited = judge_arena(folder, "--limit", "2", judge="three[hears=another-question]")
+        assert main(limited) == 0
         # The second of two seeds hears of the first now.
         assert server.n_received == sent + 2 * 3
     for one in made["three[hears=another-question]"]:
@@ -167,8 +168,9 @@ def test_placebos_pay_for_what_is_said_after_them_alone(tmp_path, capsys):
     ]
     assert (folder / "leaderboards/small/agreement-arena-n4/debates.csv").is_file()
     # UniEval shows one dialogue: there is nothing to swap, and nobody is asked.
-    command = ["judge", "unieval", "--seeds", "small", *command[-2:], "--dir", str(folder)]
-    assert main(command) == 1
+    command[command.index("arena")] = "unieval"
+    turns = command.index("--turns")
+    assert main([*command[:turns], *command[turns + 2 :]]) == 1
     assert "no two sides; give another-question" in capsys.readouterr().err
 
 
