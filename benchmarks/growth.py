@@ -133,7 +133,8 @@ def lines(kind: str, by_size: dict[int, Costs]) -> Iterator[str]:
     yield f"| {kind} | " + " | ".join(f"{name}, {UNITS[name]}" for name in names) + " |"
     yield "| ---: " * (len(names) + 1) + "|"
     for size, costs in by_size.items():
-        yield f"| {size:,} | " + " | ".join(f"{costs[name]:,.3g}" for name in names) + " |"
+        told = (f"{x:,.0f}" if (x := costs[name]) >= 1000 else f"{x:.3g}" for name in names)
+        yield f"| {size:,} | " + " | ".join(told) + " |"
     if len(by_size) > 1:
         told = " | ".join(f"**{slope(by_size, name):.2f}**" for name in names)
         yield f"| exponent | {told} |"
