@@ -23,6 +23,25 @@ if TYPE_CHECKING:
     from botchat.requests import *  # noqa: F403
 
 
+_PLACES = {
+    "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
+    "Comparisons": "ratings.comparisons:Comparisons",
+    "JudgeName": "requests.arguments:JudgeName",
+    "Limits": "requests.arguments:Limits",
+    "Spending": "requests.arguments:Spending",
+    "Target": "ratings.adaptive:Target",
+    "Workspace": "workspace.folder:Workspace",
+    "__version__": "records:VERSION",
+    "bradley_terry": "ratings.bradley_terry:fit",
+    "elo": "ratings.elo:bootstrap_elo",
+    "features": "seeds.dataset:features",
+    "from_store": "workspace.from_store:from_store",
+    "plot": "pipeline.plot:plot",
+    "read": "pipeline.reading:read",
+}
+"""Name of `botchat.public` -> where it stands: a name imports its own room and no other."""
+
+
 def _requests() -> Iterator[dict[str, Any]]:
     """What each module of requests has of ours."""
     from botchat.requests import modules
@@ -37,18 +56,15 @@ def _requests() -> Iterator[dict[str, Any]]:
 
 def __dir__() -> list[str]:
     """The public names, imported or not."""
-    from botchat.public import PLACES
-
-    return sorted({*globals(), *PLACES, *(name for names in _requests() for name in names)})
+    return sorted({*globals(), *_PLACES, *(name for names in _requests() for name in names)})
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``botchat --help`` loads none of them."""
-    from botchat.public import PLACES
     from botchat.requests.arguments import explained
 
-    if name in PLACES:
-        module, _, found = PLACES[name].partition(":")
+    if name in _PLACES:
+        module, _, found = _PLACES[name].partition(":")
         return explained(getattr(import_module(f"botchat.{module}"), found))
     if not (name.startswith("__") or find_spec(f"botchat.{name}")):
         for names in _requests():

@@ -129,3 +129,12 @@ def test_the_table_leads_to_sections_and_blocks_are_listed_in_it():
     }
     assert len(rows) >= 15
     assert set(rows) <= titles
+
+
+def test_a_public_name_stands_where_it_is_looked_for() -> None:
+    """What type checkers see is what Python gives."""
+    from botchat import _PLACES, public
+
+    assert {
+        name for name in _PLACES if getattr(public, name) is not getattr(botchat, name)
+    } == set()
