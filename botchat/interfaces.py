@@ -216,6 +216,15 @@ def settings_digest(*settings: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
 
 
+def portable(value: Any) -> Any:
+    """A JSON-ready value with numbers of 12 digits: further ones differ between processors."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, Mapping):
+        return {key: portable(each) for key, each in value.items()}
+    return [portable(each) for each in value] if isinstance(value, list | tuple) else value
+
+
 @dataclass(frozen=True)
 class Shown:
     """A dialogue as a case shows it."""

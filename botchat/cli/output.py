@@ -355,7 +355,9 @@ def print_json(value: object) -> None:
     try:
         import msgspec
 
-        text = msgspec.json.encode(value, enc_hook=os.fspath).decode()
+        from botchat.interfaces import portable
+
+        text = msgspec.json.encode(portable(value), enc_hook=os.fspath).decode()
     except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
         text = json.dumps(value, default=os.fspath)
     # JSON spells out the first control characters itself; these are the others.

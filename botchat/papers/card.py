@@ -103,9 +103,9 @@ def verify(workspace: Workspace, made: Row) -> Path:
     if not path.exists():
         raise MissingError(f"no card {path}: make it with --card")
     stored = path.read_bytes()
-    if stored != to_json(made).encode():
-        old = json.loads(stored)
-        apart = ", ".join(key for key in made if made[key] != old.get(key)) or "its layout"
+    if stored != (text := to_json(made).encode()):
+        old, new = json.loads(stored), json.loads(text)
+        apart = ", ".join(key for key in new if new[key] != old.get(key)) or "its layout"
         raise Fell(
             f"{path} is not what the ledger gives: {apart} differ; make it again with --card"
         )

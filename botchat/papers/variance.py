@@ -18,7 +18,7 @@ from msgspec.structs import astuple, replace
 from botchat.boards.tables import Column, Table, explained, table, with_interval
 from botchat.boards.writers import table_files, to_json
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import Row, settings_digest
+from botchat.interfaces import Row, portable, settings_digest
 from botchat.judges.single import samples
 from botchat.measures.annotations import NOBODY, Annotation, is_person
 from botchat.measures.intervals import entries
@@ -88,9 +88,9 @@ def variance(
         raise MissingError(f"no verdicts of {', '.join(unknown)}; there are: {', '.join(known)}")
     crossed, notes = _crossed(_cells([one for one in said if one[1].judge in wanted]))
     of = "+".join([*request.protocols, *(path.name for path in request.files)])
-    digest = settings_digest(sorted((wording, *astuple(one)[:5]) for wording, one in said))
+    data = portable(sorted((wording, *astuple(one)[:5]) for wording, one in said))
     seeds = f"set:{request.seed_set}|" if request.seed_set else ""
-    signed = f"{SIGNED}|variance|{seeds}of:{of}|data:{digest}"
+    signed = f"{SIGNED}|variance|{seeds}of:{of}|data:{settings_digest(data)}"
     tables, lines = _tables(crossed, usd, signed)
     whole: Row = {one.name: one.records for one in tables}
     whole |= {"notes": [*lines, *notes], "signature": signed}

@@ -20,7 +20,7 @@ from botchat.boards.tables import Table
 from botchat.boards.which_judge import SINGLE, STRATEGY, TALK
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.interfaces import Row, Shown, settings_digest
+from botchat.interfaces import Row, Shown, portable, settings_digest
 from botchat.judges.cascade import outside_slice
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
@@ -479,7 +479,7 @@ def signature(what: str, of: Mapping[str, str | None], data: Any, truth: str | N
             what,
             *(f"{key}:{value}" for key, value in of.items() if value),
             f"truth:{people}",
-            f"data:{settings_digest(data)}",
+            f"data:{settings_digest(portable(data))}",
             f"bootstrap:{RESAMPLES}",
             "seed:0",
         ]

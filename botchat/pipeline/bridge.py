@@ -16,7 +16,7 @@ from botchat.boards import bridge as boards
 from botchat.boards.references import JudgedCases, drawn_by_pair, one_by_one, result
 from botchat.boards.writers import document, table_files, to_json
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import settings_digest
+from botchat.interfaces import portable, settings_digest
 from botchat.measures.references import is_draw
 from botchat.pipeline.run.contestants import judge_named
 from botchat.pipeline.run.read_set import Read, read
@@ -97,7 +97,7 @@ def _between(found: Read, old: str, new: str, protocol: Protocol, rng_seed: int)
     rows, mapping = boards.board_rows(models, sides), boards.mapping_rows(sides)
     signature = (
         f"{SIGNED}|bridge|set:{found.seed_set}|protocol:{protocol.name}"
-        f"|old:{old}|new:{new}|data:{settings_digest(_data(cases, models))}"
+        f"|old:{old}|new:{new}|data:{settings_digest(portable(_data(cases, models)))}"
     )
     notes = list(boards.sentences(rows, old, new))
     if not _drawn(judged[old], judged[new], rng_seed):
