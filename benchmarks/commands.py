@@ -7,20 +7,18 @@ by two judges; the rules judge on 202,020 cases, and the same again, where nothi
 the `leaderboard` of a million verdicts. All by default. Before and after each command the plain
 loop of Elo is timed, 20 times 40,404 games in pure Python: on a machine with nothing else to do it
 took `LOOP` seconds of CPU, and aims are as much larger as it takes longer here and now. Prints
-CPU seconds, what they were before, and the aim; fails where one is above its aim.
+CPU seconds, what they were before, the aim, and memory; fails where one is above its aim.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import leaderboard
@@ -78,16 +76,17 @@ def loop() -> float:
     return ratings.stopwatch(lambda: ratings.plain_elo(data, orders), time.process_time)
 
 
-def children() -> float:
-    """CPU seconds of all processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def call(command: list[str]) -> tuple[float, float]:
+    """CPU seconds and the most memory, in MB, of a command and of the processes that it starts.
 
-
-def call(command: list[str]) -> None:
-    """Run a command, its modules compiled before as where it is installed, and wait for it."""
+    Its modules are compiled before, as where it is installed.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"{' '.join(command)} failed")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def main() -> None:
@@ -104,18 +103,22 @@ def main() -> None:
             if not folder.exists():
                 make(row.workspace, folder)
             run = [*BOTCHAT, *row.command.split(), "--dir", str(folder), "--quiet"]
-            taken, slower = [], []
+            taken: list[tuple[float, float]] = []
+            slower: list[float] = []
             for _ in range(arguments.repeats):
                 if row.anew:
                     for file in folder.glob("judgments/**/*.jsonl"):
                         file.unlink()
                 before = loop()
-                taken.append(ratings.stopwatch(partial(call, run), children))
+                taken.append(call(run))
                 slower.append((before + loop()) / 2 / LOOP)
-            share, seconds, times = min((t / s, t, s) for t, s in zip(taken, slower, strict=True))
+            share, times, seconds = min(
+                (t / s, s, t) for (t, _), s in zip(taken, slower, strict=True)
+            )
             print(
                 f"{row.name:14s} {seconds:6.2f} s of CPU, before {row.before * times:6.2f}, "
-                f"aim {row.aim * times:6.2f}  (loop x {times:.2f})",
+                f"aim {row.aim * times:6.2f}, {max(mb for _, mb in taken):5.0f} MB  "
+                f"(loop x {times:.2f})",
                 flush=True,
             )
             if share > row.aim:
