@@ -163,7 +163,7 @@ def triangle(
         ("bar", 0.5, "row wins more often"),
     ]
     if any(told[pair] and score[pair] < 0.5 for pair in cells):
-        entries.append(("bar", (ink.PEOPLE, 0.6), "column does"))
+        entries.append(("bar", (ink.ORANGE, 0.6), "column does"))
     start = n * tall - 18 * len(entries)
     if start // tall * cell > widest([said for *_, said in entries], LEAST) + 32:
         for k, entry in enumerate(entries):
@@ -175,4 +175,4 @@ def triangle(
 
 def _beaten(score: float) -> Shade:
     depth = round(0.12 + 0.88 * min(1.0, abs(score - 0.5) / 0.42), 2)
-    return depth if score > 0.5 else (ink.PEOPLE, depth)
+    return depth if score > 0.5 else (ink.ORANGE, depth)

@@ -51,7 +51,7 @@ def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
         curve, kind = curves[name], named.index(name) if name in named else i
         known = np.flatnonzero(~np.isnan(curve.surviving)).tolist()
         points = [at(k + 1, float(curve.surviving[k])) for k in known]
-        shade, dashes = line_look(kind) if name != HUMAN else ((ink.PEOPLE, 1.0), ())
+        shade, dashes = line_look(kind) if name != HUMAN else (ink.PEOPLE, ())
         if name not in named:
             sheet.line(points, ink.PALE, 1.1, whole=name)
             continue

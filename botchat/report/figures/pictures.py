@@ -45,13 +45,13 @@ def written(sheet: Sheet, form: str) -> bytes:
 def png(sheet: Sheet) -> bytes:
     r"""As a png; what no installed font can draw is shown as ``\u901a``."""
     dpi = min(_DPI, math.sqrt(_MOST_DOTS / (sheet.width * sheet.height)) * INCH)
+    about = {"Software": "BotChat", **_told(sheet)}
     if not all(map(has, {*"".join(text.said for text in sheet.texts)})):
-        return _saved(sheet, "png", {"Software": "BotChat", **_told(sheet)}, dpi=dpi)
-    image, buffer = _drawn(sheet, dpi / INCH), io.BytesIO()
-    about = PngImagePlugin.PngInfo()
-    for key, said in {"Software": "BotChat", **_told(sheet)}.items():
-        about.add_itxt(key, said)
-    image.save(buffer, "png", pnginfo=about, compress_level=4, dpi=(dpi, dpi))
+        return _saved(sheet, "png", about, dpi=dpi)
+    image, buffer, info = _drawn(sheet, dpi / INCH), io.BytesIO(), PngImagePlugin.PngInfo()
+    for key, said in about.items():
+        info.add_itxt(key, said)
+    image.save(buffer, "png", pnginfo=info, compress_level=4, dpi=(dpi, dpi))
     return buffer.getvalue()
 
 
@@ -106,7 +106,7 @@ def _drawn(sheet: Sheet, scale: float) -> Image.Image:
 def _shades() -> Image.Image:
     """The 256 colours of a png, which is so a third as large: ink, people, and signed numbers."""
     kinds: list[tuple[int, Shade]] = [
-        (128, 1.0), (64, (ink.PEOPLE, 1.0)), (32, (ink.ABOVE, 1.0)), (32, (ink.BELOW, 1.0)),
+        (128, 1.0), (64, ink.PEOPLE), (32, (ink.ABOVE, 1.0)), (32, (ink.BELOW, 1.0)),
     ]  # fmt: skip
     found = [mixed(of_file(shade), k / (n - 1)) for n, shade in kinds for k in range(n)]
     # Pillow compares colours to five bits: what it takes white for is white.

@@ -192,8 +192,8 @@ def slopes(
     both = [name for name in columns[last] if name in columns[first]]
     fitting = fitted(both, max(96.0, 0.3 * look.px), LEAST)
     shown = dict(zip(both, fitting, strict=True))
-    wide = {t: max(widest([one[n].said for n in both], LEAST, bold=True) for one in (columns[t],))
-            for t in columns}  # fmt: skip
+    wide = {title: widest([one[name].said for name in both], LEAST, bold=True)
+            for title, one in columns.items()}  # fmt: skip
     names = widest(fitting, LEAST, bold=True)
     left, right = names + wide[first] + 10, names + wide[last] + 10
     if named := look.px - left - right >= 24:  # else names stand at the right alone
@@ -210,26 +210,29 @@ def slopes(
         return top + tall * (high - value) / ((high - low) or 1)
 
     sides = {first: left + 2, last: left + room - 2}
+    strong = {*moved, *look.highlight}
+
+    def shade_of(name: str, weak: Shade) -> Shade:
+        return ink.PEOPLE if name == HUMAN else ink.INK if name in strong else weak
+
     for name in sorted(both, key=lambda name: name in moved):
-        strong = name in moved or name in look.highlight
-        shade: Shade = (ink.PEOPLE, 1.0) if name == HUMAN else ink.INK if strong else ink.BAR
+        shade, width = shade_of(name, ink.BAR), 2 if name in strong else 1.1
         spots = [(sides[t], columns[t][name]) for t in columns]
-        sheet.line([(x, y(one.at)) for x, one in spots], shade, 2 if strong else 1.1, whole=name)
+        sheet.line([(x, y(one.at)) for x, one in spots], shade, width, whole=name)
         for x, one in spots:
             sheet.line([(x, y(one.low)), (x, y(one.high))], shade, 4)
     for title, side in ((first, -1), (last, 1)):
-        at, x = columns[title], sides[title]
-        sheet.say(x + 4 * side, 12, title, "end" if side < 0 else "start", bold=True)
+        at, x, anchor = columns[title], sides[title], "end" if side < 0 else "start"
+        sheet.say(x + 4 * side, 12, title, anchor, bold=True)
         order = sorted(both, key=lambda name: (-at[name].at, name))
         heights = apart([y(at[name].at) for name in order], 13.5, top, top + tall)
         for name, height in zip(order, heights, strict=True):
             parts = [at[name].said, shown[name]][: 2 if side > 0 or named else 1]
             said = " ".join(parts[::side])
-            strong = name in moved or name in look.highlight
             start = x + 8 * side
             if abs(height - y(at[name].at)) > 3:
                 sheet.line([(x + 3 * side, y(at[name].at)), (start - side, height)], ink.PALE, 0.8)
-            sheet.say(start, height + 4, said, "end" if side < 0 else "start", bold=strong,
-                      shade=(ink.PEOPLE, 1.0) if name == HUMAN else ink.INK if strong else ink.SOFT,
-                      whole="" if name in said or len(parts) < 2 else name)  # fmt: skip
+            whole = "" if name in said or len(parts) < 2 else name
+            sheet.say(start, height + 4, said, anchor, shade=shade_of(name, ink.SOFT),
+                      bold=name in strong, whole=whole)  # fmt: skip
     return sheet

@@ -27,15 +27,11 @@ _FEW = 20
 
 _LEAST_ROW = 13.5
 
-People: Shade = (ink.PEOPLE, 1.0)
-
 
 class Rows(NamedTuple):
     """A plot with a row a name, and a scale from 0 to 1 along it."""
 
     sheet: Sheet
-    look: Look
-    names: Sequence[str]
     left: float
     wide: float
     top: float
@@ -64,6 +60,13 @@ class Rows(NamedTuple):
         )
 
 
+def _at_left(names: Sequence[str], look: Look, whole: bool) -> tuple[list[str], float]:
+    """Names as they stand left of rows, and the px that they take; ``whole``: of `rows`."""
+    shown = [*names] if whole else fitted(names, max(104.0, 0.34 * look.px))
+    lines = [line for said in shown for line in said.split("\n")]
+    return shown, widest(lines, bold=bool(look.highlight)) + 8
+
+
 def rows(
     names: Sequence[str],
     look: Look,
@@ -81,12 +84,9 @@ def rows(
     """Names at the left, first on top; ``right``, ``top``, ``below``: px for what stands there.
 
     ``ticks``: shares of the scale and what they say, or ``numbers`` that it is of; ``label``: names
-    it. ``pale``: floor bots. ``whole``: names
-    are not cut, and may have several lines.
+    it. ``pale``: floor bots. ``whole``: names are not cut, and may have several lines.
     """
-    shown = [*names] if whole else fitted(names, max(104.0, 0.34 * look.px))
-    lines = [line for said in shown for line in said.split("\n")]
-    left, n = widest(lines, bold=bool(look.highlight)) + 8, max(1, len(names))
+    (shown, left), n = _at_left(names, look, whole), max(1, len(names))
     each = look.tall(each or (22 if n <= _FEW else 16), _LEAST_ROW, n)
     wide = look.wide(left, right)
     scale = None
@@ -95,9 +95,9 @@ def rows(
         known = [value for value in values if math.isfinite(value)] or [0.0]
         scale = ruler(axis, known, lambda said: sum(width_of(s, LEAST) + 14 for s in said) <= wide)
         ticks = scale.ticks
-    made = Rows(Sheet(look.px, top + n * each + below + (14 if label else 0)), look, names,
-                left, wide, top, each, scale)  # fmt: skip
-    sheet, foot = made.sheet, top + n * each
+    foot = top + n * each
+    sheet = Sheet(look.px, foot + below + (14 if label else 0))
+    made = Rows(sheet, left, wide, top, each, scale)
     for at, said in ticks:
         sheet.line([(made.x(at), top), (made.x(at), foot)], ink.GRID)
         sheet.say(made.x(at), foot + 13, said, "middle", shade=ink.SOFT)
@@ -148,10 +148,10 @@ def series(
         each=max(22.0, 9.0 * len(tables) + 8) if several else None,
     )  # fmt: skip
     sheet = drawn.sheet
+    fills = [ink.INK if i < 2 else ink.BAR for i in range(len(tables))]
     if several:
-        kinds = [("dot" if i == 0 else "ring", ink.INK if i < 2 else ink.BAR, one)
-                 for i, one in enumerate(values)]  # fmt: skip
-        sheet.key(0, kinds)
+        dots = ["dot", *["ring"] * (len(tables) - 1)]
+        sheet.key(0, zip(dots, fills, values, strict=True))
     x = look.px - sum(room)
     for i, ((title, said), wide) in enumerate(zip(beside, room, strict=True)):
         x += wide
@@ -161,9 +161,9 @@ def series(
     for i, one in enumerate(tables):
         down = (i - (len(tables) - 1) / 2) * 9 / drawn.each
         for row, (value, low, high) in enumerate(one.iloc[:, :3].to_numpy(dtype=float)):
-            y, fill = drawn.y(row + down), ink.INK if i < 2 else ink.BAR
+            y = drawn.y(row + down)
             sheet.line([(drawn.at(v), y) for v in (low, high)], ink.BAR, 2 if i else 3)
-            sheet.dot(drawn.at(value), y, names[row], 3 if i else 3.6, hollow=i > 0, fill=fill)
+            sheet.dot(drawn.at(value), y, names[row], 3 if i else 3.6, hollow=i > 0, fill=fills[i])
     return sheet
 
 
@@ -201,7 +201,7 @@ def wings(rates: pd.DataFrame, look: Look) -> Sheet:
     foot = drawn.top + len(rates) * drawn.each
     kinds = ((ink.GRID, "finds it"), (ink.BAR, "cannot tell"), (ink.INK, "fooled"))
     sheet.key(0, [("bar", *kind) for kind in kinds], min(drawn.left, look.px - 214))
-    sheet.line([(middle, drawn.top - 3), (middle, foot)], People, 1.4)
+    sheet.line([(middle, drawn.top - 3), (middle, foot)], ink.PEOPLE, 1.4)
     for row, (win, tie, lose) in enumerate(rates[["win", "tie", "lose"]].to_numpy(dtype=float)):
         top, low = drawn.y(row) - 7, drawn.y(row) + 7
         x = middle - unit * (lose + tie / 2)
@@ -214,7 +214,7 @@ def wings(rates: pd.DataFrame, look: Look) -> Sheet:
                 x += unit * share
     said = "equal wings: level with people"
     half = width_of(said, LEAST) / 2
-    sheet.say(min(max(middle, half), look.px - half), foot + 13, said, "middle", shade=People)
+    sheet.say(min(max(middle, half), look.px - half), foot + 13, said, "middle", shade=ink.PEOPLE)
     return sheet
 
 
@@ -249,7 +249,7 @@ def given_away(curves: Mapping[str, Curve], look: Look) -> Sheet:
         sheet.line([(drawn.left, y), (look.px, y)], ink.GRID, 0.6)
         for i, share in enumerate(curve.accused / max(1, curve.at_risk[0])):
             if i >= N_SEED and share > 0:
-                square(x(i + 1), y, share, People if name == HUMAN else ink.INK)
+                square(x(i + 1), y, share, ink.PEOPLE if name == HUMAN else ink.INK)
     foot, x1 = sheet.height - 5, look.px
     sheet.say(0, foot, "line of the chat; area, of 100:", shade=ink.SOFT)
     for share in (round(most, 2), 0.1) if most > 0.15 else (most,):
@@ -272,12 +272,9 @@ def marked(
 ) -> tuple[Rows, float]:
     """Rows under slanted heads, and the width of a column; ``whole``: names are not cut."""
     turn = math.radians(62)
-    shown = fitted(names, max(104.0, 0.34 * look.px))
-    shown = [line for one in names for line in one.split("\n")] if whole else shown
-    probe = widest(shown, bold=bool(look.highlight)) + 8
     tall = max(width_of(one, LEAST, whole) for one in heads)
     # A slanted head leans out at the right.
-    room, n = look.px - probe, len(heads)
+    room, n = look.px - _at_left(names, look, whole)[1], len(heads)
     lean = max(0.0, max(width_of(one, LEAST, whole) * math.cos(turn) - (n - i - 0.5) * room / n
                         for i, one in enumerate(heads)) + 6)  # fmt: skip
     drawn = rows(names, look, right=lean, top=tall * math.sin(turn) + 14, below=below, each=each,
@@ -301,7 +298,7 @@ def slips(shares: pd.DataFrame, told: NDArray[np.bool_], look: Look) -> Sheet:
         for i, value in enumerate(values):
             if value > 0.004:
                 x = drawn.left + (i + 0.5) * column
-                fill = People if name == HUMAN else ink.INK if told[row, i] else ink.BAR
+                fill = ink.PEOPLE if name == HUMAN else ink.INK if told[row, i] else ink.BAR
                 r = max(1.0, unit * math.sqrt(value))
                 drawn.sheet.marks.append(Dot(x, y, r, fill, None, 0.0))
     return drawn.sheet
@@ -345,12 +342,12 @@ def human_lengths(utterances: Sequence[int], look: Look) -> Sheet:
     """How many people's chats have how many lines (BotChat Figure 2)."""
     found = Counter(utterances)
     lines, most = range(min(found), max(found) + 1), max(found.values())
-    kinds = ((ink.PALE, f"below {MIN_HUMAN}: alone only"), (People, "more: compared, too"))
+    kinds = ((ink.PALE, f"below {MIN_HUMAN}: alone only"), (ink.PEOPLE, "more: compared, too"))
     drawn = rows([f"{n} lines" for n in lines], look, right=48, top=22, below=4, each=16)
     drawn.sheet.key(0, [("bar", *kind) for kind in kinds])
     for row, n in enumerate(lines):
         y, x = drawn.y(row), drawn.x(found[n] / most)
-        drawn.sheet.box(drawn.left, y - 5, x, y + 5, People if n >= MIN_HUMAN else ink.PALE)
+        drawn.sheet.box(drawn.left, y - 5, x, y + 5, ink.PEOPLE if n >= MIN_HUMAN else ink.PALE)
         drawn.sheet.say(x + 5, y + 4, f"{found[n]:,}")
     return drawn.sheet
 
@@ -378,7 +375,8 @@ def violins(lengths: Mapping[str, NDArray[np.int64]], unit: str, look: Look) -> 
         half = 0.45 * drawn.each * density / density.max()
         x = [drawn.x(float(at)) for at in (grid - low) / (high - low)]
         outline = [*zip(x, y - half, strict=True), *zip(x[::-1], (y + half)[::-1], strict=True)]
-        sheet.area([(a, float(b)) for a, b in outline], People if name == HUMAN else ink.BAR, 0.55)
+        fill = ink.PEOPLE if name == HUMAN else ink.BAR
+        sheet.area([(a, float(b)) for a, b in outline], fill, 0.55)
         start, middle, end = ((np.percentile(values, (25, 50, 75)) - low) / (high - low)).tolist()
         sheet.line([(drawn.x(start), y), (drawn.x(end), y)], ink.INK, 2)
         sheet.dot(drawn.x(middle), y, r=2.6, hollow=True)

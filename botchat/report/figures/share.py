@@ -78,9 +78,9 @@ def _draw(
         return left + (right - left) * (value - low) / ((high - low) or 1)
 
     if people:
-        sheet.box(x(people.low), top, x(people.high), foot, (ink.PEOPLE, 1.0), 0.12)
-        sheet.line([(x(people.at), top), (x(people.at), foot)], (ink.PEOPLE, 1.0), 2)
-        sheet.say(x(people.at), top - 4, "people", "end", size=12, shade=(ink.PEOPLE, 1.0))
+        sheet.box(x(people.low), top, x(people.high), foot, ink.PEOPLE, 0.12)
+        sheet.line([(x(people.at), top), (x(people.at), foot)], ink.PEOPLE, 2)
+        sheet.say(x(people.at), top - 4, "people", "end", size=12, shade=ink.PEOPLE)
     for i, (name, number, bar) in enumerate(shown):
         y = top + (i + 0.5) * each
         sheet.line([(x(bar.low), y), (x(bar.high), y)], ink.BAR, 6)

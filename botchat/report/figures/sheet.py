@@ -157,7 +157,7 @@ class Sheet:
         """The mark of a contestant: people in their colour, floor bots open."""
         edge: Shade = fill
         if name == HUMAN:
-            edge = fill = (ink.PEOPLE, 1.0)
+            edge = fill = ink.PEOPLE
         if math.isfinite(x + y):
             inside = 0.0 if hollow or is_floor_bot(name or "?") else fill
             self.marks.append(Dot(x, y, r, inside, edge, whole=whole))
@@ -171,7 +171,7 @@ class Sheet:
     def name(self, x: float, y: float, name: str, said: str, look: Look, anchor: str = "end", *,
              shade: Shade = ink.INK, size: float = SIZE, turn: float = 0.0) -> None:  # fmt: skip
         """A name; one that is cut has its whole when it is pointed at."""
-        shade = (ink.PEOPLE, 1.0) if name == HUMAN else shade
+        shade = ink.PEOPLE if name == HUMAN else shade
         whole = "" if name in said else name
         self.say(x, y, said, anchor, size=size, shade=shade, bold=name in look.highlight,
                  turn=turn, whole=whole)  # fmt: skip
@@ -224,7 +224,7 @@ class Sheet:
         framed.heading = heading
         return framed
 
-    def svg(self, title: str = "", *, of_page: bool = False) -> str:
+    def svg(self, *, of_page: bool = False) -> str:
         """As an SVG document: the same marks give the same text.
 
         ``of_page``: in its colours, by ``--ink``, ``--paper`` and ``--people``, and its font.
@@ -232,7 +232,7 @@ class Sheet:
         color = _of_page if of_page else of_file
         size = f'width="{_n(self.width)}" height="{_n(self.height)}"'
         own = "" if of_page else f' xmlns="http://www.w3.org/2000/svg" font-family="{_FAMILY}"'
-        said = self.heading or Heading(title, "")
+        said = self.heading or Heading("", "")
         parts = [f'<svg{own} {size} viewBox="0 0 {_n(self.width)} {_n(self.height)}" role="img" '
                  f'aria-label="{_said(said.title)}">']  # fmt: skip
         if not of_page:
@@ -272,7 +272,7 @@ def of_file(shade: Shade) -> str:
 
 def _of_page(shade: Shade) -> str:
     color, share = shade if isinstance(shade, tuple) else ("var(--ink)", shade)
-    color = "var(--people)" if color == ink.PEOPLE else color
+    color = "var(--people)" if color == ink.ORANGE else color
     if share in (0, 1):
         return color if share else "var(--paper)"
     return f"color-mix(in srgb,{color} {100 * share:.0f}%,var(--paper))"
