@@ -118,7 +118,7 @@ def coincidences(counts: Floats) -> Floats:
     return ratio(pairs, np.maximum(counts.sum(-1) - 1, 1)[:, None, None])
 
 
-def krippendorff_alpha(coincidence: Floats, agreeing: npt.ArrayLike | None = None) -> Floats:
+def krippendorff_alpha(coincidence: Floats, agreeing: Floats | float | None = None) -> Floats:
     """Krippendorff's alpha for nominal labels, (..., k, k) -> (...) (Krippendorff 2004, 11.3).
 
     ``agreeing``: coincidences of raters who give labels as often but agree so much.

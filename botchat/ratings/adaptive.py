@@ -409,7 +409,7 @@ def _levelled(gain: Floats, made: Indices, size: float) -> Floats:
     if not above.any():
         return np.zeros(len(gain))
     # The level is highest when exactly the pairs above it get comparisons.
-    while (higher := (there * root)[above].sum() / (there[above].sum() + size)) > level:
+    while (higher := float((there * root)[above].sum() / (there[above].sum() + size))) > level:
         level, above = higher, root > higher
     return np.asarray(there * np.maximum(root / level - 1, 0))
 
