@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from pathlib import Path
 import leaderboard
 import numpy as np
 import ratings
+from board_scale import measured
 
 LOOP = 0.22
 BOTCHAT = [sys.executable, "-m", "botchat"]
@@ -81,12 +81,9 @@ def call(command: list[str]) -> tuple[float, float]:
 
     Its modules are compiled before, as where it is installed.
     """
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
-    _, status, used = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{' '.join(command)} failed")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    _, cpu, memory = measured(command)
+    return cpu, memory
 
 
 def main() -> None:
