@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -62,9 +63,20 @@ def write(path: Path, records) -> int:
     return count
 
 
-def make(folder: Path, n_models: int, n_seeds: int, judges: Sequence[str] = (JUDGE,)) -> int:
-    """Make the workspace; how many judgment records it holds."""
+def make(
+    folder: Path,
+    n_models: int,
+    n_seeds: int,
+    judges: Sequence[str] = (JUDGE,),
+    *,
+    reasons: int = 0,
+) -> int:
+    """Make the workspace; how many judgment records it holds.
+
+    ``reasons``: so many different ones are given, so that making them takes no time; 0: all differ.
+    """
     rng = random.Random(0)
+    given = [f"{talk(rng)} {talk(rng)}" for _ in range(reasons)]
     # Of MuTual's 547 dialogues 222 have 4 utterances or more, so that they compete.
     seeds = [
         Seed(f"S-{i}", tuple(talk(rng) for _ in range(rng.randint(4, 12) if i % 547 < 222 else 3)))
@@ -94,6 +106,10 @@ def make(folder: Path, n_models: int, n_seeds: int, judges: Sequence[str] = (JUD
     skill = {model: 0.9 - 0.8 * n / n_models for n, model in enumerate([HUMAN, *models])}
     call = iter(range(10**9))
 
+    @cache
+    def seen(model: str, seed_id: str, n: int | None) -> Shown:
+        return Shown.of(dialogues[model][seed_id], n)
+
     def judged(judge: str, protocol: str, shown: tuple[Dialogue, ...], n: int | None) -> Judgment:
         edge = 0.5 + 0.4 * (skill[shown[0].model] - skill[shown[-1].model])
         drawn = rng.random()
@@ -108,9 +124,9 @@ def make(folder: Path, n_models: int, n_seeds: int, judges: Sequence[str] = (JUD
             contestants=tuple(dialogue.model for dialogue in shown),
             judge=judge,
             verdict=None if drawn > 0.99 else verdict,
-            reason=f"{talk(rng)} {talk(rng)}",
+            reason=rng.choice(given) if given else f"{talk(rng)} {talk(rng)}",
             shown=n or len(shown[0].utterances),
-            case=case_digest(protocol, *(Shown.of(dialogue, n) for dialogue in shown)),
+            case=case_digest(protocol, *(seen(one.model, one.seed_id, n) for one in shown)),
             signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{judge}@0a1b2c3d"
             "|prompt:3f9a01bc|orders:2",
             calls=(f"{next(call):064x}",),
