@@ -222,7 +222,13 @@ def portable(value: Any) -> Any:
         return float(f"{value:.12g}")
     if isinstance(value, Mapping):
         return {key: portable(each) for key, each in value.items()}
-    return [portable(each) for each in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple) or {*map(type, value)} <= _EXACT:
+        return value
+    return [portable(each) for each in value]
+
+
+_EXACT = {str, int, bool, type(None)}
+"""The same on every processor."""
 
 
 @dataclass(frozen=True)
@@ -254,8 +260,27 @@ class Shown:
         return _digest((*self.utterances, "\0" + ",".join(map(str, by))) if by else self.utterances)
 
 
+class _Known:
+    """What a case is known by, also where its question is not made."""
+
+    __slots__ = ()
+    protocol: str
+    seed_id: str
+    dialogues: tuple[Shown, ...]
+
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """Names in the order shown."""
+        return tuple([shown.contestant for shown in self.dialogues])
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits of what is judged; the wording is in the signature instead."""
+        return case_digest(self.protocol, *self.dialogues)
+
+
 @dataclass(frozen=True)
-class Case:
+class Case(_Known):
     """One question to a judge, complete in itself."""
 
     protocol: str
@@ -290,19 +315,27 @@ class Case:
         return self.wording if isinstance(self.wording, str) else self.wording()
 
     @property
-    def contestants(self) -> tuple[str, ...]:
-        """Names in the order shown."""
-        return tuple([shown.contestant for shown in self.dialogues])
-
-    @property
     def shared(self) -> int:
         """Characters of the prompt before the first dialogue, which other cases begin with too."""
         return max(0, self.prompt.find(self.dialogues[0].utterances[0])) if self.dialogues else 0
 
-    @property
-    def digest(self) -> str:
-        """16 hex digits of what is judged; the wording is in the signature instead."""
-        return case_digest(self.protocol, *self.dialogues)
+
+class Unmade(_Known, msgspec.Struct, frozen=True, gc=False):
+    """Makes a case; of a hundred thousand that are judged, none is made to find that out."""
+
+    protocol: str
+    seed_id: str
+    dialogues: tuple[Shown, ...]
+    about: Callable[..., Case]
+
+    def __call__(self) -> Case:
+        """The case."""
+        return self.about(self.seed_id, *self.dialogues)
+
+
+def known_of(make: Callable[[], Case]) -> Case | Unmade:
+    """What a case is known by."""
+    return make if isinstance(make, Unmade) else make()
 
 
 def case_digest(protocol: str, *dialogues: Shown) -> str:
@@ -316,8 +349,8 @@ def cut_at(judgment: Judgment) -> int | None:
 
     ``None``: the whole dialogue, as UniEval does.
     """
-    has_n = re.search(r"-n\d+$", judgment.protocol)
-    return judgment.shown if len(judgment.contestants) > 1 or has_n else None
+    cut = len(judgment.contestants) > 1 or re.search(r"-n\d+$", judgment.protocol)
+    return judgment.shown if cut else None
 
 
 def digests_of_pairs(

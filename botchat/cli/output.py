@@ -103,7 +103,7 @@ def perform(arguments: argparse.Namespace) -> None:
         planned = request.plan(workspace)
         say(arguments, planned.whole, *planned.shown)
         return
-    if request.metered:
+    if request.metered or isinstance(request, Asking):
         gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
     with progress(arguments) as meter:
         meter.tell = note

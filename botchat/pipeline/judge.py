@@ -9,7 +9,7 @@ from functools import partial
 from itertools import combinations
 
 from botchat.errors import ConfigError, Fell, MissingError
-from botchat.interfaces import Case, Judge
+from botchat.interfaces import Case, Judge, known_of
 from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
 from botchat.models.self_chat import Length
@@ -192,7 +192,7 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
     for protocol, makers in cases:
         judged = workspace.judgments(workspace.judgments_path(request.seed_set, protocol.name, old))
         for make in makers:
-            case = make()
+            case = known_of(make)
             said = judged.get((case.seed_id, case.contestants))
             if said is not None and said.case == case.digest and said.verdict is not None:
                 strata.append((protocol.name, frozenset(case.contestants)))

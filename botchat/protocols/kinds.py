@@ -25,7 +25,7 @@ import numpy as np
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Kind, Report, Shown, Subject, settings_digest
+from botchat.interfaces import Case, Kind, Report, Shown, Subject, Unmade, settings_digest
 from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.protocols import replies, reports, scores
@@ -197,12 +197,13 @@ class Protocol:
 
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
         """A maker (to save memory) of a case for all that is long enough, seed by seed."""
+        about = self._about
         if self.shows == "one":
             for by_seed in dialogues.values():
                 for dialogue in by_seed.values():
                     if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
                         for alone in self.shown(dialogue):
-                            yield partial(self._about, dialogue.seed_id, alone)
+                            yield Unmade(self.name, dialogue.seed_id, (alone,), about)
             return
         pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
@@ -215,8 +216,8 @@ class Protocol:
                     end = found[2]
                     one = there.get((a, end)) or there.setdefault((a, end), Shown.of(found[0], end))
                     two = there.get((b, end)) or there.setdefault((b, end), Shown.of(found[1], end))
-                    yield partial(self._about, seed.id, one, two)
-                    yield partial(self._about, seed.id, two, one)
+                    yield Unmade(self.name, seed.id, (one, two), about)
+                    yield Unmade(self.name, seed.id, (two, one), about)
 
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue, in which two take turns."""
@@ -405,10 +406,11 @@ def comparable(
     """
     if a is None or b is None:
         return None
-    lengths = [len(one.utterances) for one in (a, b)]
-    of_people = [len(one.utterances) for one in (a, b) if one.contestant == HUMAN]
-    shown = min([max(lengths) if n is None else n, *of_people])
-    whole = n is None and not of_people
+    lengths = len(a.utterances), len(b.utterances)
+    shown, whole = max(lengths) if n is None else n, n is None
+    for one in (a, b) if HUMAN in (a.contestant, b.contestant) else ():
+        if one.contestant == HUMAN:
+            shown, whole = min(shown, len(one.utterances)), False
     return (a, b, shown) if whole or 0 < shown <= min(lengths) else None
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Case, Judge, Subject, adapted
+from botchat.interfaces import Case, Judge, Subject, Unmade, adapted, known_of
 from botchat.judges.cascade import Cascade, MakeCase, escalations
 from botchat.judges.panel import Panel
 from botchat.judges.single import SingleJudge, stability
@@ -139,7 +139,7 @@ class Asked:
                     session.meter.done += 1
 
                 answering = filing.answering
-                left = [make for make in cases.make if not filing.known(make())]
+                left = [make for make in cases.make if not filing.known(known_of(make))]
                 session.meter.done += len(cases.make) - len(left)
                 await work_through(left, do, answering.parallel, stops, answering.name)
                 if len(filing.asked) == len(cases.make):
@@ -190,7 +190,7 @@ class Asked:
                 self.control,
                 nth,
                 cases.protocol.subject,
-                [make for make in cases.make if filing.stored(make()) is None],
+                [make for make in cases.make if filing.stored(known_of(make)) is None],
             )
             for (nth, judge, cases), filing in zip(each, filings, strict=True)
             if filing.answering is judge
@@ -303,12 +303,12 @@ class Filing(AbstractContextManager["Filing"]):
         """The signature, with what endpoints have refused by now."""
         return self._asked_as + adapted(self.answering.models)
 
-    def stored(self, case: Case) -> Judgment | None:
+    def stored(self, case: Case | Unmade) -> Judgment | None:
         """The stored judgment of this case, if it is final."""
         found = self.have.get((case.seed_id, case.contestants))
         return found if found is not None and self.holds(found, case.digest) else None
 
-    def known(self, case: Case) -> bool:
+    def known(self, case: Case | Unmade) -> bool:
         """Whether a case is settled as it is: what is stored is taken, and counted."""
         if found := self.stored(case):
             self.asked.append(judgment_key(found))
@@ -385,7 +385,8 @@ class Filing(AbstractContextManager["Filing"]):
     def result(self) -> StageResult:
         """What was asked and answered."""
         found = [self.have[key] for key in self.asked]
-        account = escalations(found)
+        talked = [one for one in found if one.transcript]
+        account = escalations(talked)
         return StageResult(
             protocol=self.protocol,
             judge=self.answering.name,
@@ -396,7 +397,7 @@ class Filing(AbstractContextManager["Filing"]):
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
             escalations=account if account.n else None,
             calibrated=getattr(self.answering, "calibrated", None),
-            stability=stability(judgment.transcript for judgment in found),
+            stability=stability(judgment.transcript for judgment in talked),
         )
 
 
