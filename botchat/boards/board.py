@@ -321,7 +321,7 @@ def evidence(
             pairs_read = made.on(ids).between(there)
             found[name] = Evidence(protocol, (), pairs_read, imported=made_elsewhere)
             continue
-        kept = [j for j in made if j.seed_id in ids and there >= set(j.contestants)]
+        kept = [j for j in made if j.seed_id in ids and there.issuperset(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         verdicts = Verdicts.of(pairs, protocol)
         said = [protocol.whole(one.verdict) for one in single]

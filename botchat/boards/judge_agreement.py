@@ -107,7 +107,8 @@ def shown_lengths(
         for judgment in made:
             for name in judgment.contestants if len(judgment.contestants) > 1 else ():
                 key = (judgment.seed_id, name)
-                shown[key] = max(judgment.shown, shown.get(key, 0))
+                if shown.get(key, -1) < judgment.shown:
+                    shown[key] = judgment.shown
     found = {}
     for (seed_id, name), n in shown.items():
         said = dialogues[name][seed_id].utterances[:n]

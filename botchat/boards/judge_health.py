@@ -102,7 +102,8 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     probability given to the verdicts; ``cut``: of all remarks, `Remark.cut`.
     """
     found: Row = {}
-    steady = [(j.seed_id, one) for j in judgments if (one := stability([j.transcript]))]
+    talked = [j for j in judgments if j.transcript]
+    steady = [(j.seed_id, one) for j in talked if (one := stability([j.transcript]))]
     if steady:
         # A judgment has a question in each order that was sampled.
         seeds = [seed for seed, one in steady for _ in range(one.n)]
@@ -115,7 +116,7 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     if known:
         found |= share([sure for _, sure in known], [seed for seed, _ in known], "confidence")
     spoken = [
-        (j.seed_id, not isinstance(one.cut, UnsetType)) for j in judgments for one in j.transcript
+        (j.seed_id, not isinstance(one.cut, UnsetType)) for j in talked for one in j.transcript
     ]
     if any(cut for _, cut in spoken):
         found |= share([cut for _, cut in spoken], [seed for seed, _ in spoken], "cut")

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -82,8 +84,8 @@ def _numbered(names: Iterable[str]) -> dict[str, int]:
     return {name: i for i, name in enumerate(dict.fromkeys(names))}
 
 
-def _indices(numbers: Iterable[int]) -> Indices:
-    return np.fromiter(numbers, np.intp)
+def _indices(numbers: Mapping[str, int], names: Sequence[str]) -> Indices:
+    return np.fromiter(map(numbers.__getitem__, names), np.intp, len(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +116,13 @@ class Opinions:
         rows = list(annotations)
         people = {name for name in {r.judge for r in rows} if is_person(name, truth_prefix)}
         rows = [r for r in rows if r.judge in people] + [r for r in rows if r.judge not in people]
-        items = _numbered(sorted({row.item for row in rows}, key=natural_key))
-        contestants = _numbered(name for row in rows for name in (row.first, row.second))
-        names = _numbered(row.judge for row in rows)
-        item = _indices(items[row.item] for row in rows)
-        first = _indices(contestants[row.first] for row in rows)
-        second = _indices(contestants[row.second] for row in rows)
-        judge = _indices(names[row.judge] for row in rows)
-        m = len(contestants)
-        parts = _numbered(row.part for row in rows)
-        part = _indices(parts[row.part] for row in rows)
+        of = {name: [*map(attrgetter(name), rows)] for name in Annotation.__struct_fields__}
+        items = _numbered(sorted({*of["item"]}, key=natural_key))
+        contestants = _numbered(chain.from_iterable(zip(of["first"], of["second"], strict=True)))
+        names, parts = _numbered(of["judge"]), _numbered(of["part"])
+        item, judge = _indices(items, of["item"]), _indices(names, of["judge"])
+        first, second = (_indices(contestants, of[side]) for side in ("first", "second"))
+        part, m = _indices(parts, of["part"]), len(contestants)
         key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
         key = key * max(1, len(parts)) + part
         _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
@@ -139,7 +138,7 @@ class Opinions:
                 "keep one of the two"
             )
         said = np.full((len(names), len(begin), 2), ABSENT, np.int8)
-        said[judge, comparison, mirrored] = [_CODE[row.verdict] for row in rows]
+        said[judge, comparison, mirrored] = [*map(_CODE.__getitem__, of["verdict"])]
         confidence: dict[str, Floats] = {}
         for i, row in enumerate(rows):
             if row.confidence is not None:

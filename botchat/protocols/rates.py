@@ -290,17 +290,14 @@ def preferences(
         return [one for made in judgments for one in _by_speaker(made, protocol, dialogues or {})]
     if protocol.shows == "one" and protocol.kind != "place":
         return list(_by_score(judgments, protocol))
-    return [
-        Annotation(
-            made.seed_id,
-            made.contestants[0],
-            (*made.contestants, NOBODY)[1],
-            made.judge,
-            better(_lead(made, protocol)),
-            None if isinstance(made.confidence, UnsetType) else made.confidence,
-        )
-        for made in judgments
-    ]
+    said, known = [], dict[tuple[Verdict | None, int], str | None]()
+    for made in judgments:
+        first, second, *_ = shown = (*made.contestants, NOBODY)
+        if (unlike := (made.verdict, len(shown))) not in known:
+            known[unlike] = better(_lead(made, protocol))
+        sure = None if isinstance(made.confidence, UnsetType) else made.confidence
+        said.append(Annotation(made.seed_id, first, second, made.judge, known[unlike], sure))
+    return said
 
 
 def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:

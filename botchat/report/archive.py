@@ -11,6 +11,8 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -172,13 +174,16 @@ def _file(
     is_place = protocol.kind == "place" or protocol.of_speakers
     absent = "-" if not alone else -2 if is_place else None
     numbers = {name: i for i, name in enumerate(contestants)}
-    for judgment in sorted(judgments, key=lambda one: one.contestants):
-        at = places.get(judgment.seed_id)
-        shown = tuple(numbers.get(name, -1) for name in judgment.contestants)
+    code = cache(partial(_code, protocol))
+    shown_by = cache(lambda names: tuple([numbers.get(name, -1) for name in names]))
+    in_dialogue = protocol.of_speakers or protocol.kind == "report"
+    for judgment in sorted(judgments, key=attrgetter("contestants")):
+        at, shown = places.get(judgment.seed_id), shown_by(judgment.contestants)
         if at is None or -1 in shown or len(shown) != (1 if alone else 2):
             continue
         told: list[Any] = []
-        dialogue = dialogues[judgment.contestants[0]].get(judgment.seed_id)
+        by_seed = dialogues[judgment.contestants[0]] if in_dialogue else {}
+        dialogue = by_seed.get(judgment.seed_id)
         if protocol.of_speakers and dialogue is not None:
             judgment = _at_a_place(protocol, judgment, dialogue)
         if protocol.kind == "report" and dialogue is not None:
@@ -190,7 +195,7 @@ def _file(
         entries[at]["verdicts"].append(_row(who, number, judgment, shown, reason))
         if shown not in found:
             found[shown] = [absent] * len(places)
-        found[shown][at] = _code(protocol, judgment.verdict)
+        found[shown][at] = code(judgment.verdict)
     return {
         ",".join(map(str, shown)): codes if alone else "".join(codes)
         for shown, codes in found.items()

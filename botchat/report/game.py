@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from itertools import islice
 from typing import Any
@@ -211,9 +212,10 @@ def in_order(protocol: Protocol, dialogues: Dialogues, judged: ByJudge) -> Itera
     In an order that is the same for everybody and that a new model or judge does not change.
     """
     orders: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    alike = cache(lambda names: tuple(sorted(names)))
     for by_protocol in judged.values():
         for one in by_protocol.get(protocol.name, ()):
-            orders.setdefault((one.seed_id, *sorted(one.contestants)), set()).add(one.contestants)
+            orders.setdefault((one.seed_id, *alike(one.contestants)), set()).add(one.contestants)
     taken = set()
     for case in sorted(orders, key=lambda case: _rank(protocol.name, *case)):
         asked, seed_id = sorted(orders[case]), case[0]

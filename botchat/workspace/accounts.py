@@ -43,6 +43,10 @@ class ModelStats:
         return self.prompt_tokens + self.completion_tokens
 
 
+ASKED = "FROM json_each(?) AS asked CROSS JOIN"
+"""What each of many keys has, looked up one by one: ``IN`` would make a tree of them first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bill:
     """What one call took; ``None`` where the endpoint did not count or the price is unknown."""
@@ -59,10 +63,10 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
     wanted = set(keys)
-    which = "WHERE key IN (SELECT value FROM json_each(?))"
-    listed = json.dumps(list(wanted))
+    listed = json.dumps(sorted(wanted))
+    which = "AS told ON told.key = asked.value"
     found: dict[str, Bill] = {}
-    told = ledger.select(f"SELECT calls, took FROM record_bills {which}", listed)
+    told = ledger.select(f"SELECT calls, took {ASKED} record_bills {which}", listed)
     full = {key[:SHORT]: key for key in wanted} if told else {}
     for calls, took in told:
         for n, bill in enumerate(bills_told(took)):
@@ -70,9 +74,9 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
             if bill is not None and key is not None:
                 found[key] = bill
     rows = ledger.select(
-        "SELECT key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
+        "SELECT told.key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
         " coalesce(prompt_tokens, completion_tokens) IS NULL"
-        f" AND outcome NOT IN ('ok', 'truncated') FROM calls {which}",
+        f" AND outcome NOT IN ('ok', 'truncated') {ASKED} calls {which}",
         listed,
     )
     for key, tokens, cost, latency, free in rows:

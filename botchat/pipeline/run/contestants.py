@@ -23,6 +23,7 @@ from botchat.records import (
     not_in_turn,
 )
 from botchat.workspace import config, panels
+from botchat.workspace.accounts import ASKED
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import PanelSettings
 
@@ -86,8 +87,8 @@ def refuse_edited(workspace: Workspace, contestants: Dialogues) -> None:
         if fact.call
     }
     with closing(workspace.ledger(readonly=True)) as ledger:
-        which = "SELECT key, text FROM calls WHERE key IN (SELECT value FROM json_each(?))"
-        found = ledger.select(which, json.dumps(list(said)))
+        which = f"SELECT calls.key, text {ASKED} calls ON calls.key = asked.value"
+        found = ledger.select(which, json.dumps(sorted(said)))
     told = ((*said[key], without_thoughts(text)) for key, text in found)
     edited = [(one, i) for one, i, text in told if text != one.utterances[i]]
     if edited:

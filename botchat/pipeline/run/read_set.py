@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -322,7 +322,10 @@ def read(
 
 def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
     """`DataError`, with the file, for a verdict that nobody can have given."""
+    unlike: dict[tuple[object, ...], Judgment] = {}
     for one in judgments:
+        unlike.setdefault((one.verdict, one.shown, len(one.contestants)), one)
+    for one in unlike.values():
         try:
             protocol.values(one)
             if protocol.kind == "report":
@@ -370,19 +373,21 @@ def _spoken(
 def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Judgment]], int]:
     """The judgments of the dialogues as they are now, and how many are of earlier ones."""
     kept: dict[str, list[Judgment]] = {}
-    shown: dict[tuple[str, str, int | None], Shown] = {}  # each meets all others
     stale = 0
+
+    @cache
+    def shown(name: str, seed_id: str, end: int | None) -> Shown | None:  # each meets all others
+        one = dialogues.get(name, {}).get(seed_id)
+        return None if one is None else Shown.of(one, end)
+
     for protocol, judgments in judged.items():
         kept[protocol] = []
         for judgment in judgments:
             if judgment.outcome in UNANSWERED:
                 continue  # nobody was asked
             seed_id, end = judgment.seed_id, cut_at(judgment)
-            of = [(name, seed_id, end) for name in judgment.contestants]
-            for key in of:
-                if key not in shown and (one := dialogues.get(key[0], {}).get(seed_id)) is not None:
-                    shown[key] = Shown.of(one, end)
-            found = [shown[key] for key in of if key in shown]
+            of = [shown(name, seed_id, end) for name in judgment.contestants]
+            found = [one for one in of if one is not None]
             if len(found) < len(of):
                 continue
             if case_digest(protocol, *found) == judgment.case:
