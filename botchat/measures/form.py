@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from botchat.languages import ENGLISH, Language
-from botchat.languages.text import EMOJI, known_words
+from botchat.languages.text import EMOJI, Known, known_words
 from botchat.verdicts import Floats
 
 WORDS, STARTS = 100, 40
@@ -101,7 +102,8 @@ def form(
     word are passed over. Raises `ConfigError` where the language's pack has no word lists.
     """
     who = [at % 2 for at in range(len(utterances))] if speakers is None else speakers
-    lines = [_line(text, language) for text in utterances]
+    known = known_words(language)
+    lines = [_line(text, known) for text in utterances]
     own = [
         at for at in range(n_seed, len(lines)) if lines[at].key and (of is None or who[at] in of)
     ]
@@ -156,8 +158,7 @@ def _most(counted: Counter[str], n: int) -> list[str]:
     return sorted(counted, key=lambda word: (-counted[word], word))[:n]
 
 
-@dataclass(frozen=True)
-class _ReadLine:
+class _ReadLine(NamedTuple):
     """One utterance, read."""
 
     key: tuple[str, ...]
@@ -179,12 +180,12 @@ class _ReadLine:
 
 
 @lru_cache(maxsize=4096)  # people's lines are said again by bots, and read for each speaker
-def _line(raw: str, language: Language) -> _ReadLine:
-    known = known_words(language)
-    low = _plain(raw, language)
+def _line(raw: str, known: Known) -> _ReadLine:
+    low = _plain(raw, known.language)
     sentences = [words for words in known.sentences(low) if words]
     words = tuple(chain.from_iterable(sentences))
-    function, content = _kinds(low, words, language)
+    function, content = _kinds(low, words, known)
+    pieces = words if "'" not in low else {*words, *known.split(low.replace("'", " "))}
     return _ReadLine(
         words,
         len(sentences),
@@ -197,8 +198,8 @@ def _line(raw: str, language: Language) -> _ReadLine:
         low.count(","),
         "..." in low or "\u2026" in low,
         not raw.isascii() and EMOJI.search(raw) is not None,
-        known.closing.pattern.search(low) is not None,
-        known.formal.pattern.search(low) is not None,
+        bool(known.closing.found(low, pieces)),
+        bool(known.formal.found(low, pieces)),
     )
 
 
@@ -208,7 +209,7 @@ _MARKS = str.maketrans({"\u2019": "'", "\uff1f": "?", "\u061f": "?", "\uff01": "
 
 def _plain(raw: str, language: Language) -> str:
     """Lower case, plain marks, contractions written out."""
-    low = raw.lower().translate(_MARKS)
+    low = raw.lower() if raw.isascii() else raw.lower().translate(_MARKS)
     if "'" in low:
         for pattern, full in _expansions(language):
             low = pattern.sub(full, low)
@@ -225,17 +226,11 @@ def _expansions(language: Language) -> list[tuple[re.Pattern[str], str]]:
     ]
 
 
-@lru_cache(maxsize=8)
-def _stems(language: Language) -> Callable[[str], str]:
-    return lru_cache(maxsize=1 << 16)(known_words(language).stem)
-
-
-def _kinds(low: str, words: Sequence[str], language: Language) -> tuple[list[str], frozenset[str]]:
+def _kinds(low: str, words: Sequence[str], known: Known) -> tuple[list[str], frozenset[str]]:
     """Function words in their order, and what carries content: stems, or pairs of characters."""
-    known = known_words(language)
     if known.spaced:
         function = [word for word in words if word in known.function]
-        return function, frozenset(map(_stems(language), {*words}.difference(function))) - {""}
+        return function, frozenset(map(known.stem, {*words} - known.function)) - {""}
     function = [word for word in known.cut.findall(low) if word in known.function]
     runs = known.cut.sub(" ", low).split()
     return function, frozenset(chain.from_iterable(map("".join, pairwise(run)) for run in runs))
@@ -305,29 +300,30 @@ def _earlier(lines: Sequence[_ReadLine], who: Sequence[int]) -> list[tuple[float
     """
     found: list[tuple[float, ...]] = []
     where: dict[str, list[int]] = {}
+    own: dict[int, set[str]] = {speaker: set() for speaker in who}
     runs: set[tuple[str, ...]] = set()
     keys: set[tuple[str, ...]] = set()
     for at, (line, speaker) in enumerate(zip(lines, who, strict=True)):
         content = line.content
         again = [where[word] for word in content if word in where]
         common = Counter(chain.from_iterable(again))
-        own = len([places for places in again if any(who[k] == speaker for k in places)])
         last = next((k for k in reversed(range(at)) if who[k] != speaker), -1)
         sizes = [(n, len(content) + len(lines[k].content) - n) for k, n in common.items()]
-        grams = [*zip(line.key, line.key[1:], line.key[2:], line.key[3:], strict=False)]
+        grams = {*zip(line.key, line.key[1:], line.key[2:], line.key[3:], strict=False)}
         found.append(
             (
                 _ratio(len(again), len(content)),
-                _ratio(own, len(content)),
+                _ratio(len(content & own[speaker]), len(content)),
                 _ratio(common[last], len(content)),
-                _ratio(len(runs.intersection(grams)), len(grams)),
+                _ratio(len(grams & runs), max(0, len(line.key) - 3)),
                 float(line.key in keys),
                 max([n / max(union, _FEWEST) for n, union in sizes], default=0.0),
             )
         )
         for word in content:
             where.setdefault(word, []).append(at)
-        runs.update(grams)
+        own[speaker] |= content
+        runs |= grams
         keys.add(line.key)
     return found
 
