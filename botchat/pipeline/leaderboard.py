@@ -227,8 +227,7 @@ def write_page(
     chunks = None
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people
         meter.begin("pack transcripts", 0)
-        measured = found.survey.measured if found.survey else None
-        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, measured)
+        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, found.survey)
     written = pages.files(views, chunks, compared, talks, url, label.GAME if chunks else "")
     workspace.write_out(folder, written)
     for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:

@@ -20,7 +20,7 @@ import numpy as np
 
 from botchat.interfaces import Shown
 from botchat.languages import ENGLISH, Language
-from botchat.measures.flags import Measured, Thresholds, fit_thresholds, flags, floors
+from botchat.measures.flags import Survey, Thresholds, fit_thresholds, flags, floors
 from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
@@ -74,11 +74,11 @@ def build(
     dialogues: Dialogues,
     judged: ByJudge,
     catalogue: Catalogue | None = None,
-    measured: Mapping[str, Measured] | None = None,
+    survey: Survey | None = None,
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
-    ``measured``: contestant -> what is known of its dialogues; flags of the others are looked for.
+    ``survey``: what is known of the dialogues; flags of the others are looked for.
     ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants, and of
     protocols that are not in the catalogue (default: the built-in ones), are passed over.
 
@@ -87,13 +87,13 @@ def build(
     """
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
-    catalogue, known = catalogue or Catalogue(), measured or {}
+    catalogue, known = catalogue or Catalogue(), survey.measured if survey else {}
     # Dialogues can be read where nobody has judged them alone: the first view is always there.
     first = [p.name for p in catalogue if p.shows == "one" and p.leads]
     there = {name for by_protocol in judged.values() for name in by_protocol}
     protocols = list(catalogue.among({*first, *there}).values())
-    flagged, limits = catalogue.language.has_rules, floors(ENGLISH)
-    if flagged:
+    flagged, limits = catalogue.language.has_rules, survey.thresholds if survey else floors(ENGLISH)
+    if flagged and not survey:
         limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
 
     def said(name: str, seed_id: str) -> dict[str, Any] | None:

@@ -306,12 +306,23 @@ def test_the_archive_takes_the_flags_that_a_survey_has_found() -> None:
         records.dialogues["a"]["S-3"], utterances=(*said[:2], *["Bye now, see you!"] * 8)
     )
     dialogues = {**records.dialogues, "a": {**records.dialogues["a"], "S-3": looped}}
-    known = survey(records.seeds, dialogues).measured
-    assert known["a"].flags["S-3"]
+    known = survey(records.seeds, dialogues)
+    assert known.measured["a"].flags["S-3"]
     judged = {"rules": records.judgments}
     alone = build(records.seeds, dialogues, judged)
-    assert build(records.seeds, dialogues, judged, measured=known) == alone
-    assert build(records.seeds, dialogues, judged, measured={"b": known["b"]}) == alone
+    assert build(records.seeds, dialogues, judged, survey=known) == alone
+    some = dataclasses.replace(known, measured={"b": known.measured["b"]})
+    assert build(records.seeds, dialogues, judged, survey=some) == alone
+
+
+def test_the_archive_names_the_limits_that_flags_were_found_by() -> None:
+    """Those of the whole set, also where the page has a part of its seeds."""
+    records = made({"a": 0.9, "b": 0.2}, 20)
+    known = survey(records.seeds, records.dialogues)
+    known = dataclasses.replace(known, thresholds=known.thresholds._replace(words=77.0))
+    archive = build(records.seeds[:9], records.dialogues, {}, survey=known)
+    index: Any = unpacked(archive, "index")
+    assert dict(index["limits"])["words"] == 77
 
 
 def test_facts_of_a_dialogue_are_kept() -> None:
