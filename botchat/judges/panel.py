@@ -327,10 +327,11 @@ def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: 
 
 def talks(judgments: Sequence[Judgment]) -> bool:
     """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
-    speakers = {remark.speaker for judgment in judgments for remark in judgment.transcript}
+    talked = [judgment.transcript for judgment in judgments if judgment.transcript]
+    speakers = {remark.speaker for transcript in talked for remark in transcript}
     if not speakers.isdisjoint((CHEAP, CASCADE)):
         return False
-    voters = [[said.speaker for said in j.transcript if has_vote(said)] for j in judgments]
+    voters = [[said.speaker for said in each if has_vote(said)] for each in talked]
     if all(len({speaker.removesuffix(SWAPPED) for speaker in each}) < 2 for each in voters):
         return False  # one that hears itself
     return FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 
@@ -58,17 +59,21 @@ def accused_index(verdict: Verdict, of: str) -> int:
     Of a word for each speaker it is the first that is accused. Raises `DataError` for a verdict
     that is none of these.
     """
-    if verdict in ("No", SOMEWHERE):
-        return _PLACES[verdict]
+    if (found := _accused(verdict)) is None:
+        raise DataError(
+            f"verdict {verdict!r} of {of} is neither No, Yes nor an index from 1; delete that line "
+            "and judge again"
+        )
+    return found
+
+
+@lru_cache(maxsize=1 << 12)  # there are few, and each is read for every column
+def _accused(verdict: Verdict) -> int | None:
     words = verdict.split(" ")
-    if verdict != MISSING and all(map(_PLACE.fullmatch, words)):
-        found = [_PLACES[word] if word in _PLACES else int(word) for word in words]
-        accused = [one for one in found if one > 0]
-        return min(accused) if accused else min(found)
-    raise DataError(
-        f"verdict {verdict!r} of {of} is neither No, Yes nor an index from 1; delete that line and "
-        "judge again"
-    )
+    if verdict == MISSING or not all(map(_PLACE.fullmatch, words)):
+        return None
+    found = [_PLACES[word] if word in _PLACES else int(word) for word in words]
+    return min([one for one in found if one > 0] or found)
 
 
 _PLACES = {"No": 0, SOMEWHERE: NOT_SAID, UNDECIDED: UNTOLD, MISSING: UNTOLD}

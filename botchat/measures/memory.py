@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from botchat.languages import Language
 from botchat.records import natural_key
+from botchat.verdicts import Indices
 
 RUN, LEAST_WORDS = 3, 5
 """Of words; of characters twice as many."""
@@ -68,13 +70,18 @@ def memory(
                 rows.append(i)
                 columns.append(j)
     own = [i for i, j in zip(rows, columns, strict=True) if i == j]
-    permuted = np.tile(np.arange(len(ids)), (PERMUTATIONS, 1))
-    permuted = np.random.default_rng(0).permuted(permuted, axis=1)
-    met = (permuted[:, rows] == np.array(columns, np.intp)).sum(1)
+    met = (_permuted(len(ids))[:, rows] == np.array(columns, np.intp)).sum(1)
     tails = [_at_least(len(own) - k, len(ids) / BY_CHANCE) for k in range(len(own) + 1)]
     p = (1 + sum(tails[min(k, len(own))] for k in met.tolist())) / (1 + PERMUTATIONS)
     share = max(0.0, len(own) - float(met.mean())) / len(ids)
     return Memory(len(ids), tuple(ids[i] for i in own), share, p)
+
+
+@lru_cache(maxsize=1)  # contestants have the same seeds
+def _permuted(n: int) -> Indices:
+    """Numbers below n, permuted; shape (`PERMUTATIONS`, n)."""
+    every = np.tile(np.arange(n), (PERMUTATIONS, 1))
+    return np.random.default_rng(0).permuted(every, axis=1)
 
 
 def _runs(opening: Opening, n: int) -> Iterator[tuple[int, tuple[str, ...]]]:
