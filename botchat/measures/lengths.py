@@ -46,6 +46,8 @@ _SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 _ASCII_WORD = re.compile(r"\w+(?:'\w+)*", re.ASCII)
 """Finds the same words in ASCII text, faster."""
+_ASCII_BLANKS = re.sub(rb"\W", b" ", bytes(range(256)))
+"""Cuts ASCII text without apostrophes into the same words, faster still."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ def counter() -> Counter:
 @lru_cache(maxsize=1 << 16)  # each protocol, and each judge, counts the same dialogues
 def words(text: str) -> int:
     """Words of a text: runs of letters and digits, and each Han or kana character."""
+    if text.isascii() and "'" not in text:
+        return len(text.encode().translate(_ASCII_BLANKS).split())
     return len((_ASCII_WORD if text.isascii() else _WORD).findall(text))
 
 
