@@ -73,6 +73,11 @@ def test_points_are_read_in_chinese(said, score):
     assert (told.score if told else None) == score
 
 
+def test_the_longest_word_is_taken_whole():
+    """Where no blank ends a word: what follows a Yes does not begin with the rest of it."""
+    assert part("答案：是的，重复。", ZH).said[0] == "，重复。"
+
+
 CLOSING = rows("closing_forms_of_a_report")
 
 

@@ -24,7 +24,7 @@ from botchat.pipeline.probe import labels_read, lacks
 from botchat.protocols import probe
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.planting import planter
-from botchat.protocols.scores import Scale, read
+from botchat.protocols.scores import Scale, harmless, read
 from botchat.records import Seed
 from botchat.workspace import files
 from botchat.workspace.folder import Workspace
@@ -200,7 +200,10 @@ def test_scores_in_chinese_are_read(form):
     ]
     reading = protocol.reading()
     assert reading.read("理由：前后重复。\n" + "\n".join(lines))[0] == "-1 0 -2 0 -5"
-    assert read("理由：好。共情：７分。", Scale(1, 10, ("共情",)), ZH)[0] == "7"
+    own = Scale(1, 10, ("共情",))
+    assert read("理由：好。共情：７分。", own, ZH)[0] == "7"
+    assert read("本次共情：7分", own, ZH)[0] == "7"  # no blank parts the words
+    assert harmless("我的共情：9", own) == "我的共情 -9"
     assert asked_in(ENGLISH) is STORIES
 
 

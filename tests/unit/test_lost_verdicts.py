@@ -108,6 +108,8 @@ def test_accusations_without_a_place_and_old_files_mean_what_they_did():
         accused_index("perhaps", "x")
     table = "| | Clear | True |\n|---|---|---|\n| Assistant 1 | 7 | 8 |\n| Assistant 2 | 6 | 9 |"
     assert ANSWERS.reading().read(table)[0] is None
+    table = "| Assistant 1 | Assistant 2 |\n|---|---|\n| 7 | **9** |"
+    assert ANSWERS.reading().read(table)[0] == "7 9"
 
 
 @pytest.mark.parametrize(
