@@ -308,6 +308,22 @@ def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(sai
         assert (was is None and now is None) or now == pytest.approx(1 - was)
 
 
+def test_ends_of_kappas_where_few_items_have_most_verdicts():
+    """Pinned numbers, and what items are called changes none."""
+    for names in ("012345", "543210"):
+        rng = random.Random(16)
+        said = [
+            Annotation(item, *way, judge, rng.choice(["1", "1", "1", "2", "tie"]))
+            for item in names
+            for judge in ("human", "j", "k")
+            for way in ("ab", "ba")[: 1 if judge == "human" else 1 + (rng.random() < 0.5)]
+        ]
+        found = compare(said, resamples=5)
+        ends = [row[f"fleiss_kappa_{end}"] for row in (row_of(found, "j"), found.groups[0])
+                for end in ("low", "high")]  # fmt: skip
+        assert ends == pytest.approx([-0.533, 0.631, -0.475, 0.996], abs=5e-4)
+
+
 def coin(n, judge, rng, right):
     """A judge that is right with probability ``right`` about ``n`` items, where first is better."""
     return [

@@ -325,14 +325,6 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
     assert budget.calls == 2
 
 
-def test_what_was_given_back_leaves_no_rounding():
-    """All of a limit can be reserved again: .1 + .2 + .3 - .1 - .2 - .3 is not 0."""
-    budget = Budget(max_usd=0.3)
-    for held in [budget.lend(Spent(usd)) for usd in (0.1, 0.2, 0.3)]:
-        budget.settle(held)
-    assert budget.left[0] == 0.3
-
-
 @pytest.mark.parametrize(
     ("reply", "counted", "told"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from botchat import languages, prompts
@@ -106,6 +106,7 @@ quotes = st.sampled_from(["{}", "“{}”", "「{}」", "【{}】", "**{}**", "�
 
 
 @given(prefixes, heads, colons, quotes, st.sampled_from(sorted(CHOSEN)), suffixes, st.booleans())
+@example("", "我的选择", "是", "{}", "2", "", False)  # no blanks beside the verb
 def test_a_choice_in_chinese_is_read(before, head, colon, quote, verdict, after, wide):
     """Full-width signs and digits, quotation marks, reasons before and after."""
     label = CHOSEN[verdict].translate(FULL_WIDTH) if wide else CHOSEN[verdict]

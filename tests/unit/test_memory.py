@@ -11,7 +11,7 @@ from scipy import stats
 from botchat.boards import headline
 from botchat.languages import ENGLISH, built_in
 from botchat.languages.text import known_words
-from botchat.measures.memory import _at_least, memory
+from botchat.measures.memory import _at_least, _runs, memory
 from botchat.records import Dialogue, Seed
 from tests.judges import World
 
@@ -74,6 +74,11 @@ def test_an_echo_another_line_and_two_coincidences_are_no_memory(third, seeds):
     found = beside(set_of(), third)
     assert (found.seeds, found.p > 0.01) == (seeds, True)
     assert found.p > 0.05 or seeds
+
+
+def test_what_was_said_before_is_no_run_to_its_last_word():
+    """Words of an utterance that stand together in no earlier one."""
+    assert [*_runs(("abcd", "bcde"), 3)] == [(1, ("c", "d", "e"))]
 
 
 def test_what_everybody_says_is_met_on_every_seed():

@@ -17,10 +17,12 @@ from botchat.judges.voting import aggregate
 from botchat.measures.annotations import NOT_SAID, accused_index
 from botchat.pipeline.generate import checked
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, SPEAKERS, UNIEVAL, WHICH
+from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, LETTERS, Dialogue, Seed, numbered
 from botchat.report.archive import _dialogue as on_page
 from botchat.requests import Generating
 from botchat.workspace.folder import Workspace
+from tests.boards import judgment
 
 NAMES = st.lists(st.sampled_from(["Ann", "Bob", "0", "user", "é"]), min_size=3, max_size=9).filter(
     lambda names: len({*names}) > 1
@@ -189,6 +191,24 @@ def test_a_panel_counts_votes_speaker_by_speaker(votes, verdict):
     """As of one place; each speaker by itself."""
     choices = SPEAKERS.reading(("x",) * 4).choices
     assert aggregate(votes, choices) == verdict
+
+
+@pytest.mark.parametrize(
+    ("protocol", "verdict", "each"),
+    [
+        (SPEAKERS, "No 2 ?", ["1", "2", None]),
+        (SPEAKERS, "Undecided Yes No", ["tie", "2", "1"]),
+        (SPEAKERS, None, [None] * 3),
+        (WHICH, "3", ["1", "1", "2"]),
+        (WHICH, "neither", ["1", "1", "1"]),
+    ],
+)
+def test_agreement_is_of_each_speaker(protocol, verdict, each):
+    """By letters; so it can be said who is taken for a machine, also of an unread reply."""
+    asked = preferences(
+        [judgment(protocol.name, "s", ("m",), verdict)], protocol, {"m": {"s": chat("xyz")}}
+    )
+    assert [(one.part, one.verdict) for one in asked] == [*zip("ABC", each, strict=True)]
 
 
 def test_a_chat_of_ones_own_is_no_lack_of_others():
