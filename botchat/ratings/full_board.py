@@ -224,7 +224,6 @@ def _whole(
         curved = curved + 1e-9 * np.eye(m)
     root = _root(curved)
     flat = root.T @ root
-    flat -= flat.mean(axis=0)
     common, own = noise * slope, noise * own
     moved = laplacian(unseen * common)
     shared = moved @ known
