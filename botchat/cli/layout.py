@@ -29,6 +29,9 @@ _NUMBER = re.compile(
 """A number, also with its interval, or a range: it is never shortened."""
 
 
+_COMMAND = re.compile(r"botchat (?:[^;,).]|\.(?! ))*")
+
+
 def cell_len(text: str) -> int:
     """Columns of a text; rich is imported when there is something to draw."""
     from rich import cells
@@ -167,9 +170,15 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Rows with equal keys."""
     keys = tuple(rows[0])
     cells = tuple(tuple(_cell(row.get(key)) for key in keys) for row in rows)
-    shown = tuple(map(printable, keys))
+    shown = tuple(map(_heading, keys))
     kept = tuple(0 if key.startswith("cost_usd") else 1 for key in keys)  # what a plan is read for
     return Grid(keys, shown, cells, kept, is_record=len(rows) == 1, broken=True)
+
+
+def _heading(key: str) -> str:
+    """A key in words; ``--columns`` takes both."""
+    words = printable(key).replace("cost_usd", "USD").replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def chosen(grids: Sequence[Grid], wanted: Sequence[str]) -> list[Grid]:
@@ -181,6 +190,18 @@ def chosen(grids: Sequence[Grid], wanted: Sequence[str]) -> list[Grid]:
             hint = did_you_mean(name, [*shown, *known])
             raise ConfigError(f"--columns: no column {name!r}{hint}; there are: {', '.join(shown)}")
     return [grid.only(wanted) for grid in grids]
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Lines broken between words; a command stays whole, to be copied."""
+
+    def broken(line: str) -> str:
+        kept = _COMMAND.sub(lambda found: found[0].replace(" ", "\xa0"), line)
+        filled = textwrap.fill(kept, columns, break_long_words=False, break_on_hyphens=False)
+        return filled.replace("\xa0", " ")
+
+    lines = text.split("\n")
+    return "\n".join(line if cell_len(line) <= columns else broken(line) for line in lines)
 
 
 def _total(widths: Sequence[int]) -> int:

@@ -223,7 +223,7 @@ def _print(parts: Sequence[str | layout.Grid], arguments: argparse.Namespace) ->
     width = layout.UNLIMITED if arguments.wide else terminal_columns()
     for part in parts:
         if isinstance(part, str):
-            show(part)
+            show(layout.wrapped(part, width))
         else:
             print(next(fitted).drawn(width, bold=may_steer(sys.stdout)))
 

@@ -313,7 +313,7 @@ class Plan(list[Planned]):
     @property
     def shown(self) -> list[str | list[Row]]:
         """Tables of it, and how they are to be read."""
-        about = by_contestant(self)
+        about = [{"about": row.pop("contestant"), **row} for row in by_contestant(self)]
         beside: list[str | list[Row]] = ["", priced(about)]
         several = beside if self.by_steps or len(about) > 1 else []
         return [priced(self.rows), *several, *([self.note] if self.note else [])]

@@ -163,6 +163,17 @@ def test_an_unknown_price_is_refused_before_anything_is_sent(
         assert server.n_received == before
 
 
+def test_a_plan_says_of_which_models_the_price_is_not_known(tmp_path, capsys):
+    """One named by its address has none; with a price there is no such line."""
+    with Server(converse) as server:
+        folder, bare = workspace(tmp_path / "w", server, **PRICES), f"{server.url}#gamma"
+        main(["generate", "--seeds", "small", "--model", bare, "--dir", str(folder), "--plan"])
+        said = capsys.readouterr().out
+        assert f"The price of {bare} is not known: price_input and price_output" in said
+        assert run(folder, "--plan") == 0
+        assert "not known" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("flags", [["--max-usd", "5"], ["--max-tokens", "100000"]])
 def test_a_reply_that_nothing_limits_is_refused_before_anything_is_sent(tmp_path, capsys, flags):
     """No max_tokens and no window: one line that says which to give; either is enough."""

@@ -168,6 +168,21 @@ def test_a_board_of_five_contestants_is_a_screen_at_80_columns(printed):
     assert all(word in head for word in ("Place", "Model", "Bradley–Terry", "Passes", "GTEval"))
 
 
+def test_notes_are_broken_between_words_and_commands_stay_whole():
+    """A full stop ends a command only before a blank: a file's name goes on."""
+    command = "botchat agree votes.csv --truth human --seeds a-set-with-a-long-name --judge rules"
+    note = f"Judge less other, on what both answered. Ask people as well: {command}; it costs time."
+    told = layout.wrapped(f"{note}\n\n  short", 80).split("\n")
+    assert told == [
+        "Judge less other, on what both answered. Ask people as well:",
+        f"{command};",
+        "it costs time.",
+        "",
+        "  short",
+    ]
+    assert layout.wrapped(note, layout.UNLIMITED) == note
+
+
 def test_every_command_with_a_table_is_there():
     """The others have none, or leaderboard's (demo, run); need a hub, or a model that writes."""
     known = requests()

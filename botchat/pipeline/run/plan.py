@@ -45,6 +45,11 @@ ROUGH = (
     "pip install 'botchat-bench[tokens]' brings it."
 )
 
+UNPRICED = (
+    "The price of {} is not known: price_input and price_output, USD per million tokens, "
+    "in a [models.NAME] of botchat.toml tell it; name NAME then (docs/settings.md)."
+)
+
 RECENT_CALLS = 300
 """Replies that are looked at for that."""
 
@@ -183,8 +188,9 @@ def plan(
         for models in by_model
         for model, level in zip(models, LEVELS, strict=True)
     )
-    if length.tokens is None:
-        planned.note = ROUGH
+    unknown = dict.fromkeys(one.model for one in planned if one.calls and one.cost_usd is None)
+    notes = [UNPRICED.format(" and ".join(unknown))] if unknown else []
+    planned.note = " ".join(notes if length.tokens else [*notes, ROUGH])
     return planned
 
 
