@@ -11,7 +11,7 @@ all chats. Prints numbers only.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,12 +85,16 @@ def domain(name: str, talks: Sequence[Chat], draws: int) -> None:
               f"{np.mean(held[bot]):.3f}, width {np.mean(width[bot]):.3f}")  # fmt: skip
 
 
-def main(place: str, draws: str = str(DRAWS), part: str = "spotbot") -> None:
+def main(place: Path, draws: int, part: str) -> None:
     """Every domain, or those whose name has a part."""
-    for name, talks in read(Path(place)).items():
+    for name, talks in read(place).items():
         if name.startswith("spotbot") and part in name:
-            domain(name, talks, int(draws))
+            domain(name, talks, draws)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("place", type=Path, help="a folder with Spot The Bot")
+    parser.add_argument("draws", type=int, nargs="?", default=DRAWS)
+    parser.add_argument("part", nargs="?", default="spotbot", help="of a domain's name")
+    main(**vars(parser.parse_args()))

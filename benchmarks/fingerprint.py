@@ -10,9 +10,9 @@ workspace, whose models are told from its people as a board does it. Prints numb
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +127,8 @@ def workspace(folder: Path, seeds_file: Path) -> None:
         print("   ", "; ".join(map(str, model.giveaways)))
 
 
-def main(places: Iterable[str]) -> None:
+def main(place: Path, rest: Sequence[Path]) -> None:
     """Print all of it."""
-    place, *rest = map(Path, places)
     talks = read(place)
     spot_the_bot(talks)
     two(talks)
@@ -138,4 +137,7 @@ def main(places: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("place", type=Path, help="of `botchat.papers.turing_files`")
+    parser.add_argument("rest", type=Path, nargs="*", help="generations and seeds of a set")
+    main(**vars(parser.parse_args()))

@@ -11,8 +11,8 @@ with every word replaced or left out at a rate. GENERATIONS: a folder of models,
 
 from __future__ import annotations
 
+import argparse
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -96,4 +96,7 @@ def main(path: Path, generations: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) > 2 else None)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("seeds", type=Path, help="a file of a workspace, such as MuTual's")
+    parser.add_argument("generations", type=Path, nargs="?", help="a folder of models")
+    main(**vars(parser.parse_args()))

@@ -1,6 +1,7 @@
 """Every protocol there is: the built-in ones, and somebody's own (``[protocols.NAME]``).
 
-A new protocol is a prompt, a value here, and its name in `BUILT_IN`.
+A new protocol is a prompt and its row of `prompts/sources.toml`, a value here, and its name in
+`BUILT_IN`.
 """
 
 from __future__ import annotations
