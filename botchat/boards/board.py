@@ -398,7 +398,7 @@ def _main(
         contestants,
         [signature for part in shown for signature in part.signatures],
         (f"Ranked by {ranking[0].heading}. " if ranking else "")
-        + "Ranks are the places that are left open, of all at once; in brackets 95 % intervals. "
+        + "Places are those that are left open, of all at once; in brackets 95 % intervals. "
         "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. "
         + (f"{explained([fingerprint.TOLD])} " if told else "")
         + "Coverage: readable verdicts in percent of those that a protocol has.",

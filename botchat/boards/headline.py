@@ -245,7 +245,8 @@ def _left_open(
         a_model = round(2 * part.strengths.fitted.n_comparisons / len(order))
         first, last = part.strengths.fitted.places
         half = int(np.median(last - first + 1))
-        return f"{a_model:,} votes a model, and half of the models have {half} places open."
+        places = "place" if half == 1 else "places"
+        return f"{a_model:,} votes a model, and half of the models have {half} {places} open."
     any_of = f"Any of {len(ahead)} models may be first"
     rest = [name for name in rated if name not in ahead]
     if not rest:

@@ -250,9 +250,7 @@ _CONTROLS = [
     ),
     Column("wrong_to_right", "Wrong to right", "count", getter=_if_known("only_a_right")),
     Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
-    *with_ends(
-        Column("accuracy_difference", "Accuracy +", "decimal", meaning="judge less control")
-    ),
+    *with_ends(Column("accuracy_difference", "Accuracy +", "rate", meaning="judge less control")),
     *_headline("kappa_difference", "Kappa +", "decimal"),
     Column("sign_flip_p", "p", "exact"),
 ]
@@ -276,7 +274,7 @@ _PAIRS = [
     *_headline(
         "ranking_kendall", "Rankings", "decimal", "Kendall's tau of the contestants' scores"
     ),
-    *with_ends(Column("accuracy_difference", "Accuracy +", "decimal")),
+    *with_ends(Column("accuracy_difference", "Accuracy +", "rate")),
     *(
         part
         for figure in _FIGURES

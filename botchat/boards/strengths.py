@@ -217,7 +217,7 @@ class Strengths:
             if fitted.n_crossed and self.few:
                 how += f" (fewer than {LEAST} {self.design.unit}: read them with care)"
             said.append(
-                f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Rank: the places that "
+                f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Places: those that "
                 f"the comparisons leave open, of all models at once ({level}): behind all that are "
                 "clearly better, before all that are clearly worse."
             )

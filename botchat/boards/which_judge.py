@@ -2,7 +2,7 @@
 
 Pairs are tested in three families, each with Holm's correction for itself: a panel against the
 single judge of its model, a panel whose members talk against its own controls (what the talk adds),
-and one way of judging against another. Controls are in no contest for the best.
+and one judge against another. Controls are in no contest for the best.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ CONTROLS: Mapping[str, str] = {
 }
 """Ending of a control's name -> what it is."""
 
-SINGLE, TALK, STRATEGY = (
-    "panel against single judge", "panel against its controls", "strategy against strategy",
+SINGLE, TALK, JUDGES = (
+    "panel against single judge", "panel against its controls", "judge against judge",
 )  # fmt: skip
 """The families of tests."""
 
@@ -86,7 +86,7 @@ def in_families(pairs: Iterable[Row], family: Mapping[tuple[str, str], str]) -> 
         name = family.get(known)
         panel = known[0] if name in (SINGLE, TALK) else None
         rows.append({**pair, "family": name, "panel": panel, "holm_p": None})
-    for name in (SINGLE, TALK, STRATEGY):
+    for name in (SINGLE, TALK, JUDGES):
         tested = [row for row in rows if row["family"] == name and _p(row) is not None]
         for row, p in zip(tested, holm([_p(row) or 0.0 for row in tested]), strict=True):
             row["holm_p"] = p
@@ -254,7 +254,7 @@ _TESTS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     Column("n", "Verdicts", "count"),
-    *with_interval(Column("accuracy_difference", "Accuracy +", "decimal")),
+    *with_interval(Column("accuracy_difference", "Accuracy +", "rate")),
     *with_interval(Column("ranking_kendall", "Rankings", "decimal", meaning="their tau")),
     Column("ranking_most", "Most apart on", "name"),
     Column("times", "Price, times", "number", meaning="of the judge, that of the other being 1"),
@@ -270,10 +270,10 @@ def tests(found: Agreement, signature: str) -> Table:
     rows = []
     for pair in map(_turned, found.pairs):
         two = (pair["judge_a"], pair["judge_b"])
-        kept = pair.get("family") != STRATEGY or len(found.contested) <= _MOST or first in two
+        kept = pair.get("family") != JUDGES or len(found.contested) <= _MOST or first in two
         if pair.get("holm_p") is not None and kept:
             rows.append({**pair, "times": _times(*(of[name] for name in two))[0]})
-    rows.sort(key=lambda row: (SINGLE, TALK, STRATEGY).index(row["family"]))
+    rows.sort(key=lambda row: (SINGLE, TALK, JUDGES).index(row["family"]))
     by_truth = any(pair["sign_flip_p"] is not None for pair in found.pairs)
     unused = "ranking" if by_truth else "accuracy"
     columns = [column for column in _TESTS if not column.key.startswith(unused)]

@@ -17,7 +17,7 @@ from botchat.boards import debates, judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table
-from botchat.boards.which_judge import SINGLE, STRATEGY, TALK
+from botchat.boards.which_judge import JUDGES, SINGLE, TALK
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, Shown, portable, settings_digest
@@ -300,7 +300,7 @@ def in_families(
             elif {*two} <= {*compared.contested} and _same_model(workspace, panel, other):
                 family[panel, other] = SINGLE
         if {*two} <= {*compared.contested} and not {two, two[::-1]} & {*family}:
-            family[two] = STRATEGY
+            family[two] = JUDGES
     return replace(
         compared,
         rows=which_judge.in_order(compared),

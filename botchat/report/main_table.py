@@ -265,7 +265,7 @@ def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, s
     about, votes, n = part.protocol.about_ai, part.protocol == VOTES, column.n
     if isinstance(part, Arena) and (about or votes) and column.key.startswith("bt"):
         verb = "preferred to" if votes else "called more human than"
-        return "Two models compared", f"{verb} an average model, of 100", "compared"
+        return "Two models compared", f"{verb} an average model, of 100", "compared, of 100"
     if isinstance(part, Arena) and (about or votes) and column.key == "win_or_tie":
         return "Against everybody", "wins, ties, loses", "wins"
     if isinstance(part, Place) and about:

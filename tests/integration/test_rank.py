@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,20 @@ def votes(tmp_path, monkeypatch):
         writer.writerow(["model_a", "model_b", "winner", "question_id", "judge"])
         writer.writerows(rows)
     return path
+
+
+def test_one_open_place_is_one_place(tmp_path, monkeypatch):
+    """Three models are level, each of four others has its place: half of them have 1 place open."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"{a},{b},model_{'ab'[n % 2 if b in 'abc' else n % 10 == 0]}\n"
+        for a, b in combinations("abcdefg", 2)
+        for n in range(40)
+    ]
+    Path("mine.csv").write_text("".join(["model_a,model_b,winner\n", *rows]))
+    assert main(["rank", "mine.csv"]) == 0
+    page = Path("leaderboards", "mine", "index.html").read_text("utf-8")
+    assert "half of the models have 1 place open." in page
 
 
 def test_votes_in_board_out(votes, capsys):

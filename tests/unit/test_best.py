@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from botchat.boards import which_judge
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.which_judge import SINGLE, STRATEGY
+from botchat.boards.which_judge import JUDGES, SINGLE
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.measures.best import contest, rank_apart, signs
@@ -138,7 +138,7 @@ def findings(rates: dict[str, float], prices: dict[str, float], truth: str | Non
     found = compare(said, truth, resamples=5, uncontested=(*which_judge.CONTROLS,))
     rows = [{**row, "usd": prices.get(row["judge"])} for row in found.rows]
     two = [(p["judge_a"], p["judge_b"]) for p in found.pairs]
-    family = {one: STRATEGY for one in two if one != ("good", "dear")} | {("dear", "good"): SINGLE}
+    family = {one: JUDGES for one in two if one != ("good", "dear")} | {("dear", "good"): SINGLE}
     pairs = which_judge.in_families(found.pairs, family)
     ordered = which_judge.in_order(replace(found, rows=rows))
     return Findings(
