@@ -56,7 +56,7 @@ def test_search_finds_what_was_said(
 ) -> None:
     """After all texts are loaded, words of a late utterance find their dialogue."""
     dialogue = demo_workspace.dialogues("sample", "bot:retrieval")["sample-37"]
-    words = dialogue.utterances[9].lower()
+    words = " ".join(dialogue.utterances[9].lower().split()[:5])  # each key searches all
     browser.open(page, "#view=unieval&a=bot:retrieval")
     browser.text(".cases a")
     everywhere = browser.driver.find_element("css selector", "#reader .tools button")
