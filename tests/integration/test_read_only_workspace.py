@@ -15,7 +15,7 @@ from botchat.cli.main import main
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_forget import GENERATE, workspace
 from tests.openai_server import Server, converse
-from tests.processes import Started
+from tests.processes import UNDRAWN, Started
 from tests.unit.test_ledger import put
 
 # Root gives up every right of its own, so also to write what nobody may write (capset, version 3).
@@ -44,7 +44,7 @@ def read_only(folder):
 
 def botchat(folder, *command):
     """Exit code, stdout and stderr of a process that may not write there, root's or not."""
-    started = Started([*command, "--json", "--dir", folder], PLAIN_USER)
+    started = Started([*command, "--json", "--dir", folder], PLAIN_USER + UNDRAWN)
     out, error = started.communicate()
     return started.returncode, out, error
 
@@ -122,7 +122,7 @@ def test_what_writes_says_that_it_cannot(place):
     assert held(folder) == files
 
 
-def test_a_board_is_read_where_nothing_can_be_written(place, pictures):
+def test_a_board_is_read_where_nothing_can_be_written(place):
     """A leaderboard with --out elsewhere: the same table, nothing written beside it."""
     folder, few = place / "w", ("--seeds", "sample", "--no-png")
     at = ("--dir", str(folder))

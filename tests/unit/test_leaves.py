@@ -11,14 +11,13 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.requests.leaves import LEAVES, leaf
+from tests.processes import UNDRAWN
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [f"botchat/{name.replace('.', '/')}" for name in LEAVES]
 
-WITHOUT = """
+WITHOUT = f"""{UNDRAWN}
 from botchat.cli.main import main
-from botchat.report.figures import Chart
-Chart.svg = Chart.narrow_svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
 def botchat(*words):
     try:
         return main([*words])
