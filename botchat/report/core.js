@@ -1,6 +1,7 @@
 "use strict";
 // What models, seeds and people wrote reaches the page only as text nodes and escaped attributes:
-// nothing here parses markup but `fill`, which takes what the page's own template escaped. Links are built by `link`, so they always begin with "#".
+// nothing here parses markup but `fill`, which takes what the page's own template escaped. Links are
+// built by `link`, so they always begin with "#".
 
 const botchat = (() => {
   const about = JSON.parse(document.getElementById("about").textContent);
@@ -153,13 +154,11 @@ const botchat = (() => {
     settle,
   };
 
-  const percent = (part, whole) => `${Math.round((100 * part) / whole)} %`;
+  // The numbers of a score.
+  const numbers = (verdict) => verdict.split(" ").map((one) => (one === "?" ? null : Number(one)));
 
   // Who wins a comparison, for the contestant shown first: "win", "tie", "lose" or "none".
   const outcome = (code) => ({ w: "win", t: "tie", l: "lose" })[code] || "none";
-
-  // The numbers of a score.
-  const numbers = (verdict) => verdict.split(" ").map((one) => (one === "?" ? null : Number(one)));
 
   // The same of a verdict. `protocol` is always an entry of the index's `about`.
   const result = (protocol, verdict) => {
@@ -200,5 +199,5 @@ const botchat = (() => {
     }
   };
 
-  return { about, el, named, link, button, offer, choice, kept, hash, take, load, seed, dress, misfit, address, chosen, percent, outcome, numbers, result, save, copy };
+  return { about, el, named, link, button, offer, choice, kept, hash, take, load, seed, dress, misfit, address, chosen, outcome, numbers, result, save, copy };
 })();

@@ -77,7 +77,7 @@ botchat.dialogues = (() => {
   const EVIDENCE = { elsewhere: "said in another utterance", "not found": "not in the dialogue" };
 
   // One error of a report: its type, the words quoted, whether they were said, and why.
-  const error = (index, by, [type, at, quote, evidence, why]) =>
+  const error = (index, by, [type, , quote, evidence, why]) =>
     el(
       "p",
       { class: "error" },
@@ -122,7 +122,7 @@ botchat.dialogues = (() => {
       if (place !== at) continue;
       const most = options.limits[criterion];
       const tip = `${criterion.replaceAll("_", " ")}: ${value}, humans at most ${most.toFixed(1)}`;
-      marks.push(el("li", { title: tip }, `${CRITERIA[criterion] || criterion}`));
+      marks.push(el("li", { title: tip }, CRITERIA[criterion] || criterion));
     }
     const dropped = dialogue.dropped && dialogue.dropped[at];
     if (dropped) {
@@ -218,9 +218,8 @@ botchat.dialogues = (() => {
 
   // Keys of a view: they count while it is shown and nobody types; "?" lists them.
   const keys = (view, bound) => {
-    const list = () =>
-      el("dl", { class: "keys" }, bound.map(([names, said]) => [el("dt", null, names.map((name) => el("kbd", null, name))), el("dd", null, said)]).flat());
-    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), list(), button("Close", () => box.close()));
+    const list = el("dl", { class: "keys" }, bound.map(([names, said]) => [el("dt", null, names.map((name) => el("kbd", null, name))), el("dd", null, said)]));
+    const box = el("dialog", { "aria-label": "Keys" }, el("h2", null, "Keys"), list, button("Close", () => box.close()));
     document.body.append(box);
     addEventListener("keydown", (event) => {
       const types = event.target.closest?.("input, select, textarea, dialog");

@@ -1,7 +1,7 @@
 // What a person sees after the last answer: the score beside each judge's on the same cases, how
 // much it says, and what everything was.
 botchat.ending = (() => {
-  const { about, button, el, named, percent, numbers, result, labels } = botchat;
+  const { about, button, el, named, numbers, result, labels } = botchat;
   const FEWEST = 5;
   const LONG = 120;
   const BOARD = "index.html";
@@ -63,6 +63,8 @@ botchat.ending = (() => {
     if (p > 0.5) return "Guessing would do as well.";
     return p >= 0.05 ? `Guessing does that in ${Math.round(100 * p)} % of all tries.` : `Guessing does that once in ${Math.round(1 / p).toLocaleString("en")} tries.`;
   };
+
+  const percent = (part, whole) => `${Math.round((100 * part) / whole)} %`;
 
   // ------------------------------------------------------------------------- where truth is known
   const MARKS = new Map([[true, ["✓", "right", "ok"]], [false, ["✕", "wrong", "no"]], [null, ["–", "not asked", "none"]]]);

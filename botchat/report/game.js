@@ -39,7 +39,7 @@
   const dealt = (deal, cases) => ({ deal, from: (deal - 1) * about.ten, to: Math.min(cases, deal * about.ten) });
 
   const here = (parts) => {
-    const { rater } = Object.fromEntries(query);
+    const rater = query.get("rater");
     return `game.html?${new URLSearchParams({ ...(rater ? { rater } : {}), ...parts })}`;
   };
 
@@ -126,10 +126,15 @@
     }
   };
 
+  const answered = async () => {
+    const found = [];
+    for (let at = chosen.from; at < chosen.to; at += 1) found.push((await caseAt(at)).id);
+    return found.filter((one) => labels.made[one]);
+  };
+
   // Of a team nobody is told before all are done.
   const thanks = async () => {
-    let n = 0;
-    for (let at = chosen.from; at < chosen.to; at += 1) n += Boolean(labels.made[(await caseAt(at)).id]);
+    const n = (await answered()).length;
     stage.className = "mid";
     stage.replaceChildren(
       el("h1", { class: "question", tabindex: "-1" }, `You labelled ${n} of ${chosen.to - chosen.from}`),
@@ -385,16 +390,11 @@
   // Without a number the first deal that is not answered yet; what is answered can be undone.
   const start = async () => {
     const [, , cases] = about.lists[chosen.list];
-    const ids = async () => {
-      const found = [];
-      for (let at = chosen.from; at < chosen.to; at += 1) found.push((await caseAt(at)).id);
-      return found.filter((one) => labels.made[one]);
-    };
     if (!chosen.open) {
-      history = await ids();
+      history = await answered();
       while (!query.has("deal") && history.length === chosen.to - chosen.from && chosen.deal < chosen.last) {
         Object.assign(chosen, dealt(chosen.deal + 1, cases));
-        history = await ids();
+        history = await answered();
       }
     }
     next();

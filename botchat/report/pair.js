@@ -236,7 +236,7 @@
       ].filter(Boolean);
     };
 
-    const brief = (result, a, b) => ({ win: `${called(index, a, 24)}`, lose: `${called(index, b, 24)}`, tie: "tie", none: "unreadable" })[result] || "not judged";
+    const brief = (result, a, b) => ({ win: called(index, a, 24), lose: called(index, b, 24), tie: "tie", none: "unreadable" })[result] || "not judged";
 
     const boxes = () => {
       const { a, b, cases, found, protocol } = state;
@@ -347,18 +347,20 @@
         else box.removeAttribute("aria-current");
       }
       const before = duel.querySelector(".case");
-      if (at === undefined || at < 0) return before.replaceChildren(state.shown ? "No seed is like that." : "");
+      if (at === undefined || at < 0) {
+        before.replaceChildren(state.shown ? "No seed is like that." : "");
+        return;
+      }
       const told = await content(at);
-      if (!told) return null;
+      if (!told) return;
       const [said, shown] = rulings(told);
-      return before.replaceChildren(...[said, sideBySide(told, shown)].flat(2).filter(Boolean));
+      before.replaceChildren(...[said, sideBySide(told, shown)].flat(2).filter(Boolean));
     };
 
     const controls = () => {
       const { order, a, b, protocol } = state;
-      const name = (i) => called(index, i);
       offer(protocols, [...byProtocol.values()].map(({ name, title }) => [name, title]), protocol || "");
-      const all = order.map((i) => [i, name(i)]);
+      const all = order.map((i) => [i, called(index, i)]);
       offer(one, a === undefined ? [["", state.called || ""], ...all] : all, a ?? "");
       offer(two, [["", "everybody"], ...all.filter(([i]) => i !== a)], b ?? "");
       const chosenNames = [a, b].map((i) => (i === undefined ? "" : called(index, i, 24)));
@@ -377,13 +379,14 @@
       mark();
       if (state.pairs) {
         duel.dataset.key = "";
-        return duel.replaceChildren(...overview());
+        duel.replaceChildren(...overview());
+        return;
       }
       if (!state.cases) {
         misfit(state.why);
         duel.replaceChildren(el("p", { class: "note" }, "Choose two to compare."));
         duel.dataset.key = "";
-        return undefined;
+        return;
       }
       const { a, b, protocol, shown, at } = state;
       const now = [chosen.judge, protocol, a, b, shown].join();
@@ -393,9 +396,8 @@
         if (duel.getBoundingClientRect().top < 0) duel.scrollIntoView({ block: "start" });
       }
       if (state.why) misfit(state.why);
-      else if (completed({ view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at][0] })) return undefined;
+      else if (completed({ view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at][0] })) return;
       read().catch(failed(duel.querySelector(".case")));
-      return undefined;
     };
 
     const choose = (parts) => {

@@ -50,7 +50,6 @@
 
     // What a list can be narrowed to; "up-0" and "down-0" put it into the order of the first number.
     const filters = (protocol) => {
-      const { brief } = words(protocol);
       const isDiagnosed = protocol.kind !== "report" && index.single.some((by) => reports.some((name) => Object.hasOwn(by, name)));
       return [
         ["", "All verdicts"],
@@ -58,7 +57,7 @@
           place: () => (protocol.about_ai ? [["lose", "Accused"], ["win", "Taken for human"]] : [["lose", "Found"], ["win", "Nothing found"]]),
           score: () => protocol.numbers.flatMap((name, i) => [[`down-${i}`, `${name}: highest first`], [`up-${i}`, `${name}: lowest first`]]),
           report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
-        }[protocol.kind](brief),
+        }[protocol.kind](),
         ["none", "Unreadable or not judged"],
         ["flagged", "Flagged"],
         ...(isDiagnosed ? [["diagnosed", "Diagnosed errors"]] : []),
@@ -113,7 +112,7 @@
       const protocol = byProtocol.get(asked.view) || byProtocol.get(about.view);
       const order = inOrder(index);
       const of = Object.hasOwn(groups, asked.of || "") ? asked.of : "";
-      let a = asked.a ? byName.get(asked.a) : of ? group(of)[0] : byName.get(about.first) ?? order[0];
+      const a = asked.a ? byName.get(asked.a) : of ? group(of)[0] : byName.get(about.first) ?? order[0];
       const show = asked.show || "";
       const next = { protocol, a, of, group: of ? group(of) : [a], show: "", order, q: asked.q || "", term: (asked.q || "").toLowerCase(), at: -1 };
       if (a === undefined) return { ...next, why: `No contestant ${asked.a} is on this page.` };
@@ -123,7 +122,7 @@
       next.found = listed(next);
       if (!asked.seed) {
         const one = (!next.show && next.found.find(({ kind }) => kind === "lose")) || next.found[0] || { a, at: -1 };
-        Object.assign(next, { a: (a = one.a), at: one.at });
+        Object.assign(next, { a: one.a, at: one.at });
       } else {
         next.at = bySeed.get(asked.seed) ?? -1;
         if (next.at < 0) next.why = `No seed ${asked.seed} is in this set.`;
@@ -305,10 +304,11 @@
         const said = state.why ? "Choose a dialogue from the list." : found.length ? "" : "No dialogue is like that.";
         reading.replaceChildren(el("p", { class: "note" }, said));
         reader.classList.add("open");
-        return beside.replaceChildren();
+        beside.replaceChildren();
+        return;
       }
       const content = await seedOf(at);
-      if (!content) return null;
+      if (!content) return;
       const p = index.about.indexOf(protocol);
       const rows = content.verdicts.filter((row) => row[1] === p && row[2][0] === a);
       const row = rows.find((each) => each[0] === chosen.judge);
@@ -317,13 +317,11 @@
       const accused = protocol.kind === "place" ? Math.max(one.place || 0, 0) : 0;
       reading.replaceChildren(heading(content, row, one, last), ...chat(content, row, rows, accused).filter(Boolean));
       beside.replaceChildren(...aside(row));
-      if (arrives) {
-        reader.classList.remove("open");
-        const from = document.activeElement;
-        if (from === document.body || list.contains(from)) reading.querySelector("h3").focus({ preventScroll: true });
-      }
-      if (arrives) position();
-      return undefined;
+      if (!arrives) return;
+      reader.classList.remove("open");
+      const from = document.activeElement;
+      if (from === document.body || list.contains(from)) reading.querySelector("h3").focus({ preventScroll: true });
+      position();
     };
 
     // To the utterance that the address names, or the accused one.

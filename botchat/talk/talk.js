@@ -91,7 +91,7 @@
   // another utterance in its place, which stays where there is no other.
   const run = async (instead = null) => {
     const mine = ++generation;
-    asking?.abort();
+    stop();
     asking = new AbortController();
     try {
       while (next() !== "" && (said.length < turns || instead)) {
@@ -124,10 +124,7 @@
     draw();
   };
 
-  const stop = () => {
-    if (!asking) return;
-    asking.abort();
-  };
+  const stop = () => asking?.abort();
 
   at("start").addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -189,9 +186,7 @@
     turns = Math.max(most, said.length + 2);
     run();
   });
-  at("again").addEventListener("click", () => {
-    run(said.pop());
-  });
+  at("again").addEventListener("click", () => run(said.pop()));
   at("copy").addEventListener("click", async () => {
     const text = said.map((one, i) => `${"AB"[i % 2]} (${one.by}): ${one.text}`).join("\n");
     try {
