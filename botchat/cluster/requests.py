@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 def shards(
     request: Asking[object], workspace: "Workspace", n: int, *, limits: Limits | None = None
 ) -> "Sequence[Shard]":
-    """What a request would ask now, in at most ``n`` parts; see `botchat.cluster.shards.shards`."""
-    made = import_module("botchat.cluster.shards").shards(request, workspace, n, limits=limits)
+    """What a request would ask now, in at most ``n`` parts; see `botchat.cluster.head.shards`."""
+    made = import_module("botchat.cluster.head").shards(request, workspace, n, limits=limits)
     return cast("Sequence[Shard]", made)

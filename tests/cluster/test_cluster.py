@@ -20,7 +20,7 @@ import pytest
 import botchat
 from botchat import parallel
 from botchat.cli.main import main
-from botchat.cluster import leases
+from botchat.cluster import head, leases
 from botchat.cluster import shards as cluster
 from botchat.errors import BotChatError, ConfigError, FatalModelError, LimitReached
 from botchat.pipeline.run.session import Session
@@ -255,9 +255,9 @@ def test_two_heads_with_a_store_end_as_one_run(alone, server, tmp_path):
     expected, calls, _ = alone
     store = f'[cluster]\nstore = "{tmp_path / "store"}"\n'
     heads = [workspace(tmp_path / name, server, store) for name in "ab"]
-    for head, model in zip(heads, MODELS, strict=True):
+    for one, model in zip(heads, MODELS, strict=True):
         with parallel.engine("threading", 2, None):
-            Generating("few", (model,), turns=6).run(head)
+            Generating("few", (model,), turns=6).run(one)
     before = server.n_received
     Generating("few", MODELS, turns=6).run(heads[0])
     assert server.n_received == before
@@ -275,12 +275,12 @@ def test_two_heads_share_a_ledger_in_object_storage(server, tmp_path, bucket):
     """As in a folder, through s3fs and an S3 server of this machine, keys by its own ways."""
     store = f'[cluster]\nstore = "{bucket}/one"\nhand_in_calls = 4\n'
     heads = [workspace(tmp_path / name, server, store) for name in "ab"]
-    for head, model in zip(heads, MODELS, strict=True):
+    for one, model in zip(heads, MODELS, strict=True):
         with parallel.engine("threading", 2, None):
             spending = Spending(Limits(max_usd=1.0))
-            Generating("few", (model,), turns=6).run(head, spending)
-    for head in heads:
-        Generating("few", MODELS, turns=6).run(head)
+            Generating("few", (model,), turns=6).run(one, spending)
+    for one in heads:
+        Generating("few", MODELS, turns=6).run(one)
     storage = fsspec.filesystem("s3")
     storage.invalidate_cache()
     found = storage.find(f"{bucket}/one")
@@ -335,7 +335,7 @@ def test_a_job_that_is_begun_anew_has_one_lease(server, tmp_path):
 def sent(monkeypatch):
     """Every shard that workers get."""
     shards, work = [], cluster.work
-    monkeypatch.setattr(cluster, "work", lambda shard: (shards.append(shard), work(shard))[1])
+    monkeypatch.setattr(head, "work", lambda shard: (shards.append(shard), work(shard))[1])
     return shards
 
 
@@ -402,7 +402,7 @@ def test_one_model_at_another_port_on_every_node(server, other_server, tmp_path,
         os.environ["NODE_PORT"] = next(port for port in ports if is_mine(tmp_path / port))
         return work(shard)
 
-    monkeypatch.setattr(cluster, "work", on_a_node)
+    monkeypatch.setattr(head, "work", on_a_node)
     made = workspace(tmp_path / "nodes", server)
     settings = (made.root / "botchat.toml").read_text().replace(ports[0], "$NODE_PORT")
     (made.root / "botchat.toml").write_text(settings)
@@ -410,7 +410,7 @@ def test_one_model_at_another_port_on_every_node(server, other_server, tmp_path,
         Generating("few", MODELS, turns=6).run(made)
     received = [one.n_received for one in servers]
     assert all(received)
-    monkeypatch.setattr(cluster, "work", work)
+    monkeypatch.setattr(head, "work", work)
     alone = workspace(tmp_path / "alone", server)
     Generating("few", MODELS, turns=6).run(alone)
     assert sum(received) == server.n_received - received[0] == 24
@@ -505,13 +505,13 @@ def test_a_task_that_dask_cannot_run_ends(scheduler, monkeypatch):
 
 def test_what_is_waited_for_is_said(tmp_path, monkeypatch, caplog):
     """Where nothing came from any shard since the last look."""
-    monkeypatch.setattr(cluster, "QUIET_S", 0.001)
-    head = object.__new__(cluster.Elsewhere)
-    head._store = Store(str(tmp_path))
+    monkeypatch.setattr(head, "QUIET_S", 0.001)
+    run = object.__new__(head.Elsewhere)
+    run._store = Store(str(tmp_path))
 
     async def waited():
         coming = asyncio.get_running_loop().create_future()
-        waiting = asyncio.ensure_future(head._heard(coming, {"0123456789": None}))
+        waiting = asyncio.ensure_future(run._heard(coming, {"0123456789": None}))
         while "1 shards are out" not in caplog.text:
             await asyncio.sleep(0)
         coming.set_result(None)
@@ -558,7 +558,7 @@ def test_no_limit_is_exceeded_wherever_workers_die(tmp_path, monkeypatch):
                 changed.notify_all()
 
     monkeypatch.setattr(cluster._HandingIn, "count", dies)
-    monkeypatch.setattr(cluster, "work", working)
+    monkeypatch.setattr(head, "work", working)
     monkeypatch.setattr(cluster, "WATCH_S", 0.01)
     with Server(script) as server, parallel.engine("threading", 2, None):
         for moment in range(1, 13, 2):
@@ -623,7 +623,7 @@ def test_workers_that_are_always_lost_end_the_run(server, tmp_path, monkeypatch)
     def gone(_shard):
         raise RuntimeError("worker gone")
 
-    monkeypatch.setattr(cluster, "work", gone)
+    monkeypatch.setattr(head, "work", gone)
     made = workspace(tmp_path, server)
     with (
         parallel.engine("threading", 2, None),
@@ -647,7 +647,7 @@ def test_a_worker_stops_when_its_run_is_over(server, tmp_path, monkeypatch, end)
         raise BotChatError("kept")
 
     work = cluster.work
-    monkeypatch.setattr(cluster, "work", keep)
+    monkeypatch.setattr(head, "work", keep)
     monkeypatch.setattr(Session, "stop", lambda self: (stop(self), stopped.set()))
     made = workspace(tmp_path, server)
     with parallel.engine("sequential", 1, None), pytest.raises(BotChatError, match="kept"):
@@ -666,7 +666,7 @@ def test_a_worker_stops_when_its_run_is_over(server, tmp_path, monkeypatch, end)
         assert (done.result(30).spent[1], server.n_received) == (1, 1)
     assert len(segments.names(store, shards[0].id)) == 1
     with parallel.engine("sequential", 1, None):
-        monkeypatch.setattr(cluster, "work", work)
+        monkeypatch.setattr(head, "work", work)
         Generating("few", ("alpha",), turns=4).run(made)
     assert server.n_received == 6
 

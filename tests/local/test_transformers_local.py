@@ -21,6 +21,7 @@ import pytest
 
 from botchat import parallel, prompts
 from botchat.cli.main import main
+from botchat.cluster import head
 from botchat.cluster import shards as cluster
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message
@@ -679,9 +680,9 @@ def test_workers_load_weights_once_and_give_the_same_bytes(
 
     monkeypatch.setattr(model_module, "load", loading)
     if engine == "loky":
-        monkeypatch.setattr(cluster, "work", in_a_process)
+        monkeypatch.setattr(head, "work", in_a_process)
     monkeypatch.setattr(cluster, "_KEPT", {})
-    monkeypatch.setattr(cluster, "LEAST_CALLS", 4)
+    monkeypatch.setattr(head, "LEAST_CALLS", 4)
     entry = f'[models.tiny]\nmodel = "hf:{weights_folder}"\nmax_tokens = 12\n'
     files, meters = {}, {}
     for workers in (0, 2):

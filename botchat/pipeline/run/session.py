@@ -437,7 +437,7 @@ def in_session(
             with stages.shared(workspace, ledger, place):
                 try:
                     if engine is not None:
-                        session.elsewhere = leaf("cluster.shards", "--engine").Elsewhere(
+                        session.elsewhere = leaf("cluster.head", "--engine").Elsewhere(
                             workspace, seeds, ledger, session, engine, settings
                         )
                     with told(workspace, session.meter, session.budget):
