@@ -37,8 +37,8 @@ lint:
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy --platform win32
-	$(BIN)/mypy --platform darwin
+	$(BIN)/mypy --platform win32 botchat
+	$(BIN)/mypy --platform darwin botchat
 	$(BIN)/lint-imports
 
 # How many of each are tried, and where the draws begin: what a failure names is tried again so.

@@ -191,8 +191,8 @@ def boards(
 def changed(key: str, one: Floats, other: Floats) -> Change:
     """As `compare` takes it."""
     most = N if key == "survived" else 1
-    ends = [Estimate(float(said.mean()), *mean(said, 0, most)) for said in (one, other)]
-    return Change(*ends, correlation(one, other))
+    before, after = (Estimate(float(v.mean()), *mean(v, 0, most)) for v in (one, other))
+    return Change(before, after, correlation(one, other))
 
 
 def powers() -> Iterator[Measured]:

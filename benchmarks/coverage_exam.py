@@ -68,7 +68,7 @@ def domain(name: str, talks: Sequence[Chat], draws: int) -> None:
             path = workspace.judgments_path(name, "unieval", "human")
             files.finish(path, labels, judgment_order)
             if once is None:  # what the command shows, and from then on what it is made by
-                once = read_set.read(workspace, name, ["rules"], with_labels=True)
+                once = read_set.read(workspace, name, ["rules"], for_boards=True)
                 shown = once.board("rules")
             given = references.cases(
                 shown.evidence, {"unieval": labels}, once.seeds, once.dialogues
