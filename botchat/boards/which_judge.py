@@ -305,5 +305,5 @@ def without_controls(part: Table) -> Table:
     about = part.name in ("controls", "tests") or part.name.startswith("exam-")
     if about or kept.all() or not kept.any():
         return part
-    left = f"{int((~kept).sum())} controls are not shown here; the files have them."
+    left = f"Controls not shown here: {int((~kept).sum())}; the files have them."
     return replace(part, frame=part.frame[kept], note=f"{part.note} {left}".strip())

@@ -29,7 +29,7 @@ _NUMBER = re.compile(
 """A number, also with its interval, or a range: it is never shortened."""
 
 
-_COMMAND = re.compile(r"botchat (?:[^;,).]|\.(?! ))*")
+_COMMAND = re.compile(r"botchat[ :](?:[^;,).]|\.(?! ))*")
 
 
 def cell_len(text: str) -> int:

@@ -169,7 +169,7 @@ def test_a_plan_says_of_which_models_the_price_is_not_known(tmp_path, capsys):
         folder, bare = workspace(tmp_path / "w", server, **PRICES), f"{server.url}#gamma"
         main(["generate", "--seeds", "small", "--model", bare, "--dir", str(folder), "--plan"])
         said = capsys.readouterr().out
-        assert f"The price of {bare} is not known: price_input and price_output" in said
+        assert f"The price of {bare} is not known: tell it by price_input and price_output" in said
         assert run(folder, "--plan") == 0
         assert "not known" not in capsys.readouterr().out
 

@@ -181,6 +181,8 @@ def test_notes_are_broken_between_words_and_commands_stay_whole():
         "  short",
     ]
     assert layout.wrapped(note, layout.UNLIMITED) == note
+    signature = f"botchat:0.1.0|bench|truth:human labels|{'data:1|' * 12}bootstrap:1000"
+    assert layout.wrapped(signature, 80) == signature
 
 
 def test_every_command_with_a_table_is_there():

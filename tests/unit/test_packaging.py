@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import tomllib
 from fnmatch import fnmatch
@@ -12,12 +13,31 @@ import pytest
 from packaging.requirements import Requirement
 
 import botchat
+from botchat.cli.main import _read
 from botchat.models.endpoint import wire_format
 from botchat.workspace.config import load, model_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+COMMANDS = [
+    (page.name, line)
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.startswith("botchat ") and "…" not in line.split("#")[0]
+]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
+
+
+def test_every_command_of_the_pages_has_the_flags_it_needs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also those that no test runs, since they need an endpoint, people or a large download."""
+    assert len(COMMANDS) > 90
+    for page, command in COMMANDS:
+        words = shlex.split(command, comments=True)[1:]
+        if words[0] != "--print-completion":
+            assert _read(words).request, (page, command, capsys.readouterr().err)
 
 
 def test_the_sdist_has_every_file_of_the_repository() -> None:

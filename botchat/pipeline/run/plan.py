@@ -46,8 +46,8 @@ ROUGH = (
 )
 
 UNPRICED = (
-    "The price of {} is not known: price_input and price_output, USD per million tokens, "
-    "in a [models.NAME] of botchat.toml tell it; name NAME then (docs/settings.md)."
+    "The price of {} is not known: tell it by price_input and price_output, USD per million "
+    "tokens, in a [models.NAME] of botchat.toml, and name NAME (docs/settings.md)."
 )
 
 RECENT_CALLS = 300
