@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import platform
@@ -26,7 +27,7 @@ NOT_MADE = {"lock", "pages.json", "progress.json", "ledger.sqlite3-shm", "ledger
 def digest(path: Path, folder: Path) -> str:
     """Of what a file says, wherever folders are; of a ledger, its calls and their answers."""
     if path.suffix == ".sqlite3":
-        with sqlite3.connect(path) as db:
+        with contextlib.closing(sqlite3.connect(path)) as db:
             # Not digests of rows: they cover when each was asked, and how long it took.
             said = sorted(db.execute("SELECT key, model, outcome, text FROM calls"))
         return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
