@@ -260,7 +260,7 @@ class Shown:
         return _digest((*self.utterances, "\0" + ",".join(map(str, by))) if by else self.utterances)
 
 
-class _Known:
+class _KnownCase:
     """What a case is known by, also where its question is not made."""
 
     __slots__ = ()
@@ -280,7 +280,7 @@ class _Known:
 
 
 @dataclass(frozen=True)
-class Case(_Known):
+class Case(_KnownCase):
     """One question to a judge, complete in itself."""
 
     protocol: str
@@ -320,7 +320,7 @@ class Case(_Known):
         return max(0, self.prompt.find(self.dialogues[0].utterances[0])) if self.dialogues else 0
 
 
-class Unmade(_Known, msgspec.Struct, frozen=True, gc=False):
+class Unmade(_KnownCase, msgspec.Struct, frozen=True, gc=False):
     """Makes a case; of a hundred thousand that are judged, none is made to find that out."""
 
     protocol: str

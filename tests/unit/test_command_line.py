@@ -57,12 +57,12 @@ def test_columns_are_chosen_by_heading_or_key(tmp_path, capsys):
     place = ["seeds", "show", "sample", "--dir", str(tmp_path)]
     assert main([*place, "--columns", "utterances, ID"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["utterances", "id"]
+    assert lines[0].split() == ["Utterances", "Id"]
     assert lines[1].split() == ["9", "sample-1"]
     assert main([*place, "--columns", "utterance"]) == 1
     error = capsys.readouterr().err
     assert "no column 'utterance' (did you mean 'utterances'?)" in error
-    assert "there are: id, utterances, begins" in error
+    assert "there are: Id, Utterances, Begins" in error
 
 
 def test_without_shtab_completion_says_what_to_install(capsys, monkeypatch):

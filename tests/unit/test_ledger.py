@@ -170,7 +170,7 @@ def test_cache_writes_are_shown_where_there_are_any(tmp_path, capsys):
             ask = [{"role": "user", "content": f"{tokens}"}]
             put(ledger, messages=ask, usage=Usage(9, 1, 0, tokens))
         assert main(command) == 0
-        assert ("cache_write_tokens" in capsys.readouterr().out) == shown
+        assert ("Cache write tokens" in capsys.readouterr().out) == shown
         assert main([*command, "--json"]) == 0
         (row,) = json.loads(capsys.readouterr().out)["rows"]
         assert row["cache_write_tokens"] == (tokens or 0)
