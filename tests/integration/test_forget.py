@@ -202,7 +202,7 @@ def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
         assert all(set(row["outcomes"]) == {"filtered"} for row in apart)
         assert main(["ledger", "stats", "--dir", str(folder)]) == 0
         shown = capsys.readouterr().out
-        assert "superseded" in shown
+        assert "Superseded" in shown
         assert "cache_write_tokens" not in shown
 
         exported = tmp_path / "calls.jsonl"

@@ -121,7 +121,7 @@ def test_the_rules_judge_is_probed_offline(tmp_path, capsys):
     ]
     assert few["untouched"]["n_untouched"] == 4
     assert main(["bench", "probe", "--judge", "rules", "--dir", str(tmp_path)]) == 0
-    assert "at the utterance %" in capsys.readouterr().out
+    assert "At the utterance %" in capsys.readouterr().out
 
 
 def test_what_cannot_be_probed_is_said(tmp_path, capsys):
