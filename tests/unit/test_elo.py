@@ -57,6 +57,13 @@ def test_equals_plain_loop(data, random):
     np.testing.assert_allclose(play(comparisons, orders, s), expected, rtol=0, atol=1e-9)
 
 
+def test_ratings_that_are_further_apart_than_numbers_go():
+    """A winner who is 500,000 points ahead gains nothing, and loses K if he loses."""
+    data = Comparisons.of([("a", "b", 1.0), ("a", "b", 0.0)])
+    ends = play(data, np.array([[0, 0, 0], [0, 0, 1]]), EloSettings(k=1e6))
+    np.testing.assert_allclose(ends, [[501_000, -499_000], [-499_000, 501_000]])
+
+
 def test_median_of_shuffles_and_mean_of_runs():
     """The result is the mean over runs of the median over a run's shuffles, each fully played."""
     comparisons = simulated(4, 6)
