@@ -159,7 +159,6 @@ class _Counted:
         self.judged = judged
         expected = 2 * len(set(seed_ids))
         self.made = judged.verdicts.on(seed_ids)
-        self.readable = self.made.only(self.made.readable)
         self.comparisons = comparisons_of(self.readable)
         # Those that only unreadable verdicts name are contestants too.
         contestants = judged.verdicts.judged_contestants
@@ -171,6 +170,11 @@ class _Counted:
         one, other = at[np.array(np.triu_indices(len(at), 1))]
         of_pairs = (judged_so + judged_so.T)[one, other]
         self.design = Design(tuple(of_pairs.tolist()), expected, int(made.chosen.sum()))
+
+    @property
+    def readable(self) -> Verdicts:
+        """Those with a result, copied anew: kept for every N, they are a third of a large board."""
+        return self.made.only(self.made.readable)
 
     @property
     def cases(self) -> RatedCases:

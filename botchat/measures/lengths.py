@@ -93,19 +93,22 @@ def words(text: str) -> int:
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
     """Lengths of all generated utterances in one unit, counted where no tokens are recorded."""
-    spoken = {name: [*_spoken(by_seed)] for name, by_seed in dialogues.items()}
-    if all(tokens is not None for said in spoken.values() for _, tokens in said):
-        chosen = Counter("tokens", len)
-    else:
-        chosen = get_counter()
-    lengths = {
-        name: [
+    recorded = Counter("tokens", lambda _: -1)
+    chosen, lengths = recorded, _counted(dialogues, recorded)
+    if any((found < 0).any() for found in lengths.values()):
+        lengths = _counted(dialogues, chosen := get_counter())
+    return Lengths(chosen.unit, lengths)
+
+
+def _counted(dialogues: Dialogues, chosen: Counter) -> dict[str, NDArray[np.int64]]:
+    lengths = {}
+    for name, by_seed in dialogues.items():
+        found = (
             chosen.count(text) if tokens is None or chosen.unit == "words" else tokens
-            for text, tokens in said
-        ]
-        for name, said in spoken.items()
-    }
-    return Lengths(chosen.unit, {name: np.array(n, np.int64) for name, n in lengths.items()})
+            for text, tokens in _spoken(by_seed)
+        )
+        lengths[name] = np.fromiter(found, np.int64)
+    return lengths
 
 
 def _spoken(dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, int | None]]:

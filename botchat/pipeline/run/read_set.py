@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache, partial
@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -254,7 +255,7 @@ def read(
         judged, stale, named = {}, {}, set[str]()
         for judge, by_protocol in files.items():
             made = {
-                protocol: list(workspace.judgments(path).values())
+                protocol: _joined(workspace.judgments(path).values())
                 for protocol, path in by_protocol.items()
                 if (judge, protocol) not in of_pairs
             }
@@ -318,6 +319,16 @@ def read(
         len(seeds) - len(used),
         sorted(named - {HUMAN, *dialogues, *unanswered}),
     )
+
+
+def _joined(judgments: Iterable[Judgment]) -> list[Judgment]:
+    """The same, with what they have in common held once: half of their memory."""
+    made, held = list(judgments), dict[object, object]()
+    for name in ("protocol", "contestants", "judge", "signature"):
+        for one in made:
+            value = getattr(one, name)
+            msgspec.structs.force_setattr(one, name, held.setdefault(value, value))
+    return made
 
 
 def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -> None:
@@ -475,6 +486,15 @@ def currency_task(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Ca
     return partial(_are_of, protocol, digests, first, second, verdicts.case)
 
 
+_BLOCK = 1 << 16
+
+
+def _each(numbers: Indices) -> Iterator[int]:
+    """Each number, a block at a time: Python's take five times what they take in an array."""
+    for at in range(0, len(numbers), _BLOCK):
+        yield from numbers[at : at + _BLOCK].tolist()
+
+
 def _are_of(
     protocol: str,
     digests: Sequence[bytes],
@@ -483,5 +503,5 @@ def _are_of(
     case: npt.NDArray[np.uint64],
 ) -> Flags:
     """Which cases are on these pairs of digests."""
-    now = digests_of_pairs(protocol, digests, first.tolist(), second.tolist())
+    now = digests_of_pairs(protocol, digests, _each(first), _each(second))
     return np.asarray(case == np.frombuffer(now, dtype=">u8"))
