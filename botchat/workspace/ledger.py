@@ -123,10 +123,10 @@ class Ledger:
                 self._prepare()
             (found,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
         except (sqlite3.Error, OSError, TypeError) as error:
-            if self._copy is not None:
-                self._copy.cleanup()
+            self._let_go()
             raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
         if found != str(SCHEMA):
+            self._let_go()
             raise DataError(
                 f"{path} is a ledger of schema {found}; this BotChat reads schema {SCHEMA}"
             )
@@ -145,7 +145,11 @@ class Ledger:
     def close(self) -> None:
         """Close the file."""
         self._keep_all()
-        self._db.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with suppress(AttributeError):  # nothing could be opened
+            self._db.close()
         if self._copy is not None:
             self._copy.cleanup()
 

@@ -7,6 +7,7 @@ import json
 import random
 import zlib
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -192,8 +193,11 @@ def test_something_else_is_not_a_ledger(tmp_path):
     """A file that is no ledger, or of another schema, is named."""
     path = tmp_path / "l.sqlite3"
     path.write_bytes(b"not a database at all, surely" * 40)
-    with pytest.raises(DataError, match="cannot open the ledger"):
+    with pytest.raises(DataError, match="cannot open the ledger") as refused:
         Ledger(path)
+    assert refused.tb  # which would keep it open
+    if (held := Path("/proc/self/fd")).exists():
+        assert path.resolve() not in {one.resolve() for one in held.iterdir()}
 
 
 def test_the_bills_of_many_calls_at_once(ledger):
