@@ -63,11 +63,14 @@ def votes(folder: Path) -> None:
 
 
 def chinese(folder: Path) -> None:
-    """A set in Chinese: the bot that retrieves continues it, the rules judge judges."""
+    """A set in Chinese: the bot that retrieves continues it, a model judges in Chinese."""
     said(folder, "seeds", "seeds", "import", ROOT / "tests" / "data" / "zh.jsonl",
          "--name", "zh-set", "--language", "zh")  # fmt: skip
-    bot = ["--model", "bot:retrieval"]
-    said(folder, "run", "run", "--seeds", "zh-set", *bot, "--judge", "rules")
+    with Server(umpire) as server:
+        (folder / "botchat.toml").write_text(UMPIRE.format(url=server.url))
+        bot = ["--model", "bot:retrieval"]
+        said(folder, "run", "run", "--seeds", "zh-set", *bot, "--judge", "umpire")
+    (folder / "botchat.toml").unlink()  # it names a port
 
 
 def papers(folder: Path) -> None:
@@ -82,17 +85,22 @@ def papers(folder: Path) -> None:
     said(folder, "prd", "agree", SHARED / "prd" / "verdicts.csv")
 
 
-CRITERIA = """
-[models.ada]
-model = "ada"
-base_url = "{url}"
-identity = "ada@here"
-
+UMPIRE = """
 [models.umpire]
 model = "umpire"
 base_url = "{url}"
 identity = "umpire@here"
+"""
 
+CRITERIA = (
+    """
+[models.ada]
+model = "ada"
+base_url = "{url}"
+identity = "ada@here"
+"""
+    + UMPIRE
+    + """
 [protocols.empathy]
 kind = "score"
 prompt = "empathy.txt"
@@ -107,9 +115,10 @@ shows = "pair"
 prompt = "warmth.txt"
 labels = ["First", "Second", "Both"]
 """
+)
 
 
-def _umpire(call: object) -> object:
+def umpire(call: object) -> object:
     """Speaks as ada, judges as umpire; what it says depends on what it is shown only."""
     prompt = call.messages[-1]["content"]  # type: ignore[attr-defined]
     draw = int(hashlib.sha256(prompt.encode()).hexdigest()[:8], 16)
@@ -117,6 +126,18 @@ def _umpire(call: object) -> object:
         return text(f"They differ.\nChoice: {('First', 'Second', 'Both')[draw % 3]}")
     if "How much feeling" in prompt:
         return text(f"Some.\nEmpathy: {1 + draw % 10}")
+    if "编号：n" in prompt:
+        return text(f"选择：是\n编号：{3 + draw % 4}" if draw % 2 else "选择：否\n编号：无")
+    if "选择：两者" in prompt:
+        return text(
+            f"选择：{('对话1', '对话2', '两者', '都不是')[draw % 4]}；理由：有些话不像人说的。"
+        )
+    if "Index: n" in prompt:
+        return text(
+            f"Choice: Yes\nIndex: {3 + draw % 4}" if draw % 2 else "Choice: No\nIndex: None"
+        )
+    if "Choice: Both" in prompt:
+        return text(f"Choice: {('Conversation 1', 'Conversation 2', 'Both', 'Neither')[draw % 4]}")
     return text(("I see.", "That is good to hear!", "What did you do then?")[draw % 3])
 
 
@@ -126,10 +147,10 @@ def criterion(folder: Path) -> None:
     pair = "How warm?\n{{conversation_1}}\n\n{{conversation_2}}\nChoice: First, Second or Both\n"
     (folder / "empathy.txt").write_text(ask)
     (folder / "warmth.txt").write_text(pair)
-    with Server(_umpire) as server:
+    with Server(umpire) as server:
         (folder / "botchat.toml").write_text(CRITERIA.format(url=server.url))
         said(folder, "generate", "generate", "--seeds", "sample", "--limit", "6",
-             "--model", "ada", "--model", "bot:parrot", "--model", "bot:eliza")  # fmt: skip
+             "--model", "ada", "--model", "bot:parrot", "--model", "bot:verbose")  # fmt: skip
         for protocol in ("empathy", "warmth"):
             said(folder, protocol, "judge", protocol, "--seeds", "sample", "--judge", "umpire")
     said(folder, "board", "leaderboard", "--seeds", "sample")
