@@ -3,7 +3,7 @@
     python benchmarks/kills.py [--kills 200] [--seed 0] [--latency-ms 5]
 
 KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a cascade, an adaptive
-Arena, a whole run, batches, workers and a store, against the suite's server as a process of its
+Arena, a whole run and batches, against the suite's server as a process of its
 own. A killed command is run again until it is done; a stage that is done while kills are left
 begins anew in a fresh workspace. Counted are what the server received and what is in the ledger:
 
@@ -50,12 +50,10 @@ STAGES = {
     "adaptive": [*ARENA, "umpire", "--adaptive", "--target", "swaps=0,gap=5"],
     "run": ["run", "--seeds", "small", *MODELS, "--protocol", "unieval", "--judge", "umpire"],
     "batch": [*GENERATE, "--batch"],
-    "engine": [*ARENA, "umpire", "--engine", "loky", "--workers", "2"],
-    "store": [*GENERATE, "--store", "STORE"],
 }
-"""Stage -> command; STORE is a folder of its own."""
+"""Stage -> command."""
 
-JUDGING = ("single", "panel", "cascade", "adaptive", "engine")
+JUDGING = ("single", "panel", "cascade", "adaptive")
 """Those that need dialogues."""
 
 _PROGRAM = (
@@ -159,9 +157,8 @@ def prepare(folder: Path, server: Server, n_seeds: int) -> None:
 
 def begin(folder: Path, command: Sequence[str]) -> subprocess.Popen[str]:
     """One command as a process of its own."""
-    given = [str(folder.with_suffix(".store")) if word == "STORE" else word for word in command]
     return subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *given, "--dir", str(folder)],
+        [sys.executable, "-c", _PROGRAM, *command, "--dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "OPENAI_API_KEY": "sk-none"},
         stdout=subprocess.DEVNULL,
@@ -210,7 +207,7 @@ def disturb(
     """One run and its resumptions to the end; takes what it uses off ``signals``."""
     account.laps += 1
     first, held = server.n_received(), stored(folder)
-    excused, later = 0, "--batch" in command or "--engine" in command
+    excused, later = 0, "--batch" in command
     while True:
         before, known = server.n_received(), stored(folder)
         process = begin(folder, command)
@@ -234,7 +231,7 @@ def disturb(
         received, kept = server.n_received() - before, stored(folder) - known
         missing = received - kept
         if later:  # what was answered is fetched by a later run; see below
-            excused += 2 * IN_FLIGHT * (kind is signal.SIGKILL and "--engine" in command)
+            pass
         elif kind is signal.SIGKILL:
             account.in_flight += missing
             excused += missing

@@ -35,7 +35,6 @@ _PLACES = {
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
     "features": "seeds.dataset:features",
-    "from_store": "workspace.from_store:from_store",
     "plot": "pipeline.plot:plot",
     "read": "pipeline.reading:read",
 }

@@ -18,7 +18,6 @@ from botchat.requests.arguments import Limits as Limits
 from botchat.requests.arguments import Spending as Spending
 from botchat.seeds.dataset import features as features
 from botchat.workspace.folder import Workspace as Workspace
-from botchat.workspace.from_store import from_store as from_store
 
 __version__ = VERSION
 bradley_terry, elo = fit, bootstrap_elo

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
 import inspect
 import os
 import signal
@@ -154,26 +153,3 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def pictures(undrawn: Callable[[], None]) -> None:
     """In the rest of this module figures are drawn, and Elo is played, as for users."""
     undrawn()
-
-
-@pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A bucket of an S3 server of this machine, found by s3fs's own ways; moto forgets none."""
-    for module in ("moto.server", "s3fs", "flask_cors"):
-        pytest.importorskip(module)
-    import boto3
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    storage = ThreadedMotoServer(port=0, verbose=False)
-    storage.start()
-    host, port = storage.get_host_and_port()
-    where = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
-    for name, value in {**where, "ACCESS_KEY_ID": "x", "SECRET_ACCESS_KEY": "y"}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    s3fs.S3FileSystem.clear_instance_cache()
-    name = hashlib.sha256(str(tmp_path).encode()).hexdigest()[:16]
-    boto3.client("s3").create_bucket(Bucket=name)
-    yield f"s3://{name}"
-    s3fs.S3FileSystem.clear_instance_cache()
-    storage.stop()

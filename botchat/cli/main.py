@@ -51,11 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("botchat: %(message)s"))
-    handler.setLevel(logging.WARNING)  # dask lets its own loggers say more
+    handler.setLevel(logging.WARNING)
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    # asyncio would report tasks that a second Ctrl-C leaves unfinished; stores, what they raise.
-    for other in ("asyncio", "gcsfs", "s3fs"):
-        logging.getLogger(other).setLevel(logging.CRITICAL)
+    # It would report tasks that a second Ctrl-C leaves unfinished.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     take_signals()
     try:
         arguments.command(arguments)

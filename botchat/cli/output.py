@@ -64,7 +64,7 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
     from botchat.workspace.folder import Workspace
 
     if re.match(r"[\w+.-]{2,}:/", str(arguments.dir)):
-        raise ConfigError(f"--dir {arguments.dir}: no folder; a store is named by --store")
+        raise ConfigError(f"--dir {arguments.dir}: no folder")
     if arguments.dir.is_file():
         raise ConfigError(f"--dir {arguments.dir} is a file; name the folder of a workspace")
     return Workspace(arguments.dir)

@@ -14,15 +14,22 @@ from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.hub.publish import DATA, MANIFEST, Manifest
 from botchat.hub.requests import Fetching
+from botchat.records import Dialogue, Judgment, Provenance, Seed
 from botchat.requests.results import Told
-from botchat.seeds.dataset import STAGES
 from botchat.seeds.hub import said_by_hub
 from botchat.workspace import export as moving
 from botchat.workspace import files as store
-from botchat.workspace import stages
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import AboutSet, Workspace
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")
+
+_RECORDS = {
+    "seeds": Seed,
+    "generations": Dialogue,
+    "judgments": Judgment,
+    "measured": Provenance,
+}
+"""First folder of a path -> what each line of such a file is."""
 
 
 def fetch(request: Fetching, workspace: Workspace) -> Told:
@@ -124,17 +131,24 @@ def _checked(where: str, path: str, digest: str, read: Callable[[str], bytes]) -
         raise DataError(
             f"{where}: {path} is not what {MANIFEST} says (another SHA-256), so nothing is taken"
         )
-    if path.split("/", 1)[0] in (*STAGES, "measured"):
-        try:
-            stages.check(path, content)
-        except DataError as error:
-            raise DataError(f"{where}: {error}; nothing is taken") from None
+    try:
+        if path.endswith(".toml"):
+            msgspec.toml.decode(content, type=AboutSet)
+        elif record := _RECORDS.get(path.split("/", 1)[0]):
+            decoder = msgspec.json.Decoder(record)
+            for line in filter(None, content.split(b"\n")):
+                decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(
+            f"{where}: {path}: a line is no record: {error}; nothing is taken"
+        ) from None
     return content
 
 
 def _refuse_other(workspace: Workspace, file: str, content: bytes) -> None:
     path = workspace.root / file
-    if link := stages.link_in(workspace, file):
+    ways = [path, *path.parents][: file.count("/") + 1]
+    if link := next((way for way in ways if way.is_symlink()), None):
         raise ConfigError(f"{link} is a link; fetch into another folder with --dir")
     if path.exists() and path.read_bytes() != content:
         raise ConfigError(f"{path} is there and differs; fetch into another folder with --dir")

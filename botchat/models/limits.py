@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import math
 import random
-import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -200,8 +199,6 @@ class Budget:
     """Settled; ``calls`` and ``tokens`` likewise, but ``calls`` counts those that are out too."""
     calls: int = 0
     tokens: int = 0
-    note: str = ""
-    """What is to be said of the amounts spent where a limit is reached."""
 
     def __post_init__(self) -> None:
         """Nothing is reserved yet."""
@@ -237,21 +234,6 @@ class Budget:
     def limited(self) -> bool:
         """Whether money or tokens are."""
         return self.max_usd is not None or self.max_tokens is not None
-
-    @property
-    def left(self) -> tuple[float | None, int | None, int | None]:
-        """USD, calls and tokens that are neither spent nor reserved; ``None``: no limit."""
-        usd, tokens = self.usd + self._open_usd, self.tokens + self._open_tokens
-        return (
-            None if self.max_usd is None else self.max_usd - usd,
-            None if self.max_calls is None else self.max_calls - self.calls,
-            None if self.max_tokens is None else self.max_tokens - tokens,
-        )
-
-    def lend(self, most: Spent) -> Reservation:
-        """Reserve at once what is `left`, or a part of it."""
-        self._take(most)
-        return Reservation(self, most)
 
     def unlimited(self, most: Spent) -> str:
         """The flag of a limit that cannot be kept because ``most`` does not say; else empty."""
@@ -315,7 +297,7 @@ class Budget:
         if any(limit is not None and (one or 0) > limit for one, limit in limits):
             go_on = "a higher limit or a smaller max_tokens in botchat.toml goes on from here"
         return (
-            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run{self.note}; "
+            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; "
             f"everything is stored, and {go_on}"
         )
 
@@ -327,10 +309,10 @@ BURST_S = 1.0
 class RateLimit:
     """A limit in requests or tokens a minute, spread evenly except for `BURST_S` seconds' worth."""
 
-    def __init__(self, per_minute: float, *, burst: bool = True) -> None:
-        """``burst``: whether it begins with these, too."""
+    def __init__(self, per_minute: float) -> None:
+        """It begins with a burst, too."""
         self.per_minute = per_minute
-        self._next = -math.inf if burst else time.monotonic()
+        self._next = -math.inf
 
     def wait_s(self, amount: float, now: float) -> float:
         """Take ``amount`` units; seconds from ``now`` until they may be used."""
@@ -341,10 +323,6 @@ class RateLimit:
     def correct(self, amount: float) -> None:
         """Take ``amount`` more (negative: give back), where an estimate was wrong."""
         self._next += amount * 60 / self.per_minute
-
-
-_LEASED: dict[tuple[object, ...], RateLimit] = {}
-"""Parts of rates, as a thread has used them in earlier shards; without a burst, as others begin."""
 
 
 OVERLOADED = (429, 503, 529)
@@ -366,25 +344,11 @@ class Endpoint:
         *,
         requests_per_minute: float | None = None,
         tokens_per_minute: float | None = None,
-        leased: tuple[str, int] | None = None,
     ) -> None:
-        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit.
-
-        ``leased``: the server, and in how many places at once it is used; this is one of them.
-        """
+        """At most ``most`` calls in flight, ``start`` at first; a rate of ``None`` is no limit."""
         requests, tokens = requests_per_minute or math.inf, tokens_per_minute or math.inf
         self.most = most
         self._requests, self._tokens = RateLimit(requests), RateLimit(tokens)
-        if leased is not None:
-            server, places = leased
-            most = self.most = max(1, most // places)
-            self._requests, self._tokens = (
-                _LEASED.setdefault(
-                    (server, unit, rate / places, threading.get_ident()),
-                    RateLimit(rate / places, burst=False),
-                )
-                for unit, rate in (("requests", requests), ("tokens", tokens))
-            )
         self.limit = float(min(start, most))
         self.in_flight = 0
         self._free_at = 0.0

@@ -314,12 +314,6 @@ class RecordedModel:
         """What its endpoint was found to refuse (see `Reply.sent`)."""
         return self._quirks
 
-    def relearn(self) -> None:
-        """Take over what the ledger has learnt since, from calls that were made elsewhere."""
-        self._quirks = self.ledger.quirks(self.identity)
-        if hasattr(self.model, "quirks"):
-            self.model.quirks = dict(self._quirks)
-
     def _taken(self, most: Spent, reply: Reply) -> Spent:
         """What a try counts for whose reservation was ``most`` (the module's table)."""
         usd, usage = reply.cost_usd, reply.usage

@@ -7,7 +7,7 @@ run at its batch, because the next batch depends on its verdict.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
@@ -69,8 +69,6 @@ class AdaptiveArena:
     """The model to be placed, if only comparisons with one are asked."""
     known: Comparisons | None
     """What the others' ratings then rest on."""
-    fill: Callable[[Sequence[Case]], Awaitable[None]]
-    """Has the calls of a batch's cases made elsewhere first."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked, and targets that say nothing, before anything is asked."""
@@ -140,7 +138,6 @@ class AdaptiveArena:
 
         answering = self.filing.answering
         cases = list(enumerate(self._cases(asked)))
-        await self.fill([case for _, case in cases if self.filing.stored(case) is None])
         await work_through(cases, do, answering.parallel, stops, answering.name)
         answered = [one for one in said if one is not None and one.outcome not in UNANSWERED]
         if len(answered) < len(said):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from botchat.errors import ConfigError
 from botchat.interfaces import adapted, settings_digest
-from botchat.languages import Language
 from botchat.models.self_chat import PROMPT, Length, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
@@ -65,28 +63,6 @@ def generate(
     return Results(made, missing="dialogues")
 
 
-@dataclass(frozen=True)
-class Talks:
-    """Dialogues of one contestant, as a part of a run that a worker does."""
-
-    names: tuple[str, ...]
-    """Who speaks."""
-    turns: int
-    language: Language
-    items: Sequence[Seed]
-
-    def begun(
-        self, session: Session, length: Length
-    ) -> tuple[Callable[[Seed], Awaitable[object]], int]:
-        """What makes a dialogue, and how many at a time."""
-        speakers = [session.speaker(name) for name in self.names]
-
-        def make(seed: Seed) -> Awaitable[object]:
-            return extend(seed, speakers, self.turns, length, str, self.language)
-
-        return make, min(speaker.model.parallel for speaker in speakers)
-
-
 async def ask(
     request: Generating, workspace: Workspace, session: Session, stops: Stops
 ) -> list[Generated]:
@@ -96,11 +72,6 @@ async def ask(
     for job in jobs:
         if job.pending:
             files.Appender[Dialogue](job.path).ready()
-    if session.elsewhere is not None:
-        await session.elsewhere.fill(
-            [Talks(job.names, turns, job.language, job.pending) for job in jobs],
-            workspace.language(request.seed_set),
-        )
     session.meter.begin("generate", sum(len(job.pending) for job in jobs))
     session.meter.steps += [job.step for job in jobs]
     made = await together(job.run(length, stops, session.meter) for job in jobs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import combinations
 
 from botchat.errors import ConfigError, Fell, MissingError
@@ -16,7 +15,7 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.adaptive import AdaptiveArena, AdaptiveResult, known_comparisons, settings_of
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import Asked, Cases, Questions, filing_of, refuse_guarantee
+from botchat.pipeline.run.ask import Asked, Cases, filing_of, refuse_guarantee
 from botchat.pipeline.run.contestants import (
     at_each_n,
     full_name,
@@ -286,12 +285,6 @@ def _resolved(
 
     fields = at_each_n(workspace, request.turns, at)
 
-    async def fill(session: Session, cases: Sequence[Case]) -> None:
-        if session.elsewhere is not None:
-            asked = [partial(_same, case) for case in cases]
-            part = Questions(request.judge_name, False, 0, protocol.subject, asked)
-            await session.elsewhere.fill([part], protocol.language)
-
     def no_board(answering: Judge, n: int | None) -> MissingError:
         return MissingError(
             f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
@@ -299,12 +292,12 @@ def _resolved(
             f"--judge {answering.name} --adaptive"
         )
 
-    def arena(session: Session, answering: Judge, field: Field) -> AdaptiveArena | None:
+    def arena(answering: Judge, field: Field) -> AdaptiveArena | None:
         """``None``: there is no board to add to, and none was asked for by its N."""
         n = field.protocol.n
         filing = filing_of(workspace, request.seed_set, field.protocol, answering, "adaptive")
         if added is None:
-            return AdaptiveArena(field, filing, settings, None, None, partial(fill, session))
+            return AdaptiveArena(field, filing, settings, None, None)
         known = known_comparisons(field, filing, added)
         board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
         if added not in field.contestants or not board:
@@ -318,11 +311,11 @@ def _resolved(
             )
         field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
         known = known_comparisons(field, filing, added)
-        return AdaptiveArena(field, filing, settings, added, known, partial(fill, session))
+        return AdaptiveArena(field, filing, settings, added, known)
 
     def arenas(session: Session) -> list[AdaptiveArena]:
         answering = session.judge(request.judge_name, protocol.subject)
-        made = [arena(session, answering, field) for field in fields]
+        made = [arena(answering, field) for field in fields]
         if found := [one for one in made if one is not None]:
             return found
         raise no_board(answering, fields[-1].protocol.n)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError, DataError, MissingError, did_you_mean
+from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
 from botchat.models.recorded import spoken
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
@@ -24,17 +23,13 @@ from botchat.requests import (
     ExportingCalls,
     Forgetting,
     ImportingCalls,
-    Pulling,
-    Pushing,
-    Rebuilding,
 )
 from botchat.requests.results import Told
-from botchat.workspace import accounts, files, segments, stages
+from botchat.workspace import accounts, files
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
-from botchat.workspace.calls import Damaged, StoredCall
+from botchat.workspace.calls import Damaged
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
-from botchat.workspace.store import Store
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -66,78 +61,6 @@ def _moment(text: str) -> float:
             f"--since {text[:40]!r}: write a time like 2026-11-22 or 2026-11-22T12:00Z"
         ) from None
     return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
-
-
-def push(request: Pushing, workspace: Workspace) -> Told:
-    """Leave what a store lacks there, after its calls are read: calls, records of stage files."""
-    store = _store(workspace, request.place)
-    if not stages.paths(workspace):
-        _existing(workspace).close()
-    with workspace.locked(), closing(workspace.ledger()) as ledger:
-        pushed, records = stages.leave(workspace, store, ledger)
-    return Told({"pushed": pushed, "records": records})
-
-
-def pull(request: Pulling, workspace: Workspace) -> Told:
-    """Add what a store has: calls that are new, records of stage files."""
-    store = _filled(workspace, request.place, with_stages=True)
-    with workspace.locked(), closing(workspace.ledger()) as ledger:
-        added = segments.pull(ledger, store).calls
-        return Told({"added": added, "records": stages.pull(workspace, store)})
-
-
-def rebuild(request: Rebuilding, workspace: Workspace) -> Told:
-    """Make the ledger's file anew from a store's segments, and from what can be read of it.
-
-    ``kept``: where the old file is; ``None``: there was none.
-    """
-    store, path = _filled(workspace, request.place), workspace.ledger_path
-    with workspace.locked():
-        whole = path.with_name(f".{path.name}.part")
-        whole.unlink(missing_ok=True)
-        with closing(stored.Ledger(whole)) as new:
-            segments.pull(new, store)
-            if path.exists():
-                with closing(_existing(workspace)) as old:
-                    with suppress(DataError):
-                        if n := old.n_batched(0.0):
-                            raise BotChatError(
-                                f"{n} calls are in batches that only this ledger knows of; collect "
-                                "them with --batch first"
-                            )
-                    for superseded in (False, True):
-                        found = old.readable(superseded=superseded)
-                        new.add(call for call in found if isinstance(call, StoredCall))
-                    with suppress(DataError):
-                        rest = (*segments.mark(old)[:2], 0)
-                        segments.take(new, segments.since(old, rest), learnt=True)
-            ((n,),) = new.select("SELECT count(*) FROM calls")
-        kept = None
-        if path.exists():
-            kept = path.with_name(f"{path.name}.{time.strftime('%Y%m%dT%H%M%S')}")
-            for end in ("", "-wal", "-shm"):
-                if (part := path.with_name(path.name + end)).exists():
-                    part.rename(kept.with_name(kept.name + end))
-        whole.rename(path)
-        return Told({"calls": n, "kept": kept})
-
-
-def _store(workspace: Workspace, place: str | None) -> Store:
-    if (place := place or workspace.config.cluster.store) is None:
-        raise ConfigError(
-            "no store is named: give a folder or a URL, or set store in [cluster] of botchat.toml"
-        )
-    return Store(place)
-
-
-def _filled(workspace: Workspace, place: str | None, *, with_stages: bool = False) -> Store:
-    """A store to read from; `MissingError` for one without segments (or stage files)."""
-    store = _store(workspace, place)
-    if not segments.names(store) and not (with_stages and stages.parts(store)):
-        raise MissingError(
-            f"no segments in the store {store.place}; botchat ledger push leaves them there"
-        )
-    return store
 
 
 def import_(request: ImportingCalls, workspace: Workspace) -> Told:

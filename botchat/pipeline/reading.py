@@ -1,22 +1,16 @@
-"""A set as it is read: from the workspace or a store; for notebooks every stage as a data frame."""
+"""A set as it is read: for notebooks every stage as a data frame."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from botchat.boards.tables import of_records
-from botchat.errors import ConfigError
 from botchat.pipeline.run import read_set
 from botchat.ratings.elo import EloSettings
 from botchat.records import Dialogue, Judgment, Seed
-from botchat.requests.arguments import Reading
-from botchat.requests.meter import Meter
 from botchat.workspace.folder import Workspace
-from botchat.workspace.from_store import from_store
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -78,28 +72,3 @@ def read(workspace: Workspace, seed_set: str) -> Run:
     """
     workspace.seeds(seed_set)
     return Run(workspace, seed_set)
-
-
-@contextmanager
-def reading(
-    request: Reading[object], workspace: Workspace, meter: Meter | None
-) -> Iterator[Workspace]:
-    """The workspace, or with a ``store`` what that has of the set and of the judges named."""
-    said, tell = vars(request), (meter or Meter()).tell
-    place, seed_set = request.store, said["seed_set"]
-    if place is None:
-        known = workspace.config.cluster.store
-        if known and seed_set and not (workspace.root / "judgments" / seed_set).is_dir():
-            tell(f"the store of botchat.toml is read only if it is named: --store {known}")
-        yield workspace
-        return
-    if not seed_set:
-        raise ConfigError(f"--store {place}: say of which set with --seeds SET")
-    protocol, judges = said.get("protocol"), said.get("judges") or said.get("judge") or ()
-    judges = [judges] if isinstance(judges, str) else [*judges]
-    if request.others:
-        judges = []
-    with from_store(place, seed_set, judges, protocol, workspace, judged=request.judged) as found:
-        store = found.store
-        tell(f"read from {place}: {store.files_read:,} files, {store.bytes_read:,} bytes")
-        yield found

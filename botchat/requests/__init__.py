@@ -26,7 +26,6 @@ from botchat.requests.arguments import (
     Asking,
     Judged,
     Limits,
-    Reading,
     Request,
     Tabled,
     Word,
@@ -224,18 +223,13 @@ SomeJudges = Annotated[Sequence[str], Arg("repeatable (all)", "JUDGE", "--judge"
 Out = Annotated[Path | None, Arg("where to (leaderboards/SET)", "DIR")]
 Port = Annotated[int, Arg("0 takes a free one (0)")]
 Browser = Annotated[bool, Arg("only print the address", flag="--no-browser")]
-Place = Annotated[
-    str | None,
-    Word("a folder, s3://…, gs://… (store in [cluster] of botchat.toml)", "PLACE"),
-]
 
 
-class Leaderboard(Reading["Told"], Tabled["Told"]):
+class Leaderboard(Tabled["Told"]):
     """Stage 3: tables, figures and a page of a judge's verdicts."""
 
     words, does, group = "leaderboard", "pipeline.leaderboard:leaderboard", EVERY_DAY
     metered = True
-    others = True
 
     seed_set: SeedSet
     judge: OwnJudge = None
@@ -247,11 +241,11 @@ class Leaderboard(Reading["Told"], Tabled["Told"]):
     keep: Annotated[str | None, Arg("keep it as SET/NAME too, for compare", "NAME")] = None
 
 
-class Paging(Reading["Told"]):
+class Paging(Request["Told"]):
     """A set's page alone, with every dialogue, of one or more judges."""
 
     words, does, group = "leaderboard page", "pipeline.leaderboard:page", EVERY_DAY
-    metered = others = True
+    metered = True
 
     seed_set: SeedSet
     judges: Annotated[Sequence[str], Arg("repeatable; first shown (all)", "JUDGE", "--judge")] = ()
@@ -263,7 +257,7 @@ class Paging(Reading["Told"]):
     ] = ""
 
 
-class Plotting(Reading["Told"]):
+class Plotting(Request["Told"]):
     """One figure of a board, as svg, png or pdf."""
 
     words, does, group = "leaderboard figure", "pipeline.plot:figure", EVERY_DAY
@@ -298,7 +292,7 @@ class Viewing(Request["Serving"]):
     limits: Limits = field(default_factory=Limits)
 
 
-class Agreeing(Reading["Compared"], Tabled["Compared"]):
+class Agreeing(Tabled["Compared"]):
     """Judges against people and each other."""
 
     words, does, group = "agree", "pipeline.agree:agree", EVERY_DAY
@@ -321,7 +315,7 @@ class Agreeing(Reading["Compared"], Tabled["Compared"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
 
 
-class Bridging(Reading["Compared"], Tabled["Compared"]):
+class Bridging(Tabled["Compared"]):
     """The board if another judge replaced one, from the cases that both have judged."""
 
     words, does, group = "agree bridge", "pipeline.bridge:bridge", EVERY_DAY
@@ -549,7 +543,7 @@ class Evaluating(Judged["Told"], Tabled["Told"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
 
 
-class Exporting(Reading["Told"]):
+class Exporting(Request["Told"]):
     """A set's run as a folder: Parquet for datasets.load_dataset, or its files as they are."""
 
     words, does, group = "share export", "pipeline.export:export", SHARE
@@ -609,30 +603,6 @@ class ImportingCalls(Request["Told"]):
     words, does, group = "ledger import", "pipeline.ledger:import_", CARE
 
     path: Annotated[Path, Word(metavar="FILE")]
-
-
-class Pushing(Request["Told"]):
-    """Leave what a store lacks there: calls, and stage files for readers."""
-
-    words, does, group = "ledger push", "pipeline.ledger:push", CARE
-
-    place: Place = None
-
-
-class Pulling(Request["Told"]):
-    """Add a store's calls and stage files."""
-
-    words, does, group = "ledger pull", "pipeline.ledger:pull", CARE
-
-    place: Place = None
-
-
-class Rebuilding(Request["Told"]):
-    """Make the ledger's file anew from a store's segments and what can be read of it."""
-
-    words, does, group = "ledger rebuild", "pipeline.ledger:rebuild", CARE
-
-    place: Place = None
 
 
 class Forgetting(Request["Told"]):

@@ -33,13 +33,9 @@ from typing import (
 from botchat.errors import ConfigError
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from botchat.boards.writers import Formats
-    from botchat.parallel import Engine
     from botchat.requests.meter import Meter
     from botchat.requests.results import Plan
-    from botchat.workspace.config import ClusterSettings
     from botchat.workspace.folder import Workspace
 
 GROUPS = (
@@ -179,32 +175,6 @@ class Spending:
     limits: Limits = field(default_factory=Limits)
     batch: bool = False
     """Send every call through its endpoint's Batch API."""
-    cluster: "ClusterSettings | None" = None
-    """Where calls are made; ``None``: as the caller's ``joblib.parallel_config``, then botchat.toml
-    says."""
-    engine: "Engine | None" = None
-    """Who makes them, whatever all these say."""
-    leased: int | None = None
-    """This is a part of a run that is under way in so many places: the limits are that part's."""
-
-
-class Reading(Request[R], kw_only=True):
-    """A request that reads a set, from the workspace or from a store."""
-
-    store: Annotated[
-        str | None,
-        Arg("read the set of a folder, s3://…, gs://… (docs/cluster.md)", "PLACE"),
-    ] = None
-    others: ClassVar[bool] = False
-    """Verdicts of all judges are read, since the one that is named is held against the others."""
-    judged: ClassVar[bool] = True
-    """There must be judgments."""
-
-    def run(self, workspace: "Workspace", *, meter: "Meter | None" = None) -> R:
-        """Do it, on a workspace or what the store has of the set."""
-        reading = doing("pipeline.reading:reading")
-        with cast("AbstractContextManager[Workspace]", reading(self, workspace, meter)) as found:
-            return super().run(found, meter=meter)
 
 
 FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
@@ -245,24 +215,13 @@ class Asking(Request[R], kw_only=True):
 
     limits: Limits = field(default_factory=Limits)
     batch: Annotated[bool, Arg("at half price, in minutes to hours: the Batch API")] = False
-    engine: Annotated[
-        str | None, Arg("workers make the calls: loky, dask, ray, … (docs/cluster.md)", "ENGINE")
-    ] = None
-    workers: Annotated[int | None, Arg("of the engine (as many as it has)", "N", most=100_000)] = (
-        None
-    )
-    store: Annotated[
-        str | None, Arg("read calls there first, leave new ones: a folder, s3://…, gs://…", "PLACE")
-    ] = None
 
     def spending(self, workspace: "Workspace") -> Spending:
-        """What the request says of cost and of where calls are made."""
-        where = (self.engine, self.workers, self.store)
-        known = None if where == (None, None, None) else workspace.config.cluster.where(*where)
+        """What the request says of cost."""
         limits = self.limits
         if limits.max_usd is None:
             limits = replace(limits, max_usd=workspace.config.run.max_usd)
-        return Spending(limits, self.batch, known)
+        return Spending(limits, self.batch)
 
     def plan(self, workspace: "Workspace") -> "Plan":
         """What `run` would send; errors as there, and nothing is sent or written."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from botchat.errors import ConfigError
 
-LEAVES = ("cluster", "hub", "models.local", "papers", "talk")
+LEAVES = ("hub", "models.local", "papers", "talk")
 """Their folders, as modules of this package."""
 
 

@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
-
-import msgspec
+from typing import Any, NamedTuple
 
 from botchat.interfaces import settings_digest
 from botchat.workspace.calls import COUNTS
@@ -62,51 +60,22 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
-    wanted = set(keys)
-    listed = json.dumps(sorted(wanted))
-    which = "AS told ON told.key = asked.value"
-    found: dict[str, Bill] = {}
-    told = ledger.select(f"SELECT calls, took {ASKED} record_bills {which}", listed)
-    full = {key[:SHORT]: key for key in wanted} if told else {}
-    for calls, took in told:
-        for n, bill in enumerate(bills_told(took)):
-            key = full.get(calls[n * SHORT : (n + 1) * SHORT])
-            if bill is not None and key is not None:
-                found[key] = bill
     rows = ledger.select(
         "SELECT told.key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
         " coalesce(prompt_tokens, completion_tokens) IS NULL"
-        f" AND outcome NOT IN ('ok', 'truncated') {ASKED} calls {which}",
-        listed,
+        f" AND outcome NOT IN ('ok', 'truncated') {ASKED} calls AS told ON told.key = asked.value",
+        json.dumps(sorted(set(keys))),
     )
-    for key, tokens, cost, latency, free in rows:
-        found[key] = Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
-    return found
+    return {
+        key: Bill(0, 0.0, latency) if free else Bill(tokens, cost, latency)
+        for key, tokens, cost, latency, free in rows
+    }
 
 
 def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> float | None:
     """Sum of a figure over calls; ``None``: it is not known of each. Calls are in no order."""
     known = [getattr(paid[call], figure) for call in calls if call in paid]
     return math.fsum(known) if None not in known and len(known) == len(calls) else None
-
-
-SHORT = 16
-"""Digits of a key that tell calls apart."""
-
-_Took: TypeAlias = list[tuple[int | None, float | None, float] | None]
-
-
-def took(paid: Iterable[Bill | None]) -> bytes:
-    """What calls took, as JSON: tokens, dollars, seconds of each, or ``null`` for not known."""
-    return msgspec.json.encode([one and (one.tokens, one.cost_usd, one.latency_s) for one in paid])
-
-
-def bills_told(text: bytes) -> list[Bill | None]:
-    """The reverse of `took`; none if it is damaged."""
-    try:
-        return [one and Bill(*one) for one in msgspec.json.decode(text, type=_Took)]
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return []
 
 
 def stats(ledger: Ledger) -> list[ModelStats]:

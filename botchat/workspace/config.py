@@ -112,37 +112,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     max_usd: Rate | None = None
 
 
-class ClusterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """``[cluster]``: where calls are made; docs/cluster.md."""
-
-    engine: str | None = None
-    """A backend of joblib: ``loky``, ``dask``, ``ray`` or any that is registered."""
-    workers: Positive | None = None
-    """Parts of a run at a time; ``None``: as many as the engine has places."""
-    address: str | None = None
-    """Of the scheduler; ``None``: workers on this machine."""
-    store: str | None = None
-    """Where segments of the ledger are, as fsspec names it; ``None``: in the workspace."""
-    hand_in_calls: Positive = 100
-    """A worker stores what it has after so many calls, or after ``hand_in_s`` (seconds)."""
-    hand_in_s: Rate = 30.0
-
-    def where(self, engine: str | None, workers: int | None, store: str | None) -> ClusterSettings:
-        """These settings with what is given; an address belongs to the engine beside it."""
-        if workers is not None and (workers < 1 or (engine or self.engine) is None):
-            raise ConfigError(
-                f"--workers {workers}: "
-                + ("give at least 1" if workers < 1 else "name their --engine, such as loky")
-            )
-        return msgspec.structs.replace(
-            self,
-            engine=engine or self.engine,
-            workers=workers or self.workers,
-            address=self.address if engine in (None, self.engine) else None,
-            store=store or self.store,
-        )
-
-
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``botchat.toml``."""
 
@@ -155,7 +124,6 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     arena: ArenaSettings = ArenaSettings()
     languages: dict[str, LanguageSettings] = {}
     run: RunSettings = RunSettings()
-    cluster: ClusterSettings = ClusterSettings()
 
 
 _TABLES = (Config, ModelSettings, EndpointSettings, JudgeSettings, GenerationSettings)

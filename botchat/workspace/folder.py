@@ -63,7 +63,7 @@ PAGES = (".html", ".js")
 """What a browser would run."""
 
 _MADE = "pages.json"
-"""Page below ``leaderboards/`` -> SHA-256 as it was written; no store or repository has it."""
+"""Page below ``leaderboards/`` -> SHA-256 as it was written."""
 
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

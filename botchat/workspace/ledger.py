@@ -344,70 +344,6 @@ class Ledger:
                 added, known = added + new, known + (not new)
         return added, known
 
-    def merge(
-        self,
-        calls: Iterable[StoredCall],
-        attempts: Iterable[Sequence[Any]],
-        quirks: Iterable[tuple[str, str]],
-        segment: str,
-    ) -> list[StoredCall]:
-        """Take in a segment named ``segment``, whole or not at all; its calls that were not here.
-
-        Where two answers to one call meet, that with the smaller digest is kept and the other is
-        superseded; what is superseded anywhere is. So all who merge the same have the same.
-        """
-        new = []
-        with self.transaction():
-            run, mark = self._db.execute, self._segment(segment)
-            seen = "INSERT OR IGNORE INTO segment_rows VALUES (?,?,?,?)"
-            for call in calls:
-                run(seen, (call.key, call.at, TABLE_OF[call.superseded], mark))
-                if self._merged(call):
-                    new.append(call)
-            for key, model, at, *rest in attempts:
-                run(seen, (key, at, "attempts", mark))
-                run(
-                    "INSERT INTO attempts SELECT ?,?,?,?,?,?,? WHERE NOT EXISTS"
-                    " (SELECT 1 FROM attempts WHERE key=? AND at=?)",
-                    (key, model, at, *rest, key, at),
-                )
-            self._db.executemany(
-                "INSERT INTO quirks VALUES (?,?)"
-                " ON CONFLICT (identity) DO UPDATE SET value=max(value, excluded.value)",
-                quirks,
-            )
-        return new
-
-    def note_segment(self, segment: str, rows: Mapping[str, Sequence[int]]) -> None:
-        """Note that a segment named so holds these rows, by table and rowid."""
-        with self.transaction():
-            mark = self._segment(segment)
-            for table, ids in rows.items():
-                self._db.execute(
-                    f"INSERT OR IGNORE INTO segment_rows SELECT key, at, '{table}', ? FROM {table}"
-                    " WHERE rowid IN (SELECT value FROM json_each(?)) ORDER BY key",
-                    (mark, json.dumps(ids)),
-                )
-
-    def _segment(self, name: str) -> int:
-        sql = "INSERT INTO segments (name) VALUES (?) ON CONFLICT (name) DO UPDATE SET name=name"
-        (mark,) = self._db.execute(f"{sql} RETURNING id", (name,)).fetchone()
-        return int(mark)
-
-    def _merged(self, call: StoredCall) -> bool:
-        """Whether a call of a segment was not here; see `merge`."""
-        if call.superseded:
-            self._db.execute("DELETE FROM calls WHERE key=? AND at=?", (call.key, call.at))
-        if self._stored(call):
-            return True
-        here = None if call.superseded else self._here(call)
-        if not isinstance(here, StoredCall) or here.at == call.at:
-            return here is not None and self._mended(call)
-        if line_digest(here) < line_digest(call):
-            return self._stored(msgspec.structs.replace(call, superseded=True))
-        self.forget([call.key])
-        return self._stored(call)
-
     def _mended(self, call: StoredCall) -> bool:
         """Whether a call is here damaged, and is now stored in its place."""
         if not isinstance(self._here(call), Damaged):
@@ -422,11 +358,6 @@ class Ledger:
     def _stored(self, call: StoredCall) -> bool:
         """Whether a call was in neither table, and is now in its own."""
         return bool(self._db.execute(_INSERT[TABLE_OF[call.superseded]], row_of(call)).rowcount)
-
-    def note_bills(self, rows: Iterable[tuple[str, str, bytes]]) -> None:
-        """Note what calls took that it does not have: rows of ``record_bills``."""
-        with self.transaction():
-            self._db.executemany("INSERT INTO record_bills VALUES (?,?,?)", rows)
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.
@@ -496,11 +427,6 @@ def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tupl
             **{name: getattr(reply, name) for name in REPLY} | {"key": key},
         )
     )
-
-
-def line_digest(call: StoredCall) -> bytes:
-    """SHA-256 of a call as a line of an exported ledger; the same wherever it is stored."""
-    return hashlib.sha256(msgspec.json.encode(call)).digest()
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:

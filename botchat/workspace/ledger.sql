@@ -65,16 +65,3 @@ CREATE TABLE IF NOT EXISTS batches (
     sent TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;
--- A segment that was read or written (botchat.workspace.segments); `segment_rows`: what is in it.
-CREATE TABLE IF NOT EXISTS segments (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS segment_rows (
-    key TEXT NOT NULL,
-    at REAL NOT NULL,
-    kind TEXT NOT NULL,
-    segment INTEGER NOT NULL,
-    PRIMARY KEY (key, at, kind, segment)
-) WITHOUT ROWID;
--- What the calls of a record took, where they are in another ledger only (botchat.workspace.stages):
--- `key`: the first call's, `calls`: 16 digits of each key, `took`: JSON, see `botchat.workspace.accounts`.
-CREATE TABLE IF NOT EXISTS record_bills (key TEXT NOT NULL, calls TEXT NOT NULL, took BLOB NOT NULL);
-CREATE INDEX IF NOT EXISTS record_bills_of ON record_bills (key);

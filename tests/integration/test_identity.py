@@ -185,9 +185,6 @@ def test_what_was_measured_is_recorded_shown_and_told_apart(place, server, capsy
     assert any("was answered by 2 models or snapshots" in note for note in board["notes"])
     did(place, "share", "export", "--seeds", "small", "--as", "jsonl", "--out", place / "out")
     assert (place / "out" / "measured" / "small.jsonl").read_bytes() == path.read_bytes()
-    did(place, "ledger", "push", place / "store")
-    did(place / "other", "ledger", "pull", place / "store")
-    assert (place / "other" / "measured" / "small.jsonl").read_bytes() == path.read_bytes()
 
 
 def edit(path, old, new):

@@ -72,8 +72,6 @@ COMMANDS = {
     "ledger-stats": ["ledger", "stats"],
     "ledger-export": ["ledger", "export", "calls.jsonl"],
     "ledger-import": ["ledger", "import", "calls.jsonl"],
-    "ledger-push": ["ledger", "push", "store"],
-    "ledger-pull": ["ledger", "pull", "store"],
     "ledger-rebuild": ["ledger", "rebuild", "store"],
     "ledger-forget": ["ledger", "forget", "--outcome", "ok"],
 }  # fmt: skip

@@ -18,11 +18,11 @@ import weakref
 from pathlib import Path
 
 import pytest
+from botchat.cluster import head
+from botchat.cluster import shards as cluster
 
 from botchat import parallel, prompts
 from botchat.cli.main import main
-from botchat.cluster import head
-from botchat.cluster import shards as cluster
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message
 from botchat.models.limits import FREE

@@ -50,7 +50,6 @@ WHERE = {
     "Bradley–Terry, Elo, places, the adaptive Arena": "ratings/__init__.py",
     "an interval": "measures/intervals.py",
     "rates as people judge": "measures/references.py",
-    "what workers do": "cluster/shards.py",
     "fields on disk": "records.py",
     "the ledger": "workspace/ledger.py",
     "a part that can be taken away": "requests/leaves.py",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Case, Judge, Subject, Unmade, adapted, known_of
+from botchat.interfaces import Case, Judge, Unmade, adapted, known_of
 from botchat.judges.cascade import Cascade, MakeCase, escalations
 from botchat.judges.panel import Panel
 from botchat.judges.single import SingleJudge, stability
@@ -41,29 +41,6 @@ class Cases(NamedTuple):
 
     protocol: Protocol
     make: Sequence[Callable[[], Case]]
-
-
-@dataclass(frozen=True)
-class Questions:
-    """Cases of one protocol, as a part of a run that a worker does."""
-
-    judge: JudgeName
-    control: bool
-    nth: int
-    """Of the judges that these make (`Session.judges`)."""
-    subject: Subject
-    items: Sequence[Callable[[], Case]]
-
-    def begun(
-        self, session: Session, _length: Length
-    ) -> tuple[Callable[[Callable[[], Case]], Awaitable[object]], int]:
-        """What puts a case to the judge, and how many at a time."""
-        answering = session.judges(self.judge, self.control, self.subject)[self.nth]
-
-        def ask(make: Callable[[], Case]) -> Awaitable[object]:
-            return answering.answer(make())
-
-        return ask, answering.parallel
 
 
 @dataclass(frozen=True)
@@ -123,9 +100,6 @@ class Asked:
         for filing, cases in asked:
             if len(filing.have) < len(cases.make):
                 filing.ready()
-        if session.elsewhere is not None:
-            parts = self._questions(answerers, [filing for filing, _ in asked])
-            await session.elsewhere.fill(parts, self.language)
         session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
         calls: dict[str, list[str]] = {pairs[0][0].name: [] for pairs in answerers}
 
@@ -175,26 +149,6 @@ class Asked:
         of = {one: session.judges(self.judge, self.control, one) for one in subjects}
         pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
         return [list(each) for each in zip(*pairs, strict=True)]
-
-    def _questions(
-        self, answerers: Sequence[Sequence[tuple[Judge, Cases]]], filings: Sequence[Filing]
-    ) -> list[Questions]:
-        """What is to be asked of each judge in each protocol, and is in no stage file.
-
-        Not of a cascade with a guarantee, which must know all cases before it answers any.
-        """
-        each = [(n, judge, cases) for n, of in enumerate(answerers) for judge, cases in of]
-        return [
-            Questions(
-                self.judge,
-                self.control,
-                nth,
-                cases.protocol.subject,
-                [make for make in cases.make if filing.stored(known_of(make)) is None],
-            )
-            for (nth, judge, cases), filing in zip(each, filings, strict=True)
-            if filing.answering is judge
-        ]
 
     @property
     def language(self) -> Language:

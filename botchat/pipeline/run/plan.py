@@ -70,8 +70,6 @@ class PlannedModel:
         self._said, self.completion, self.prompt_factor = session.expected(model.name, stage)
         self.asked: dict[str, int] = {}
         """Key of a call -> tokens of its prompt, as we count."""
-        self.answered: list[str] = []
-        """Keys of the calls that the ledger answered, in order."""
         self._places: dict[str, Place] = {}
         """Key of a call -> what it is about."""
 
@@ -95,7 +93,6 @@ class PlannedModel:
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self._session.ledger.get(key)
         if stored is not None:
-            self.answered.append(key)
             return spoken(stored)
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self._session.count)

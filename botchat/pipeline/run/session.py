@@ -9,11 +9,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from botchat import parallel
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
@@ -21,7 +20,7 @@ from botchat.models.bots import baseline
 from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import DRAIN_S, RecordedModel
-from botchat.models.self_chat import Length, Speaker
+from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Stops, run_now
@@ -30,7 +29,7 @@ from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.leaves import leaf
 from botchat.requests.meter import Meter
-from botchat.workspace import config, entries, panels, stages
+from botchat.workspace import config, entries, panels
 from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -61,32 +60,6 @@ def catalogue_of(workspace: Workspace, seed_set: str | None = None) -> Catalogue
     return catalogue(workspace.config.protocols, language)
 
 
-class PartOfRun(Protocol):
-    """Dialogues or cases that are asked for in one way; a frozen dataclass that can be pickled."""
-
-    @property
-    def items(self) -> Sequence[Any]:
-        """Each is asked for by itself."""
-
-    def begun(
-        self, session: Session, length: Length
-    ) -> tuple[Callable[[Any], Awaitable[object]], int]:
-        """What asks for an item with the models of a session, and how many at a time."""
-
-
-class CallsElsewhere(Protocol):
-    """Makes a session's calls somewhere else before the session itself asks for them."""
-
-    async def fill(self, parts: Sequence[PartOfRun], language: Language = ENGLISH) -> None:
-        """Have the ledger filled with what ``parts`` will ask, as far as that can be."""
-
-    def stop(self) -> None:
-        """Send nothing more."""
-
-    def close(self) -> None:
-        """The run is over, whatever ended it."""
-
-
 class Session:
     """Resolves names; shares connections between models of one server."""
 
@@ -105,9 +78,6 @@ class Session:
         self.meter = meter
         meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
-        self._leased = spending.leased
-        self.elsewhere: CallsElsewhere | None = None
-        """Who makes calls first."""
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self.ledger = ledger
@@ -271,8 +241,6 @@ class Session:
 
     def stop(self) -> None:
         """Send nothing more."""
-        if self.elsewhere is not None:
-            self.elsewhere.stop()
         for model in self._recorded.values():
             model.stop()
 
@@ -283,11 +251,6 @@ class Session:
         await asyncio.gather(*(model.drain() for model in tuple(self._recorded.values())))
         for connection, _ in self._servers.values():
             await connection.close()
-
-    def learn(self) -> None:
-        """Take over what the ledger has learnt by now of what endpoints refuse."""
-        for model in self._recorded.values():
-            model.relearn()
 
     def drop(self, model: ChatModel) -> None:
         """Make a model anew when it is named again: it could not answer, but may by then."""
@@ -388,7 +351,6 @@ class Session:
                     limits.max_concurrency or settings.max_concurrency,
                     requests_per_minute=limits.requests_per_minute,
                     tokens_per_minute=limits.tokens_per_minute,
-                    leased=(settings.base_url, self._leased) if self._leased else None,
                 ),
             )
         connection, endpoint = self._servers[place]
@@ -415,15 +377,11 @@ def in_session(
     """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
 
     Replies in flight are stored before it ends, but batches are not waited for: the ledger has
-    noted them. Where the caller's ``joblib.parallel_config`` or the settings name an engine, calls
-    are made by its workers. Where they name a store, its segments are read before, and it is given
-    what it lacks after, stage files too; see `botchat.workspace.stages.shared`.
+    noted them.
     """
     spending = spending or Spending()
-    settings, here = spending.cluster or workspace.config.cluster, spending.leased is not None
-    here |= spending.batch
 
-    async def run(engine: parallel.Engine | None) -> list[T]:
+    async def run() -> list[T]:
         stops, ledger = Stops(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
         if not spending.batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
@@ -432,35 +390,24 @@ def in_session(
                 "asks of them is paid a second time; collect them with --batch",
                 n,
             )
-        place = settings.store if spending.leased is None else None
         try:
-            with stages.shared(workspace, ledger, place):
-                try:
-                    if engine is not None:
-                        session.elsewhere = leaf("cluster.head", "--engine").Elsewhere(
-                            workspace, seeds, ledger, session, engine, settings
-                        )
-                    with told(workspace, session.meter, session.budget):
-                        results = await stoppable(ask(session, stops), session.stop)
-                        stops.raise_first()
-                except asyncio.CancelledError:
-                    if (n := session.under_way) and not spending.batch:
-                        log.warning(
-                            "waiting up to %d s for %d replies under way; interrupt again to drop "
-                            "them",
-                            DRAIN_S,
-                            n,
-                        )
-                    raise
-                finally:
-                    await session.close()
-                    if session.elsewhere is not None:
-                        session.elsewhere.close()
+            with told(workspace, session.meter, session.budget):
+                results = await stoppable(ask(session, stops), session.stop)
+                stops.raise_first()
+        except asyncio.CancelledError:
+            if (n := session.under_way) and not spending.batch:
+                log.warning(
+                    "waiting up to %d s for %d replies under way; interrupt again to drop them",
+                    DRAIN_S,
+                    n,
+                )
+            raise
         finally:
-            ledger.close()
+            try:
+                await session.close()
+            finally:
+                ledger.close()
         return results
 
-    callers = spending.cluster is None and parallel.chosen_engine() is not None
-    named = None if here or callers or spending.engine else settings.engine
-    with workspace.locked(), parallel.engine(named, settings.workers, settings.address):
-        return run_now(run(spending.engine or (None if here else parallel.chosen_engine())))
+    with workspace.locked():
+        return run_now(run())

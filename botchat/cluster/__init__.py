@@ -1,1 +1,0 @@
-"""Runs whose calls are made by workers elsewhere; a part that can be taken away."""
