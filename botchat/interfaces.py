@@ -95,6 +95,11 @@ def token_count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
+def visible(text: str) -> bool:
+    """Return whether a text shows anything: not only blanks, zero-width or control characters."""
+    return any(char.isprintable() and not char.isspace() for char in text)
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Tokens as the endpoint billed them; ``None``: it did not say."""
 

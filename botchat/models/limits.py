@@ -27,13 +27,17 @@ ORDINARY_TIERS = ("", "default", "standard", "auto")
 
 
 def plausible(usage: Usage) -> Usage:
-    """``usage`` without what cannot be: a count is unknown then, and parts fit into the prompt."""
-    prompt, cached = token_count(usage.prompt_tokens), token_count(usage.cached_tokens)
+    """``usage`` without what cannot be: a count is unknown then, and parts fit into the prompt.
+
+    No prompt is empty: a server that counts zero tokens counts none.
+    """
+    prompt, cached = token_count(usage.prompt_tokens) or None, token_count(usage.cached_tokens)
     written = token_count(usage.cache_write_tokens)
     if prompt is not None:
         cached = cached and min(cached, prompt)
         written = written and min(written, prompt - (cached or 0))
-    return Usage(prompt, token_count(usage.completion_tokens), cached, written)
+    completion = token_count(usage.completion_tokens)
+    return Usage(prompt, completion if prompt else completion or None, cached, written)
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,13 @@ class Prices:
         return factor * (usd + (usage.prompt_tokens - cached - written) * self.input) / 1e6
 
     def bill(self, reply: Reply) -> float | None:
-        """USD that a call cost: what the provider says, else what its counts come to."""
+        """USD that a call cost: what the provider says, else what its counts come to.
+
+        ``None``: unknown, also where the provider says zero and the model has a price.
+        """
         said = reply.billed_usd
+        if said == 0 and self.known and not self.free:
+            return None
         if said is not None and math.isfinite(said) and said >= 0:
             return said
         return self.cost(reply.usage, reply.tier)

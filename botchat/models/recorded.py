@@ -28,7 +28,15 @@ import msgspec
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, TokenLogprobs, changes
+from botchat.interfaces import (
+    ChatModel,
+    Decoding,
+    Message,
+    Reply,
+    TokenLogprobs,
+    changes,
+    visible,
+)
 from botchat.models.limits import (
     OVERLOADED,
     Budget,
@@ -328,6 +336,8 @@ class RecordedModel:
             why = "no count of tokens" if reply.answered else "no answer, maybe billed"
             if tokens is not None:
                 why = f"service tier {reply.tier!r} is not in price_tiers"
+            if reply.billed_usd == 0:
+                why = "a cost of zero beside a price"
             estimated = Spent(0.0 if priced else most.usd, most.tokens if tokens is None else 0)
             self.on_estimate(estimated, why)
         return Spent(most.usd if usd is None else usd, most.tokens if tokens is None else tokens)
@@ -428,6 +438,6 @@ def spoken(reply: Reply) -> Reply:
     """A reply without its thoughts; the ledger keeps them, so a better rule repairs old calls."""
     if not reply.usable:
         return reply
-    if text := without_thoughts(reply.text):
+    if visible(text := without_thoughts(reply.text)):
         return reply if text == reply.text else replace(reply, text=text)
     return replace(reply, text="", outcome="empty", detail="nothing but thoughts")

@@ -349,6 +349,8 @@ class Workspace:
         except OSError as error:
             raise BotChatError(f"cannot lock {self.hidden}: {error.strerror}") from None
         try:
+            for left in self.hidden.glob(f".{_HOLDER}.*"):  # by a process killed while it wrote
+                left.unlink()
             said = f"botchat {public_arguments(sys.argv[1:])}"[:200]
             line = f"process {os.getpid()} on {socket.gethostname()}: {said}\n"
             store.write_atomic(holder, line.encode("utf-8", "backslashreplace"), mode=0o600)

@@ -6,7 +6,8 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from tests.integration.test_endpoints import ASK, ask
+from botchat.models.endpoint import chat
+from tests.integration.test_endpoints import ASK, KEY, ask
 from tests.openai_server import Answer, Server, completion, faults, per_request, text
 
 FINE = text("fine")
@@ -29,6 +30,10 @@ NO_ANSWER = {
     "finish unknown": ended("kernel_panic"),
     "finish abort": ended("abort"),
     "finish error, no text": ended("error", ""),
+    "finish null": ended(None),
+    "another choice alone": completion(
+        [{"index": 1, "message": {"role": "assistant", "content": "Half"}, "finish_reason": "stop"}]
+    ),
     "a number in place of text": ended("stop", 5),
     "an object in place of text": ended("stop", {"text": "Half a sent"}),
     "a part without text": ended("stop", [{"type": "text", "text": None}]),
@@ -265,6 +270,40 @@ def test_a_routers_own_bill_is_read(tmp_path):
     """``usage.cost``, with what was paid upstream where the key is the user's own."""
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}
     own = usage | {"is_byok": True, "cost_details": {"upstream_inference_cost": 0.5}}
-    for n, (said, billed) in enumerate([(usage, 0.25), (own, 0.75), (usage | {"cost": -1}, None)]):
+    told = [(usage, 0.25), (own, 0.75), (usage | {"cost": -1}, None)]
+    told.append((usage | {"cost": 10**308 * 10}, None))  # an integer that is no float
+    for n, (said, billed) in enumerate(told):
         with Server(per_request(text("fine", usage=said))) as server:
             assert ask(server, tmp_path / str(n)).reply.billed_usd == billed
+
+
+def test_whatever_fails_while_a_body_is_read_is_one_call_that_failed(tmp_path, monkeypatch):
+    """It is asked again; the run goes on, and nothing of the failure is kept as an answer."""
+    errors = iter([ZeroDivisionError("n"), OverflowError("big")])
+
+    def used_tokens(*_):
+        for error in errors:
+            raise error
+        return Usage(3, 1)
+
+    monkeypatch.setattr(chat, "used_tokens", used_tokens)
+    with Server(per_request(FINE, FINE, FINE)) as server:
+        asked = ask(server, tmp_path)
+        assert (asked.reply.text, asked.failed_attempts, asked.stored) == ("fine", 2, 1)
+
+
+def test_no_string_of_a_reply_holds_the_key(tmp_path):
+    """A server may repeat it anywhere."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": f"It is {KEY}."}}
+    body = {"choices": [choice | {"finish_reason": "stop"}], "service_tier": KEY, "model": KEY}
+    with Server(per_request(Answer(200, body))) as server:
+        reply = ask(server, tmp_path).reply
+        assert reply.outcome == "ok"
+        assert KEY not in repr(reply)
+
+
+@pytest.mark.parametrize("said", ["\u200b\u200d\ufeff", "\0\0", " \n\t"])
+def test_a_text_that_shows_nothing_is_empty(tmp_path, said):
+    """Zero-width and control characters are no utterance."""
+    with Server(per_request(text(said))) as server:
+        assert ask(server, tmp_path).reply.outcome == "empty"

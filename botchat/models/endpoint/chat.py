@@ -47,9 +47,12 @@ def body(
 def read(parsed: dict[str, Any], raw: str) -> Reply:
     """A chat completion (`WireFormat.read`)."""
     choices = parsed.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
+    listed = choices if isinstance(choices, list) else []
+    choice = next((one for one in listed if at(one, "index") in (0, None)), None)
     message = at(choice, "message")
-    finish = at(choice, "finish_reason")
+    # A reply whose end is told as null has not ended; many servers leave the field out.
+    finish = "null" if choice and choice.get("finish_reason", "") is None else None
+    finish = finish or at(choice, "finish_reason")
     refusal = at(message, "refusal")
     # A completion of no choices is how some providers say that they filtered them all.
     filtered = choices == [] or at(parsed, "promptFeedback", "blockReason") is not None

@@ -132,6 +132,18 @@ class EndpointModel:
         Raises:
             FatalModelError: no retry can make this model answer; it has the reply.
         """
+        try:
+            reply = self._read(response, sent)
+        except FatalModelError:
+            raise
+        except Exception as error:  # whatever a body holds, it is one call that failed
+            raw = response.content.decode("utf-8", "replace")
+            detail = f"the reply cannot be read: {type(error).__name__}: {error}"
+            status = response.status_code
+            reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
+        return self._cleaned(reply, sent, latency_s)
+
+    def _read(self, response: HttpResponse, sent: Mapping[str, Any]) -> Reply:
         status, data = response.status_code, response.content
         raw = data.decode("utf-8", "replace")
         parsed: Any = None
@@ -146,19 +158,18 @@ class EndpointModel:
             # Cleaned before it is cut: half a key would not be recognised.
             start = " ".join(self.clean(raw)[:80].split())
             detail = f"the reply is not JSON: {start!r}" if start else "the reply is empty"
-            reply = Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
-        elif status == 200 and not parsed.get("error"):
-            reply = self.wire.read(parsed, raw)
-        else:
-            reply = self._read_error(response, self.wire.refusal(parsed, raw), raw, sent)
-        return self._cleaned(reply, sent, latency_s)
+            return Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
+        if status == 200 and not parsed.get("error"):
+            return self.wire.read(parsed, raw)
+        return self._read_error(response, self.wire.refusal(parsed, raw), raw, sent)
 
     def _cleaned(self, reply: Reply, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
+        fields = structs.asdict(reply).items()
+        cleaned = {name: self.clean(value) for name, value in fields if isinstance(value, str)}
+        cleaned["detail"] = cleaned["detail"][:500]
         return structs.replace(
             reply,
-            text=self.clean(reply.text),
-            detail=self.clean(reply.detail)[:500],
-            raw=self.clean(reply.raw),
+            **cleaned,
             sent=self.quirks if reply.adapted else dict(sent),
             latency_s=latency_s,
         )

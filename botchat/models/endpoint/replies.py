@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from botchat.interfaces import Reply, TokenLogprobs, Usage, token_count
+from botchat.interfaces import Reply, TokenLogprobs, Usage, token_count, visible
 from botchat.models.endpoint import Refusal
 from botchat.records import Outcome
 
@@ -63,7 +63,7 @@ def ended(
     elif finish is not None and ends[0] is None:
         # Half a sentence of a server that broke down is no answer.
         outcome, detail = "malformed", f"finish_reason {finish}"
-    elif not text.strip():
+    elif not visible(text):
         outcome, detail = "empty", f"no text (finish_reason {finish})"
     elif "truncated" in ends:
         outcome, detail = "truncated", f"finish_reason {finish}"
@@ -152,7 +152,9 @@ def money(value: Any, *path: str) -> float | None:
     if at(value, *path, "is_byok") is True:  # then this is the router's own fee only
         upstream = at(value, *path, "cost_details", "upstream_inference_cost")
         cost += upstream if isinstance(upstream, int | float) and upstream > 0 else 0
-    return float(cost) if 0 <= cost < math.inf else None
+    with contextlib.suppress(OverflowError):  # an integer of hundreds of digits
+        return float(cost) if 0 <= cost < math.inf else None
+    return None
 
 
 def error_parts(parsed: Any, raw: str) -> Refusal:
