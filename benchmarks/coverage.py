@@ -17,11 +17,7 @@ from itertools import product
 import numpy as np
 from coverage_adaptive import FAMILIES as ADAPTIVE
 from coverage_boards import FAMILIES as BOARDS
-from coverage_changes import FAMILIES as CHANGES
-from coverage_crowds import FAMILIES as CROWDS
-from coverage_judges import FAMILIES as JUDGES
 from coverage_lines import Measured, covered
-from coverage_people import FAMILIES as PEOPLE
 from scipy import stats
 
 from botchat.measures import statistics
@@ -251,7 +247,7 @@ def sign_flips() -> Iterator[Measured]:
 AGREEMENT = [shares, edges, paired, kappas, uneven, skewed, briers, correlations, sign_flips]
 
 FAMILIES: list[Callable[[], Iterator[Measured]]] = [
-    *AGREEMENT, *BOARDS, *CROWDS, *PEOPLE, *JUDGES, *ADAPTIVE, *CHANGES,
+    *AGREEMENT, *BOARDS, *ADAPTIVE,
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 ``Seed`` (seeds/), ``Dialogue`` with its ``Utterance`` facts (generations/) and ``Judgment`` with
 the ``Remark``s of its panel (judgments/). None of these holds a clock time, so a stage file made
 twice from the same replies is the same to the byte; times, tokens and money are in the ledger, and
-in sum in ``Provenance`` (measured/). ``Exam``: what a judge is worth (exams.jsonl).
+in sum in ``Provenance`` (measured/).
 
 No struct leaves out default values: msgspec compares default strings by identity, which differs in
 a replay. ``gc=False``: records never form cycles, and sets are read 1.5 times as fast.
@@ -317,26 +317,6 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     """Prompt and completion together, as far as the endpoint counted."""
     cost_usd: float | None
     """``None``: the price of a call is unknown."""
-
-
-class Exam(msgspec.Struct, frozen=True, gc=False):
-    """How well a judge told machines from people where the truth is known (``exams.jsonl``)."""
-
-    judge: str
-    exam: str
-    sources: tuple[str, ...]
-    chats: int
-    """That it gave a readable verdict on."""
-    prompt: str
-    """Digest of what it was asked with."""
-    settings: str
-    """Digest of the judge."""
-    answered: tuple[str, ...]
-    """As of `Provenance`."""
-    day: str
-    """UTC, of its last call; empty: it makes none."""
-    figures: dict[str, float]
-    """``auc``, ``caught@5``, ``right``, ``kappa`` with ``_low`` and ``_high``; see the exam."""
 
 
 def slug(name: str) -> str:

@@ -35,7 +35,6 @@ from botchat.records import (
     HUMAN,
     SIGNED,
     Dialogues,
-    Exam,
     Judgment,
     Seed,
     eligible,
@@ -83,8 +82,6 @@ class Board:
     """Contestants in which the judge hears itself."""
     measured: Table | None = None
     """Who was asked for it and when; ``None``: it is not known, or no model was."""
-    exam: Exam | None = None
-    """What the judge was worth where the truth is known."""
 
     def __repr__(self) -> str:
         """What it is, in one line, and what its tables are called."""

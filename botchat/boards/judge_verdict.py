@@ -33,7 +33,7 @@ from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST, by_seed, share
 from botchat.measures.statistics import Z
-from botchat.records import HUMAN, Exam
+from botchat.records import HUMAN
 from botchat.verdicts import LOSS, TIE, WIN, Floats, Verdicts
 
 Word = Literal["trust", "with care", "not tested", "do not trust"]
@@ -88,9 +88,6 @@ RULES: Mapping[str, Rule] = {
     "people_agree": Rule("People agree", 0.1, 0.2, False,
         "Its verdicts and people's have a kappa of {number}{interval}.",
         "does not agree with people"),
-    "passed_exam": Rule("Passed an exam", 0.55, 0.70, False,
-        "In the exam it knows a machine's chat beside a person's in {number} of pairs{interval}",
-        "tells machines from people hardly better than a coin"),
 }  # fmt: skip
 """Key of a check -> its rule. ``first_preferred`` counts how far the share is from one half;
 ``best_floor_bot`` is the share of points that the best one takes from models."""
@@ -198,7 +195,7 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
             (copies if is_copy(board, other) else peers).append(other)
     # Cohen's kappa with the majority of people.
     second = _other_judges(board, peers), _check("people_agree", *triple(people or {}, "kappa"))
-    checks = (*own, *second, _passed_exam(board.exam))
+    checks = (*own, *second)
     of_state = {
         state: [check for check in checks if check.state == state]
         for state in ("fails", "warns", "passes")
@@ -209,7 +206,7 @@ def of(board: Board, others: Sequence[Board] = (), people: Row | None = None) ->
         word = "do not trust"
     elif of_state["warns"] or untested:
         word = "with care"
-        asked = {*KNOWN, "people_agree", "passed_exam"} & {one.key for one in of_state["passes"]}
+        asked = {*KNOWN, "people_agree"} & {one.key for one in of_state["passes"]}
         if not asked and all(check.key == "own_model" for check in of_state["warns"]):
             word = "not tested"
     shown = of_state["passes"] if word == "trust" else of_state["fails"] + of_state["warns"]
@@ -368,17 +365,6 @@ def _other_judges(board: Board, peers: Sequence[Board]) -> Check:
     n = min(n for _, n in found)
     middle, reach = math.atanh(min(max(value, -0.99), 0.99)), Z * math.sqrt(0.437 / (n - 4))
     return _check("other_judges", value, math.tanh(middle - reach), math.tanh(middle + reach))
-
-
-def _passed_exam(exam: Exam | None) -> Check:
-    """What the judge was worth where the truth is known; which exam, when and how well."""
-    if exam is None:
-        return _check("passed_exam")
-    found = _check("passed_exam", *triple(exam.figures, "auc"))
-    which = [exam.exam, f"{exam.chats:,} chats", *([exam.day] if exam.day else [])]
-    if (caught := exam.figures.get("caught@5")) is not None:
-        which.append(f"{100 * caught:.0f} % caught where 5 % of people are accused")
-    return replace(found, reason=f"{found.reason} ({', '.join(which)})." if found.reason else "")
 
 
 def _check(

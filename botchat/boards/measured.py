@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from botchat.boards.tables import Column, Table, table
-from botchat.records import SIGNED, Exam, Provenance
+from botchat.records import SIGNED, Provenance
 
 _COLUMNS = (
     Column("name", "Contestant or judge", "name"),
@@ -47,24 +47,3 @@ def notes(made: Sequence[Provenance]) -> Iterator[str]:
                 f"{one.name} ({one.stage}) was answered by {len(one.answered)} models or "
                 f"snapshots: {', '.join(one.answered)}."
             )
-
-
-def since_exam(exam: Exam, made: Sequence[Provenance], signatures: Sequence[str]) -> Iterator[str]:
-    """What has changed of a judge since its exam, a sentence each; ``signatures``: of its numbers.
-
-    ``made``: of the same board, the judge's among them.
-    """
-    when = f"its exam ({exam.exam}{f', {exam.day}' if exam.day else ''})"
-    of_judge = f"|judge:{exam.judge}@"
-    settings = {of_judge + exam.settings in one for one in signatures if of_judge in one}
-    if settings == {False}:
-        yield f"The model or the settings of {exam.judge} have changed since {when}."
-    prompts = [one for one in signatures if "|unieval|" in one]
-    if prompts and not any(f"|prompt:{exam.prompt}" in one for one in prompts):
-        yield f"UniEval's prompt has changed since {exam.judge} took {when}."
-    answered = {a for one in made if one.name == exam.judge for a in one.answered}
-    if answered and exam.answered and not answered & {*exam.answered}:
-        yield (
-            f"{exam.judge} was answered for by {', '.join(exam.answered)} in {when}, and here by "
-            f"{', '.join(sorted(answered))}."
-        )

@@ -302,7 +302,7 @@ def without_controls(part: Table) -> Table:
     names = part.frame[[column.key for column in part.columns if column.kind == "name"]]
     controls = names.map(lambda name: str(name).endswith((*CONTROLS,)))
     kept = ~controls.any(axis=1)
-    about = part.name in ("controls", "tests") or part.name.startswith("exam-")
+    about = part.name in ("controls", "tests")
     if about or kept.all() or not kept.any():
         return part
     left = f"Controls not shown here: {int((~kept).sum())}; the files have them."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,15 +31,7 @@ class Rating:
     """``None``: unreadable."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Correlated(Agreement):
-    """Rank correlations of judges' scores with people's."""
-
-    parts: Mapping[str, Mapping[str, float]]
-    """Judge -> item -> its part in ``spearman``, which is their mean (jackknife pseudo-values)."""
-
-
-def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Correlated:
+def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Agreement:
     """Correlate judges' scores with people's: the mean of the readable scores of a text.
 
     Intervals are by item. Each row has the readable (``n``) and ``unreadable`` scores of
@@ -92,19 +84,14 @@ def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Co
         }
 
     rows: list[Row] = []
-    parts: dict[str, dict[str, float]] = {}
     for judge in judges:
         readable = np.isfinite(given[judge])
         n = int(readable.sum())
         counts = {"n": n, "unreadable": sum(key in scores[judge] for key in truth) - n}
-        found = correlations(judge, readable)
-        rows.append({"judge": judge, **counts, **figures(found)})
-        whole, without = found["spearman"].values[0], found["spearman"].values[1:]
-        own = whole + (len(np.unique(item[readable])) - 1) * (whole - without)
-        parts[judge] = {ordered[i]: float(own[i]) for i in np.unique(item[readable]).tolist()}
+        rows.append({"judge": judge, **counts, **figures(correlations(judge, readable))})
     pairs: list[Row] = []
     for a, b in combinations(judges, 2):
         both = np.isfinite(given[a]) & np.isfinite(given[b])
         apart = differences(correlations(a, both), correlations(b, both))
         pairs.append({"judge_a": a, "judge_b": b, "n": int(both.sum()), **apart})
-    return Correlated(rows=rows, pairs=pairs, parts=parts)
+    return Agreement(rows=rows, pairs=pairs)

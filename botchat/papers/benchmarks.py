@@ -5,32 +5,25 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from statistics import correlation, fmean
+from statistics import fmean, stdev
 from typing import Any, ClassVar
-
-import numpy as np
 
 from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import PRICE, Findings
-from botchat.boards.tables import Column, table
+from botchat.boards.tables import Column, Table, table
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.measures import lengths
-from botchat.measures.agreement import Agreement
 from botchat.measures.annotations import Opinions
-from botchat.measures.best import contest
-from botchat.measures.correlation import Correlated, Rating, compare_scores
-from botchat.measures.intervals import LEAST
+from botchat.measures.correlation import Rating, compare_scores
 from botchat.papers import chateval, tables
-from botchat.papers.chateval import ASPECTS, ORIGINAL, Response
-from botchat.papers.experiments import column
-from botchat.papers.metrics import PEOPLE, bleu, ends_of, in_one_row, of_parts, rouge_l
+from botchat.papers.chateval import ASPECTS
+from botchat.papers.printed import column, table_of
 from botchat.pipeline.agree import (
     anatomy,
     compare_judges,
@@ -48,6 +41,7 @@ from botchat.protocols.rates import calibrated, preferences
 from botchat.records import Judgment
 from botchat.requests.results import Compared
 from botchat.workspace.folder import Workspace
+from botchat.workspace.panels import run_of
 
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""
@@ -58,8 +52,10 @@ ByProtocol = Mapping[str, Sequence[Judgment]]
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
-Given = Mapping[str, Callable[[Sequence[str]], Row]]
-"""Name -> keys of columns -> their numbers; see `Benchmark.given`."""
+PEOPLE = "human labels"
+"""What upstream's labels are filed under; no judge has such a name."""
+
+RANKS = ("spearman", "kendall")
 
 
 @dataclass(frozen=True)
@@ -85,16 +81,10 @@ class Answered:
 class Benchmark(ABC):
     """One data set, made of upstream's files."""
 
-    columns: ClassVar[tuple[str, ...]]
-    """What a table shows where no paper says it; see `measured`."""
+    figures: ClassVar[tuple[str, ...]]
+    """What a judge's runs are compared by."""
     cases: Sequence[Cases]
     """What is asked."""
-    given: Given
-    """As `measured` of what needs no judge: metrics, recordings; keys of columns -> numbers."""
-    data = ""
-    """What papers call it, where one of several was given."""
-    needs_nobody: ClassVar[bool] = False
-    """Shown where nobody has judged, too."""
 
     @abstractmethod
     def __init__(self, files: Files) -> None:
@@ -104,16 +94,36 @@ class Benchmark(ABC):
     def compared(self, answered: Answered) -> Compared:
         """Everybody who has judged, beside people."""
 
-    @abstractmethod
-    def measured(self, workspace: Workspace, said: ByProtocol, keys: Sequence[str]) -> Row:
-        """Numbers of one judge by ``keys`` of columns, see `botchat.papers.experiments`.
 
-        With the ends of their intervals, ``n`` and ``unreadable``.
-        """
+def printed(name: str, figures: Sequence[str], rows: Sequence[Row], signed: str) -> list[Table]:
+    """What the papers print of a benchmark and, where a judge was asked in runs, their means.
 
-    def among(self, _: Sequence[str]) -> Collection[str] | None:
-        """The items that the columns of such keys are about; ``None``: all."""
-        return None
+    ``rows``: of a judge in a run each, with its ``figures``.
+    """
+    return [*runs_of(figures, rows, signed), table_of(name)]
+
+
+def runs_of(figures: Sequence[str], rows: Sequence[Row], signed: str) -> Iterator[Table]:
+    """Mean and standard deviation over the runs of each judge that has several."""
+    by_judge: dict[str, list[Row]] = {}
+    for row in rows:
+        by_judge.setdefault(run_of(row["judge"])[0], []).append(row)
+    found: list[Row] = []
+    for judge, of in by_judge.items():
+        row = {"judge": judge, "runs": len(of)}
+        for key in figures:
+            known = [one[key] for one in of if one.get(key) is not None]
+            row[key] = fmean(known) if known else None
+            row[f"{key}_std"] = stdev(known) if len(known) > 1 else None
+        found += [row] if len(of) > 1 else []
+    if found:
+        shown = [column(key) for key in figures]
+        columns = [Column("judge", "Judge", "name"), Column("runs", "Runs", "count")]
+        for one in shown:
+            heading = f"\u00b1 {one.heading.removesuffix(' (%)')}"
+            columns += [one, Column(f"{one.key}_std", heading, one.kind)]
+        note = "Mean of the runs, \u00b1 their standard deviation (n - 1)."
+        yield table("runs", "Judges in several runs", columns, found, [signed], note)
 
 
 _IN_ORDER = (
@@ -125,13 +135,12 @@ _IN_ORDER = (
 class FairEval(Benchmark):
     """Which of two answers is better, in both orders (Wang et al. 2023; ChatEval §4.1)."""
 
-    columns = ("accuracy", "kappa")
+    figures = ("accuracy", "kappa")
 
     def __init__(self, files: Files) -> None:
         """See `botchat.papers.chateval.faireval`."""
         self._pairs = chateval.faireval(files)
         self.cases = [Cases(ANSWERS, list(pair_cases(self._pairs)))]
-        self.given = {}
 
     def compared(self, answered: Answered) -> Compared:
         """ChatEval's Table 1, and judges with each other."""
@@ -171,41 +180,31 @@ class FairEval(Benchmark):
         )
         first = tables.chateval_1(findings.rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        return publish(findings, [first, *others], answered.out, formats=answered.formats)
-
-    def measured(self, workspace: Workspace, said: ByProtocol, keys: Sequence[str]) -> Row:
-        """By category of question where a key begins so; ``usd`` and ``minutes`` of all calls."""
-        made = said[ANSWERS.name]
-        both = calibrated(made, ANSWERS)
-        cost = expenses(workspace, {PEOPLE: made})[PEOPLE]
-        usd, seconds = (
-            None if (each := cost[key]) is None else each * len(made) for key in ("usd", "seconds")
-        )
-        n = sum(one.verdict is not None for one in both)
-        row: Row = {"usd": usd, "minutes": None if seconds is None else seconds / 60}
-        row |= {"n": n, "unreadable": len(both) - n}
-        for category in _categories(keys):
-            ids = self._of([category])
-            asked = [one for one in both if one.item in ids]
-            people = [one for one in pair_labels(self._pairs, PEOPLE) if one.item in ids]
-            if asked and people:
-                (found,) = compare_judges([*people, *asked], PEOPLE).rows
-                row |= ends_of(found, self.columns, f"{category}_" if category else "")
-        return row
-
-    def among(self, keys: Sequence[str]) -> Collection[str] | None:
-        """Questions of the categories that keys begin with."""
-        categories = _categories(keys)
-        return None if "" in categories else self._of(categories)
-
-    def _of(self, categories: Iterable[str]) -> set[str]:
-        """Questions of these categories; of an empty name all."""
-        wanted = {*categories}
-        return {pair.id for pair in self._pairs if wanted & {"", pair.category}}
+        beside = printed("faireval", self.figures, findings.rows, findings.signature)
+        return publish(findings, [first, *others, *beside], answered.out, formats=answered.formats)
 
 
-def _categories(keys: Sequence[str]) -> set[str]:
-    return {key.rpartition("_")[0] for key in keys}
+def ends_of(found: Row, figures: Iterable[str], begin: str) -> Row:
+    """Some figures with the ends of their intervals, their keys with ``begin`` before them."""
+    keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
+    return {f"{begin}{key}": found[key] for key in keys}
+
+
+def of_parts(parts: Iterable[str]) -> tuple[str, ...]:
+    """The columns of all parts and of their average."""
+    return tuple(f"{part}_{figure}" for part in (*parts, "average") for figure in RANKS)
+
+
+def in_one_row(parts: Iterable[str], found: Mapping[str, Row]) -> Row:
+    """Part -> correlations of a judge, as one row: ``PART_spearman`` …, ``average_spearman`` …."""
+    row: Row = {key: sum(of[key] for of in found.values()) for key in ("n", "unreadable")}
+    for part, of in found.items():
+        row |= ends_of(of, RANKS, f"{part}_")
+    for figure in RANKS:
+        values = [row.get(f"{part}_{figure}") for part in parts]
+        known = [value for value in values if value is not None]
+        row[f"average_{figure}"] = fmean(known) if len(known) == len(values) else None
+    return row
 
 
 class RatedTexts(Benchmark):
@@ -229,55 +228,45 @@ class RatedTexts(Benchmark):
     def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
         """Judges' numbers of a part."""
 
-    def correlated(self, numbers: Mapping[str, Sequence[Rating]]) -> Row:
-        """Correlations of each part with people's, and their mean; ``numbers``: of one judge."""
-        found = {
-            part: compare_scores([*self.labels(part), *given], PEOPLE).rows[0]
-            for part, given in numbers.items()
-            if given
-        }
-        return in_one_row(self.parts, found)
-
-    def measured(self, _: Workspace, said: ByProtocol, __: Sequence[str]) -> Row:
-        """See `correlated`."""
-        return self.correlated(
-            {part: self.ratings(part, said.get(of.name, ())) for part, of in self.parts.items()}
-        )
-
     def compared(self, answered: Answered) -> Compared:
         """Correlations in the paper's layout."""
+        said = {part: self.ratings(part, answered.all(of)) for part, of in self.parts.items()}
+        costs = {of.name: answered.costs(of) for of in self.parts.values()}
+        prices = {part: costs[of.name] for part, of in self.parts.items()}
+        return self.beside_people(said, prices, answered.formats, answered.out)
+
+    def beside_people(
+        self,
+        said: Mapping[str, Sequence[Rating]],
+        prices: Mapping[str, Mapping[str, Row]],
+        formats: Formats | None,
+        out: Path,
+    ) -> Compared:
+        """Correlations with people's; ``said``, ``prices``: by part, the latter by judge."""
         data: list[Any] = []
         rows: list[Row] = []
         pairs: list[Row] = []
-        parts: dict[str, Correlated] = {}
-        prices: dict[str, dict[str, Row]] = {}
         by_judge: dict[str, dict[str, Row]] = {}
-        for part, protocol in self.parts.items():
-            rated = [*self.labels(part), *self.ratings(part, answered.all(protocol))]
-            found = parts[part] = compare_scores(rated, PEOPLE)
-            costs = prices[protocol.name] = answered.costs(protocol)
+        for part in self.parts:
+            rated = [*self.labels(part), *said[part]]
+            found = compare_scores(rated, PEOPLE)
             data += [[part, asdict(rating)] for rating in rated]
             pairs += [{self.part: part, **row} for row in found.pairs]
             for row in found.rows:
                 head = {self.first.key: row["judge"], self.part: part}
-                rows.append({**head, **row, **costs[row["judge"]]})
+                rows.append({**head, **row, **prices[part].get(row["judge"], {})})
                 by_judge.setdefault(row["judge"], {})[part] = rows[-1]
         signed = signature("bench", {"benchmark": self.name}, data, PEOPLE)
-        columns = [self.first, *map(column, self.columns), _UNREADABLE, *PRICE]
+        columns = [self.first, *map(column, self.figures), _UNREADABLE, *PRICE]
         lines = [{**of[part], **in_one_row(self.parts, of)} for of in by_judge.values()]
-        shown = [table(*self.table, columns, lines, [signed], _SCORED).filled()]
-        more: Row = {}
-        if places := self.places(answered):
-            more["places"] = places
-            shown.append(tables.error_places(places, signed))
+        shown = [
+            table(*self.table, columns, lines, [signed], _SCORED).filled(),
+            *printed(self.name, self.figures, lines, signed),
+        ]
         findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
-        said = _by_correlation(parts, [*prices.values()])
-        whole = {"answer": said, "rows": rows, "pairs": pairs, **more, "signature": signed}
-        return publish(findings, shown, answered.out, whole, answered.formats, said)
-
-    def places(self, _: Answered) -> list[Row]:
-        """Where judges say that errors are, as of `botchat.papers.locations.compare`."""
-        return []
+        answer = _by_correlation(lines, self.first.key)
+        whole = {"answer": answer, "rows": rows, "pairs": pairs, "signature": signed}
+        return publish(findings, shown, out, whole, formats, answer)
 
 
 _UNREADABLE = Column("unreadable", "Unreadable", "count")
@@ -287,40 +276,19 @@ _SCORED = (
 )
 
 
-def _by_correlation(
-    parts: Mapping[str, Correlated], prices: Sequence[Mapping[str, Row]]
-) -> list[str]:
-    """Which judge to take, by the mean of its correlations; ``prices``: of every question."""
-    whole: dict[str, dict[tuple[str, str], float]] = {}
-    for part, found in parts.items():
-        for judge, items in found.parts.items():
-            own = {(part, item): value for item, value in items.items() if math.isfinite(value)}
-            whole.setdefault(judge, {}).update(own)
-    judges = [name for name, of in whole.items() if of and not which_judge.control_of(name)]
-    cases = list(dict.fromkeys(case for judge in judges for case in whole[judge]))
-    item = np.unique([item for _, item in cases], return_inverse=True)[1]
-    if len(judges) < 2 or item.max() + 1 < LEAST:
+def _by_correlation(lines: Sequence[Row], judge: str) -> list[str]:
+    """Who agrees most with people, by the mean of its correlations; ``judge``: key of its name."""
+    known = [row for row in lines if row["average_spearman"] is not None]
+    known = [row for row in known if not which_judge.control_of(row[judge])]
+    if len(known) < 2:
         return []
-    values = np.array([[whole[judge].get(case, math.nan) for case in cases] for judge in judges])
-    held, rows = contest(values, item, 2.0), []
-    for i, judge in enumerate(judges):
-        costs = {
-            key: None if None in known else sum(known) / len(known)
-            for key in ("usd", "tokens", "calls")
-            for known in [[of[judge][key] for of in prices]]
-        }
-        rows.append({"judge": judge, "accuracy": np.nanmean(values[i]), **held.of(i), **costs})
-    made = Agreement(rows=rows, contested=judges, contest=held)
-    return which_judge.answer(made, "mean Spearman × 100")
+    best = max(known, key=lambda row: float(row["average_spearman"]))
+    value = f"mean Spearman {best['average_spearman']:.2f}"
+    return [f"{best[judge]} agrees most with people of {len(known)} judges ({value})."]
 
 
 class TopicalChat(RatedTexts):
-    """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2).
-
-    ``given``: ROUGE-L and BLEU-4 of each response against the conversation's own next turn, which
-    is no response then: 300 of 360 are left. ``NAME r``: with Pearson's r in place of Kendall's
-    tau, which is what ChatEval's Table 2 prints of metrics.
-    """
+    """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2)."""
 
     name, part = "topicalchat", "aspect"
     table = (
@@ -328,7 +296,7 @@ class TopicalChat(RatedTexts):
         "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
     )
     first = Column("judge", "Metrics", "name")
-    columns = of_parts(ASPECTS)
+    figures = of_parts(ASPECTS)
     parts = ASPECTS
 
     def __init__(self, files: Files) -> None:
@@ -338,17 +306,6 @@ class TopicalChat(RatedTexts):
             Cases(of, [partial(chateval.aspect_case, one, aspect) for one in self._responses])
             for aspect, of in self.parts.items()
         ]
-        true = {one.id: one.text for one in self._responses if one.contestant == ORIGINAL}
-        others = [o for o in self._responses if o.id in true and o.contestant != ORIGINAL]
-        self.given = {}
-        for name, metric in (("rouge-l", rouge_l), ("bleu-4", bleu)):
-
-            @cache
-            def scored(metric: Callable[[str, str], float] = metric) -> list[float]:
-                return [metric(one.text, true[one.id]) for one in others]
-
-            for end in ("", " r"):
-                self.given[f"{name}{end}"] = partial(self._likeness, others, scored, bool(end))
 
     def labels(self, part: str) -> list[Rating]:
         """Of an aspect."""
@@ -357,21 +314,3 @@ class TopicalChat(RatedTexts):
     def ratings(self, _: str, judged: Sequence[Judgment]) -> list[Rating]:
         """Of an aspect."""
         return scores.ratings(judged)
-
-    def _likeness(
-        self,
-        responses: Sequence[Response],
-        scored: Callable[[], list[float]],
-        as_r: bool,
-        _: Sequence[str],
-    ) -> Row:
-        values = scored()
-        both = zip(responses, values, strict=True)
-        mine = [Rating(one.id, one.contestant, "metric", value) for one, value in both]
-        row = self.correlated(dict.fromkeys(self.parts, mine))
-        if not as_r:
-            return row
-        rs = {part: correlation(values, [o.scores[part] for o in responses]) for part in ASPECTS}
-        rs["average"] = fmean(rs.values())
-        kept = {key: value for key, value in row.items() if "kendall" not in key}
-        return kept | {f"{part}_kendall": r for part, r in rs.items()}

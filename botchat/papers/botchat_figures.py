@@ -17,7 +17,7 @@ import pandas as pd
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.measures.intervals import of_share
 from botchat.papers.requests import Benching
-from botchat.pipeline.plot import FORMATS, read_size, written
+from botchat.pipeline.plot import FORMATS, written
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import cells, rows
 from botchat.report.figures.cells import Cells
@@ -46,40 +46,36 @@ class PublishedFigure(NamedTuple):
 
 
 def bench_botchat(request: Benching, workspace: Workspace) -> Told:
-    """Draw Figure ``request.figure`` of every file that has its numbers; paths of what was written.
+    """Draw every figure whose numbers a file has; paths of what was written.
 
     Raises:
-        ConfigError: no figure is named, or one that nobody has published the numbers of.
-        MissingError: no file has its columns; says which.
+        MissingError: no file has the columns of a figure; says which.
         DataError: a number that is none.
     """
-    asking = ("judge", "judge_model", "table", "runs", "grid", "control", "limit", "stands_for")
+    asking = ("judge", "judge_model", "runs", "limit", "from_recorded")
     if unused := [name for name in asking if getattr(request, name)]:
-        flag = "--as" if unused[0] == "stands_for" else f"--{unused[0].replace('_', '-')}"
-        raise ConfigError(f"{flag}: bench botchat draws published numbers; leave it out")
-    number = request.figure or ""
-    if number not in FIGURES:
-        more = "; the numbers of 7 were not published" if number == "7" else ""
-        raise ConfigError(f"bench botchat: give --figure with one of {', '.join(FIGURES)}{more}")
-    of = FIGURES[number]
+        flag = unused[0].removeprefix("from_").replace("_", "-")
+        raise ConfigError(f"--{flag}: bench botchat draws published numbers; leave it out")
     if not request.data.exists():
         raise MissingError(
             f"--data {request.data}: no such folder; name the one with the published tables"
         )
     paths = [request.data] if request.data.is_file() else sorted(request.data.rglob("*.csv"))
-    found = {path: frame for path in paths if (frame := _read(path, of)) is not None}
-    if not found:
-        wanted = ", ".join(" or ".join(known) for known in (*of.names, *of.numbers))
-        raise MissingError(f"--data {request.data}: no csv file has the columns {wanted}")
-    look = Look(*(read_size(request.size) if request.size else (WIDE, None)), bare=request.bare)
-    folder, made = request.out or workspace.out("bench-botchat"), []
-    for path, frame in found.items():
-        name = f"figure-{number}" + (f"-{path.stem}" if len(found) > 1 else "")
-        signature = f"{path.name} | sha256:{sha256(path.read_bytes()).hexdigest()[:12]}"
-        title, caption, count, *drawing = of.parts(frame)
-        said = f"BotChat (Duan et al. 2023), Figure {number}"
-        shown = chart(name, title, caption, count, said, [signature], *drawing)
-        made += [written(shown, look, folder / f"{name}.{form}") for form in FORMATS]
+    look, folder = Look(WIDE, None), request.out or workspace.out("bench-botchat")
+    made = []
+    for number, of in FIGURES.items():
+        found = {path: frame for path in paths if (frame := _read(path, of)) is not None}
+        for path, frame in found.items():
+            name = f"figure-{number}" + (f"-{path.stem}" if len(found) > 1 else "")
+            signature = f"{path.name} | sha256:{sha256(path.read_bytes()).hexdigest()[:12]}"
+            title, caption, count, *drawing = of.parts(frame)
+            source = f"BotChat (Duan et al. 2023), Figure {number}"
+            shown = chart(name, title, caption, count, source, [signature], *drawing)
+            made += [written(shown, look, folder / f"{name}.{form}") for form in FORMATS]
+    if not made:
+        each = (" or ".join(names) for of in FIGURES.values() for names in (*of.names, *of.numbers))
+        wanted = ", ".join(dict.fromkeys(each))
+        raise MissingError(f"--data {request.data}: no csv file has a figure's columns of {wanted}")
     files = list(dict.fromkeys(file for one in made for file in one.whole.values()))
     return Told({"paths": files}, [str(file) for file in files])
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import NamedTuple
 
 from botchat.errors import DataError, MissingError
 from botchat.languages import built_in
 from botchat.measures.error_reports import ToldKind, read_kinds
-from botchat.papers.locations import Places, named
-from botchat.protocols.texts import ERROR_TYPES, sentences
-from botchat.workspace.rows import json_rows, quoted, utf8
-from botchat.workspace.rows import named as named_fields
+from botchat.protocols.texts import ERROR_TYPES
+from botchat.workspace.rows import json_rows, named, quoted, utf8
 
 Files = Mapping[str, bytes]
 """Name -> content of one dataset's files, in any folders."""
@@ -34,121 +31,36 @@ STRATEGIES: Mapping[str, str] = {
 }
 """Key of the report in a record -> strategy, in the order of the paper's tables."""
 
-DATASETS = ("ROC", "WP", "LOT", "Ant")
-"""Of the paper; what their files' names begin with."""
-
-
-class Columns(NamedTuple):
-    """Headings of a table; those of errors are numbered from 1."""
-
-    original: str
-    """The story before errors were put in: the reference of metrics."""
-    story: str
-    scores: str
-    place: str
-    error: str
-    reason: str
-
-
-COLUMNS: Mapping[str, Columns] = {
-    "en": Columns(
-        "Original Story", "Story", "Score_new", "Error Location", "Error Type", "Description"
-    ),
-    "zh": Columns("原故事", "故事", "新得分", "错误定位", "错误类型", "说明"),
-}
-"""By the language of the stories."""
+COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
+"""Headings of the stories and of people's scores, by the language of the stories."""
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
 _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 
-_MARKED = _CODES | {"逻辑错误": "LINC"}
-"""A type also by another name than that of the scores."""
-_NAMED = re.compile("|".join(map(re.escape, _MARKED)))
 
-
-class _StoryTable(NamedTuple):
-    """The table of a dataset that has what is asked for."""
-
-    code: str
-    """Of its language."""
-    columns: Columns
-    rows: Sequence[tuple[Mapping[str, str], str]]
-    """(cells, place) of every story."""
-
-
-def _table(files: Files, what: str, needed: Callable[[Columns], tuple[str, ...]]) -> _StoryTable:
-    """The first table that has the columns; `MissingError`: ``what`` is not among the files."""
+def _scored(files: Files) -> tuple[str, list[tuple[str, str, str]]]:
+    """Language of the first table of stories with people's scores, and (story, scores, place)."""
     for name in (name for name in sorted(files) if name.lower().endswith(".csv")):
         text = io.StringIO(utf8(files[name], name), newline="")
         rows = csv.DictReader(text, restval="")  # rows end behind their last error
-        for code, columns in COLUMNS.items():
-            if {*needed(columns)} <= {*(rows.fieldnames or ())}:
-                told = [(row, f"{name}:{rows.line_num}") for row in rows]
-                return _StoryTable(code, columns, told)
+        for code, (story, scores) in COLUMNS.items():
+            if {story, scores} <= {*(rows.fieldnames or ())}:
+                places = ((row, f"{name}:{rows.line_num}") for row in rows)
+                return code, [(row[story], row[scores], place) for row, place in places]
     raise MissingError(
-        f"no table with {what} among {', '.join(sorted(files)) or 'no files'}: give a CSV file "
-        f"with the columns {' or '.join(', '.join(needed(one)) for one in COLUMNS.values())}"
+        f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}: give a CSV "
+        f"file with the columns {' or '.join(map(', '.join, COLUMNS.values()))}"
     )
-
-
-def _scored(files: Files) -> _StoryTable:
-    return _table(files, "people's scores", lambda of: (of.story, of.scores))
 
 
 def language(files: Files) -> str:
     """Code of the stories' language; raises `MissingError` without a table of people's scores."""
-    return _scored(files).code
+    return _scored(files)[0]
 
 
 def people(files: Files) -> list[tuple[str, dict[str, float]]]:
     """(story, people's scores by error type) of every story; see `_people_scores`."""
-    _, columns, rows = _scored(files)
-    return [(row[columns.story], _people_scores(row[columns.scores], at)) for row, at in rows]
-
-
-def originals(files: Files) -> list[str]:
-    """Every story before errors were put in; `MissingError`: the files have none."""
-    _, columns, rows = _table(files, "stories without errors", lambda of: (of.story, of.original))
-    return [row[columns.original] for row, _ in rows]
-
-
-def marked(files: Files) -> list[tuple[list[str], Places]]:
-    """(sentences, places of people's errors by codes of `ERROR_TYPES`) of every story.
-
-    Raises `MissingError` without a table that has columns for place and type, `DataError`, with
-    file and line, for a type that is none of the five.
-    """
-    code, columns, rows = _table(
-        files, "places of errors", lambda of: (of.story, f"{of.place}1", f"{of.error}1")
-    )
-    return [_places(row, columns, code == "en", at) for row, at in rows]
-
-
-def _places(
-    row: Mapping[str, str], columns: Columns, spaced: bool, where: str
-) -> tuple[list[str], Places]:
-    told = sentences(row[columns.story])
-    found: dict[str, frozenset[int] | None] = dict.fromkeys(ERROR_TYPES)
-    n = 1
-    while (heading := f"{columns.error}{n}") in row:
-        types = row[heading].strip()
-        codes = {_MARKED[name] for name in _NAMED.findall(types.casefold())}
-        if types and not codes:
-            raise DataError(
-                f"{where}: {heading}: {types!r} is none of the types of error; they are "
-                + ", ".join(names[not spaced] for names in ERROR_TYPES.values())
-            )
-        for code in codes:
-            at = named(row.get(f"{columns.place}{n}", ""), told, spaced)
-            found[code] = (found[code] or frozenset()) | at
-        n += 1
-    return told, found
-
-
-def dataset(files: Files) -> str:
-    """The dataset that a file names at its beginning; empty: none does."""
-    begins = (PurePosixPath(name).name.partition("_")[0] for name in sorted(files))
-    return next((name for name in begins if name in DATASETS), "")
+    return [(story, _people_scores(scores, place)) for story, scores, place in _scored(files)[1]]
 
 
 def _people_scores(text: str, where: str) -> dict[str, float]:
@@ -177,8 +89,8 @@ def recorded(files: Files) -> dict[str, Recorded]:
     JSON files without recorded reports are passed over. Raises `MissingError` without any, and
     `DataError`, with name and record, for an invalid file.
     """
-    code, columns, rows = _scored(files)
-    stories, language = [row[columns.story] for row, _ in rows], built_in()[code]
+    code, rows = _scored(files)
+    stories, language = [story for story, _, _ in rows], built_in()[code]
     reports: dict[str, Recorded] = {}
     for name in sorted(files):
         if PurePosixPath(name).suffix.lower() != ".json":
@@ -194,7 +106,7 @@ def recorded(files: Files) -> dict[str, Recorded]:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
         found, same = reports.setdefault(strategy, {}), 0
         for place, value in records:
-            record = named_fields(value, place)
+            record = named(value, place)
             index, report = record.get("ID"), record.get(key)
             if not isinstance(index, int) or not 0 <= index < len(stories) or index in found:
                 raise DataError(

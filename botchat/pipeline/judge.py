@@ -30,7 +30,6 @@ from botchat.pipeline.run.plan import PlanningSession, plan
 from botchat.pipeline.run.read_set import anchors, drifts
 from botchat.pipeline.run.session import Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Stops
-from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.kinds import Field, Protocol
 from botchat.ratings.adaptive import AdaptiveSettings
 from botchat.records import HUMAN, Dialogues, Seed
@@ -38,7 +37,6 @@ from botchat.requests import Judging
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import LEVELS, Plan, Results, StageResult
-from botchat.workspace import exams
 from botchat.workspace.config import OFFLINE
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import run_of
@@ -46,7 +44,6 @@ from botchat.workspace.panels import run_of
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
-    _examined(request, workspace)
     place = workspace if request.anchors is None else workspace.anchors()
     if request.anchors is None and (settings := settings_of(request, workspace)) is not None:
         return _plan_adaptively(request, workspace, settings)
@@ -58,9 +55,8 @@ def judge(
 ) -> Results[StageResult]:
     """Ask and store; one result a protocol and N, and all again for the control.
 
-    Raises `Fell`: the judge's exam is not as good as is required, or by its anchors it has changed.
+    Raises `Fell`: by its anchors the judge has changed.
     """
-    _examined(request, workspace)
     if request.anchors is not None:
         return _anchored(request, workspace, spending, meter)
     if (settings := settings_of(request, workspace)) is not None:
@@ -97,15 +93,6 @@ def _judge(request: Judging) -> JudgeName:
     if request.judge in OFFLINE:
         raise ConfigError(f"--anchors: the {request.judge} judge never changes; name another")
     return replace(request.judge_name, run=datetime.now(UTC).toordinal())
-
-
-def _examined(request: Judging, workspace: Workspace) -> None:
-    """Refuse a judge whose exam is not as good as ``--require`` says."""
-    if request.require:
-        name, model = request.judge, request.judge_model
-        names = [name, full_name(name, workspace)]
-        names += [f"{name}@{one}" for one in (model, model and full_name(model, workspace)) if one]
-        exams.require(workspace, names, request.require, [UNIEVAL.digest])
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:

@@ -52,10 +52,9 @@ GONE = {
     "plot": "give leaderboard figure NAME",
     "export": "give share export --out DIR, with --as jsonl or --as eee for another form",
     "label-plan": "give label plan",
-    "probe": "give bench probe, bench polarity (for --polarity) or bench language (for --language)",
+    "probe": "give bench probe or bench language (for --language)",
     "publish": "give share publish",
     "fetch": "give share fetch",
-    "inject": "give bench inject",
     "simulate": "run benchmarks/simulate.py of the repository (docs/adaptive.md says how)",
 }
 """Commands of earlier versions, and what there is instead."""
@@ -71,7 +70,6 @@ GONE_FLAGS = {
     "--bridge": ("agree", "give agree bridge OLD NEW"),
     "--order": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
     "--style": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
-    "--polarity": ("bench probe", "give bench polarity"),
     "--parquet": ("share export", "give --out DIR"),
     "--jsonl": ("share export", "give --as jsonl --out DIR"),
     "--eee": ("share export", "give --as eee --out DIR"),
@@ -184,9 +182,6 @@ class Judging(Judged["Results[StageResult]"]):
     anchors: Annotated[
         int | None, Arg("ask K judged cases again, as every day: exit 4 if the judge changed", "K")
     ] = None
-    require: Annotated[
-        Sequence[str], Arg("exit 4 if its exam is worse: caught@5>=.6 (docs/benchmarks.md)", "RULE")
-    ] = ()
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
     edited: Edited = False
     settings: "AdaptiveSettings | None" = None

@@ -153,7 +153,7 @@ def _format(source: OpenTable, name: str | None) -> Format:
         return by_name[recognised]
     known = "; ".join(",".join(one.needs) for one in FORMATS)
     beside_people = any(name.startswith("tie_") for name in there) and "model" in there
-    hint = "bench botchat --figure 6 --data FILE draws rates beside people; " * beside_people
+    hint = "bench botchat --data FILE draws rates beside people; " * beside_people
     raise DataError(
         f"{source.where}: row 1: the columns {_listed(source.names)} are no known format of votes; "
         f"{hint}known by: {known}; model_a,model_b,win_rate,win_or_tie_rate; a square of win rates"

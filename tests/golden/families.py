@@ -75,13 +75,13 @@ def chinese(folder: Path) -> None:
 
 def papers(folder: Path) -> None:
     """The papers' own tables, from what their authors published."""
-    for name, data in {
-        "mateval": SHARED / "mateval" / "LOT",
-        "chateval": SHARED / "topicalchat",
-    }.items():
+    for name, data, *more in (
+        ("mateval", SHARED / "mateval" / "LOT", "--recorded"),
+        ("topicalchat", SHARED / "topicalchat"),
+    ):
         if not data.exists():
             pytest.skip(f"no {data.parent.name}/{data.name}: the data is not in this repository")
-        said(folder, name, "bench", name, "--data", data, "--table", "2")
+        said(folder, name, "bench", name, "--data", data, *more)
     said(folder, "prd", "agree", SHARED / "prd" / "verdicts.csv")
 
 

@@ -12,6 +12,7 @@ NAMES = (
     "protocol", "model", "model_a", "model_b", "judge", "judge_a", "judge_b", "contestant",
     "feature", "first", "second", "item", "text", "kind", "label", "human", "source", "part",
     "error", "system", "rater", "other", "annotator", "group", "story", "pair", "id",
+    "strategy", "table", "line",
 )  # fmt: skip
 """Columns that say which row it is."""
 

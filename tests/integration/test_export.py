@@ -203,8 +203,6 @@ def test_what_judges_and_writers_of_errors_give_back_is_a_data_frame(tmp_path: P
     """As every result: rows and a frame; a path may be a text."""
     workspace, stories = botchat.Workspace(tmp_path), tmp_path / "stories.txt"
     stories.write_text("Kim had a cat. It slept.\n\nRob went home. It was late.\n")
-    pulls = botchat.probe_polarity(workspace, "sample", "rules", limit=2)
-    assert pulls.frame["who"].tolist() == [row["who"] for row in pulls.rows] == ["rules"]
     told = botchat.evaluate(workspace, stories, "rules")
     assert len(told.frame) == len(told.rows) == 2
     with pytest.raises(ConfigError, match="--limit 3: --recorded reads all"):

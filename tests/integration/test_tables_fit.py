@@ -50,14 +50,12 @@ COMMANDS = {
         "judge", "arena", *SET, "--judge", "rules", "--turns", "6", "--adaptive", "--budget", "40",
     ],
     "probe": ["bench", "probe", *SET, "--judge", "rules", "--limit", "3"],
-    "probe-polarity": ["bench", "polarity", *SET, "--judge", "rules"],
     "leaderboard": ["leaderboard", *SET, "--judge", "rules"],
     "rank-rates": ["rank", str(RATES)],
     "compare": ["compare", "small", "leaderboards/small/leaderboard.json"],
     "label-plan": ["label", "plan", *SET, "--judge", "rules", "--budget", "20"],
     "agree": ["agree", *SET, "--protocol", "unieval"],
     "agree-bridge": ["agree", "bridge", LONG, "rules", *SET],
-    "variance": ["variance", *SET, "--protocol", "unieval"],
     "bench": [
         "bench", "faireval", "--data", "faireval", "--judge", LONG,
     ],
@@ -190,5 +188,5 @@ def test_every_command_with_a_table_is_there():
         two if (two := " ".join(words[:2])) in known else words[0] for words in COMMANDS.values()
     }
     others = {"demo", "run", "leaderboard page", "leaderboard figure", "init", "view", "label"}
-    others |= {"share publish", "share fetch", "bench inject", "bench language"}
+    others |= {"share publish", "share fetch", "bench language"}
     assert {*known} == called | others

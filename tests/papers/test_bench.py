@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from statistics import stdev
+from statistics import fmean, stdev
 
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
@@ -287,12 +288,7 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
     assert files.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
 
 
-# ------------------------------------------------------------- a paper's experiments, runs, grids
-
-
-def rows_of(found: dict, values: str) -> dict[str, dict]:
-    """The rows of a kind by how the model was asked."""
-    return {row["methods"]: row for row in found["rows"] if row["values"] == values}
+# ------------------------------------------------------------------------------------- runs
 
 
 def unsteady(call):
@@ -302,89 +298,20 @@ def unsteady(call):
     return text(f"Score of Assistant 1: {first % 9 + 1}\nScore of Assistant 2: {second % 9 + 1}")
 
 
-def test_table_1_is_planned_and_run_with_ours_beside_the_papers(faireval, tmp_path, capsys):
-    """Four ways to ask, two runs: calls as planned, mean ± std as worked out."""
-    place = ["--dir", tmp_path / "w"]
+def test_runs_have_a_mean_and_a_deviation(faireval, tmp_path, capsys):
+    """Draws of their own: two calls a case and run, mean and deviation as worked out."""
     with Server(unsteady) as server:
-        bench = ["bench", "chateval", "--table", 1, "--data", faireval, "--as", "GPT-4"]
-        bench += ["--judge", url(server), "--limit", 3, "--runs", 2, *place]
+        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server), "--limit", 4]
+        bench += ["--runs", 3, "--dir", tmp_path / "w"]
         planned = said(capsys, *bench, "--plan")["rows"]
-        (calls,) = {row["calls"] for row in planned}
-        # 3 questions, 2 orders, 2 runs; 1 call of one agent, 3 samples, 3 roles, a talk of 4.
-        assert calls == 3 * 2 * 2 * (1 + 3 + 3 + 4)
-        assert server.n_received == 0
         found = said(capsys, *bench)
-        assert server.n_received == calls
-        one = said(capsys, *bench, "--runs", 1)
-        two = said(capsys, "bench", "chateval", "--table", 1, "--data", faireval, *place)
-    ours, paper, apart = (rows_of(found, kind) for kind in ("ours", "published", "difference"))
-    assert list(ours) == [
-        "MEC+BPC", "Single-Agent", "Multi-Agent (Ensemble)", "Multi-Agent (ChatEval)",
-    ]  # fmt: skip
-    assert paper["Multi-Agent (ChatEval)"]["accuracy"] == pytest.approx(0.638)
-    assert paper["Multi-Agent (ChatEval)"]["accuracy_std"] == pytest.approx(0.009)
-    single = ours["Single-Agent"]
-    assert (single["runs"], single["n"]) == (2, 6)
-    first = rows_of(one, "ours")["Single-Agent"]["accuracy"]
-    second = 2 * single["accuracy"] - first
-    assert single["accuracy_std"] == pytest.approx(stdev([first, second]), abs=5e-4)
-    assert apart["Single-Agent"]["accuracy"] == pytest.approx(single["accuracy"] - 0.608)
-    # Without --judge nobody stands for GPT-4: the model has lines of its own.
-    assert {row["evaluator"] for row in two["rows"] if row["values"] == "ours"} == {url(server)}
-    remarks = {row["evaluator"]: row["remark"] for row in two["rows"] if row["remark"]}
-    assert remarks["GPT-4"] == "not run: needs GPT-4"
-    out = tmp_path / "w" / "leaderboards" / "bench-faireval" / "chateval-table-1"
-    assert "±" in (out / "agreement.md").read_text()
-    assert (out / "chateval-table-1.csv").exists()
-
-
-def test_a_grid_is_a_judge_a_point_and_runs_are_draws_of_their_own(faireval, tmp_path, capsys):
-    """`--grid`: files of their own, agents and rounds as said; the ledger keeps runs apart."""
-    place = ["--dir", tmp_path / "w"]
-    with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--judge", "chateval-default"]
-        bench += ["--judge-model", url(server), "--limit", 1, *place]
-        found = said(capsys, *bench, "--grid", "roles=1,2", "rounds=1,3", "--runs", 2)
-        asked = {row["roles"] + "×" + row["rounds"]: row for row in found["rows"]}
-        assert set(asked) == {"1×1", "1×3", "2×1", "2×3"}
-        assert all(row["runs"] == 2 for row in asked.values())
-        # One question, both orders, two runs. What two points ask alike is asked once: of one role
-        # 3 rounds, of two another first speaker's answer and 2 rounds more.
-        assert server.n_received == 2 * 2 * (3 + 1 + 4)
-        said(capsys, *bench, "--grid", "roles=2", "rounds=3", "--runs", 2)
-        assert server.n_received == 2 * 2 * (3 + 1 + 4)
-    files = [*(tmp_path / "w" / "judgments" / "bench-faireval" / "answers").iterdir()]
-    assert len(files) == 8
-    names = {json.loads(file.read_text().splitlines()[0])["judge"] for file in files}
-    assert f"chateval-default[roles=2,rounds=3]@{url(server)} (run 2)" in names
-
-
-def test_two_models_never_share_a_line_and_money_is_that_of_all_calls(faireval, tmp_path, capsys):
-    """`--as` gives the paper's line to the judge named; Table 6 counts dollars of the whole set."""
-    w = tmp_path / "w"
-    w.mkdir()
-    with Server(scorer) as server:
-        (w / "botchat.toml").write_text(
-            "".join(
-                f'[models.{name}]\nmodel = "m{n}"\nlabel = "{name}"\nbase_url = "{server.url}"\n'
-                f"price_input = 1000.0\nprice_output = {1000.0 * n}\n"
-                for n, name in enumerate(("gpt-4", "other"), 1)
-            )
-        )
-        bench = ["bench", "chateval", "--table", 6, "--data", faireval, "--dir", w]
-        said(capsys, *bench, "--judge", "gpt-4", "--limit", 2)
-        found = said(capsys, *bench, "--judge", "other", "--limit", 2, "--as", "GPT-4")
-    lines = {
-        row["evaluator"]: row for row in found["rows"] if row["values"] == "ours"
-    }  # fmt: skip
-    assert list(lines) == [
-        "GPT-4(SA)", "GPT-4(EN)", "GPT-4(MA)", "FairEval-GPT-4",
-        "gpt-4(SA)", "gpt-4(EN)", "gpt-4(MA)", "FairEval-gpt-4",
-    ]  # fmt: skip
-    stats = said(capsys, "ledger", "stats", "--dir", w)["rows"]
-    spent = sum(row["cost_usd"] for row in stats if row["model"] == "gpt-4")
-    mine = [row["usd"] for name, row in lines.items() if "gpt-4" in name]
-    assert sum(mine) == pytest.approx(spent, abs=1e-3)
+        assert {row["calls"] for row in planned} == {server.n_received} == {3 * 2 * 4}
+    values = [row["accuracy"] for row in found["rows"]]
+    assert len(values) == 3
+    ((line,),) = [pd.read_csv(path).to_dict("records") for path in tmp_path.rglob("runs.csv")]
+    assert (line["judge"], line["runs"]) == (url(server), 3)
+    assert line["accuracy"] == pytest.approx(fmean(values), abs=1e-4)
+    assert line["accuracy_std"] == pytest.approx(stdev(values), abs=1e-4)
 
 
 @pytest.mark.parametrize(("command", "message"), rows("a_mistake_is_one_line"))

@@ -18,8 +18,6 @@ from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation
 from botchat.measures.best import contest, rank_apart, signs
 from botchat.measures.changes import holm
-from botchat.measures.correlation import Rating, compare_scores
-from botchat.papers.benchmarks import _by_correlation
 from botchat.verdicts import Floats
 
 RIGHT = st.lists(
@@ -187,23 +185,6 @@ def test_the_best_is_named_without_prices_and_who_ranks_differently_without_peop
     assert line.startswith("good is the cheapest of 3 judges: 1.00 USD for 1,000 verdicts. ")
     assert "Others rank differently: other at 3.0 times the money (most apart on a: " in line
     assert "No difference to the ranking by good is seen in that by same at 2.0 times" in line
-
-
-def test_judges_of_scores_are_held_by_the_mean_of_their_correlations():
-    """Parts of 30 texts each add up to Spearman's; who guesses is clearly worse than who knows."""
-    rng, said = np.random.default_rng(2), []
-    for i, quality in enumerate(rng.permutation(30).tolist()):
-        for judge, noise in (("human", 0), ("good", 4), ("dear", 4), ("poor", 60)):
-            said.append(Rating(str(i), "t", judge, quality + noise * float(rng.normal())))
-    found = compare_scores(said)
-    for row in found.rows:
-        parts = found.parts[row["judge"]].values()
-        assert float(np.mean([*parts])) == pytest.approx(row["spearman"], abs=0.02)
-    prices = {name: {"usd": usd, "tokens": None, "calls": 1} for name, usd in PRICES.items()}
-    first, held = _by_correlation({"one": found, "other": found}, [prices, prices])
-    assert first.startswith("good is the cheapest judge that is not clearly worse than the best of")
-    assert " points less in mean Spearman × 100. It costs 1.00 USD for 1,000 verdicts. " in first
-    assert held.endswith("Clearly worse than the best: poor.")
 
 
 def test_few_items_say_nothing():

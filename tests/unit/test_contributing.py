@@ -46,7 +46,7 @@ WHERE = {
     "a seed importer": "seeds/__init__.py",
     "a format of votes": "seeds/vote_formats.py",
     "a format of dialogues": "seeds/dialogues.py",
-    "a table or figure of a paper": "papers/experiments.py",
+    "a table or figure of a paper": "papers/printed.py",
     "Bradley–Terry, Elo, places, the adaptive Arena": "ratings/__init__.py",
     "an interval": "measures/intervals.py",
     "rates as people judge": "measures/references.py",

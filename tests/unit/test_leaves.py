@@ -67,7 +67,7 @@ def test_a_leaf_that_is_broken_is_not_said_to_be_missing(monkeypatch):
     with pytest.raises(ConfigError, match="publish needs botchat's part hub"):
         leaf("hub.publish", "publish")
     monkeypatch.setitem(sys.modules, "botchat.talk.room", None)
-    monkeypatch.setitem(sys.modules, "msgspec", None)
+    monkeypatch.setitem(sys.modules, "dataclasses", None)
     monkeypatch.delitem(sys.modules, "botchat.papers.bench", raising=False)
-    with pytest.raises(ModuleNotFoundError, match="msgspec"):
+    with pytest.raises(ModuleNotFoundError, match="dataclasses"):
         leaf("papers.bench", "bench")

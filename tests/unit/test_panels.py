@@ -20,7 +20,6 @@ from botchat.judges.panel import build_panel, wording
 from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.papers.chateval import ASPECTS
-from botchat.papers.polarity import POLARITY
 from botchat.papers.stories import STORIES
 from botchat.protocols.catalogue import ARENA, DIAGNOSIS, GTEVAL, UNIEVAL, catalogue
 from botchat.protocols.items import ANSWERS
@@ -156,7 +155,7 @@ def test_the_protocol_says_which_roles_fit():
     mine = catalogue({"warmth": own, "wit": one, "rude": loses})
     texts = (*ASPECTS.values(), STORIES, MATEVAL, DIAGNOSIS, *map(mine.named, ("wit", "rude")))
     for subject, protocols in (
-        ("dialogues", (UNIEVAL, ARENA, ARENA.at(8), GTEVAL, POLARITY)),
+        ("dialogues", (UNIEVAL, ARENA, ARENA.at(8), GTEVAL)),
         ("answers", (ANSWERS, mine.named("warmth"))),
         ("texts", texts),
     ):

@@ -33,7 +33,6 @@ REPLY_TOKENS: Mapping[str, tuple[int, int, int]] = {
     # A verdict with a sentence, a few sentences, a page of reasoning.
     "judge": (20, 80, 400),
     # A story of five sentences, or of 200 words, said again with notes on its errors.
-    "inject": (120, 250, 600),
 }
 """Tokens of a reply: low, expected, high, where the ledger knows none of the model's."""
 

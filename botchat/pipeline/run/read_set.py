@@ -40,7 +40,6 @@ from botchat.records import (
 )
 from botchat.verdicts import Collected, Flags, Indices, Verdicts
 from botchat.workspace import files as store
-from botchat.workspace.exams import exams
 from botchat.workspace.folder import INVENTED, Workspace
 from botchat.workspace.panels import run_of
 
@@ -144,10 +143,6 @@ class Read:
             if (one.name in self.dialogues if one.stage == "generate" else one.name == judge)
         ]
         notes += measured.notes(asked)
-        exam = next((one for one in exams(self.workspace).values() if one.judge == judge), None)
-        if exam:
-            signed = [one.signature for one in board.evidence.values()]
-            notes += measured.since_exam(exam, asked, signed)
         drifted = drifts(self.workspace, self.seed_set, judge, self.catalogue)
         notes += (f"{name}, {one}." for name, one in drifted.items())
         return replace(
@@ -156,7 +151,6 @@ class Read:
             invented=invented,
             own=own,
             measured=measured.measured(self.seed_set, asked),
-            exam=exam,
         )
 
 
