@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +24,6 @@ from pathlib import Path
 import leaderboard
 import numpy as np
 import ratings
-from board_scale import measured
 
 LOOP = 0.22
 BOTCHAT = [sys.executable, "-m", "botchat"]
@@ -53,6 +53,28 @@ ROWS = {
         Row("million", "million", "leaderboard --seeds big", 24.8, 13),
     )
 }
+
+STARTER = """
+import os, subprocess, sys, time
+begun = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, used = os.wait4(process.pid, 0)
+seconds = time.perf_counter() - begun
+print(status, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
+def measured(made: list[str]) -> tuple[float, float, float]:
+    """Seconds, CPU seconds and greatest megabytes of a command, which is one process.
+
+    A small process starts it: Linux counts what the starting one has ever held as the command's.
+    """
+    run = [sys.executable, "-c", STARTER, *made]
+    told = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    if told[0] != "0":
+        sys.exit(f"{made} ended with {told[0]}")
+    seconds, cpu, memory = map(float, told[1:])
+    return seconds, cpu, memory
 
 
 def make(workspace: str, folder: Path) -> None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
-from coverage_adaptive import FAMILIES as ADAPTIVE
 from coverage_boards import FAMILIES as BOARDS
 from coverage_lines import Measured, covered
 from scipy import stats
@@ -247,7 +246,7 @@ def sign_flips() -> Iterator[Measured]:
 AGREEMENT = [shares, edges, paired, kappas, uneven, skewed, briers, correlations, sign_flips]
 
 FAMILIES: list[Callable[[], Iterator[Measured]]] = [
-    *AGREEMENT, *BOARDS, *ADAPTIVE,
+    *AGREEMENT, *BOARDS,
 ]  # fmt: skip
 
 

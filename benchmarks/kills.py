@@ -2,7 +2,7 @@
 
     python benchmarks/kills.py [--kills 200] [--seed 0] [--latency-ms 5]
 
-KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a cascade, an adaptive
+KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a cascade,
 Arena, a whole run and batches, against the suite's server as a process of its
 own. A killed command is run again until it is done; a stage that is done while kills are left
 begins anew in a fresh workspace. Counted are what the server received and what is in the ledger:
@@ -47,13 +47,12 @@ STAGES = {
     "single": [*ARENA, "umpire"],
     "panel": [*ARENA, "pair", "--judge-model", "umpire"],
     "cascade": [*ARENA, "steps"],
-    "adaptive": [*ARENA, "umpire", "--adaptive", "--target", "swaps=0,gap=5"],
     "run": ["run", "--seeds", "small", *MODELS, "--protocol", "unieval", "--judge", "umpire"],
     "batch": [*GENERATE, "--batch"],
 }
 """Stage -> command."""
 
-JUDGING = ("single", "panel", "cascade", "adaptive")
+JUDGING = ("single", "panel", "cascade")
 """Those that need dialogues."""
 
 _PROGRAM = (

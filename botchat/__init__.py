@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 
 _PLACES = {
-    "AdaptiveSettings": "ratings.adaptive:AdaptiveSettings",
     "Comparisons": "ratings.comparisons:Comparisons",
     "JudgeName": "requests.arguments:JudgeName",
     "Limits": "requests.arguments:Limits",
     "Spending": "requests.arguments:Spending",
-    "Target": "ratings.adaptive:Target",
     "Workspace": "workspace.folder:Workspace",
     "__version__": "records:VERSION",
     "bradley_terry": "ratings.bradley_terry:fit",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from botchat.pipeline.plot import plot as plot
 from botchat.pipeline.reading import read as read
-from botchat.ratings.adaptive import AdaptiveSettings as AdaptiveSettings
-from botchat.ratings.adaptive import Target as Target
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons as Comparisons
 from botchat.ratings.elo import bootstrap_elo

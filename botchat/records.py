@@ -263,8 +263,6 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
-    chosen: str = ""
-    """``adaptive``: an adaptive Arena chose the case; empty: every case is asked."""
     confidence: float | msgspec.UnsetType = msgspec.UNSET
     """Probability the judge gave to its verdict's words; not written where unknown."""
 
@@ -278,7 +276,6 @@ class PairVerdict(msgspec.Struct, frozen=True, gc=False):
     shown: int
     case: str
     signature: str
-    chosen: str = ""
     outcome: Outcome = "ok"
 
 

@@ -56,8 +56,7 @@ class Verdicts:
 
     All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
     names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
-    dialogue. ``chosen``: whether an adaptive design asked for it. ``case``: digest of what was
-    shown, as a number; 0 for none.
+    dialogue. ``case``: digest of what was shown, as a number; 0 for none.
     """
 
     seed_ids: tuple[str, ...]
@@ -68,7 +67,6 @@ class Verdicts:
     second: Indices
     result: Floats
     shown: Indices
-    chosen: Flags
     signature: Indices
     case: npt.NDArray[np.uint64]
 
@@ -134,11 +132,10 @@ _COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("seed", "first", "second"), np.intp),
     "result": np.float64,
     "shown": np.intp,
-    "chosen": np.bool_,
     "signature": np.intp,
     "case": np.uint64,
 }
-_FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "chosen", "signature", "case")
+_FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "signature", "case")
 
 
 class Collected:
@@ -155,7 +152,7 @@ class Collected:
         if not said:
             return
         n = len(said)
-        seeds, contestants, verdicts, shown, chosen, signatures, cases = zip(
+        seeds, contestants, verdicts, shown, signatures, cases = zip(
             *map(_FIELDS, said), strict=True
         )
         numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
@@ -165,7 +162,6 @@ class Collected:
             numbers[1::2],
             list(map(self._result, verdicts)),
             shown,
-            list(map(bool, chosen)),
             self._signatures.of(signatures, n),
             list(map(_number, cases)),
         )

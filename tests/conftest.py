@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-tables",
         action="store_true",
-        help="write tests/data/terminal anew: the tables of every command (test_tables_fit.py)",
+        help="write anew what test_sources.py compares: lists of prompts and their sources",
     )
     parser.addoption(
         "--update-golden",

@@ -5,5 +5,5 @@ import importlib
 for name in ("chat", "batch", "batch_endpoint", "model"):
     importlib.import_module(f"botchat.models.endpoint.{name}")
 importlib.import_module("botchat.measures.lengths").counter()
-for name in ("cli.main", "pipeline.generate", "pipeline.judge", "pipeline.adaptive"):
+for name in ("cli.main", "pipeline.generate", "pipeline.judge"):
     importlib.import_module(f"botchat.{name}")

@@ -169,7 +169,7 @@ class _Counted:
         at = np.array([place[name] for name in contestants], dtype=np.intp)
         one, other = at[np.array(np.triu_indices(len(at), 1))]
         of_pairs = (judged_so + judged_so.T)[one, other]
-        self.design = Design(tuple(of_pairs.tolist()), expected, int(made.chosen.sum()))
+        self.design = Design(tuple(of_pairs.tolist()), expected)
 
     @property
     def readable(self) -> Verdicts:

@@ -124,14 +124,9 @@ def _ranking(board: Board) -> Part | None:
 
 
 def unfinished(board: Board) -> bool:
-    """Whether cases that the sentence is from can be judged and are not judged yet.
-
-    An adaptive Arena leaves some out.
-    """
+    """Whether cases that the sentence is from can be judged and are not judged yet."""
     part = board.leading or _ranking(board)
     if board.coverage is None or part is None:
-        return False
-    if isinstance(part, Arena) and part.strengths.design.chosen:
         return False
     frame = board.coverage.frame
     return bool((frame["not_judged"][frame["protocol"] == part.protocol.name] > 0).any())

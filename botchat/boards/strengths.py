@@ -45,8 +45,6 @@ class Design:
     """One number for every pair of models."""
     expected: int | None
     """Comparisons that each pair should have; ``None``: votes as they came, which have no plan."""
-    chosen: int = 0
-    """How many of ``made`` the adaptive Arena chose."""
     units: tuple[str, ...] = ("ChatSEEDs",)
     """What comparisons share, and errors are clustered by: one, or two that cross, the fewer first.
     """
@@ -71,13 +69,13 @@ class Design:
 
     @property
     def signature(self) -> str:
-        """``data:full``, or the share that was made: ``data:31.2%``, ``data:7.4%,adaptive``."""
+        """``data:full``, or the share that was made: ``data:31.2%``."""
         if self.expected is None:
             return f"data:{sum(self.made)}-votes"
         if self.full:
             return "data:full"
         share = sum(self.made) / (self.expected * len(self.made))
-        return f"data:{100 * share:.1f}%{',adaptive' if self.chosen else ''}"
+        return f"data:{100 * share:.1f}%"
 
     def note(self) -> str:
         """How complete the comparisons are, and what that means for the numbers."""
@@ -92,13 +90,9 @@ class Design:
             return f"Every pair was compared as often as there are cases: {self.expected:,} times."
         least, most = min(self.made), max(self.made)
         made = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        how, total = "", sum(self.made)
-        if self.chosen:
-            which = "they were" if self.chosen >= total else f"{self.chosen:,} of {total:,} were"
-            how = f"; {which} chosen adaptively, most where the order of two models was in doubt"
         others = "count every pair alike" if self.uneven else "depend on which pairs have more"
         return (
-            f"Not every comparison was made: pairs have {made} of {self.expected:,}{how}. "
+            f"Not every comparison was made: pairs have {made} of {self.expected:,}. "
             f"Bradley–Terry weighs a pair by what it has; Elo and the rates {others}."
         )
 

@@ -199,7 +199,6 @@ def verdicts(votes: Votes, signature: str) -> Verdicts:
         votes.second,
         votes.result,
         np.zeros(n, np.intp),
-        np.zeros(n, np.bool_),
         np.zeros(n, np.intp),
         np.zeros(n, np.uint64),
     )

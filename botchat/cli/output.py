@@ -88,11 +88,8 @@ def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
             if arguments.json:
                 found = getattr(so_far, "whole", {})
                 print_json({**found, **spent(meter), "stopped": str(limit)})
-            else:
-                if so_far is not None:
-                    say(arguments, {}, *getattr(so_far, "shown", ()))
-                for line in meter.notes.values():
-                    show(line)
+            elif so_far is not None:
+                say(arguments, {}, *getattr(so_far, "shown", ()))
             raise
 
 
@@ -252,7 +249,9 @@ def _shown(meter: Meter) -> AbstractContextManager[Any]:
     window = Window()
 
     def drawn() -> Text:
-        return Text(printable(progress_text(meter, window)), overflow="ellipsis", no_wrap=True)
+        return Text(
+            printable(progress_line(meter, window=window)), overflow="ellipsis", no_wrap=True
+        )
 
     there = Console(stderr=True)
     return Live(get_renderable=drawn, console=there, transient=True, refresh_per_second=4)
@@ -276,11 +275,6 @@ def _lines(meter: Meter) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
-
-
-def progress_text(meter: Meter, window: Window | None = None) -> str:
-    """`progress_line`, and below it what the step has found so far."""
-    return "\n".join([progress_line(meter, window=window), *meter.notes.values()])
 
 
 def progress_line(meter: Meter, now: float | None = None, window: Window | None = None) -> str:

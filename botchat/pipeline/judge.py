@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import combinations
 
 from botchat.errors import ConfigError, Fell, MissingError
-from botchat.interfaces import Case, Judge, known_of
+from botchat.interfaces import known_of
 from botchat.judges.cascade import MakeCase
 from botchat.measures.references import draw
-from botchat.models.self_chat import Length
-from botchat.parallel import together
-from botchat.pipeline.adaptive import AdaptiveArena, AdaptiveResult, known_comparisons, settings_of
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import Asked, Cases, filing_of, refuse_guarantee
+from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.contestants import (
     at_each_n,
     full_name,
@@ -24,19 +21,15 @@ from botchat.pipeline.run.contestants import (
     pairwise_contestants,
     pick,
     refuse_edited,
-    too_short,
 )
-from botchat.pipeline.run.plan import PlanningSession, plan
 from botchat.pipeline.run.read_set import anchors, drifts
-from botchat.pipeline.run.session import Session, catalogue_of, in_session
-from botchat.pipeline.run.work import Stops
-from botchat.protocols.kinds import Field, Protocol
-from botchat.ratings.adaptive import AdaptiveSettings
+from botchat.pipeline.run.session import catalogue_of
+from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter
-from botchat.requests.results import LEVELS, Plan, Results, StageResult
+from botchat.requests.results import Plan, Results, StageResult
 from botchat.workspace.config import OFFLINE
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import run_of
@@ -45,8 +38,6 @@ from botchat.workspace.panels import run_of
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
     place = workspace if request.anchors is None else workspace.anchors()
-    if request.anchors is None and (settings := settings_of(request, workspace)) is not None:
-        return _plan_adaptively(request, workspace, settings)
     return asked(request, workspace).plan(place)
 
 
@@ -59,8 +50,6 @@ def judge(
     """
     if request.anchors is not None:
         return _anchored(request, workspace, spending, meter)
-    if (settings := settings_of(request, workspace)) is not None:
-        return _judge_adaptively(request, workspace, settings, spending, meter)
     made = asked(request, workspace).run(workspace, spending, meter)
     by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
     lines = (line for one in made for line in one.lines)
@@ -84,8 +73,8 @@ def _judge(request: Judging) -> JudgeName:
     """The judge that is asked; its anchors are a run of every day, with draws of their own."""
     if request.anchors is None:
         return request.judge_name
-    beside = {"--control": request.control, "--bridge-from": request.bridge_from, "--add":
-              request.add, "--adaptive": request.adaptive, "--budget": request.budget}  # fmt: skip
+    beside = {"--control": request.control, "--bridge-from": request.bridge_from,
+              "--comparisons": request.comparisons, "--budget": request.budget}  # fmt: skip
     if given := [flag for flag, value in beside.items() if value]:
         raise ConfigError(f"--anchors asks again what is judged; leave {given[0]} out")
     if request.anchors < 1:
@@ -114,16 +103,47 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         compared = pairwise_contestants(protocol, contestants, bool(request.models))
 
         def at(n: int) -> Cases | None:
-            made = Cases(protocol.at(n), list(protocol.at(n).cases(seeds, compared)))
-            return made if made.make else None
+            makers = list(protocol.at(n).cases(seeds, compared))
+            if request.comparisons is not None:
+                makers = _some(makers, request.comparisons)
+            return Cases(protocol.at(n), makers) if makers else None
 
         contestants, cases = compared, at_each_n(workspace, request.turns, at)
     else:
+        if request.comparisons is not None:
+            raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
         contestants, cases = _one_by_one(request, protocol, seeds, contestants)
     cases = _drawn(request, workspace, cases)
     if generated is None and not request.edited:
         refuse_edited(workspace, contestants)
     return Asked(request.seed_set, whole, judge, cases, request.control)
+
+
+def _some(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
+    """At most ``k`` comparisons: both orders of seeds drawn at random, as many of each pair.
+
+    The draw is the same every time, and a larger ``k`` holds the smaller.
+    """
+    if k < 2:
+        raise ConfigError(f"--comparisons {k}: give at least 2, both orders of a pair")
+    orders: dict[tuple[str, ...], dict[str, list[int]]] = {}
+    for i, make in enumerate(makers):
+        case = known_of(make)
+        pair = orders.setdefault(tuple(sorted(case.contestants)), {})
+        pair.setdefault(case.seed_id, []).append(i)
+    draws = []
+    for names, by_seed in orders.items():
+        digests = {
+            seed: hashlib.sha256("\0".join((*names, seed)).encode()).digest() for seed in by_seed
+        }
+        turns = enumerate(sorted(by_seed, key=digests.__getitem__))
+        draws += [(turn, digests[seed], by_seed[seed]) for turn, seed in turns]
+    kept: list[int] = []
+    for _, _, both in sorted(draws):
+        if len(kept) + len(both) > k:
+            break
+        kept += both
+    return [makers[i] for i in sorted(kept)]
 
 
 def _one_by_one(
@@ -200,115 +220,3 @@ def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[C
     for i in drawn:
         chosen.setdefault(strata[i][0], []).append(known[i])
     return [Cases(one, chosen[one.name]) for one, _ in cases if one.name in chosen]
-
-
-def _plan_adaptively(request: Judging, workspace: Workspace, settings: AdaptiveSettings) -> Plan:
-    """What `_judge_adaptively` would send; see `AdaptiveArena.foresee`."""
-    seeds, arenas = _resolved(request, workspace, settings)
-
-    async def walk(session: PlanningSession, _length: Length) -> None:
-        most = session.level == len(LEVELS) - 1
-        for one in arenas(session):
-            await one.foresee(most=most)
-
-    planned = plan(workspace, seeds, walk, workspace.language(request.seed_set))
-    how = (
-        "low and expected: one simulated run, on the ratings so far or, with none, on models as "
-        "far apart as usual; high: all that may be asked"
-    )
-    planned.note = f"{how} {planned.note}".strip()
-    return planned
-
-
-def _judge_adaptively(
-    request: Judging,
-    workspace: Workspace,
-    settings: AdaptiveSettings,
-    spending: Spending,
-    meter: Meter | None,
-) -> Results[StageResult]:
-    """Judge as much as the ranking takes; one result for each N.
-
-    Raises `MissingError`: no dialogues, or no board to add to; `LimitReached`: run it again.
-    """
-    seeds, arenas = _resolved(request, workspace, settings)
-    language = workspace.language(request.seed_set)
-
-    async def ask(session: Session, stops: Stops) -> list[AdaptiveResult]:
-        wanted = arenas(session)
-        for one in wanted:
-            one.filing.ready()
-        # A target may be reached any time: only a budget is a total.
-        session.meter.begin("judge", sum(one.settings.budget or 0 for one in wanted))
-        return await together(one.run(stops, session.meter) for one in wanted)
-
-    made = in_session(workspace, seeds, spending, meter, ask, language)
-    return Results(made, [part for one in made for part in one.parts])
-
-
-def _resolved(
-    request: Judging, workspace: Workspace, settings: AdaptiveSettings
-) -> tuple[list[Seed], Callable[[Session], list[AdaptiveArena]]]:
-    """The whole set, and what makes the judge's Arena at each N, with every name resolved."""
-    protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    refuse_guarantee(workspace, request.judge_name, "an adaptive Arena")
-    seeds, models = workspace.seeds(request.seed_set), request.models
-    named = pick(workspace, request.seed_set, seeds, models) if models else {}
-    added, asked = None, [*models]
-    if request.add is not None:
-        (added,) = pick(workspace, request.seed_set, seeds, [request.add])
-        asked = [*(models or workspace.all_dialogues(request.seed_set)), added]
-    found = pick(workspace, request.seed_set, seeds, asked)
-    if not request.edited:
-        refuse_edited(workspace, found)
-    contestants = pairwise_contestants(protocol, found, bool(asked))
-
-    def at(n: int) -> Field | None:
-        whole = Field(protocol.at(n), seeds, contestants)
-        pairs = combinations(range(len(whole.contestants)), 2)
-        there = {whole.contestants[i] for p in pairs if len(whole.seeds_of(*p)) for i in p}
-        comparable = {name: contestants[name] for name in there}
-        return Field(whole.protocol, seeds, comparable) if there else None
-
-    fields = at_each_n(workspace, request.turns, at)
-
-    def no_board(answering: Judge, n: int | None) -> MissingError:
-        return MissingError(
-            f"no board of {answering.name} at N = {n} to add {added} to; judge the others "
-            f"first with: botchat judge {protocol.base} --seeds {request.seed_set} "
-            f"--judge {answering.name} --adaptive"
-        )
-
-    def arena(answering: Judge, field: Field) -> AdaptiveArena | None:
-        """``None``: there is no board to add to, and none was asked for by its N."""
-        n = field.protocol.n
-        filing = filing_of(workspace, request.seed_set, field.protocol, answering, "adaptive")
-        if added is None:
-            return AdaptiveArena(field, filing, settings, None, None)
-        known = known_comparisons(field, filing, added)
-        board = {known.models[i] for i in (*known.first.tolist(), *known.second.tolist())}
-        if added not in field.contestants or not board:
-            if not request.turns:
-                return None
-            raise too_short(n) if board else no_board(answering, n)
-        if missing := sorted({*named} - board - {added}):
-            raise MissingError(
-                f"{answering.name} has not compared {', '.join(missing)} with the others at "
-                f"N = {n}: judge them first, or leave them out of --model"
-            )
-        field = Field(field.protocol, seeds, {m: contestants[m] for m in (*board, added)})
-        known = known_comparisons(field, filing, added)
-        return AdaptiveArena(field, filing, settings, added, known)
-
-    def arenas(session: Session) -> list[AdaptiveArena]:
-        answering = session.judge(request.judge_name, protocol.subject)
-        made = [arena(answering, field) for field in fields]
-        if found := [one for one in made if one is not None]:
-            return found
-        raise no_board(answering, fields[-1].protocol.n)
-
-    return seeds, arenas
-
-
-def _same(case: Case) -> Case:
-    return case

@@ -16,7 +16,7 @@ from botchat.interfaces import Row
 from botchat.languages import Language, every_prompt
 from botchat.measures.flags import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
-from botchat.pipeline.run.ask import Asked, Cases, refuse_guarantee
+from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.contestants import refuse_bursts
 from botchat.protocols import probe as faults
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
@@ -71,7 +71,6 @@ def _planted(request: Probing, workspace: Workspace) -> tuple[Asked, list[Seed],
     """The cases, the dialogues used, and the probes made of them."""
     if request.limit is not None and request.limit < 1:
         raise ConfigError(f"--limit {request.limit}: at least one dialogue is needed")
-    refuse_guarantee(workspace, request.judge_name, "a probe")
     whole = workspace.seeds(request.seed_set)
     seeds = [seed for seed in whole if len(seed.utterances) > N_SEED][: request.limit]
     if not seeds:

@@ -419,26 +419,20 @@ _ANY = 1 << 40
 
 
 class Field:
-    """A pairwise protocol by numbers: who is compared, on which seeds, the case of a comparison."""
+    """A pairwise protocol by numbers: who can be compared, on which seeds."""
 
     def __init__(self, protocol: Protocol, seeds: Iterable[Seed], dialogues: Dialogues) -> None:
         """The same comparisons as of ``protocol.cases``; without N, of any length."""
         self.protocol = protocol
         self.contestants = tuple(sorted(dialogues))
         self.seed_ids = tuple(seed.id for seed in protocol.eligible(seeds))
-        self._dialogues = [dialogues[name] for name in self.contestants]
-        known = [outline(of).lengths for of in self._dialogues]
+        known = [outline(dialogues[name]).lengths for name in self.contestants]
         lengths = [of.get(seed_id, 0) for of in known for seed_id in self.seed_ids]
         shape = len(self.contestants), len(self.seed_ids)
         self._length = np.array(lengths, dtype=np.intp).reshape(shape)
         human = np.array([name == HUMAN for name in self.contestants])
         n = _ANY if protocol.n is None else protocol.n
         self._wanted = np.where(human[:, None], np.minimum(self._length, n), n)
-
-    def seeds_of(self, i: int, j: int) -> Indices:
-        """Numbers of the seeds on which two contestants can be compared; see `comparable`."""
-        absent, short = self.obstacles(i, j)
-        return np.flatnonzero(~(absent | short))
 
     def obstacles(
         self, i: int | Indices, j: int | Indices, seed: Indices | EllipsisType = ...
@@ -451,16 +445,3 @@ class Field:
         wanted = np.minimum(self._wanted[i, seed], self._wanted[j, seed])
         absent = shorter == 0
         return absent, ~absent & (shorter < wanted)
-
-    def shown(self, first: int, second: int, seed: int) -> tuple[Dialogue, Dialogue, int] | None:
-        """The dialogues of two contestants on a seed, and how much of them a case shows."""
-        one, two = (self._dialogues[i].get(self.seed_ids[seed]) for i in (first, second))
-        return comparable(one, two, self.protocol.n)
-
-    def case(self, first: int, second: int, seed: int) -> Case:
-        """The question about two contestants on one of their `seeds_of`, in the order shown."""
-        shown = self.shown(first, second, seed)
-        if shown is None:
-            names = self.contestants[first], self.contestants[second]
-            raise ValueError(f"{names[0]} and {names[1]} have no case here")
-        return self.protocol.pair(self.seed_ids[seed], *shown)

@@ -1,1 +1,1 @@
-"""Comparisons in, ratings out: bootstrap Elo, Bradley-Terry and the adaptive Arena, in numpy."""
+"""Comparisons in, ratings out: bootstrap Elo and Bradley-Terry, in numpy."""

@@ -34,7 +34,6 @@ from botchat.requests.arguments import (
 from botchat.requests.leaves import LEAVES
 
 if TYPE_CHECKING:
-    from botchat.ratings.adaptive import AdaptiveSettings
     from botchat.ratings.elo import EloSettings
     from botchat.requests.results import (
         Compared,
@@ -55,7 +54,6 @@ GONE = {
     "probe": "give bench probe or bench language (for --language)",
     "publish": "give share publish",
     "fetch": "give share fetch",
-    "simulate": "run benchmarks/simulate.py of the repository (docs/adaptive.md says how)",
 }
 """Commands of earlier versions, and what there is instead."""
 
@@ -161,31 +159,19 @@ class Judging(Judged["Results[StageResult]"]):
     control: Annotated[
         bool, Arg("a panel: judge alone too, with as many calls and as many tokens")
     ] = False
-    adaptive: Annotated[
-        bool, Arg("arena: ask only what the ranking takes, and say how sure it is")
-    ] = False
-    target: Annotated[
-        str | None, Arg("adaptive: how sure is enough: gap=10,swaps=2,confidence=0.95", "TEXT")
+    comparisons: Annotated[
+        int | None, Arg("arena: K at each N, drawn at random, as many of each pair (all)", "K")
     ] = None
-    budget: Annotated[
-        int | None, Arg("adaptive: K comparisons in all; with --bridge-from: K cases", "K")
-    ] = None
-    add: Annotated[
-        str | None, Arg("arena: place one model on the board there is (K: 400)", "MODEL")
-    ] = None
+    budget: Annotated[int | None, Arg("with --bridge-from: K cases", "K")] = None
     bridge_from: Annotated[
         str | None, Arg("ask K (--budget) cases that OLD has judged, for agree bridge", "OLD")
     ] = None
-    rng_seed: Annotated[
-        int | None, Arg("of what an adaptive Arena or a bridge asks (0)", flag="--seed")
-    ] = None
+    rng_seed: Annotated[int | None, Arg("of what a bridge asks (0)", flag="--seed")] = None
     anchors: Annotated[
         int | None, Arg("ask K judged cases again, as every day: exit 4 if the judge changed", "K")
     ] = None
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
     edited: Edited = False
-    settings: "AdaptiveSettings | None" = None
-    """How an adaptive Arena chooses, in place of target, budget and seed."""
 
 
 class Probing(Judged["Told"]):

@@ -112,8 +112,6 @@ class Step(StepCounts, eq=False):
 
     def _rest(self, start: float, slope: float) -> float | None:
         """The sum of start + slope · k over the calls that are still to be made."""
-        if self.items is None:
-            return None
         if self.done >= self.items:
             return 0.0
         finished, asked = self.asked
@@ -153,8 +151,6 @@ class Meter:
     estimated_tokens: int = 0
     batches: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Batches that are waited for: id -> requests done, requests in all."""
-    notes: dict[str, str] = field(default_factory=dict)
-    """What a step has found so far, a line each: protocol -> line."""
     steps: list[Step] = field(default_factory=list)
     ahead: dict[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
     """The plan of the whole run: protocol and judge, or no protocol and the contestant -> calls and

@@ -155,7 +155,7 @@ class StageResult:
     protocol: str
     judge: str
     cases: int
-    """Cases that the dialogues allow; of an adaptive run, those asked."""
+    """Cases that were asked about."""
     new: int
     unreadable: int
     """Cases that were answered without a verdict, for whatever reason."""

@@ -24,8 +24,8 @@ class StepCounts(msgspec.Struct, eq=False):
     """Empty: dialogues are generated."""
     by: str
     """The judge, or the contestant."""
-    items: int | None = None
-    """Cases or dialogues; ``None``: as many as it takes (an adaptive run)."""
+    items: int = 0
+    """Cases or dialogues."""
     done: int = 0
     """Items that are there, those that were there before included."""
     calls: int = 0
@@ -94,7 +94,6 @@ class Progress(msgspec.Struct, frozen=True):
     """Tries whose cost is an estimate."""
     batches: dict[str, tuple[int, int]]
     """Batches that are waited for: id -> requests done, requests in all."""
-    notes: list[str]
 
     @property
     def seed_set(self) -> str:

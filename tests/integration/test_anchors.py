@@ -109,7 +109,6 @@ def test_a_judge_that_changed_is_found_and_the_board_says_so(tmp_path, capsys, o
     [
         (("--anchors", "0"), "--anchors 0: give a number of cases"),
         (("--anchors", "5", "--control"), "leave --control out"),
-        (("--anchors", "5", "--adaptive"), "leave --adaptive out"),
         (("--anchors", "5", "--judge", "rules"), "the rules judge never changes"),
         (("--anchors", "5"), "umpire has no readable verdict"),
     ],

@@ -187,10 +187,6 @@ def test_pairs_are_bridged_by_their_results(tmp_path, capsys):
             "old has no readable verdict on what gteval asks of small: judge with it first",
         ),
         (
-            ["judge", "arena", "--adaptive", *DRAWN[2:], "5"],
-            "--bridge-from draws cases at random, --adaptive does not",
-        ),
-        (
             ["agree", "bridge", "old", "old", "--seeds", "small"],
             "old old: a bridge is between two judges",
         ),

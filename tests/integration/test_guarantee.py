@@ -154,14 +154,6 @@ def test_a_slice_of_all_seeds_leaves_nothing_to_compare(tmp_path, capsys):
     ("command", "message"),
     [
         ([*JUDGE[:-1], "outer"], "panels.outer: kept has alpha, which is kept on whole sets only"),
-        (
-            ["bench", "probe", "--seeds", "small", "--judge", "kept"],
-            "kept keeps its alpha on the cases of",
-        ),
-        (
-            ["judge", "arena", "--adaptive", *JUDGE[2:], "--turns", "4"],
-            "kept keeps its alpha on the cases of a whole set, which an adaptive Arena has not",
-        ),
     ],
 )
 def test_where_there_is_no_whole_set_there_is_no_guarantee(tmp_path, capsys, command, message):

@@ -445,18 +445,3 @@ def test_boards_and_agree_say_how_steady_and_how_sure_a_judge_is(tmp_path):
     (shown,) = (part for part in judge_agreement.tables(found) if part.name == "judges")
     headings = {column.heading for column in shown.columns}
     assert {"Samples all agree", "Two samples agree", "Confidence", "Overconfident"} <= headings
-
-
-def test_an_adaptive_arena_asks_its_judge_as_often_too(tmp_path, capsys):
-    """So many comparisons, each of K calls; the plan's upper end is what a budget makes."""
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server, capsys)
-        flags = ("--adaptive", "--budget", "6", "--turns", "8", "--samples", "3", "--json")
-        assert judge(folder, "umpire", "--plan", *flags, protocol="arena") == 0
-        planned = {row["level"]: row["calls"] for row in told(capsys)["rows"]}
-        before = server.n_received
-        assert judge(folder, "umpire", *flags, protocol="arena") == 0
-        (row,) = told(capsys)["rows"]
-        assert server.n_received - before == 3 * row["cases"] == planned["high"]
-    assert row["judge"] == "umpire (3 samples)"
-    assert row["stability"]["n"] == row["cases"] == 6

@@ -69,7 +69,8 @@ COMMANDS = [
     # judging
     (f"judge areno {JUDGE}", "unknown protocol 'areno'", "did you mean 'arena'?"),
     (f"judge arena {JUDGE} --model bot:eliza", "at least two contestants", "--model"),
-    (f"judge arena {JUDGE} --adaptive --limit 3", "give --budget K"),
+    (f"judge arena {JUDGE} --comparisons 1", "--comparisons 1: give at least 2"),
+    (f"judge unieval {JUDGE} --comparisons 8", "--comparisons is for pairs of models"),
     (f"judge arena {JUDGE} --turns 2", "at least 3 are needed"),
     (f"judge unieval {JUDGE} --turns -1", "--turns -1: judge the first 1, 2, …"),
     (f"judge gteval {JUDGE} --turns 8", "gteval has no N of its own"),
@@ -77,7 +78,6 @@ COMMANDS = [
     (f"judge unieval {JUDGE} --model bot:verbose", "botchat generate --seeds sample"),
     (f"judge unieval {JUDGE} --samples 3", "says the same however often"),
     (f"judge unieval {JUDGE} --control", "--control is for panels"),
-    (f"judge unieval {JUDGE} --budget 3", "give --adaptive or --add too"),
     ("judge unieval --seeds sample --judge rule", "did you mean 'rules'?"),
     ("judge unieval --seeds sample --judge human", "name a model, or rules"),
     ("judge unieval --seeds sample --judge rules --judge-model m", "--judge-model is for panels"),

@@ -143,7 +143,7 @@ def ready(folder, stage):
     if stage == "generate":
         return generate
     assert main([*generate, "--dir", str(folder)]) == 0
-    return unieval if stage == "judge" else [*arena, "--adaptive", "--target", "swaps=0"]
+    return unieval if stage == "judge" else [*arena, "--comparisons", "8"]
 
 
 def hung_up(process):
@@ -162,7 +162,7 @@ def hung_up(process):
     [
         ("generate", []),
         ("judge", [signal.SIGHUP]),
-        ("adaptive", [signal.SIGTERM]),
+        ("arena", [signal.SIGTERM]),
         ("generate", [signal.SIGINT]),
     ],
 )

@@ -226,7 +226,7 @@ def test_scores_stand_in_a_table_of_their_own() -> None:
 
 
 def test_uneven_opponents_count_alike() -> None:
-    """As on the board of an adaptive Arena, for the judge and for people."""
+    """As on the board, for the judge and for people."""
     three = made({"a": 0.9, "b": 0.6, "c": 0.2}, 60, arena=(8,), unreadable=0.0)
     said = three.judgments["arena-n8"]
     few = [one for one in said if set(one.contestants) == {"a", "b"}][:20]

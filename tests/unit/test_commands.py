@@ -11,7 +11,7 @@ import botchat
 import botchat.requests
 from botchat.cli.main import main
 from botchat.papers import botchat_figures
-from botchat.pipeline import adaptive, reading
+from botchat.pipeline import reading
 from botchat.requests import arguments, requests
 from botchat.requests.arguments import Asking, flags_of, groups_of
 
@@ -56,7 +56,7 @@ def test_every_flag_is_read(words):
     request = REQUESTS[words]
     does = import_module(f"botchat.{request.does.partition(':')[0]}")
     read = set()
-    for of in (does, adaptive, arguments, botchat_figures, reading):
+    for of in (does, arguments, botchat_figures, reading):
         nodes = ast.walk(ast.parse(inspect.getsource(of)))
         read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     assert {flag.field.name for flag in flags_of(request)} - SAID <= read

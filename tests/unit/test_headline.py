@@ -135,7 +135,7 @@ def test_without_an_arena_passes_decide(world: World) -> None:
 
 
 def test_what_is_not_finished_is_so_far(world: World) -> None:
-    """Half of the Arena is judged; an adaptive one that leaves out half is finished."""
+    """Half of the Arena is judged."""
     said = world.judged(world.ideal())
     said["arena-n16"] = [
         one for i, one in enumerate(said["arena-n16"]) if one.seed_id != world.seeds[0].id or i % 2

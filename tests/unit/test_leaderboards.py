@@ -201,13 +201,13 @@ def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
     assert (coverage["a"], coverage["b"]) == (0.5, 1.0)
 
 
-def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
-    """Pairs with more comparisons do not move rates and Elo; the board says how data were chosen.
+def test_pairs_with_more_comparisons_are_weighed() -> None:
+    """Pairs with more comparisons do not move rates and Elo; the board says how many there are.
 
     A verdict beyond the share of the whole that is said; the whole Arena says nothing of it.
     """
     some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 36, arena=(8,), unreadable=0.0)
-    said = [msgspec.structs.replace(j, chosen="adaptive") for j in some.judgments["arena-n8"]]
+    said = some.judgments["arena-n8"]
     whole = replace(some, judgments={"arena-n8": said}).board().arenas[0]
     assert "data:full|" in whole.table.signature
     ends = {j.seed_id for j in said[:30]}
@@ -222,14 +222,10 @@ def test_adaptively_chosen_comparisons_are_told_and_weighed() -> None:
     per_pair = max(row["readable"] + row["missing"] for row in against.values())
     assert arena.elo.per_pair == per_pair
     assert f",{per_pair}-a-pair|" in arena.table.signature
-    assert re.search(r"\|data:\d+\.\d%,adaptive\|", arena.table.signature)
+    assert re.search(r"\|data:\d+\.\d%\|", arena.table.signature)
     (note,) = [note for note in found.notes if "Not every comparison" in note]
-    assert "; they were chosen adaptively, most where the order of two models was in doubt." in note
     assert note.endswith("Elo and the rates count every pair alike.")
     assert "each of whom counts alike" in arena.table.note
-    mixed = [*part[:-5], *some.judgments["arena-n8"][-5:]]
-    again = replace(some, judgments={"arena-n8": mixed}).board()
-    assert any(f"{len(mixed) - 5:,} of {len(mixed):,} were chosen" in n for n in again.notes)
 
 
 def test_what_has_no_readable_verdict_is_last_or_left_out(records_made: Made) -> None:

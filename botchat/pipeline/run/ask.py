@@ -116,8 +116,6 @@ class Asked:
                 left = [make for make in cases.make if not filing.known(known_of(make))]
                 session.meter.done += len(cases.make) - len(left)
                 await work_through(left, do, answering.parallel, stops, answering.name)
-                if len(filing.asked) == len(cases.make):
-                    filing.whole()
                 for key in filing.asked:
                     calls.setdefault(answering.name, []).extend(filing.have[key].calls)
             return filing.result()
@@ -190,9 +188,7 @@ _KNOWS = {
 """Offline judge -> what it answers."""
 
 
-def filing_of(
-    workspace: Workspace, seed_set: str, protocol: Protocol, answering: Judge, chosen: str = ""
-) -> Filing:
+def filing_of(workspace: Workspace, seed_set: str, protocol: Protocol, answering: Judge) -> Filing:
     """The stage file of a judge's answers in a protocol, with their signature (DESIGN §4)."""
     name = protocol.base if protocol.template else protocol.name.split("-")[0]
     n = f"|n:{protocol.n}" if protocol.n else ""
@@ -203,7 +199,7 @@ def filing_of(
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
     own = bool(protocol.template)
-    return Filing(workspace, seed_set, protocol.name, answering, signature, chosen, own)
+    return Filing(workspace, seed_set, protocol.name, answering, signature, own)
 
 
 class Filing(AbstractContextManager["Filing"]):
@@ -216,13 +212,11 @@ class Filing(AbstractContextManager["Filing"]):
         protocol: str,
         answering: Judge,
         signature: str,
-        chosen: str = "",
         own: bool = False,
     ) -> None:
         """Read the stored judgments; those with another ``signature`` are made again.
 
-        ``chosen``: of `botchat.records.Judgment`, for new ones. ``own``: the protocol is somebody's
-        own, which its prompt may not fit.
+        ``own``: the protocol is somebody's own, which its prompt may not fit.
         """
         self._workspace = workspace
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
@@ -236,7 +230,6 @@ class Filing(AbstractContextManager["Filing"]):
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = 0
         self._own, self._odd = own, 0
-        self._chosen = chosen
         self._file = files.Appender[Judgment](self.path)
 
     def __exit__(self, *raised: object) -> None:
@@ -314,7 +307,6 @@ class Filing(AbstractContextManager["Filing"]):
                 outcome=answer.outcome,
                 transcript=answer.transcript,
                 calls=answer.calls,
-                chosen=self._chosen,
                 confidence=msgspec.UNSET if answer.confidence is None else answer.confidence,
             )
             self._file.append(judgment)
@@ -322,12 +314,6 @@ class Filing(AbstractContextManager["Filing"]):
             self._new += 1
         self.asked.append(judgment_key(judgment))
         return judgment
-
-    def whole(self) -> None:
-        """All cases are settled: remove an adaptive run's mark, for the same bytes without one."""
-        for key in self.asked:
-            if self.have[key].chosen:
-                self.have[key] = msgspec.structs.replace(self.have[key], chosen="")
 
     def note(self, ledger: Ledger) -> None:
         """Record who was asked."""
@@ -373,12 +359,3 @@ async def calibrated(
         await work_through(asked, each, answering.parallel, stops, answering.name)
 
     return await answering.calibrate(make, work)
-
-
-def refuse_guarantee(workspace: Workspace, judge: JudgeName, what: str) -> None:
-    """`ConfigError` for a cascade with a guarantee, which must know all cases before it answers."""
-    if getattr(workspace.config.panels.get(judge.name), "alpha", None) is not None:
-        raise ConfigError(
-            f"{judge.name} keeps its alpha on the cases of a whole set, which {what} has not: "
-            "name one of its judges, or a cascade with calibration in place of alpha"
-        )

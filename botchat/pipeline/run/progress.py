@@ -165,7 +165,6 @@ class _Teller:
             max_tokens=budget.max_tokens,
             estimated=self._meter.estimates.total(),
             batches=dict(self._meter.batches),
-            notes=list(dict(self._meter.notes).values()),
         )
         # One process writes at a time, so the other name is free; nothing is lost with this file,
         # so nobody waits for the disk.
