@@ -12,8 +12,9 @@ import shutil
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TextIO
 
 from botchat.cli import layout
@@ -25,9 +26,7 @@ from botchat.workspace.secrets import Redactor, public, secrets_in
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
     from botchat.interfaces import Row
-    from botchat.pipeline.run.progress import Window
     from botchat.requests.meter import Meter
-    from botchat.requests.results import Serving
     from botchat.workspace.folder import Workspace
 
 
@@ -73,6 +72,29 @@ def workspace_of(arguments: argparse.Namespace) -> Workspace:
 EVERY_S = 60.0
 """Between two lines of progress where there is no terminal."""
 
+QUIET_S = 30.0
+"""Without a reply, after which a run that goes on is said to wait."""
+
+WINDOW_S = 10.0
+"""Over which the rate is taken."""
+
+
+class Window:
+    """How many calls a second were done lately."""
+
+    def __init__(self, seconds: float = WINDOW_S) -> None:
+        """``seconds``: what is lately. Nothing is done yet."""
+        self.seconds = seconds
+        self._counts = deque([(time.monotonic(), 0)])
+
+    def rate(self, counted: int, now: float) -> float | None:
+        """The rate, at a reading of the clock; ``None``: too early. ``counted``: calls so far."""
+        self._counts.append((now, counted))
+        while self._counts[0][0] < now - self.seconds:
+            self._counts.popleft()
+        began, before = self._counts[0]
+        return (counted - before) / (now - began) if now - began >= 0.5 else None
+
 
 @contextmanager
 def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
@@ -105,9 +127,6 @@ def perform(arguments: argparse.Namespace) -> None:
     with progress(arguments) as meter:
         meter.tell = note
         result = request.run(workspace, meter=meter)
-    if hasattr(result, "serve_forever"):
-        _serve(result, browser=vars(request)["browser"])
-        return
     asks = isinstance(request, Asking)
     say(arguments, result.whole, *result.shown, meter=meter if asks else None)
     if asks and (n := getattr(result, "unanswered", 0)):
@@ -118,17 +137,6 @@ def perform(arguments: argparse.Namespace) -> None:
         )
     if getattr(request, "gate", False):
         result.gate()
-
-
-def _serve(server: Serving, *, browser: bool) -> None:
-    """Serve until Ctrl-C."""
-    import webbrowser
-
-    with server, suppress(KeyboardInterrupt):
-        print(*server.starts, sep="\n", flush=True)
-        if browser and len(server.starts) == 1:  # not as one of a team
-            webbrowser.open(server.starts[0].split()[0])
-        server.serve_forever()
 
 
 def _made(arguments: argparse.Namespace) -> Request[Any]:
@@ -244,8 +252,6 @@ def _shown(meter: Meter) -> AbstractContextManager[Any]:
     from rich.live import Live
     from rich.text import Text
 
-    from botchat.pipeline.run.progress import Window
-
     window = Window()
 
     def drawn() -> Text:
@@ -260,8 +266,6 @@ def _shown(meter: Meter) -> AbstractContextManager[Any]:
 @contextmanager
 def _lines(meter: Meter) -> Iterator[None]:
     """Print a line every `EVERY_S`, of the rate since the one before."""
-    from botchat.pipeline.run.progress import Window
-
     window, ended = Window(1.5 * EVERY_S), threading.Event()
 
     def wait() -> None:
@@ -280,17 +284,15 @@ def _lines(meter: Meter) -> Iterator[None]:
 def progress_line(meter: Meter, now: float | None = None, window: Window | None = None) -> str:
     """Label, calls done and planned, silence, money, time left, rate, in flight, failures, a line.
 
-    What is first is what a narrow terminal shows. The calls are those of the whole plan, as in the
-    live view; where none are asked, dialogues, verdicts or whatever the step goes through.
+    What is first is what a narrow terminal shows. Where no calls are made: dialogues, verdicts or
+    whatever the step goes through.
     ``window``: over which the rate is taken, default all.
     """
-    from botchat.pipeline.run.progress import steps_of
-    from botchat.workspace.progress import QUIET_S, calls_left, duration, money, usd_to_come
-
     now = time.monotonic() if now is None else now
-    steps = steps_of(meter)
-    done, unit = sum(step.counted for step in steps), " calls"
-    left = calls_left(steps)
+    steps = [*meter.steps]
+    done, unit = sum(step.calls for step in steps), " calls"
+    rest = [step.left for step in steps]
+    left = None if None in rest else sum(n or 0 for n in rest)
     by_calls = bool(steps) and (done > 0 or left != 0)
     if not by_calls:
         done, unit, left = meter.done, "", meter.total - meter.done if meter.total else None
@@ -304,16 +306,14 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
     if by_calls and left and not meter.batches and (quiet := now - meter.heard) > QUIET_S:
         parts.append(f"no reply for {duration(quiet)}")
     if meter.calls or meter.estimates:
-        spent, more = meter.cost_usd + meter.estimated_usd, usd_to_come(steps)
-        whole = f" of about {money(spent + more)}" if more else ""
-        parts.append(money(spent, meter.unpriced) + whole)
+        parts.append(money(meter.cost_usd + meter.estimated_usd, meter.unpriced))
     if rate:
         if left is not None:
             parts.append(f"{duration(left / rate)} left")
         parts.append(f"{rate:.1f}/s")
     if n := meter.in_flight():
         parts.append(f"{n} in flight")
-    if n := sum(many for step in steps for many, _ in step.failures.values()):
+    if n := sum(step.failed for step in steps):
         parts.append(f"{n} failed")
     if meter.replayed:
         parts.append(f"{meter.replayed} from the ledger")
@@ -321,6 +321,21 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
         done, total = map(sum, zip(*meter.batches.values(), strict=True))
         parts.append(f"waiting for {len(meter.batches)} batches ({done}/{total} requests)")
     return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """``1 h 05 min``, ``2 min 03 s``, ``7 s``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def money(usd: float, unpriced: int = 0) -> str:
+    """Dollars as people read them."""
+    shown = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:,.4f}"
+    return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
 
 
 def spent_line(meter: Meter) -> str:

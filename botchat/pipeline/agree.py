@@ -71,7 +71,7 @@ def agree(request: Agreeing, workspace: Workspace) -> Compared:
         stage = stages[protocol]
     elif protocol is not None:
         raise ConfigError(f"--protocol {protocol} is about stage files: add --seeds SET")
-    read_files = [annotations_of(path, stage) for path in files]
+    read_files = [annotations_of(path) for path in files]
     annotations = [one for found, _ in read_files for one in found]
     known = list(dict.fromkeys([*(a.judge for a in annotations), *stage.judged]))
     kept = _chosen(workspace, known, request.judges, truth)
@@ -99,23 +99,11 @@ def votes_in(path: Path) -> bytes:
     return files.content(path, _MAX_BYTES)
 
 
-def annotations_of(path: Path, stage: _Stage | None = None) -> tuple[list[Annotation], list[str]]:
+def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
-    from botchat.seeds import chat_verdicts
     from botchat.seeds.vote_formats import read_votes  # pyarrow
 
-    data = votes_in(path)
-    if (rows := chat_verdicts.read_verdicts(data, str(path))) is not None:
-        if stage is None or stage.protocol is None:
-            return chat_verdicts.by_itself(rows), [f"{path}: {len(rows):,} verdicts on chats."]
-        name = stage.protocol.name
-        made = list(chat_verdicts.judgments(rows, stage.dialogues))
-        own = [one for one in made if one.protocol == name]
-        n_others = len(made) - len(own)
-        others = f"; {n_others:,} are of other protocols" if n_others else ""
-        said = f"{path}: {len(own):,} verdicts on chats, of {name}{others}."
-        return preferences(own, stage.protocol, stage.protocol.seen(stage.dialogues)), [said]
-    taken = read_votes(data, str(path))
+    taken = read_votes(votes_in(path), str(path))
     found, again = taken.votes.annotations(once=taken.ours)
     repeated = f"; {again:,} given again by the same judge, the last counts" if again else ""
     return found, [f"{taken.said}{repeated}."]

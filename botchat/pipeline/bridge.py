@@ -24,6 +24,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.records import SIGNED, Judgment
 from botchat.requests import Bridging
 from botchat.requests.results import Compared
+from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace, judgment_key
 
 
@@ -54,7 +55,7 @@ def bridge(request: Bridging, workspace: Workspace) -> Compared:
     whole = {**made.whole, "out": str(out)}
     title = made.tables[0].title
     texts = {"bridge.md": document(title, made.lines, made.tables), "bridge.json": to_json(whole)}
-    workspace.write_out(out, {**table_files(made.tables, request.table_formats), **texts})
+    write_all(out, {**table_files(made.tables, request.table_formats), **texts})
     lines = [*made.lines, whole["signature"], f"written to: {out}"]
     return Compared(made.tables, lines, whole, out)
 

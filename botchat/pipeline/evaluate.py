@@ -46,6 +46,7 @@ from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import Plan, Told
 from botchat.workspace import files
+from botchat.workspace.files import write_all
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.rows import fields_of, rows, utf8
 
@@ -95,9 +96,7 @@ def evaluate(
             by_id = {judgment.seed_id: judgment for judgment in judged}
             own = [text for text in listed if isinstance(text, OwnText)]
             texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
-    workspace.write_out(
-        Path(board.whole["out"]), {**table_files(tables, request.table_formats), **texts}
-    )
+    write_all(Path(board.whole["out"]), {**table_files(tables, request.table_formats), **texts})
     whole = {
         **board.whole,
         "file": request.file.name,

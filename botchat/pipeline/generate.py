@@ -182,7 +182,7 @@ class _Job:
     @cached_property
     def step(self) -> Step:
         """Its part of the run; every utterance is a call."""
-        return Step(self.seed_set, "", self.contestant, len(self.pending), each=self.turns - N_SEED)
+        return Step(self.contestant, len(self.pending), self.turns - N_SEED)
 
     def sign(self) -> str:
         return self._asked + adapted(speaker.model for speaker in self.speakers)

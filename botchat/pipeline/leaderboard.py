@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import re
+import webbrowser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Row, settings_digest
-from botchat.pipeline import label
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.ratings.elo import EloSettings
 from botchat.requests import Leaderboard, Paging
@@ -19,6 +19,7 @@ from botchat.requests.leaves import leaf
 from botchat.requests.meter import Meter
 from botchat.requests.results import Told
 from botchat.workspace import files as store
+from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -95,11 +96,13 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
         texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     values = by_seed(board, found.seeds, found.dialogues)
     texts[BY_SEED] = json.dumps(values, separators=(",", ":")) + "\n"
-    workspace.write_out(folder, texts)
+    write_all(folder, texts)
     if beside is not None:
-        workspace.write_out(beside, {name: texts[name] for name in KEPT})
+        write_all(beside, {name: texts[name] for name in KEPT})
     write_charts(folder, told.charts, png=request.png)
     written = write_page(workspace, found, views, compared, folder, meter)
+    if request.opens:
+        webbrowser.open(written.absolute().as_uri())
     lines = [headline.sentence, *board.notes, *([untold] if too_much else [])]
     return published(board, whole, lines, written, verdict.line(board.judge))
 
@@ -228,12 +231,10 @@ def write_page(
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people
         meter.begin("pack transcripts", 0)
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, found.survey)
-    written = pages.files(views, chunks, compared, talks, url, label.GAME if chunks else "")
-    workspace.write_out(folder, written)
+    written = pages.files(views, chunks, compared, talks, url)
+    write_all(folder, written)
     for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:
         path.unlink(missing_ok=True)  # of an earlier, larger page
-    if chunks:
-        label.write_game(workspace, found, folder, url)
     return folder / "index.html"
 
 

@@ -21,6 +21,7 @@ from botchat.requests import Ranking
 from botchat.requests.meter import Meter
 from botchat.requests.results import Told
 from botchat.seeds.vote_formats import read_votes
+from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace
 from botchat.workspace.rows import utf8
 
@@ -69,7 +70,7 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     stem = paths[0].stem.strip(" .") or "votes"
     stem += "-votes" if stem in workspace.seed_sets() else ""
     folder = request.out or workspace.out(stem)
-    workspace.write_out(folder, {**texts, **pages.files([view])})
+    write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     said = [line for _, line in read]
     return published(board, whole, [*said, *board.notes], folder / "index.html", files=said)

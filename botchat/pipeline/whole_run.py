@@ -32,16 +32,13 @@ from botchat.requests import Demo, Generating, Judging, Leaderboard, Running
 from botchat.requests.arguments import Limits, Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import (
-    Cost,
     Generated,
-    Place,
     Plan,
     Planned,
     Ran,
     StageResult,
     Told,
     priced,
-    summed,
 )
 from botchat.workspace.folder import INVENTED, SAMPLE, Workspace
 
@@ -89,7 +86,6 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     for line in _replayed(wanted, workspace, planned):
         meter.tell(line)
     _refuse_more_than(spending.limits, planned)
-    meter.ahead = _ahead(planned, wanted.judge_name.name)
     seeds, language = workspace.seeds(wanted.seed_set), workspace.language(wanted.seed_set)
     generated: list[Generated] = []
     left_out: list[str] = []
@@ -193,7 +189,7 @@ def _answering(request: Running, workspace: Workspace, stops: Stops, meter: Mete
     Raises `FatalModelError`, in these words, where none has any.
     """
     there = {HUMAN, *workspace.all_dialogues(request.seed_set)}
-    said = {step.by: why for step in meter.steps for _, why in step.failures.values()}
+    said = {step.by: step.why for step in meter.steps if step.failed}
     said |= {name: str(error) for name, error in stops.fatal.items()}
     silent = {name: full_name(name, workspace) for name in request.models}
     silent = {name: full for name, full in silent.items() if full not in there}
@@ -255,16 +251,6 @@ def _asked(
     if not found:
         raise MissingError("; ".join(left_out))
     return found, left_out
-
-
-def _ahead(planned: Plan, judge: str) -> dict[tuple[str, str], Cost]:
-    """The plan as `Meter.ahead`: each step with what is to be expected of it."""
-
-    def of(place: Place) -> tuple[str, str]:
-        step, about = place
-        return ("", " + ".join(about)) if step == "generate" else (step, judge)
-
-    return summed(planned, "expected", of)
 
 
 def _replayed(request: Running, workspace: Workspace, planned: Plan) -> Iterator[str]:

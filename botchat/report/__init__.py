@@ -114,7 +114,6 @@ def render(
     compared: Sequence[Beside] = (),
     talks: Sequence[Prompt] = (),
     picture: str = "",
-    game: str = "",
     others: dict[int, dict[str, str]] | None = None,
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
@@ -122,8 +121,8 @@ def render(
     ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
     ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
     ``talks``: roles and prompts of judges that are panels. ``picture``: address of the picture for
-    previews of links. ``game``: address of the page to label on. ``others``: takes the parts of the
-    judges after the first, which are else on the page: place of the judge -> view -> its HTML.
+    previews of links. ``others``: takes the parts of the judges after the first, which are else on
+    the page: place of the judge -> view -> its HTML.
     """
     from botchat.report.archive import FOLDER
 
@@ -179,7 +178,6 @@ def render(
         people="invented people" if boards[0].invented else "people",
         screens=screens,
         picture=picture,
-        game=game,
         icon=ICON,
         STAMPS=STAMPS,
         explained=_explained,
@@ -205,7 +203,6 @@ def files(
     compared: Sequence[Beside] = (),
     talks: Sequence[Prompt] = (),
     url: str = "",
-    game: str = "",
 ) -> dict[str, str | bytes]:
     """The page and all that it loads: path -> content; arguments as of `render`.
 
@@ -217,7 +214,7 @@ def files(
 
     others: dict[int, dict[str, str]] = {}
     picture = f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE
-    page = render(views, archive, compared, talks, picture, game, others)
+    page = render(views, archive, compared, talks, picture, others)
     named: dict[str, Any] = {f"judge-{judge}": told for judge, told in others.items()}
     if cast := _votes(views[0].board):
         named["votes"] = cast

@@ -68,11 +68,6 @@
     goal.tabIndex = -1;
     goal.focus();
   });
-  // In a frame of somebody's page: the table alone, with a way to all of it.
-  if (location.search === "?embed") {
-    root.classList.add("embed");
-    document.querySelector("main").append(el("p", { class: "note" }, el("a", { href: location.pathname, target: "_top" }, "BotChat: ", named(about.set))));
-  }
 
   root.classList.add("scripted");
   chosen.changed(judged);

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         Generated,
         Ran,
         Results,
-        Serving,
         StageResult,
         Told,
     )
@@ -50,7 +49,6 @@ GONE = {
     "report": "give leaderboard page",
     "plot": "give leaderboard figure NAME",
     "export": "give share export --out DIR, with --as jsonl or --as eee for another form",
-    "label-plan": "give label plan",
     "probe": "give bench probe or bench language (for --language)",
     "publish": "give share publish",
     "fetch": "give share fetch",
@@ -202,8 +200,6 @@ class Auditing(Request["Told"]):
 OwnJudge = Annotated[str | None, Arg("whose verdicts (needed if there are two)", "JUDGE")]
 SomeJudges = Annotated[Sequence[str], Arg("repeatable (all)", "JUDGE", "--judge")]
 Out = Annotated[Path | None, Arg("where to (leaderboards/SET)", "DIR")]
-Port = Annotated[int, Arg("0 takes a free one (0)")]
-Browser = Annotated[bool, Arg("only print the address", flag="--no-browser")]
 
 
 class Leaderboard(Tabled["Told"]):
@@ -218,6 +214,7 @@ class Leaderboard(Tabled["Told"]):
     elo: "EloSettings | None" = None
     _: KW_ONLY
     png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
+    opens: Annotated[bool, Arg("show the page in the browser", flag="--open")] = False
     formats: BoardFormats = ()
     keep: Annotated[str | None, Arg("keep it as SET/NAME too, for compare", "NAME")] = None
 
@@ -255,22 +252,6 @@ class Plotting(Request["Told"]):
         bool, Arg("for a paper: title, caption and signature in FILE.txt and metadata alone")
     ] = False
     highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
-
-
-class Viewing(Request["Serving"]):
-    """Serve the pages on this machine, live during a run."""
-
-    words, does, group = "view", "pipeline.view:view", EVERY_DAY
-
-    seed_set: SeedSet
-    _: KW_ONLY
-    port: Port = 0
-    browser: Browser = True
-    talk: Annotated[bool, Arg("open a room to talk with models, too")] = False
-    models: Annotated[
-        Sequence[str], Arg("repeatable; more for the room: see models", "MODEL", "--model")
-    ] = ()
-    limits: Limits = field(default_factory=Limits)
 
 
 class Agreeing(Tabled["Compared"]):
@@ -405,55 +386,20 @@ class ShowingSeeds(Request["Told"]):
     seed_id: Annotated[str | None, Word(metavar="SEED_ID")] = None
 
 
-class Labelling(Request["Serving"]):
-    """Label cases blind, in the browser, as human:NAME."""
+class Labelling(Request["Told"]):
+    """A page of blind cases for human annotators; or file the labels that it exported."""
 
-    words, does, group = "label", "pipeline.labelling:label_page", JUDGES
+    words, does, group = "label", "pipeline.label:label", JUDGES
 
-    seed_set: SeedSet
-    _: KW_ONLY
-    protocol: Annotated[
-        str | None, Arg("as its folder: unieval, arena-n16, … (the first judged)", "PROTOCOL")
-    ] = None
-    names: Annotated[
-        Sequence[str],
-        Arg("yours; repeatable: an address for each of a team", "NAME", "--name"),
+    files: Annotated[
+        Sequence[Path], Word("that the page exported (none: make the page)", "FILE")
     ] = ()
-    plan: Annotated[bool, Arg("the cases that label plan drew")] = False
-    host: Annotated[
-        str, Arg("where to listen for a team: 0.0.0.0, or this machine's address", "ADDRESS")
-    ] = "127.0.0.1"
-    port: Port = 0
-    browser: Browser = True
-
-
-class LabelPlanning(Request["Told"]):
-    """Draw at random what people should label, and say what that buys."""
-
-    words, does, group = "label plan", "pipeline.label:label_plan", JUDGES
-
-    seed_set: SeedSet
-    judge: Annotated[
-        str | None, Arg("whose rates people correct (needed if there are two)", "JUDGE")
-    ] = None
     _: KW_ONLY
-    budget: Annotated[int, Arg("labels in the end, those there are included (300)", "K")] = 300
+    seed_set: SeedSet
     protocol: Annotated[
         str | None, Arg("unieval, arena-nN, gteval, your own (the first judged)", "PROTOCOL")
     ] = None
-    rng_seed: Annotated[int, Arg("of what is drawn (0)", flag="--seed")] = 0
-
-
-class ImportingLabels(Request["Told"]):
-    """Take labels from elsewhere: as the page exported them, or verdicts on chats."""
-
-    words, does, group = "label import", "pipeline.labelling:import_labels", JUDGES
-
-    sources: Annotated[
-        Sequence[Path],
-        Word("of the page of label, or item,judge,verdict[,speaker][,after]", "FILE"),
-    ]
-    seed_set: SeedSet
+    most: Annotated[int, Arg("cases on the page, drawn at random (100)", "K", "--cases")] = 100
 
 
 class ImportingDialogues(Request["Told"]):
@@ -637,8 +583,7 @@ agree = verb(Agreeing)
 bridge = verb(Bridging)
 compare = verb(Comparing)
 import_seeds = verb(ImportingSeeds)
-label_plan = verb(LabelPlanning)
-import_labels = verb(ImportingLabels)
+label = verb(Labelling)
 import_dialogues = verb(ImportingDialogues)
 rank = verb(Ranking)
 export = verb(Exporting)

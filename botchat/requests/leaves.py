@@ -11,7 +11,7 @@ from typing import Any
 
 from botchat.errors import ConfigError
 
-LEAVES = ("hub", "models.local", "papers", "talk")
+LEAVES = ("hub", "models.local", "papers")
 """Their folders, as modules of this package."""
 
 

@@ -1,4 +1,4 @@
-"""How far a request is: calls, money, failures, and what each of its steps still needs."""
+"""How far a request is: calls, money, failures, and the calls that each step still needs."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from operator import add
-
-import msgspec
 
 from botchat.interfaces import Reply
 from botchat.models.limits import Spent
-from botchat.workspace.progress import StepCounts
 
 LONGEST = 300
 """Characters kept of what was said of a failure."""
-
-
-LEAST_PAID = 10
-"""Calls from which it is told what the others of a step will cost."""
 
 
 class Item:
@@ -53,14 +45,24 @@ _ITEM: ContextVar[Item | None] = ContextVar("item", default=None)
 """What the calls of this task belong to; the tasks that it starts know it too."""
 
 
-class Step(StepCounts, eq=False):
-    """A part of a run that is planned and paid by itself: a protocol, or a model's dialogues."""
+@dataclass(eq=False)
+class Step:
+    """A part of a run: a protocol, or a model's dialogues."""
 
+    by: str
+    """The judge, or the contestant."""
+    items: int = 0
+    """Cases or dialogues."""
     each: int | None = None
     """Calls of an item, if all goes well; ``None``: known when the first one is done."""
-    curve: tuple[float, ...] = (0, 0, 0, 0, 0)
-    """Of calls that were paid, each the k-th of its item from 0: sums of 1, k, k², USD, k · USD."""
-    under_way: set[Item] = msgspec.field(default_factory=set)
+    done: int = 0
+    """Items that are there, those that were there before included."""
+    calls: int = 0
+    """Calls that were answered, by the endpoint or the ledger, or given up."""
+    failed: int = 0
+    why: str = ""
+    """What was said of the last failure."""
+    under_way: set[Item] = field(default_factory=set)
     asked: tuple[int, int] = (0, 0)
     """Items that are done and had calls, and these calls."""
 
@@ -75,57 +77,30 @@ class Step(StepCounts, eq=False):
         if item.calls:
             self.asked = (self.asked[0] + 1, self.asked[1] + item.calls)
 
-    def count(self, item: Item, reply: Reply, stored: bool) -> None:
+    def count(self, item: Item, reply: Reply) -> None:
         """Count one reply, or a call that was given up."""
-        k = item.calls
         item.calls += 1
+        self.calls += 1
         if not reply.usable:
-            self.fail(reply.outcome, reply.detail)
-            if not reply.answered:
-                return
-        _pay(self, reply, stored)
-        if not stored and (usd := reply.cost_usd) is not None:
-            self.curve = tuple(map(add, self.curve, (1, k, k * k, usd, k * usd)))
+            self.fail(reply.detail)
 
-    def fail(self, kind: str, why: str) -> None:
+    def fail(self, why: str) -> None:
         """Count a failure."""
-        self.failures[kind] = (self.failures.get(kind, (0, ""))[0] + 1, why[:LONGEST])
+        self.failed += 1
+        self.why = why[:LONGEST]
 
     @property
     def left(self) -> int | None:
         """Calls that are still to be made, if no item ends early; ``None``: not known yet."""
-        calls = self._rest(1.0, 0.0)
-        return None if calls is None else round(calls)
-
-    @property
-    def usd_left(self) -> float | None:
-        """USD of these, on the line through what first, second, … calls of an item cost so far.
-
-        A dialogue's calls cost more and more. ``None``: there are too few to draw it.
-        """
-        n, k, kk, usd, kusd = self.curve
-        spread = n * kk - k * k
-        if n < LEAST_PAID or (self.each != 1 and not spread):
-            return None
-        slope = max(0.0, (n * kusd - k * usd) / spread) if spread else 0.0
-        return self._rest((usd - slope * k) / n, slope)
-
-    def _rest(self, start: float, slope: float) -> float | None:
-        """The sum of start + slope · k over the calls that are still to be made."""
         if self.done >= self.items:
-            return 0.0
+            return 0
         finished, asked = self.asked
         each = self.each if self.each is not None else asked / finished if finished else None
         if each is None:
             return None
         under_way = tuple(self.under_way)  # another thread may ask
         unbegun = max(0, self.items - self.done - len(under_way))
-
-        def after(made: int) -> float:
-            more = max(0.0, each - made)
-            return more * (start + slope * (made + each - 1) / 2)
-
-        return unbegun * after(0) + sum(after(item.calls) for item in under_way)
+        return round(unbegun * each + sum(max(0.0, each - item.calls) for item in under_way))
 
 
 @dataclass
@@ -152,9 +127,6 @@ class Meter:
     batches: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Batches that are waited for: id -> requests done, requests in all."""
     steps: list[Step] = field(default_factory=list)
-    ahead: dict[tuple[str, str], tuple[int, float | None]] = field(default_factory=dict)
-    """The plan of the whole run: protocol and judge, or no protocol and the contestant -> calls and
-    USD."""
     heard: float = field(default_factory=time.monotonic)
     """When the last call ended."""
     started: float = field(default_factory=time.monotonic)
@@ -180,24 +152,19 @@ class Meter:
         """Count one reply, or a call that was given up."""
         self.heard = time.monotonic()
         if (item := _ITEM.get()) is not None:
-            item.step.count(item, reply, stored)
+            item.step.count(item, reply)
         if not reply.answered:
             self.failures[reply.detail] += 1
             return
-        _pay(self, reply, stored)
+        self.replayed += stored
+        if not stored:
+            self.calls += 1
+            self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
+            self.unpriced += reply.cost_usd is None
+            self.cost_usd += reply.cost_usd or 0.0
 
     def estimate(self, counted: Spent, why: str) -> None:
         """Count one try whose cost the endpoint did not say."""
         self.estimates[why] += 1
         self.estimated_usd += counted.usd or 0.0
         self.estimated_tokens += counted.tokens or 0
-
-
-def _pay(counts: Step | Meter, reply: Reply, stored: bool) -> None:
-    """Count what a call took; one of the ledger took nothing."""
-    counts.replayed += stored
-    if not stored:
-        counts.calls += 1
-        counts.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
-        counts.unpriced += reply.cost_usd is None
-        counts.cost_usd += reply.cost_usd or 0.0

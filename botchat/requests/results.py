@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from botchat.errors import BotChatError
 from botchat.interfaces import Row
@@ -243,21 +242,6 @@ class Compared:
             yield part
             yield f"\n{part.note}\n" if part.note else ""
         yield from self.lines
-
-
-class Serving(AbstractContextManager[Any], Protocol):
-    """Pages that are served, until the ``with`` ends; see `botchat.pipeline.view.Server`."""
-
-    @property
-    def url(self) -> str:
-        """Of the page to begin with."""
-
-    @property
-    def starts(self) -> Sequence[str]:
-        """What is told when it starts: first the address to open."""
-
-    def serve_forever(self) -> None:
-        """Serve, also what it opened beside."""
 
 
 LEVELS = ("low", "expected", "high")

@@ -59,12 +59,6 @@ INVENTED = (
 _HOLDER = "lock-holder"
 """File that says which process writes."""
 
-PAGES = (".html", ".js")
-"""What a browser would run."""
-
-_MADE = "pages.json"
-"""Page below ``leaderboards/`` -> SHA-256 as it was written."""
-
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``seeds/<set>.toml``: what is not in the lines of the set."""
@@ -294,39 +288,6 @@ class Workspace:
     def out(self, seed_set: str) -> Path:
         """Default folder of a set's tables and figures."""
         return self.root / "leaderboards" / seed_set
-
-    def write_out(self, folder: Path, contents: Mapping[str, str | bytes]) -> None:
-        """Write results by name, as `files.write_all`, and note which pages were made here."""
-        store.write_all(folder, contents)
-        results, made = (self.root / "leaderboards").absolute(), {}
-        for name, content in contents.items():
-            place = (folder / name).absolute()
-            if place.suffix in PAGES and place.is_relative_to(results):
-                made[place.relative_to(results).as_posix()] = _digest(content)
-        if made:
-            store.write_all(self.hidden, {_MADE: json.dumps(self._made() | made)})
-
-    def made_here(self, path: Path) -> bytes | None:
-        """A page of ``leaderboards/``; ``None``: there is none, or it is not as it was written."""
-        try:
-            content = path.read_bytes()
-            name = path.relative_to(self.root / "leaderboards").as_posix()
-        except (OSError, ValueError):
-            return None
-        return content if self._made().get(name) == _digest(content) else None
-
-    def _made(self) -> dict[str, str]:
-        try:
-            return msgspec.json.decode((self.hidden / _MADE).read_bytes(), type=dict[str, str])
-        except (OSError, msgspec.MsgspecError):
-            return {}
-
-    def writer(self) -> str | None:
-        """The process that writes to this workspace, with its command; ``None``: there is none."""
-        said = self._holder()
-        here = re.match(rf"process (\d+) on {re.escape(socket.gethostname())}:", said)
-        killed = here is not None and not _alive(int(here[1]))  # before it could remove the file
-        return None if killed else said or None
 
     def _holder(self) -> str:
         with suppress(OSError):

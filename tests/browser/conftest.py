@@ -43,7 +43,7 @@ class Browser:
 
     def open(
         self,
-        page: Path | str,
+        page: Path,
         fragment: str = "",
         width: int = 1400,
         height: int = 1000,
@@ -51,13 +51,13 @@ class Browser:
         dark: bool = False,
         fresh: bool = False,
     ) -> None:
-        """Show a page from disk, or a served one; ``fresh``: in a browser that has kept nothing."""
+        """Show a page from disk; ``fresh``: in a browser that has kept nothing."""
         scheme = "dark" if dark else "light"
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.command("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.command("Emulation.setEmulatedMedia", media)
-        url = page if isinstance(page, str) else page.as_uri()
+        url = page.as_uri()
         if fresh:
             self.driver.get(url)
             self.run("localStorage.clear()")
@@ -174,7 +174,7 @@ def page(demo_workspace: Workspace) -> Path:
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of somebody's own criteria; its game is beside it."""
+    """The page of somebody's own criteria."""
     return own_page(tmp_path_factory.mktemp("own"))
 
 

@@ -1,4 +1,4 @@
-"""Pages and games of made-up records: hostile text in every place, and somebody's own criteria."""
+"""Pages of made-up records: hostile text in every place, and somebody's own criteria."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS
-from botchat.report import View, game, render
+from botchat.report import View, render
 from botchat.report.archive import build
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made
@@ -96,12 +96,9 @@ def own_page(folder: Path, attack: str = "") -> Path:
 def write_page(
     records: Made, folder: Path, judge: str = "rules", known: Catalogue | None = None
 ) -> Path:
-    """A page without figures and a game, with their chunks."""
+    """A page without figures, with its chunks."""
     archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
-    played = game.build(
-        "made-up", records.seeds, records.dialogues, {judge: records.judgments}, known
-    )
-    for name, text in {**archive.files, **played.files, "game.html": played.page}.items():
+    for name, text in archive.files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     page = folder / "index.html"

@@ -110,16 +110,6 @@ def test_every_view_is_accessible(browser: Browser, three: Path, view: str) -> N
         assert browser.run("return Boolean(document.activeElement.closest('table.board'))")
 
 
-def test_a_page_in_a_frame_is_its_table(browser: Browser, large: Path) -> None:
-    """``?embed``: no parts of the page, but a link to it."""
-    browser.open(large, width=1440, height=900)
-    browser.run("location.search = '?embed'")
-    shown = "return [...document.querySelectorAll(arguments[0])].map((one) => one.offsetWidth > 0)"
-    browser.until(lambda: browser.run(shown, ".embed table.board")[:1] == [True])
-    assert not any(browser.run(shown, "header, footer, .lead, aside, .by-judge, .tools"))
-    assert browser.text("main > .note a").startswith("BotChat: ")
-
-
 def test_every_column_sorts_both_ways_and_the_address_keeps_it(
     browser: Browser, large: Path
 ) -> None:

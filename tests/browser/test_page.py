@@ -10,15 +10,12 @@ import msgspec
 import pytest
 
 from botchat.pipeline.run.read_set import read
-from botchat.pipeline.view import Server
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
-from botchat.report import live
 from botchat.workspace.folder import Workspace
 from tests.boards import Made, judgment, made
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE, write_page
-from tests.view_door import running
 
 
 def test_a_link_opens_one_dialogue_with_the_accused_utterance(
@@ -240,24 +237,3 @@ def test_the_policy_stops_what_is_planted(browser: Browser, page: Path, tmp_path
         "document.body.append(s); setTimeout(() => done('nothing'), 5000);"
     )
     assert answer.startswith("script-src")
-
-
-def test_the_served_pages_work(
-    browser: Browser, demo_workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Over loopback the chunks load, the live page renews itself, and nothing else is asked for."""
-    monkeypatch.setattr(live, "RESTING_S", 0.05)
-    with running(Server(demo_workspace, "sample")) as server:
-        browser.open(f"{server.url}#view=unieval&a=bot:eliza&seed=sample-3")
-        assert "sample-3" in browser.text(".reading h3")
-        browser.driver.get(server.url.replace("/sample/", "/live"))
-        assert "Finished" in browser.text("h1")
-        assert "4 models" in browser.text("#set tbody th")
-        with demo_workspace.locked():
-            browser.until(lambda: "Now at work" in browser.text("#said"))
-        assert serious_faults(browser) == []
-        root = server.url.removesuffix("sample/")
-        asked = {url for url in browser.requests() if url != "about:blank"}
-        assert all(url.startswith((f"{root}sample/", f"{root}live")) for url in asked), asked
-        assert browser.complaints() == []
-        browser.driver.get("about:blank")

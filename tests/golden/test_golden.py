@@ -24,8 +24,8 @@ from tests.golden.families import FAMILIES, SHARED
 from tests.golden.numbers import moved, numbers
 
 HERE = Path(__file__).parent
-NOT_MADE = {"lock", "pages.json", "progress.json", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
-"""Of ``.botchat/``: when something was done, nothing at all, or digests of what stands here."""
+NOT_MADE = {"lock", "ledger.sqlite3-shm", "ledger.sqlite3-wal"}
+"""Of ``.botchat/``: nothing at all, or what SQLite keeps beside the ledger."""
 
 
 def digest(path: Path, folder: Path) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.live import Live
 from botchat.pipeline.run.read_set import read
 from botchat.pipeline.run.session import catalogue_of
 from botchat.records import Dialogue, Judgment, Seed
@@ -127,7 +126,7 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
 
 
 def test_every_protocol_is_everywhere(tmp_path, capsys):
-    """Planned, judged, resumed, on the board, in the reader, in the live view, and in agree."""
+    """Planned, judged, resumed, on the board, in the reader, and in agree."""
     with Server(everything) as server:
         here = workspace(tmp_path / "w", server)
         place = ["--seeds", "small", "--dir", here.root]
@@ -162,11 +161,6 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
     n_verdicts = sum(len(made) for made in found.judged["x"].values())
     chunks = archive.build(found.seeds, found.dialogues, found.judged, found.catalogue)
     assert chunks.about["verdicts"] == n_verdicts
-    steps = Live(here, "small").state().steps
-    live = {(one.name, one.by): one for one in steps if one.name != "Dialogues"}
-    assert len(live) == 2 * len(names)
-    assert {who for _, who in live} == {"x", "y"}
-    assert all(one.done == one.total for one in live.values())
     for name in {one.kind: filed[one.name] or one.name for one in asked}.values():
         compared = said(capsys, "agree", *place, "--protocol", name)
         assert {row["judge"] for row in compared["rows"]} == {"x", "y"}

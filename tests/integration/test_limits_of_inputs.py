@@ -87,13 +87,6 @@ def test_turns_of_the_settings_are_bounded_too(tmp_path, capsys):
         assert server.n_received == 0
 
 
-@pytest.mark.parametrize("port", ["-1", "65536", "1000000000000", LONG])
-def test_ports_of_the_viewer(tmp_path, capsys, port):
-    """None that a machine has."""
-    view = ["view", "--seeds", "sample", "--no-browser", f"--port={port}", "--dir", tmp_path]
-    assert "--port" in one_line(view, capsys)
-
-
 @pytest.mark.parametrize("flag", ["--dir", "--out"])
 def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     """NUL in it."""

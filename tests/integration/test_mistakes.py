@@ -104,7 +104,6 @@ COMMANDS = [
     ("share publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
     ("share export --seeds mine --out latin.csv", "latin.csv: a file has that name; name another"),
     ("remove --seeds sample --model bot:elisa", "did you mean 'bot:eliza'?", "nothing was removed"),
-    ("view --seeds nope", "there are: broken, empty, mine, sample"),
     # benchmarks
     ("bench fareval --data two --judge rules", "did you mean 'faireval'?"),
     ("bench faireval --data nope --judge rules", "no folder nope"),

@@ -117,16 +117,6 @@ def test_a_run_without_a_reader_of_its_progress_goes_on(tmp_path, ignored):
         assert server.n_received == CALLS
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGHUP])
-def test_every_signal_ends_the_viewer(tmp_path, kind):
-    """`view` serves until it is ended; that is no error. SIGTERM: see test_pages."""
-    process = start(tmp_path, ["view", "--seeds", "sample", "--no-browser"])
-    assert process.stdout.readline().startswith("http://127.0.0.1:")
-    process.send_signal(kind)
-    _, error = process.communicate()
-    assert (process.returncode, error) == (0, "")
-
-
 @pytest.mark.parametrize("command", [["models"], ["models", "--json"]])
 def test_an_output_that_is_full_is_one_line(tmp_path, command):
     """No traceback, and no success, where the result could not be written."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import tomllib
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -232,23 +230,6 @@ def test_python_has_a_limit_where_none_is_named(place, server):
     assert botchat.run(dear, limits=botchat.Limits(max_usd=999.0)).board.rows
 
 
-def test_a_notebook_has_a_bar(place, monkeypatch):
-    """As a kernel of IPython takes it: one display that is updated, at last with the end."""
-    shown = []
-    handle = SimpleNamespace(update=lambda data, raw: shown.append(data))
-    kernel = ModuleType("IPython")
-    kernel.get_ipython = lambda: SimpleNamespace(kernel=object())
-    display = ModuleType("IPython.display")
-    display.display = lambda data, raw, display_id: shown.append(data) or handle
-    monkeypatch.setitem(sys.modules, "IPython", kernel)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    botchat.generate(place, "small", ["one", "two"])
-    assert shown[0]["text/plain"] == ""
-    assert shown[-1]["text/plain"].startswith("small · 48 of 48 calls · $0.0")
-    assert shown[-1]["text/plain"].endswith(" · done")
-    assert shown[-1]["text/html"].startswith('<progress max="100" value="100"></progress> small · ')
-
-
 # ---------------------------------------------------------------------------------- outages
 
 
@@ -372,7 +353,7 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
 
 @pytest.mark.parametrize("invented", [True, False])
 def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, invented):
-    """By `run`, board, json, page, game and export; any set can be one, and others are not."""
+    """By `run`, board, json, page and export; any set can be one, and others are not."""
     if invented:
         place.about_path("small").write_text("invented = true\n")
     run(place, "--quiet", "--format", "json")
@@ -384,7 +365,6 @@ def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, inv
     files = [out / "leaderboard.md", out / "index.html", tmp_path / "e" / "README.md"]
     for told in (said.err, *(path.read_text("utf-8") for path in files)):
         assert (line in told) == invented
-    assert ("for the demo, not by people" in (out / "game.html").read_text()) == invented
     place.write_seeds("small", SEEDS[:5], "zh")  # what is said of a set stays
     assert place.invented("small") == invented
 

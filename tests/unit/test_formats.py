@@ -190,7 +190,6 @@ def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
         "seeds list",
         "compare sample sample",
         "generate --seeds sample --model bot:eliza --limit 4 --plan",
-        "label plan --seeds sample --judge rules --budget 5",
     ],
 )
 def test_every_printed_table_has_every_format(

@@ -1,8 +1,10 @@
-"""Labels that a page sends: what is kept, what is refused, and that nothing is lost."""
+"""The label page and its labels: what is drawn, filed and refused, and that no name is told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import BotChatError, ConfigError, DataError
+import botchat
+from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest
-from botchat.pipeline.label import rater, save
+from botchat.pipeline.label import rater
 from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
 from botchat.workspace import files
@@ -21,11 +24,20 @@ from tests.boards import made
 
 RECORDS = made({"m": 0.4, "o": 0.7}, 12, unreadable=0)
 SEED = next(seed for seed in RECORDS.seeds if len(seed.utterances) >= 6)
+OWN = """[protocols.warmth]
+kind = "score"
+prompt = "warmth.txt"
+numbers = ["Warmth"]
+lowest = 1
+highest = 5
+"""
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
-    """A set with two models, judged by nobody."""
+    """A set with two models, judged by nobody, and a criterion of its own."""
+    (tmp_path / "botchat.toml").write_text(OWN)
+    (tmp_path / "warmth.txt").write_text("{{conversation}}\nWarmth: a number from 1 to 5")
     found = Workspace(tmp_path)
     found.write_seeds("made-up", RECORDS.seeds)
     for name in ("m", "o"):
@@ -35,16 +47,18 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def row(protocol: str, names: tuple[str, ...], verdict: str, **others: Any) -> dict[str, Any]:
-    """A label as the page sends it, without names."""
+    """A line as the page exports it."""
     n = {"arena-n8": 8, "gteval": len(SEED.utterances)}.get(protocol)
     shown = [Shown.of(RECORDS.dialogues[name][SEED.id], n) for name in names]
-    case = case_digest(protocol, *shown)
-    return {"seed_id": SEED.id, "judge": "human:Amy", "verdict": verdict, "case": case, **others}
+    line = {"protocol": protocol, "seed_id": SEED.id, "judge": "human:Amy", "verdict": verdict}
+    return {**line, "case": case_digest(protocol, *shown), **others}
 
 
-def sent(protocol: str, *rows: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a POST."""
-    return {"set": "made-up", "protocol": protocol, "rows": list(rows)}
+def filed(workspace: Workspace, *rows: dict[str, Any]) -> list[int]:
+    """How many labels of a file were new, by judge and protocol."""
+    path = workspace.root / "exported.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in rows), "utf-8")
+    return [one["new"] for one in botchat.label(workspace, [path], seed_set="made-up").rows]
 
 
 @pytest.mark.parametrize(
@@ -52,20 +66,22 @@ def sent(protocol: str, *rows: Mapping[str, Any]) -> dict[str, Any]:
     [
         ("unieval", ("m",), "No"),
         ("unieval", (HUMAN,), "3"),
+        ("unieval", ("o",), "Undecided"),
         ("arena-n8", ("o", "m"), "both"),
         ("gteval", (HUMAN, "o"), "2"),
+        ("warmth", ("m",), "4.5"),
     ],
 )
-def test_a_label_without_names_is_filed_under_its_case(
+def test_a_label_is_filed_under_its_case(
     workspace: Workspace, protocol: str, names: tuple[str, ...], verdict: str
 ) -> None:
     """The digest says what was shown; the judgment counts like any judge's."""
-    assert save(workspace, sent(protocol, row(protocol, names, verdict))) == 1
+    assert filed(workspace, row(protocol, names, verdict)) == [1]
     judged = read(workspace, "made-up", ["human:amy"]).judged
     (label,) = judged["human:amy"][protocol]
     assert (label.contestants, label.verdict, label.seed_id) == (names, verdict, SEED.id)
-    shown = {"unieval": len(RECORDS.dialogues[names[0]][SEED.id].utterances), "arena-n8": 8}
-    assert label.shown == shown.get(protocol, len(SEED.utterances))
+    shown = {"gteval": len(SEED.utterances), "arena-n8": 8}
+    assert label.shown == shown.get(protocol, len(RECORDS.dialogues[names[0]][SEED.id].utterances))
     base, n = ("arena", "|n:8") if protocol == "arena-n8" else (protocol, "")
     assert label.signature.endswith(
         f"|{base}|set:made-up{n}|judge:human:amy|prompt:blind-page|orders:1"
@@ -74,37 +90,17 @@ def test_a_label_without_names_is_filed_under_its_case(
     assert path.name == f"{slug('human:amy')}.jsonl"
 
 
-def test_a_second_answer_is_appended_and_counts(workspace: Workspace) -> None:
-    """Nothing is rewritten; the newest line of a case is the label; an exported file goes on.
-
-    What a page sends twice, because it was left before the answer came, is there once.
-    """
-    for verdict in ("No", "4", "4"):
-        save(workspace, sent("unieval", row("unieval", ("m",), verdict)))
+def test_twice_adds_nothing_and_a_second_answer_counts(workspace: Workspace) -> None:
+    """Nothing is rewritten; the newest line of a case is the label; an exported file goes on."""
+    news = [filed(workspace, row("unieval", ("m",), said)) for said in ("No", "4", "4")]
+    assert news == [[1], [1], [0]]
     path = workspace.judgments_path("made-up", "unieval", "human:amy")
     assert [one.verdict for one in files.read(path, Judgment)] == ["No", "4"]
     assert [one.verdict for one in workspace.judgments(path).values()] == ["4"]
     exported = path.rename(path.with_name("unieval.human-amy.jsonl"))
-    save(workspace, sent("unieval", row("unieval", ("o",), "No", judge="human: AMY ")))
+    filed(workspace, row("unieval", ("o",), "No", judge="human: AMY "))
     assert not path.exists()
     assert len(files.read(exported, Judgment)) == 3
-
-
-def test_what_is_taken_back_is_gone_and_nothing_else(workspace: Workspace) -> None:
-    """Every line of the case by that person; other cases' and other people's stay as they are."""
-    kept = [row("unieval", ("o",), "No"), row("unieval", ("m",), "No", judge="human:bob")]
-    save(workspace, sent("unieval", *kept))
-    path = workspace.judgments_path("made-up", "unieval", "human:amy")
-    before = path.read_bytes()
-    for verdict in ("No", "4"):
-        save(workspace, sent("unieval", row("unieval", ("m",), verdict)))
-    save(workspace, sent("unieval", row("unieval", ("m",), "4", undone=True)))
-    assert path.read_bytes() == before
-    bobs = workspace.judgments_path("made-up", "unieval", "human:bob")
-    assert len(files.read(bobs, Judgment)) == 1
-    save(workspace, sent("unieval", row("unieval", ("o",), "No", undone=True)))
-    assert "human:amy" not in read(workspace, "made-up").judged
-    save(workspace, sent("gteval", row("gteval", (HUMAN, "o"), "2", undone=True)))
 
 
 WRONG: list[tuple[dict[str, Any], type[BotChatError], str]] = [
@@ -116,43 +112,73 @@ WRONG: list[tuple[dict[str, Any], type[BotChatError], str]] = [
     ({"verdict": "both"}, DataError, "does not offer 'both'"),
     ({"case": "0" * 16}, DataError, "make the page again"),
     ({"seed_id": "S-99"}, DataError, "no dialogues of now"),
-    ({"contestants": ["o"]}, DataError, "no dialogues of now"),
-    ({"contestants": ["m", "o"]}, DataError, "no dialogues of now"),
-    ({"verdict": None}, DataError, r"rows\[1\].verdict"),
+    ({"verdict": None}, DataError, "exported.jsonl:2: .*verdict"),
+    ({"protocol": "diagnosis"}, DataError, "protocol 'diagnosis' has no labels here"),
+    ({"protocol": "../x"}, DataError, "protocol '../x' has no labels here"),
 ]
 
 
 @pytest.mark.parametrize(("change", "error", "says"), WRONG)
-def test_one_wrong_label_writes_none(
+def test_one_wrong_label_files_none(
     workspace: Workspace, change: dict[str, Any], error: type[BotChatError], says: str
 ) -> None:
-    """One line that says what is wrong; the right label beside it is not half a request."""
+    """One line that says what is wrong; the right label beside it is not half a file."""
     right = row("unieval", ("m",), "No")
     with pytest.raises(error, match=says) as raised:
-        save(workspace, sent("unieval", right, right | change))
+        filed(workspace, right, right | change)
     assert "\n" not in str(raised.value)
     assert not (workspace.root / "judgments").exists()
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"set": "made-up"},
-        sent("diagnosis"),
-        sent(".."),
-        {**sent("unieval"), "rows": "x"},
-        {**sent("unieval"), "set": "../x"},
-    ],
-)
-def test_what_is_no_labels_is_refused(workspace: Workspace, body: dict[str, Any]) -> None:
-    """Of a protocol that nobody labels, of no such set, of another form."""
-    with pytest.raises(BotChatError):
-        save(workspace, body)
-    assert not (workspace.root / "judgments").exists()
+def page(workspace: Workspace, protocol: str, most: int) -> tuple[str, list[Any]]:
+    """The page as text, and its cases."""
+    told = botchat.label(workspace, seed_set="made-up", protocol=protocol, most=most)
+    text = Path(told.whole["page"]).read_text("utf-8")
+    found = re.search(r'id="about">(.*?)</script>', text, re.DOTALL)
+    assert found
+    return text, json.loads(found[1])["cases"]
 
 
-def test_two_spellings_are_one_person() -> None:
+@pytest.mark.parametrize("protocol", ["unieval", "arena-n8", "gteval", "warmth"])
+def test_a_page_is_blind_and_a_larger_one_begins_with_it(
+    workspace: Workspace, protocol: str
+) -> None:
+    """No contestant's name; contestants take turns, a pair is in one of its orders."""
+    text, cases = page(workspace, protocol, 6)
+    assert '"m"' not in text
+    assert "human:amy" not in text
+    assert page(workspace, protocol, 20)[1][:6] == cases
+    dialogues = {**RECORDS.dialogues}
+    by_digest = {}
+    for name, by_seed in dialogues.items():
+        for dialogue in by_seed.values():
+            by_digest[case_digest("unieval", Shown.of(dialogue))] = name
+    if protocol == "unieval":
+        assert Counter(by_digest[digest] for _, digest, _ in cases) == {HUMAN: 2, "m": 2, "o": 2}
+    verdict = {"unieval": "No", "warmth": "3"}.get(protocol, "neither")
+    rows = [
+        {"protocol": protocol, "seed_id": seed, "judge": "human:b", "verdict": verdict, "case": key}
+        for seed, key, _ in cases
+    ]
+    assert filed(workspace, *rows) == [6]
+
+
+def test_what_cannot_be_labelled_is_said(workspace: Workspace, tmp_path: Path) -> None:
+    """Before anything is written."""
+    for error, says, asked in (
+        (ConfigError, "unknown protocol 'none'", {"protocol": "none"}),
+        (ConfigError, "error reports cannot be labelled", {"protocol": "diagnosis"}),
+        (ConfigError, "--cases 0", {"most": 0}),
+        (MissingError, "name a protocol", {}),
+        (MissingError, "no file", {"files": [tmp_path / "none.jsonl"]}),
+        (MissingError, "no seed set 'other'", {"seed_set": "other"}),
+    ):
+        with pytest.raises(error, match=says):
+            botchat.label(workspace, **{"seed_set": "made-up", **asked})
+    assert not (workspace.root / "leaderboards").exists()
+
+
+def test_two_spellings_are_one_annotator() -> None:
     """Case, white space and the form of letters are no part of a name."""
     assert {rater(name) for name in ("Amy", " amy\t", "AMY", "\uff21my")} == {"amy"}
     assert rater("Jose\u0301  Maria") == rater("JOS\u00c9 MARIA")

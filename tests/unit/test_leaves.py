@@ -30,7 +30,6 @@ for protocol in ("arena", "unieval"):
     assert botchat("judge", protocol, "--seeds", "sample", "--judge", "rules", "--limit", "3") == 0
 assert botchat("leaderboard", "--seeds", "sample", "--no-png") == 0
 assert botchat("share", "export", "--seeds", "sample", "--as", "jsonl", "--out", "out") == 0
-assert botchat("view", "--seeds", "sample", "--talk") == 1
 assert botchat("generate", "--seeds", "sample", "--model", "hf:org/tiny") == 1
 """
 
@@ -56,7 +55,6 @@ def test_without_leaves_everything_else_works(tmp_path):
         text=True,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    assert "--talk needs botchat's part talk, which is not installed" in ran.stderr
     assert "hf:org/tiny needs botchat's part models.local" in ran.stderr
 
 
@@ -66,7 +64,6 @@ def test_a_leaf_that_is_broken_is_not_said_to_be_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "botchat.hub", None)
     with pytest.raises(ConfigError, match="publish needs botchat's part hub"):
         leaf("hub.publish", "publish")
-    monkeypatch.setitem(sys.modules, "botchat.talk.room", None)
     monkeypatch.setitem(sys.modules, "dataclasses", None)
     monkeypatch.delitem(sys.modules, "botchat.papers.bench", raising=False)
     with pytest.raises(ModuleNotFoundError, match="dataclasses"):

@@ -10,24 +10,22 @@ from argparse import Namespace
 import pytest
 
 from botchat.cli import output
-from botchat.cli.output import may_steer, progress, progress_line, spent_line
+from botchat.cli.output import Window, may_steer, progress, progress_line, spent_line
 from botchat.interfaces import Reply
-from botchat.pipeline.run.progress import Window, steps_of
 from botchat.requests.meter import Meter, Step
-from botchat.workspace.progress import usd_to_come
 
 
 def lockstep(meter: Meter) -> None:
     """Two dialogues of 14 calls each that advance together; 25 calls are there, one failed."""
     meter.begin("generate", 2)
-    step = Step("small", "", "m", items=2, each=14)
+    step = Step("m", items=2, each=14)
     meter.steps.append(step)
     items = [step.item(), step.item()]
     for item in items:
         step.under_way.add(item)
     for n in range(26):
         ok = n != 7
-        step.count(items[n % 2], Reply(outcome="ok" if ok else "transport", text="x" * ok), False)
+        step.count(items[n % 2], Reply(outcome="ok" if ok else "transport", text="x" * ok))
 
 
 def test_calls_of_the_plan_are_counted_not_dialogues_in_lockstep() -> None:
@@ -52,8 +50,19 @@ def test_the_rate_is_of_lately() -> None:
 def test_rules_ask_no_model_so_cases_are_counted() -> None:
     """A step without calls."""
     meter = Meter("judge", total=4, done=1, started=0.0)
-    meter.steps.append(Step("small", "arena-n8", "rules", items=4, each=0))
+    meter.steps.append(Step("rules", items=4, each=0))
     assert progress_line(meter, 1.0).startswith("judge · 1/4 (25 %) · 3 s left · 1.0/s")
+
+
+def test_a_silent_endpoint_is_said() -> None:
+    """How long ago the last reply came, beside the calls that are left."""
+    meter = Meter(calls=10, cost_usd=1.25)
+    meter.steps.append(step := Step("m", items=20, each=1))
+    for _ in range(10):
+        with step.item() as item:
+            step.count(item, Reply("ok", "x"))
+    line = progress_line(meter, meter.heard + 40.0)
+    assert "10/20 calls (50 %) · no reply for 40 s · $1.25" in line
 
 
 class Log(io.StringIO):
@@ -134,31 +143,3 @@ def test_no_color_and_dumb_terminals_get_no_escapes(
 def test_unknown_cost_is_no_zero(meter, said):
     """Dollars are shown where some are known."""
     assert spent_line(meter) == said
-
-
-def test_what_a_dialogue_will_cost_is_told_by_its_first_calls() -> None:
-    """Each call costs more than the one before: the mean of the first ones is far too low."""
-    step = Step("small", "", "m", items=10, each=14)
-    for item in [step.item() for _ in range(10)]:
-        step.under_way.add(item)
-        for k in range(2):
-            step.count(item, Reply("ok", "x", cost_usd=1.0 + k), False)
-    whole = 10 * sum(1.0 + k for k in range(14))
-    assert step.left == 120
-    assert step.usd_left == pytest.approx(whole - 30)
-
-
-def test_a_step_that_is_not_begun_is_in_what_is_to_come() -> None:
-    """At its part of the plan, times what the begun ones cost beside theirs."""
-    meter = Meter(ahead={("", "m"): (20, 2.0), ("arena-n8", "j"): (40, 5.0)}, calls=10)
-    step = Step("small", "", "m", items=20, each=1)
-    meter.steps.append(step)
-    for _ in range(10):
-        with step.item() as item:
-            step.count(item, Reply("ok", "x", cost_usd=0.125), False)
-    meter.cost_usd = step.cost_usd
-    begun, ahead = steps_of(meter)
-    assert (begun.begun, ahead.begun, ahead.left, ahead.protocol) == (True, False, 40, "arena-n8")
-    assert usd_to_come([begun, ahead]) == pytest.approx(1.25 + 1.25 * 5.0)
-    line = progress_line(meter, meter.heard + 40.0)
-    assert "10/60 calls (16 %) · no reply for 40 s · $1.25 of about $8.75" in line

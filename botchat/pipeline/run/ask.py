@@ -22,7 +22,7 @@ from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
-from botchat.pipeline.run.work import UNREADABLE, Stops, work_through
+from botchat.pipeline.run.work import Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
 from botchat.requests.arguments import JudgeName, Spending
@@ -221,9 +221,10 @@ class Filing(AbstractContextManager["Filing"]):
         self._workspace = workspace
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
         each = 1 if isinstance(answering, SingleJudge) else None if answering.models else 0
-        self.step = Step(seed_set, protocol, answering.name, each=each)
+        self.step = Step(answering.name, each=each)
         """Its part of the run that asks."""
         self.signature = self._sign()
+        self._seed_set = seed_set
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)
         self.have = workspace.judgments(self.path)
         """All stored judgments, also of dialogues or settings that have changed."""
@@ -276,7 +277,7 @@ class Filing(AbstractContextManager["Filing"]):
             judgment = await self._settled(case)
             if item.calls and judgment.verdict is None and judgment.outcome == "ok":
                 said = judgment.transcript[-1].text if judgment.transcript else judgment.reason
-                self.step.fail(UNREADABLE, said)
+                self.step.fail(said)
                 self._odd += 1
             elif item.calls:
                 self._odd = 0
@@ -320,7 +321,7 @@ class Filing(AbstractContextManager["Filing"]):
         who = self.answering.name
         calls = {who: [key for one in self.have.values() for key in one.calls]}
         changed = {who} if self._new else ()
-        measured.note(self._workspace, ledger, self.step.seed_set, self.protocol, calls, changed)
+        measured.note(self._workspace, ledger, self._seed_set, self.protocol, calls, changed)
 
     def result(self) -> StageResult:
         """What was asked and answered."""

@@ -22,7 +22,6 @@ from botchat.models.limits import FREE, Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
-from botchat.pipeline.run.progress import told
 from botchat.pipeline.run.work import Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
@@ -391,9 +390,8 @@ def in_session(
                 n,
             )
         try:
-            with told(workspace, session.meter, session.budget):
-                results = await stoppable(ask(session, stops), session.stop)
-                stops.raise_first()
+            results = await stoppable(ask(session, stops), session.stop)
+            stops.raise_first()
         except asyncio.CancelledError:
             if (n := session.under_way) and not spending.batch:
                 log.warning(
