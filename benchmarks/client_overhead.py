@@ -37,7 +37,6 @@ import openai
 
 import botchat
 from botchat.interfaces import Decoding
-from botchat.models.endpoint.chat import WIRE
 from botchat.models.endpoint.connection import Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint
@@ -85,7 +84,7 @@ def harness(url, n_calls, in_flight, start=None):
             settings = ModelSettings(model="m", base_url=url)
             connection = Connection(url, lambda: "sk-none")
             model = RecordedModel(
-                EndpointModel("m", settings, WIRE, connection),
+                EndpointModel("m", settings, connection),
                 ledger,
                 stage="bench",
                 endpoint=Endpoint(in_flight, start or in_flight),

@@ -65,9 +65,6 @@ class Decoding:
     """JSON schema for the reply; left out where a model cannot be held to one."""
     logprobs: int | None = None
     """Ask for the log-probability of every token, and of this many alternatives to each."""
-    shared: int = field(default=0, compare=False)
-    """Characters of the last message that other calls begin with too; worth caching, and no part of
-    what is asked."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -104,13 +101,11 @@ class Usage(msgspec.Struct, frozen=True):
     """Tokens as the endpoint billed them; ``None``: it did not say."""
 
     prompt_tokens: int | None = None
-    """Of the whole prompt, what the cache was read for or written with included."""
+    """Of the whole prompt, what came from the cache included."""
     completion_tokens: int | None = None
     """Of everything that was generated, thoughts included."""
     cached_tokens: int | None = None
     """Of the prompt, read from the provider's cache."""
-    cache_write_tokens: int | None = None
-    """Of the prompt, written to the provider's cache."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -125,8 +120,6 @@ class Reply(msgspec.Struct, frozen=True):
     """``None``: the price is unknown (unknown is never 0)."""
     billed_usd: float | None = None
     """What the endpoint itself says that the call cost; ``None``: it does not say."""
-    tier: str = ""
-    """Service tier that answered, as the endpoint names it; empty: it does not say."""
     detail: str = ""
     """One line that explains any outcome but ``ok``."""
     raw: str = ""
@@ -321,9 +314,10 @@ class Case(_KnownCase):
         return self.wording if isinstance(self.wording, str) else self.wording()
 
     @property
-    def shared(self) -> int:
-        """Characters of the prompt before the first dialogue, which other cases begin with too."""
-        return max(0, self.prompt.find(self.dialogues[0].utterances[0])) if self.dialogues else 0
+    def task(self) -> str:
+        """The question without what it is about: the prompt as far as its first dialogue."""
+        first = self.dialogues[0].utterances[0] if self.dialogues else self.prompt
+        return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
 
 
 class Unmade(_KnownCase, msgspec.Struct, frozen=True, gc=False):

@@ -282,7 +282,7 @@ class PairVerdict(msgspec.Struct, frozen=True, gc=False):
 class Provenance(msgspec.Struct, frozen=True, gc=False):
     """What was asked for a contestant's dialogues or a judge's verdicts, of one model, and when.
 
-    All of it is from the calls that these rest on, of models of endpoints and local weights.
+    All of it is from the calls that these rest on, of models of endpoints.
     """
 
     stage: str
@@ -292,14 +292,12 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     model: str
     """By name: of cross-play and of panels there are several."""
     asked: str
-    """As the endpoint knows it; of local weights, their digest."""
+    """As the endpoint knows it."""
     answered: tuple[str, ...]
     """What replies say of who answered (`model`, `system_fingerprint`): of the first and the last
     call of every day."""
     host: str
     """Without login, path and query; what ``identity`` says in its place."""
-    api: str
-    """Wire format; of local weights empty."""
     temperature: float | None
     system_prompt: str | None
     """Digest of what it was told before the dialogue."""

@@ -15,7 +15,6 @@ _COLUMNS = (
     Column("answered", "Answered as", "name", getter=lambda one: ", ".join(one.answered) or None),
     Column("revision", "Revision", "name"),
     Column("host", "Host", "name"),
-    Column("api", "API", "name"),
     Column("temperature", "Temperature", "exact"),
     Column("system_prompt", "System prompt", "name"),
     Column("first", "First day", "name"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -25,21 +24,12 @@ def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
     return [short[name] for name in names]
 
 
-# Contestants were once named by the whole path of their weights; ORG/NAME is none.
-_FOLDERS = re.compile(
-    r"hf:(?=[/\\.~]|[A-Za-z]:\\|(?:[^/+]+/){2})(?:(?:(?! \+ )[^/\\])*[/\\])+(?=[^/\\])"
-)
-
-
 @lru_cache(maxsize=1 << 12)  # every figure tries how many models' names fit
 def elided(text: str, columns: int) -> str:
-    """Text without control characters, its middle left out if it is wider than ``columns``.
-
-    Weights in a folder are called by its last part, as `botchat.workspace.entries.weights` does.
-    """
+    """Text without control characters, its middle left out if it is wider than ``columns``."""
     # Cf: marks that turn the writing direction of everything after them.
     clean = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
-    clean = _FOLDERS.sub("hf:", " ".join(clean.split()))
+    clean = " ".join(clean.split())
     if sum(map(_columns, clean)) <= columns:
         return clean
     room = (columns - 1) // 2

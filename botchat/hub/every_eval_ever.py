@@ -24,7 +24,7 @@ from botchat.measures.annotations import is_person
 from botchat.pipeline.run.contestants import panel_of
 from botchat.records import HUMAN, VERSION, Dialogues
 from botchat.workspace import config
-from botchat.workspace.entries import LOCAL, OPENAI_URL
+from botchat.workspace.entries import OPENAI_URL
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import CascadeSettings
 
@@ -192,8 +192,6 @@ def _known_as(workspace: Workspace, name: str) -> tuple[str, tuple[str, str, str
         named = config.ModelName("endpoint", name, entry)
     if named.kind == "bot":
         return f"botchat/{named.target}", _HERE
-    if named.kind == "local":
-        return named.name.removeprefix(LOCAL), _HERE
     if named.settings is None:
         return name, _NOT_SAID
     model = named.settings.model

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from botchat.boards.writers import to_json
-from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.hub.requests import Publishing
 from botchat.interfaces import Row
 from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
@@ -23,8 +23,7 @@ from botchat.records import VERSION, Dialogue, Judgment
 from botchat.requests.results import Told
 from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store
-from botchat.workspace.calls import Damaged
-from botchat.workspace.entries import LOCAL, api_key
+from botchat.workspace.entries import api_key
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, secrets_in
@@ -197,7 +196,7 @@ def _named(given: str) -> tuple[str, str]:
     """(contestant, its repository) of ``CONTESTANT=ORG/NAME`` or ``hf:ORG/NAME``."""
     contestant, _, theirs = given.rpartition("=")
     if not contestant:
-        contestant, theirs = given, given.removeprefix(LOCAL)
+        contestant, theirs = given, given.removeprefix("hf:")
     if not _REPOSITORY.fullmatch(theirs) or theirs == given:
         raise ConfigError(
             f"--eval-results {given}: give CONTESTANT=ORG/NAME, the model's repository on the hub"
@@ -239,12 +238,7 @@ def _calls(workspace: Workspace, seed_set: str) -> bytes:
         return b""
     keys = set(_keys(workspace, seed_set))
     with closing(Ledger(workspace.ledger_path, readonly=True)) as ledger:
-        known = [one for one in ledger.readable() if one.key in keys]
-    if damaged := [one.key for one in known if isinstance(one, Damaged)]:
-        raise DataError(
-            f"{len(damaged)} calls of the ledger {workspace.ledger_path} are damaged, such as "
-            f"{damaged[0][:12]}…; see: botchat ledger forget --damaged"
-        )
+        known = [one for one in ledger.calls("ORDER BY key, at") if one.key in keys]
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in known)
     return gzip.compress(lines, mtime=0) if lines else b""
 
@@ -263,9 +257,8 @@ def _refuse_secrets(workspace: Workspace, files: Mapping[str, bytes]) -> None:
     """`ConfigError` for a text with a key of the environment, of `botchat.toml`, or like one."""
     keys = [*secrets_in(os.environ)]
     for settings in workspace.config.models.values():
-        if settings.api_key_command is None:
-            with suppress(ConfigError):  # it is not set, so it is nowhere
-                keys.append(api_key(settings) or "")
+        with suppress(ConfigError):  # it is not set, so it is nowhere
+            keys.append(api_key(settings) or "")
     redactor = Redactor(keys)
     for name, content in files.items():
         data = gzip.decompress(content) if name.endswith(".gz") else content

@@ -104,9 +104,8 @@ class Ensemble:
         closing = language.text("ensemble_evidence") if self.settings.evidence else ""
         if self.settings.steps:
             # What stands before the text is the task and its criteria.
-            task = case.prompt[: case.shared].strip() or case.prompt
             planner = self.cast.serving[DECOMPOSER]
-            steps = await planner.say(language.fill("ensemble_steps", question=task))
+            steps = await planner.say(language.fill("ensemble_steps", question=case.task))
             planned = [steps]
             if not heard(steps):
                 return Talk((steps,), (steps,))

@@ -56,8 +56,7 @@ class SingleJudge:
 
     async def answer(self, case: Case) -> Answer:
         """Ask and read."""
-        schema = case.schema if self.structured else None
-        decoding = replace(self.decoding, schema=schema, shared=case.shared)
+        decoding = replace(self.decoding, schema=case.schema if self.structured else None)
         reply = await self.model.chat([Message(role="user", content=case.prompt)], decoding)
         calls = (reply.key,) if reply.key else ()
         if not reply.usable:

@@ -111,13 +111,9 @@ class Agent:
 
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
         """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
-        decoding, vote = replace(self.decoding, schema=None, shared=0), None
+        decoding, vote = replace(self.decoding, schema=None), None
         if case is not None:
-            # The others' prompts, and the later ones, begin with the question too.
-            later = prompt.startswith(case.prompt) and prompt != case.prompt
-            shared = len(case.prompt) if later else case.shared
-            schema = case.schema if self.structured else None
-            decoding = replace(self.decoding, schema=schema, shared=shared)
+            decoding = replace(self.decoding, schema=case.schema if self.structured else None)
         reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)

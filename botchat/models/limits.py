@@ -12,18 +12,14 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply, Usage, token_count
-
-ORDINARY_TIERS = ("", "default", "standard", "auto")
-"""Names of the service tier that configured prices are for."""
 
 
 def plausible(usage: Usage) -> Usage:
@@ -32,12 +28,10 @@ def plausible(usage: Usage) -> Usage:
     No prompt is empty: a server that counts zero tokens counts none.
     """
     prompt, cached = token_count(usage.prompt_tokens) or None, token_count(usage.cached_tokens)
-    written = token_count(usage.cache_write_tokens)
     if prompt is not None:
         cached = cached and min(cached, prompt)
-        written = written and min(written, prompt - (cached or 0))
     completion = token_count(usage.completion_tokens)
-    return Usage(prompt, completion if prompt else completion or None, cached, written)
+    return Usage(prompt, completion if prompt else completion or None, cached)
 
 
 @dataclass(frozen=True)
@@ -47,10 +41,7 @@ class Prices:
     input: float | None = None
     output: float | None = None
     cached: float | None = None
-    """Read from the provider's cache; ``None``: as input; ``cache_write``, written there, too."""
-    cache_write: float | None = None
-    tiers: Mapping[str, float] = field(default_factory=dict)
-    """Service tier -> its prices / those above."""
+    """Read from the provider's cache; ``None``: as input."""
 
     @property
     def known(self) -> bool:
@@ -62,21 +53,19 @@ class Prices:
         """Whether every call costs nothing."""
         return self.input == 0 and self.output == 0
 
-    def cost(self, usage: Usage, tier: str = "") -> float | None:
-        """USD of one call, or ``None`` where a price, a count or the tier is unknown."""
+    def cost(self, usage: Usage) -> float | None:
+        """USD of one call, or ``None`` where a price or a count is unknown."""
         if self.free:
             return 0.0
-        factor = self.tiers.get(tier, 1.0 if tier.lower() in ORDINARY_TIERS else None)
-        if self.input is None or self.output is None or factor is None:
+        if self.input is None or self.output is None:
             return None
         usage = plausible(usage)
         if usage.prompt_tokens is None or usage.completion_tokens is None:
             return None
-        cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
+        cached = usage.cached_tokens or 0
         usd = usage.completion_tokens * self.output
         usd += cached * (self.input if self.cached is None else self.cached)
-        usd += written * (self.input if self.cache_write is None else self.cache_write)
-        return factor * (usd + (usage.prompt_tokens - cached - written) * self.input) / 1e6
+        return (usd + (usage.prompt_tokens - cached) * self.input) / 1e6
 
     def bill(self, reply: Reply) -> float | None:
         """USD that a call cost: what the provider says, else what its counts come to.
@@ -88,23 +77,18 @@ class Prices:
             return None
         if said is not None and math.isfinite(said) and said >= 0:
             return said
-        return self.cost(reply.usage, reply.tier)
+        return self.cost(reply.usage)
 
     def most(self, prompt: int, completion: int) -> float | None:
-        """USD of so many tokens at most, whatever is cached and whichever known tier answers."""
+        """USD of so many tokens at most, whatever is cached."""
         if self.input is None or self.output is None:
             return None
-        dearest = max(self.input, self.cached or 0.0, self.cache_write or 0.0)
-        factor = max([1.0, *self.tiers.values()])
-        return factor * (prompt * dearest + completion * self.output) / 1e6
+        dearest = max(self.input, self.cached or 0.0)
+        return (prompt * dearest + completion * self.output) / 1e6
 
-    def times(self, factor: float, tier: str) -> Prices:
-        """Prices where ``tier`` answers, whose own factor, if there is one, counts instead."""
-        factor = self.tiers.get(tier, factor)
-        prices: dict[str, Any] = vars(self) | {"tiers": {**self.tiers, tier: 1.0}}
-        for name in ("input", "output", "cached", "cache_write"):
-            prices[name] = None if prices[name] is None else prices[name] * factor
-        return Prices(**prices)
+    def times(self, factor: float) -> Prices:
+        """Prices of which each is so many times as high."""
+        return Prices(*(None if n is None else factor * n for n in vars(self).values()))
 
 
 FREE = Prices(0.0, 0.0)

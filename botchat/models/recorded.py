@@ -28,15 +28,8 @@ import msgspec
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import (
-    ChatModel,
-    Decoding,
-    Message,
-    Reply,
-    TokenLogprobs,
-    changes,
-    visible,
-)
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, changes, visible
+from botchat.models.endpoint.replies import token_logprobs
 from botchat.models.limits import (
     OVERLOADED,
     Budget,
@@ -62,7 +55,7 @@ HOPELESS = 8
 ADAPTATIONS = 16
 """Most tries of a call that only learn what the endpoint refuses; further ones are failures."""
 
-CAPS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+CAPS = ("max_tokens", "max_completion_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
 
 
@@ -150,8 +143,6 @@ class RecordedModel:
     on_estimate: Callable[[Spent, str], None] = lambda *_: None
     """Called for each try whose cost the endpoint did not say, with what it was counted at beyond
     what is known, and why."""
-    token_logprobs: Callable[[str], TokenLogprobs] | None = None
-    """Finds them in the raw body of a reply that was asked for them."""
 
     def __post_init__(self, budget: Budget | None) -> None:
         """Take over what the ledger knows about ``model``."""
@@ -334,8 +325,6 @@ class RecordedModel:
         told = self._paid and (reply.answered or most.usd or self._budget.limited)
         if told and not (priced and tokens is not None):
             why = "no count of tokens" if reply.answered else "no answer, maybe billed"
-            if tokens is not None:
-                why = f"service tier {reply.tier!r} is not in price_tiers"
             if reply.billed_usd == 0:
                 why = "a cost of zero beside a price"
             estimated = Spent(0.0 if priced else most.usd, most.tokens if tokens is None else 0)
@@ -422,8 +411,8 @@ class RecordedModel:
 
     def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:
         """A stored reply as its caller gets it."""
-        if decoding.logprobs is not None and self.token_logprobs:
-            reply = replace(reply, tokens=self.token_logprobs(reply.raw))
+        if decoding.logprobs is not None:
+            reply = replace(reply, tokens=token_logprobs(reply.raw))
         return spoken(reply)
 
 

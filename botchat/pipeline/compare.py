@@ -314,7 +314,7 @@ def _tested(
         )
 
 
-_IDENTITY = ("asked", "answered", "revision", "host", "api", "temperature", "system_prompt")
+_IDENTITY = ("asked", "answered", "revision", "host", "temperature", "system_prompt")
 """Of what was asked: who it was. Days and costs differ each time."""
 
 

@@ -28,7 +28,6 @@ from botchat.requests.results import Told
 from botchat.workspace import accounts, files
 from botchat.workspace import export as moving
 from botchat.workspace import ledger as stored
-from botchat.workspace.calls import Damaged
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -38,9 +37,7 @@ def stats(_: Accounting, workspace: Workspace) -> Told:
     """Calls, tokens and money, a row a model and stage."""
     with closing(_existing(workspace)) as ledger:
         rows = [asdict(one) for one in accounts.stats(ledger)]
-    never = {
-        name for name in ("cache_write_tokens", "superseded") if not any(r[name] for r in rows)
-    }
+    never = set() if any(row["superseded"] for row in rows) else {"superseded"}
     return Told({"rows": rows}, [[{k: row[k] for k in row if k not in never} for row in rows]])
 
 
@@ -77,19 +74,12 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
     """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
-    them again. ``damaged``: instead calls that are not as they were stored; what was made from
-    them stays. Raises `ConfigError` if nothing says which, `MissingError`: no call of a model.
+    them again. Raises `ConfigError` if nothing says which, `MissingError`: no call of a model.
     """
     outcomes, models, stage = request.outcomes, request.models, request.stage
-    damaged = request.damaged
-    if damaged == bool(outcomes or models or stage) or not (damaged or outcomes or models):
-        raise ConfigError(
-            "say which calls to forget: --outcome OUTCOME or --model MODEL, or --damaged alone"
-        )
+    if not (outcomes or models):
+        raise ConfigError("say which calls to forget: --outcome OUTCOME or --model MODEL")
     with workspace.locked(), closing(_existing(workspace, readonly=False)) as ledger:
-        if damaged:
-            keys = {one.key for one in ledger.readable() if isinstance(one, Damaged)}
-            return _forgotten(ledger.forget(keys))
         known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
         for name in models:
             if known.isdisjoint((name, full_name(name, workspace))):
@@ -127,13 +117,9 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
             lambda judgment: not keys.isdisjoint(judgment.calls),
             judgment_order,
         )
-        return _forgotten(ledger.forget(keys), dialogues, judgments)
-
-
-def _forgotten(calls: int, dialogues: int = 0, judgments: int = 0) -> Told:
-    whole = {"calls": calls, "dialogues": dialogues, "judgments": judgments}
+        whole = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
     again = "the commands that made them ask these calls again, and replay all others"
-    return Told(whole, [[whole], *([again] if calls else [])])
+    return Told(whole, [[whole], *([again] if whole["calls"] else [])])
 
 
 def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:

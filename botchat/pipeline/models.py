@@ -16,7 +16,7 @@ from pathlib import Path
 from botchat.errors import BotChatError, ConfigError, did_you_mean
 from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
-from botchat.models.endpoint import identity
+from botchat.models.endpoint.chat import identity
 from botchat.parallel import together
 from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
@@ -26,7 +26,6 @@ from botchat.requests.results import Told
 from botchat.workspace import config
 from botchat.workspace.accounts import CHECK, answered_by, last_answered_by
 from botchat.workspace.config import ModelName, ModelSettings
-from botchat.workspace.entries import weights
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
@@ -192,7 +191,6 @@ def model_rows(workspace: Workspace) -> list[Row]:
         *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
         ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
         ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
-        ("hf:ORG/NAME, hf:FOLDER", "form", "local weights, with the extra botchat-bench[hf]"),
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
         (FINGERPRINT, "judge", "offline judge: the form of a chat beside 100 of people or more"),
@@ -232,8 +230,7 @@ def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[
 
 def described(named: ModelName) -> str:
     """What an entry of ``[models]`` stands for, in words."""
-    if named.settings is None or named.kind == "local":
-        return f"local weights {weights(named.target)[0]}"
+    assert named.settings is not None, "an entry has settings"
     return f"{named.settings.model} at {public_url(named.settings.base_url)}"
 
 

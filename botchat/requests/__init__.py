@@ -551,8 +551,6 @@ class Forgetting(Request["Told"]):
     stage: Annotated[
         str | None, Arg("calls of this stage (both)", choices=("generate", "judge"))
     ] = None
-    _: KW_ONLY
-    damaged: Annotated[bool, Arg("instead, calls that are not as they were stored")] = False
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 
 from botchat.errors import ConfigError
 
-LEAVES = ("hub", "models.local", "papers")
+LEAVES = ("hub", "papers")
 """Their folders, as modules of this package."""
 
 

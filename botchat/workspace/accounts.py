@@ -27,7 +27,6 @@ class ModelStats:
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
-    cache_write_tokens: int
     cost_usd: float | None
     unpriced_calls: int
     latency_s: float
@@ -101,12 +100,12 @@ def stats(ledger: Ledger) -> list[ModelStats]:
         )
         for row in rows
     ]
-    never = ((*at, 0, n, 0, 0, 0, 0, None, 0, 0.0, False) for at, n in sorted(failed.items()))
+    never = ((*at, 0, n, 0, 0, 0, None, 0, 0.0, False) for at, n in sorted(failed.items()))
     return [*result, *(ModelStats(*row, {}) for row in never)]
 
 
 class CallFacts(NamedTuple):
-    """Who was asked in a call, how, and who answered; empty where the call is damaged."""
+    """Who was asked in a call, how, and who answered; empty: there is no such call."""
 
     identity: dict[str, Any]
     """See `botchat.interfaces.ChatModel`."""

@@ -1,19 +1,12 @@
-"""A stored call, as a record and as a row with its digest; and the file that has the rows.
-
-The file is opened also where it is old, damaged, or may not be written.
-"""
+"""A stored call, as a record and as a row; and the file that has the rows, opened to be read."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 import shutil
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -52,7 +45,6 @@ class StoredCall(msgspec.Struct, frozen=True):
     detail: str
     raw: str
     sent: dict[str, Any]
-    cache_write_tokens: _Count = None
     superseded: bool = False
     """It was forgotten: it is counted as spent and answers nothing."""
 
@@ -66,16 +58,9 @@ class StoredCall(msgspec.Struct, frozen=True):
 
 
 FIELDS = [name for name in StoredCall.__struct_fields__ if name != "superseded"]
-COLUMNS = ", ".join([*FIELDS, "digest"])
+COLUMNS = ", ".join(FIELDS)
 COUNTS = Usage.__struct_fields__
 REPLY = [name for name in Reply.__struct_fields__ if name in FIELDS]
-
-
-@dataclass(frozen=True)
-class Damaged:
-    """A stored call that cannot be read, or is not as it was stored."""
-
-    key: str
 
 
 _json = json.JSONEncoder(sort_keys=True).encode
@@ -96,29 +81,23 @@ def row_of(call: StoredCall) -> tuple[Any, ...]:
     facts["request"] = _packed(bytes(call.request))
     facts["raw"] = _packed(call.raw.encode("utf-8", "surrogatepass"))
     facts["sent"] = _json(call.sent)
-    return (*facts.values(), _digest(facts))
+    return tuple(facts.values())
 
 
-def call_of(row: tuple[Any, ...], superseded: bool) -> StoredCall | Damaged:
-    """A call as its table keeps it, after a check that it is as it was stored."""
-    *values, digest = row
-    facts: dict[str, Any] = dict(zip(FIELDS, values, strict=True))
-    try:
-        if digest is not None and digest != _digest(facts):
-            return Damaged(str(facts["key"]))
-        return StoredCall(
-            **facts
-            | {
-                "request": msgspec.Raw(zlib.decompress(facts["request"])),
-                "raw": zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass"),
-                "sent": json.loads(facts["sent"]),
-                "cost_usd": _positive(facts["cost_usd"]),
-                "superseded": superseded,
-                **{name: token_count(facts[name]) for name in COUNTS},
-            }
-        )
-    except (zlib.error, TypeError, ValueError, RecursionError):
-        return Damaged(str(facts["key"]))
+def call_of(row: tuple[Any, ...], superseded: bool) -> StoredCall:
+    """A call as its table keeps it. Raises ``ValueError`` or ``zlib.error``: it is damaged."""
+    facts: dict[str, Any] = dict(zip(FIELDS, row, strict=True))
+    return StoredCall(
+        **facts
+        | {
+            "request": msgspec.Raw(zlib.decompress(facts["request"])),
+            "raw": zlib.decompress(facts["raw"]).decode("utf-8", "surrogatepass"),
+            "sent": json.loads(facts["sent"]),
+            "cost_usd": _positive(facts["cost_usd"]),
+            "superseded": superseded,
+            **{name: token_count(facts[name]) for name in COUNTS},
+        }
+    )
 
 
 def _packed(data: bytes) -> bytes:
@@ -126,15 +105,6 @@ def _packed(data: bytes) -> bytes:
     window = max(9, min(15, len(data).bit_length() + 1))
     packer = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
     return packer.compress(data) + packer.flush()
-
-
-def _digest(facts: Mapping[str, Any]) -> str:
-    """SHA-256 of all that a row says; a column that is added later changes no digest."""
-    told = {
-        name: v for name, v in facts.items() if v is not None and name not in ("request", "raw")
-    }
-    said = _json(told).encode()
-    return hashlib.sha256(b"\0".join([said, facts["request"], facts["raw"]])).hexdigest()
 
 
 def _positive(value: Any) -> float | None:
@@ -165,11 +135,9 @@ def opened_to_read(path: Path) -> tuple[sqlite3.Connection, Copy | None]:
     """The file as it is, also where nothing can be written beside it; a copy, if there is one."""
     db = connect(path, "mode=ro")
     try:
-        # Else a file that was cut is refused whole.
-        db.execute("PRAGMA writable_schema=ON")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         return db, None
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         db.close()
         if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
             raise
@@ -181,22 +149,3 @@ def opened_to_read(path: Path) -> tuple[sqlite3.Connection, Copy | None]:
     for file in (path, wal):
         shutil.copyfile(file, Path(copy.name, file.name))
     return connect(Path(copy.name, path.name), "mode=rw"), copy
-
-
-def lacking(db: sqlite3.Connection) -> dict[str, str]:
-    """Columns that the calls of a ledger of an older version do not have, with their types."""
-    there = {name for (name,) in db.execute("SELECT name FROM pragma_table_info('calls')")}
-    later = {"cache_write_tokens": "INTEGER", "digest": "TEXT"}
-    return {name: kind for name, kind in later.items() if there and name not in there}
-
-
-def stand_in(db: sqlite3.Connection) -> None:
-    """Let what a ledger of an older version lacks be empty, in this connection only."""
-    db.executescript("PRAGMA temp_store=MEMORY; PRAGMA writable_schema=ON")
-    have = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
-    for made in re.findall(r"CREATE TABLE IF NOT EXISTS (\w+) (.*?;)", TABLES, re.DOTALL):
-        if "calls" in have and made[0] not in have:
-            db.execute("CREATE TEMP TABLE {} {}".format(*made))
-    if later := lacking(db):
-        nulls = ", ".join(f"NULL AS {name}" for name in later)
-        db.execute(f"CREATE TEMP VIEW calls AS SELECT rowid AS rowid, *, {nulls} FROM main.calls")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,21 +19,17 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
-from botchat.workspace.commands import KeyCommand
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
 from botchat.workspace.entries import (
-    LOCAL,
     OPENAI_URL,
     Positive,
     Price,
     Rate,
-    beside,
     entry_url_fault,
     model_faults,
     slip,
     unknown_model,
     url_fault,
-    weights,
 )
 from botchat.workspace.entries import ModelSettings as ModelSettings
 from botchat.workspace.entries import api_key as api_key
@@ -136,12 +131,12 @@ Kind: TypeAlias = type[Any] | Mapping[str, type[Any]]
 class ModelName(msgspec.Struct, frozen=True):
     """A model as named on the command line, resolved to what it stands for."""
 
-    kind: Literal["endpoint", "bot", "local", "human"]
+    kind: Literal["endpoint", "bot", "human"]
     name: str
     settings: ModelSettings | None = None
-    """For endpoints, and for local weights that have an entry."""
+    """For endpoints."""
     target: str = ""
-    """Bot name or local weights."""
+    """Of a bot: its name."""
 
 
 def load(path: Path) -> Config:
@@ -150,8 +145,7 @@ def load(path: Path) -> Config:
     Raises `ConfigError`, with file, line and key: malformed TOML, an unknown key, a bad value.
     """
     try:
-        with path.open(encoding="utf-8-sig") as opened:
-            status, file = os.fstat(opened.fileno()), TomlFile(path, opened.read())
+        file = TomlFile(path, path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return Config()
     except OSError as error:
@@ -175,7 +169,7 @@ def load(path: Path) -> Config:
         else:
             sections[section] = file.entry(section, table, kind)
     for name, model in sections["models"].items():
-        sections["models"][name] = _checked(file, name, model, data["models"][name], status)
+        sections["models"][name] = _checked(file, name, model)
     _check_labels(file, sections["models"])
     for name, endpoint in sections["endpoints"].items():
         if fault := entry_url_fault(endpoint.base_url):
@@ -330,22 +324,17 @@ def model_name(
     """What a model name stands for (DESIGN §7).
 
     ``NAME`` or ``NAME@REVISION`` from botchat.toml · ``openai:MODEL`` · ``http(s)://host/v1#MODEL``
-    · ``hf:ORG/MODEL`` · ``bot:NAME`` · ``human``.
+    · ``bot:NAME`` · ``human``.
     Raises `ConfigError` for any other; lists what can be named, and what may be meant.
     """
     if (found := _entry(name, config)) is not None:
         called, entry = found
-        local = entry.model.startswith(LOCAL)
-        target = weights(entry.model.removeprefix(LOCAL))[1] if local else ""
-        return ModelName("local" if local else "endpoint", called, entry, target)
+        return ModelName("endpoint", called, entry)
     if name == HUMAN:
         return ModelName("human", name)
     scheme, _, rest = name.partition(":")
     if scheme == "bot" and rest:
         return ModelName("bot", name, target=rest)
-    if scheme == "hf" and rest:
-        called, target = weights(rest)
-        return ModelName("local", called, target=target)
     if scheme == "openai" and rest:
         url = env.get("OPENAI_BASE_URL") or OPENAI_URL
         if fault := url_fault(url):
@@ -379,7 +368,7 @@ def _entry(name: str, config: Config) -> tuple[str, ModelSettings] | None:
         if not at or name not in config.models:
             return None
         entry = msgspec.structs.replace(config.models[name], revision=revision)
-        for key, said in model_faults(entry, ("revision",)):
+        for key, said in model_faults(entry):
             raise ConfigError(f"{public(name)}@{public(revision)}: {key}: {said}")
     revised = f"@{entry.revision}" if entry.revision is not None else ""
     return f"{entry.label or name}{revised}", entry
@@ -418,8 +407,6 @@ def _checked(
     file: TomlFile,
     name: str,
     model: ModelSettings,
-    given: Mapping[str, Any],
-    status: os.stat_result,
 ) -> ModelSettings:
     """An entry with the text of its ``system_prompt_file`` and whole paths of its other files.
 
@@ -430,9 +417,9 @@ def _checked(
         raise file.error(
             table, "this name stands for something else; choose another, without a colon"
         )
-    for key, said in model_faults(model, given):
+    for key, said in model_faults(model):
         raise file.error(f"{table}.{key}", said)
-    changed: dict[str, Any] = {"model": beside(folder, model.model)}
+    changed: dict[str, Any] = {}
     if model.system_prompt_file is not None:
         key = f"{table}.system_prompt_file"
         text = file.text_beside(key, "system prompt", model.system_prompt_file).strip()
@@ -441,11 +428,6 @@ def _checked(
         changed |= {"system_prompt": text, "system_prompt_file": None}
     if model.api_key_file is not None:
         changed["api_key_file"] = str(folder / model.api_key_file)
-    if model.api_key_command is not None:
-        program, *rest = shlex.split(command := model.api_key_command)
-        if "/" in program:
-            command = shlex.join([str(folder / program), *rest])
-        changed["api_key_command"] = KeyCommand.of(command, file.path, status)
     return msgspec.structs.replace(model, **changed)
 
 

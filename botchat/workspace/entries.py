@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,24 +18,12 @@ import msgspec
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN
-from botchat.workspace import commands
 from botchat.workspace.secrets import has_key, names_secret, public
 
 OPENAI_URL = "https://api.openai.com/v1"
 
 OF_ENVIRONMENT = re.compile(r"(?:(?P<scheme>[A-Za-z]+) )?\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
 """A header's value that is an environment variable, alone or after a scheme such as Bearer."""
-
-LOCAL = "hf:"
-"""How the name of local weights begins."""
-
-LOCAL_KEYS = (
-    *("model", "label", "system_prompt", "system_prompt_file", "temperature", "max_tokens"),
-    *("device", "dtype", "batch_size"),
-)
-"""What can be set for local weights."""
-
-ONLY_LOCAL = ("device", "dtype", "batch_size")
 
 DEEPEST = 64
 """Tables and lists within each other that a request may hold."""
@@ -62,10 +49,10 @@ Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One ``[models.NAME]`` entry: an endpoint's model, or local weights."""
+    """One ``[models.NAME]`` entry: an endpoint's model."""
 
     model: str
-    """As the endpoint knows it; ``hf:ORG/NAME`` or ``hf:FOLDER``: local weights."""
+    """As the endpoint knows it."""
     label: str | None = None
     """Name of the contestant; ``None``: that of the entry."""
     revision: str | None = None
@@ -76,20 +63,14 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """A file with that text, relative to ``botchat.toml``."""
     base_url: str = OPENAI_URL
     """``$NAME`` in it stands for an environment variable, where the call is made."""
-    api: str = "chat"
-    """How requests look: a name in `botchat.models.endpoint.WIRE_FORMATS`."""
-    stream: bool = False
-    """Ask for the reply as a stream of events, for servers that answer in no other way."""
     identity: str | None = None
     """Who answers, in place of the address, in the ledger's keys."""
     api_key_env: str | None = None
     """Environment variable that holds the key; ``None``: see `api_key`."""
     api_key_file: str | None = None
     """File that holds nothing but the key, relative to ``botchat.toml``."""
-    api_key_command: str | None = None
-    """Command that prints the key; it is run again when the endpoint refuses the key."""
     key_header: str | None = None
-    """Header that holds nothing but the key; ``None``: that of the API."""
+    """Header that holds nothing but the key; ``None``: ``authorization``, with ``Bearer``."""
     headers: dict[str, str] = {}
     """Sent with every request; ``$NAME`` stands for an environment variable."""
     context_window: Positive | None = None
@@ -104,19 +85,9 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     price_cached: Price | None = None
     """USD per million tokens; unknown stays unknown. ``price_cached``: of tokens read from the
     provider's cache; without it, as input."""
-    price_cache_write: Price | None = None
-    """Of tokens written to the provider's cache; without it, as input."""
-    price_tiers: dict[str, Price] = {}
-    """Service tier, as a reply names it -> its prices / those above."""
     max_concurrency: Positive = 64
     timeout_s: Rate = 300.0
     """Wall-clock time of one attempt."""
-    device: str = "auto"
-    """Where local weights run, as torch names it; ``auto``: the GPU if there is one."""
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of local weights; ``auto``: float32 on the CPU, on a GPU what it is good at."""
-    batch_size: Positive = 32
-    """Most dialogues that local weights answer at once."""
     extra: dict[str, Any] = {}
     """Fields added to every request body, such as ``top_p`` or ``reasoning_effort``."""
 
@@ -193,7 +164,7 @@ def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -
     """What may have been meant by a name that is of no model, and what can be named."""
     if name in judges:
         return ": it is a judge; a contestant is a model"
-    forms = [*sorted(models), "bot:NAME", "openai:MODEL", "URL#MODEL", "hf:NAME", HUMAN]
+    forms = [*sorted(models), "bot:NAME", "openai:MODEL", "URL#MODEL", HUMAN]
     known = f"; models that can be named: {', '.join(forms)}; judges: see botchat models"
     for looks_so, meant in _MEANT:
         if told := re.match(looks_so, name):
@@ -201,11 +172,11 @@ def unknown_model(name: str, models: Collection[str], judges: Collection[str]) -
     return f"{did_you_mean(name, [*models, *judges, HUMAN])}{known}"
 
 
-_SCHEMES = ("bot", "openai", "hf")
+_SCHEMES = ("bot", "openai")
 _MEANT = (
     (r".*#|[\w.-]+:\d+(?:/|$)", ": an endpoint begins with http:// or https://"),
     (r"openai/(.*)", " (did you mean openai:{}?)"),
-    (r"([\w.-]+/[\w.-]+)$", " (local weights are hf:{0}, a served model is URL#{0})"),
+    (r"([\w.-]+/[\w.-]+)$", " (a served model is URL#{0})"),
     (r".*,", "; --model takes one name and is repeatable"),
     (r"((?:gpt|chatgpt|o\d)\b.*)", " (did you mean openai:{}?)"),
     *((rf"(?i){scheme}:(.+)", f" (did you mean {scheme}:{{}}?)") for scheme in _SCHEMES),
@@ -213,37 +184,27 @@ _MEANT = (
 """What a name looks like that is of no model -> what may have been meant."""
 
 
-def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tuple[str, str]]:
-    """(key, what is wrong with it) of an entry in which the keys ``given`` are set.
+def model_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    """(key, what is wrong with it) of an entry.
 
     No text holds what may be a secret.
     """
     model, prompt, url = settings.model, settings.system_prompt, settings.base_url
-    for key in ("label", "revision", "identity", "device"):
+    for key in ("label", "revision", "identity"):
         if fault := _name_fault(getattr(settings, key)):
             yield key, fault
     if prompt is not None and not prompt.strip():
         yield "system_prompt", "there is no text in it"
     if prompt is not None and settings.system_prompt_file is not None:
         yield "system_prompt_file", "the text is in system_prompt already; keep one"
-    if model == LOCAL:
-        yield "model", "local weights are named hf:ORG/NAME or hf:FOLDER"
     if model == HUMAN or model.startswith("bot:"):
         yield "model", f"{model} needs no entry; name it as it is"
     if not model.strip():
         yield "model", "the name that the endpoint knows is missing"
-    local, known = model.startswith(LOCAL), ", ".join(LOCAL_KEYS)
-    for key in given:
-        if local and key not in LOCAL_KEYS:
-            yield key, f"{model} is local weights, which have none; keys: {known}"
-        if not local and key in ONLY_LOCAL:
-            yield key, f"this is for local weights (hf:…), which {model} is not"
     if fault := entry_url_fault(url):
         yield "base_url", fault
     elif _VARIABLE.search(url) and settings.identity is None:
         yield "base_url", "with an environment variable in it, set identity too: who answers there"
-    if not all(tier.strip() for tier in settings.price_tiers):
-        yield "price_tiers", "a service tier has no name"
     yield from _key_faults(settings)
     yield from _header_faults(settings)
     if taken := sorted({"model", "messages", "stream"} & set(settings.extra)):
@@ -253,18 +214,12 @@ def model_faults(settings: ModelSettings, given: Collection[str]) -> Iterator[tu
 
 
 def _key_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
-    places = [k for k in ("api_key_env", "api_key_file", "api_key_command") if getattr(settings, k)]
-    for key in places[1:]:
-        yield key, f"the key is in {places[0]} already; keep one"
-    named, command = settings.api_key_env, settings.api_key_command
+    named = settings.api_key_env
+    if named and settings.api_key_file:
+        yield "api_key_file", "the key is in api_key_env already; keep one"
     if named is not None and (not re.fullmatch(r"[A-Za-z_]\w*", named, re.A) or has_key(named)):
         said = "this is not the name of an environment variable; put the key itself into one, and "
         yield "api_key_env", f"{said}its name here"
-    try:
-        if command is not None and not shlex.split(command):
-            yield "api_key_command", "the command is empty"
-    except ValueError:
-        yield "api_key_command", "a quote mark in it is not closed"
     if settings.key_header is not None and (fault := _header_fault(settings.key_header)):
         yield "key_header", fault
 
@@ -338,38 +293,14 @@ def _name_fault(name: str | None) -> str | None:
     return None
 
 
-def beside(folder: Path, model: str) -> str:
-    """``model`` with a folder of weights, relative to ``folder``, as a whole path."""
-    target = model.removeprefix(LOCAL)
-    if target == model or not target:
-        return model
-    there = folder / Path(target).expanduser()
-    return f"{LOCAL}{there}" if target.startswith((".", "~")) or there.is_dir() else model
-
-
-def weights(target: str) -> tuple[str, str]:
-    """(name, place) of local weights: a folder is called by its last part, never by its path."""
-    folder = Path(target).expanduser()
-    if folder.is_dir():
-        folder = folder.resolve()
-        return f"{LOCAL}{folder.name or 'folder'}", str(folder)
-    if target.startswith((".", "/", "~")) or "\\" in target:
-        return LOCAL + target.replace("\\", "/").rstrip("/").rpartition("/")[2], target
-    return LOCAL + target, target
-
-
 def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:
     """The key for an endpoint, or ``None`` to ask without one.
 
-    What ``api_key_command`` prints, the content of ``api_key_file``, or of the variable named by
-    ``api_key_env`` (for OpenAI itself: ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else
-    ``OPENAI_API_KEY``, but only for ``OPENAI_BASE_URL`` and this machine: a key is never sent to a
-    host that it is not meant for. A command runs at every call; see `commands`.
+    The content of ``api_key_file``, or of the variable named by ``api_key_env`` (for OpenAI itself:
+    ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY`` if set; else ``OPENAI_API_KEY``, but only for
+    ``OPENAI_BASE_URL`` and this machine: a key is never sent to a host that it is not meant for.
     Raises `ConfigError`, with the variable's name, where a key is required and not set.
     """
-    if settings.api_key_command is not None:
-        key = commands.printed(settings.api_key_command, settings.model, env)
-        return _checked(key, "what its api_key_command prints")
     if settings.api_key_file is not None:
         return _checked(_key_in(settings.api_key_file, settings.model), "its api_key_file")
     named = settings.api_key_env

@@ -16,7 +16,7 @@ import msgspec
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Message
 from botchat.records import UNANSWERED
-from botchat.workspace.calls import Damaged, StoredCall
+from botchat.workspace.calls import StoredCall
 from botchat.workspace.ledger import Ledger, request_key
 
 MAX_LINE = 64 << 20
@@ -38,33 +38,20 @@ def export(ledger: Ledger, path: Path, since: float = -math.inf) -> int:
     ``since``: only those stored then or later, in seconds of the epoch.
 
     Raises:
-        DataError: some are damaged; they are named, and all others are in the file. A file that was
-            there before, and may hold these, is then kept instead.
+        DataError: the ledger is damaged; a file that was there before is kept.
         BotChatError: the file cannot be written.
     """
-    count, damaged = 0, []
-    there = path.exists()
+    count = 0
     try:
-        with _written(path) as (file, part):
+        with _written(path) as file:
             for superseded in (False, True):
-                for call in ledger.readable(superseded=superseded):
-                    if isinstance(call, Damaged):
-                        damaged.append(call.key)
-                    elif call.at >= since:
-                        file.write(msgspec.json.encode(call) + b"\n")
-                        count += 1
-            if damaged and there and part != path:
-                raise DataError(
-                    f"calls of the ledger {ledger.path} are damaged ({_few(damaged)}), and {path} "
-                    f"may hold them, so it is kept; export the other {count} to another file"
-                )
+                for call in ledger.calls(
+                    "WHERE at>=? ORDER BY key, at", since, superseded=superseded
+                ):
+                    file.write(msgspec.json.encode(call) + b"\n")
+                    count += 1
     except OSError as error:
         raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
-    if damaged:
-        raise DataError(
-            f"calls of the ledger {ledger.path} are damaged and left out ({_few(damaged)}); the "
-            f"other {count} are in {path}"
-        )
     return count
 
 
@@ -111,8 +98,8 @@ def checked(line: bytes, where: str) -> StoredCall:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, Path]]:
-    """A file that takes the place of ``path`` when it is whole, and its path while it is not.
+def _written(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """A file that takes the place of ``path`` when it is whole.
 
     A device or a pipe is written as it is.
     """
@@ -123,16 +110,11 @@ def _written(path: Path) -> Iterator[tuple[IO[bytes] | gzip.GzipFile, Path]]:
         with part.open("wb") as plain:
             if path.suffix == ".gz":
                 with gzip.GzipFile(path.name, "wb", fileobj=plain) as zipped:
-                    yield zipped, part
+                    yield zipped
             else:
-                yield plain, part
+                yield plain
         if not as_is:
             part.replace(whole)
     finally:
         if not as_is:
             part.unlink(missing_ok=True)
-
-
-def _few(keys: list[str]) -> str:
-    shown = ", ".join(key[:12] if len(key) == 64 else key for key in keys[:3])
-    return f"{len(keys)}: {shown}{', …' if len(keys) > 3 else ''}"

@@ -5,8 +5,7 @@ the canonical request: schema version, who was asked (model id, endpoint without
 parameters), messages, decoding and sample number.
 
 ``ledger.sql`` says what a row of each table is. WAL mode with ``synchronous=NORMAL``: a commit
-survives the death of the process at any moment. Every call has a digest of its row, which is
-checked before it answers anything: a row that was changed or damaged is said, never used.
+survives the death of the process at any moment.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import math
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,14 +32,11 @@ from botchat.workspace.calls import (
     REPLY,
     TABLES,
     Copy,
-    Damaged,
     StoredCall,
     call_of,
     connect,
-    lacking,
     opened_to_read,
     row_of,
-    stand_in,
 )
 from botchat.workspace.files import make_folder
 
@@ -56,7 +52,7 @@ TABLE_OF = {False: "calls", True: "superseded"}
 _INSERT = {
     # The same call, made at the same time, is in one of the two tables only.
     table: f"INSERT OR IGNORE INTO {table} ({COLUMNS}) "
-    f"SELECT {', '.join(f'?{n + 1}' for n in range(len(FIELDS) + 1))} WHERE NOT EXISTS "
+    f"SELECT {', '.join(f'?{n + 1}' for n in range(len(FIELDS)))} WHERE NOT EXISTS "
     f"(SELECT 1 FROM {other} WHERE key=?{FIELDS.index('key') + 1} AND at=?{FIELDS.index('at') + 1})"
     for table, other in (("calls", "superseded"), ("superseded", "calls"))
 }
@@ -115,7 +111,6 @@ class Ledger:
                 self._db = connect(None)
             elif readonly:
                 self._db, self._copy = opened_to_read(path)
-                stand_in(self._db)
             else:
                 make_folder(path.parent)
                 self._db = connect(path, "mode=rwc")
@@ -138,8 +133,6 @@ class Ledger:
         # Keys are in random order: what does not fit is read and written again for each.
         self._db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
         self._db.executescript(TABLES)
-        for name, kind in lacking(self._db).items():
-            self._db.execute(f"ALTER TABLE calls ADD COLUMN {name} {kind}")
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
 
     def close(self) -> None:
@@ -268,58 +261,12 @@ class Ledger:
     def calls(self, which: str, *values: Any, superseded: bool = False) -> Iterator[StoredCall]:
         """The stored calls that ``which``, the rest of a query with its ``values``, selects.
 
-        Raises `DataError` at the first that is damaged.
+        Raises `DataError`: the file is damaged.
         """
+        sql = f"SELECT {COLUMNS} FROM {TABLE_OF[superseded]} {which}"
         with self._reading():
-            for one in self._rows(TABLE_OF[superseded], which, values):
-                if isinstance(one, Damaged):
-                    raise DataError(
-                        f"the ledger {self.path}: the call {one.key} is not as it was stored, and "
-                        "is not used; bring it back with: botchat ledger import FILE, or ask it "
-                        "again after: botchat ledger forget --damaged"
-                    )
-                yield one
-
-    def readable(self, *, superseded: bool = False) -> Iterator[StoredCall | Damaged]:
-        """Every call in the order of the keys, also of a ledger that is damaged.
-
-        Where SQLite gives up on a part of the file, the rows outside it are looked for one by one.
-        """
-        table, last = TABLE_OF[superseded], ("", 0.0)
-        try:
-            for one in self._rows(table, "ORDER BY key, at"):
-                yield one
-                last = (one.key, one.at) if isinstance(one, StoredCall) else (one.key, math.inf)
-            return
-        except sqlite3.DatabaseError:
-            keys, lost = dict[int, str](), 0
-        for order in ("ASC", "DESC"):  # the index, then the table, each from both of its ends
-            for scan in (
-                f"SELECT rowid, key FROM {table} ORDER BY key {order}",
-                f"SELECT rowid, '' FROM {table} NOT INDEXED ORDER BY rowid {order}",
-            ):
-                with suppress(sqlite3.DatabaseError):
-                    for row, key in self._db.execute(scan):
-                        keys[row] = keys.get(row) or key
-        for row in range(1, max(keys, default=0) + 1):
-            try:
-                found = list(self._rows(table, "NOT INDEXED WHERE rowid=?", (row,)))
-            except sqlite3.DatabaseError:
-                found = [Damaged(keys.get(row) or f"row {row}")]
-            for one in found:
-                at = one.at if isinstance(one, StoredCall) else math.inf
-                lost += isinstance(one, Damaged)
-                if (one.key, at) > last:
-                    yield one
-        if not lost:
-            yield Damaged("a part of the file")
-
-    def _rows(
-        self, table: str, which: str, values: tuple[Any, ...] = ()
-    ) -> Iterator[StoredCall | Damaged]:
-        superseded = table == TABLE_OF[True]
-        for row in self._db.execute(f"SELECT {COLUMNS} FROM {table} {which}", values):
-            yield call_of(row, superseded)
+            for row in self._db.execute(sql, values):
+                yield call_of(row, superseded)
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """The last ``n`` answers of known size of a model in a stage, with their messages."""
@@ -335,29 +282,15 @@ class Ledger:
     def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
         """Take in calls of another ledger, all or none: (added, already here).
 
-        A call that is damaged here is replaced. What ``calls`` raises, this raises.
+        What ``calls`` raises, this raises.
         """
         added = known = 0
         with self.transaction():
             for call in calls:
-                new = self._stored(call) or (not call.superseded and self._mended(call))
+                table = TABLE_OF[call.superseded]
+                new = bool(self._db.execute(_INSERT[table], row_of(call)).rowcount)
                 added, known = added + new, known + (not new)
         return added, known
-
-    def _mended(self, call: StoredCall) -> bool:
-        """Whether a call is here damaged, and is now stored in its place."""
-        if not isinstance(self._here(call), Damaged):
-            return False
-        self._db.execute("DELETE FROM calls WHERE key=?", (call.key,))
-        return self._stored(call)
-
-    def _here(self, call: StoredCall) -> StoredCall | Damaged | None:
-        """What answers the same request."""
-        return next(self._rows("calls", "WHERE key=?", (call.key,)), None)
-
-    def _stored(self, call: StoredCall) -> bool:
-        """Whether a call was in neither table, and is now in its own."""
-        return bool(self._db.execute(_INSERT[TABLE_OF[call.superseded]], row_of(call)).rowcount)
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; how many there were.
@@ -399,7 +332,7 @@ class Ledger:
         """Turn what a damaged file causes into a `DataError`."""
         try:
             yield
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
             raise DataError(
                 f"cannot read the ledger {self.path}: {' '.join(str(error).split())[:200]}; "
                 f"{self._advice}"
@@ -409,9 +342,8 @@ class Ledger:
     def _advice(self) -> str:
         # With its folder: SQLite would put the log (-wal) of the old file into a new one.
         return (
-            "if it is damaged, save what can be read with: botchat ledger export FILE; then move "
-            f"{self.path and self.path.parent} away, and bring that, or what was exported before, "
-            "back with: botchat ledger import FILE"
+            f"if it is damaged, move {self.path and self.path.parent} away, and bring back what "
+            "was exported with: botchat ledger import FILE"
         )
 
 

@@ -1,5 +1,5 @@
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
--- A call that was answered for good; `digest`: of all other columns.
+-- A call that was answered for good.
 CREATE TABLE IF NOT EXISTS calls (
     key TEXT PRIMARY KEY,
     model TEXT NOT NULL,
@@ -16,9 +16,7 @@ CREATE TABLE IF NOT EXISTS calls (
     detail TEXT NOT NULL,
     sent TEXT NOT NULL,
     request BLOB NOT NULL,
-    raw BLOB NOT NULL,
-    cache_write_tokens INTEGER,
-    digest TEXT
+    raw BLOB NOT NULL
 );
 -- A call that was forgotten: counted as spent, answers nothing. The columns of `calls`.
 CREATE TABLE IF NOT EXISTS superseded (
@@ -38,8 +36,6 @@ CREATE TABLE IF NOT EXISTS superseded (
     sent TEXT NOT NULL,
     request BLOB NOT NULL,
     raw BLOB NOT NULL,
-    cache_write_tokens INTEGER,
-    digest TEXT,
     PRIMARY KEY (key, at)
 );
 CREATE INDEX IF NOT EXISTS calls_of ON calls (model);

@@ -457,7 +457,6 @@ def test_a_call_in_a_batch_costs_half(tmp_path):
     ("command", "named"),
     [
         (["generate", "--seeds", "small", "--model", "bot:eliza"], "bot:eliza"),
-        (["generate", "--seeds", "small", "--model", "hf:org/name"], "hf:org/name"),
         ([*GENERATE, "--partner", "bot:parrot"], "bot:parrot"),
         (["judge", "unieval", "--seeds", "small", "--judge", "rules"], "rules"),
     ],

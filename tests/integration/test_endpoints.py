@@ -9,8 +9,6 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.endpoint import wire_format
-from botchat.models.endpoint.chat import WIRE
 from botchat.models.endpoint.connection import MAX_BODY, Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint, Prices, Retry
@@ -59,13 +57,12 @@ def ask(
 ):
     """Ask the server through the whole stack, one request after the other."""
     entry = ModelSettings(model="m", base_url=server.url, **settings)
-    wire = wire_format("m", entry)
     requests = requests or (ASK,)
 
     async def run():
         ledger = Ledger(tmp_path / "ledger.sqlite3")
         connection = Connection(server.url, lambda: KEY, max_body=max_body)
-        model = EndpointModel("m", entry, wire, connection)
+        model = EndpointModel("m", entry, connection)
         model.quirks = ledger.quirks(model.identity)
         recorded = RecordedModel(
             model,
@@ -75,7 +72,6 @@ def ask(
             retry=retry,
             budget=budget,
             prices=prices or Prices(),
-            token_logprobs=wire.token_logprobs,
         )
         try:
             replies = [
@@ -333,7 +329,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             connection = Connection(server.url, lambda: KEY)
             entry = ModelSettings(model="m", base_url=server.url)
             model = RecordedModel(
-                EndpointModel("m", entry, WIRE, connection), ledger, stage="t", endpoint=Endpoint(8)
+                EndpointModel("m", entry, connection), ledger, stage="t", endpoint=Endpoint(8)
             )
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)

@@ -246,9 +246,9 @@ USAGES = [
         {
             "prompt_tokens": 100,
             "completion_tokens": 10,
-            "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30},
+            "prompt_tokens_details": {"cached_tokens": 60},
         },
-        Usage(100, 10, 60, 30),
+        Usage(100, 10, 60),
     ),
     (
         {"prompt_tokens": 9, "completion_tokens": 1, "prompt_cache_hit_tokens": 6},

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 import zlib
 from contextlib import closing
 from dataclasses import replace
@@ -203,7 +201,6 @@ def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
         assert main(["ledger", "stats", "--dir", str(folder)]) == 0
         shown = capsys.readouterr().out
         assert "Superseded" in shown
-        assert "cache_write_tokens" not in shown
 
         exported = tmp_path / "calls.jsonl"
         assert main(["ledger", "export", str(exported), "--dir", str(folder)]) == 0
@@ -273,7 +270,6 @@ def test_what_to_forget_must_be_said(tmp_path, capsys):
     for flags, said in (
         ([], "say which calls to forget: --outcome OUTCOME or --model MODEL"),
         (["--stage", "judge"], "say which calls to forget"),
-        (["--damaged", "--outcome", "ok"], "--damaged alone"),
         (["--model", "nobody"], "no call of 'nobody' (there are: alpha, beta)"),
     ):
         assert said in refused(capsys, ["ledger", "forget", *flags, "--dir", str(folder)])
@@ -302,27 +298,6 @@ def test_without_a_ledger_there_is_nothing_to_forget(tmp_path, capsys):
     assert main(["ledger", "forget", "--outcome", "ok", "--dir", str(tmp_path)]) == 1
     assert "no model has been called" in capsys.readouterr().err
     assert not (tmp_path / ".botchat" / "ledger.sqlite3").exists()
-
-
-def test_a_changed_answer_ends_the_run_and_is_asked_again_when_forgotten(tmp_path, capsys):
-    """A row edited behind the ledger's back: one line with its key; one request repairs it."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        run(folder, GENERATE)
-        before, sent = stage_files(folder), server.n_received
-        key = min(keys(folder))
-        path = folder / ".botchat" / "ledger.sqlite3"
-        with closing(sqlite3.connect(path)) as db, db:
-            db.execute("UPDATE calls SET text='something else' WHERE key=?", (key,))
-        shutil.rmtree(folder / "generations")
-        assert f"the call {key} is not as it was stored, and is not used" in refused(
-            capsys, [*GENERATE, "--dir", str(folder)]
-        )
-        assert server.n_received == sent
-        assert forget(folder, capsys, "--damaged")["calls"] == 1
-        run(folder, GENERATE)
-        assert server.n_received == sent + 1
-        assert stage_files(folder) == before
 
 
 @pytest.mark.parametrize("tokens", [2**63, -5])

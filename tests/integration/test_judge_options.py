@@ -153,19 +153,6 @@ def test_an_endpoint_without_schemas_is_asked_for_one_once(tmp_path, wording):
         assert len(refused) == len(judgments(folder, "strict")) + 1
 
 
-def test_structured_replies_of_what_is_no_endpoint_are_one_line(tmp_path, capsys):
-    """Said before anything is asked."""
-    with Server(converse) as server:
-        folder = prepared(tmp_path / "w", server)
-        with (folder / "botchat.toml").open("a") as file:
-            file.write('[judges.mine]\nmodel = "hf:ORG/NAME"\nstructured = true\n')
-        assert judge(folder, "mine") == 1
-    said = (
-        "judges.mine: structured and logprobs are for models of endpoints, which hf:ORG/NAME is not"
-    )
-    assert said in capsys.readouterr().err
-
-
 def test_a_bot_is_no_judge(tmp_path, capsys):
     """It is said what can judge, before anything is asked; also where a panel would ask it."""
     with Server(converse) as server:

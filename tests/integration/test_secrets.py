@@ -10,7 +10,6 @@ import gzip
 import html
 import json
 import re
-import shlex
 import sqlite3
 import stat
 import sys
@@ -32,7 +31,6 @@ from tests.processes import Started
 PLANTED = {
     "env": "planted-Env/k3y+0123456789",
     "file": "planted-File/k3y+0123456789",
-    "command": "planted-Command/k3y+012345",
     "query": "planted-Query/k3y+0123456789",
     "login": "planted-user:planted-Passw0rd",
     "header": "planted-Header/k3y+01234567",
@@ -114,16 +112,12 @@ def workspace(folder, server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for name in ("env", "header"):
         monkeypatch.setenv(f"PLANTED_{name.upper()}_KEY", PLANTED[name])
-    for name in ("file", "command"):
-        (outside / name).write_text(PLANTED[name])
-    printing = "import sys; print(open(sys.argv[1]).read())"
-    command = shlex.join([sys.executable, "-c", printing, str(outside / "command")])
+    (outside / "file").write_text(PLANTED["file"])
     host = server.url.removeprefix("http://")
     query = quote(PLANTED["query"], safe="")
     settings = {
         "env": ['api_key_env = "PLANTED_ENV_KEY"'],
         "file": [f'api_key_file = "{outside / "file"}"'],
-        "command": [f"api_key_command = {json.dumps(command)}"],
         "query": [f'base_url = "{server.url}?api-key={query}"'],
         "login": [f'base_url = "http://{PLANTED["login"]}@{host}"'],
         "header": ['headers = { X-Gateway-Key = "Token $PLANTED_HEADER_KEY" }'],
@@ -321,8 +315,6 @@ WRONG = {
     "in extra": [f'extra = {{ api_key = "{PLANTED["env"]}" }}'],
     "in extra, nested": [f'extra = {{ a = [{{ Authorization = "{PLANTED["env"]}" }}] }}'],
     "in headers": [f'headers = {{ x-api-key = "{PLANTED["env"]}" }}'],
-    "as a command": [f'api_key_command = "{PLANTED["env"]}"'],
-    "in a command": [f"api_key_command = \"sh -c 'echo {PLANTED['env']}; exit 7'\""],
     "as a file": [f'api_key_file = "{PLANTED["env"]}"'],
 }
 

@@ -132,7 +132,6 @@ class Billing(Waiting):
         prompt = int(content * self.data.draw(share)) + self.beyond
         completion = int(decoding.max_tokens * self.data.draw(share))
         cached = int(prompt * self.data.draw(share))
-        written = int((prompt - cached) * self.data.draw(share))
         if kind in ("error", "busy", "refused", "adapted"):
             return {
                 "error": Reply("transport", status=400),
@@ -144,25 +143,23 @@ class Billing(Waiting):
         usd = sum(
             n * (p.input if own is None else own)
             for n, own in (
-                (prompt - cached - written, p.input),
+                (prompt - cached, p.input),
                 (cached, p.cached),
-                (written, p.cache_write),
                 (completion, p.output),
             )
         )
-        tier = self.data.draw(st.sampled_from(["", "default", *p.tiers]))
-        self.usd += usd * p.tiers.get(tier, 1.0) / 1e6
+        self.usd += usd / 1e6
         self.tokens += prompt + completion
         if kind == "broken":
             return Reply("transport", retry_after_s=0.0)
         if kind == "malformed":
             return Reply("malformed", status=200, retry_after_s=0.0)
-        usage = Usage(prompt, completion, cached, written)
+        usage = Usage(prompt, completion, cached)
         if kind == "silent":
             usage = Usage()
         if kind == "absurd":
             usage = Usage(*(self.data.draw(st.sampled_from(ABSURD)) for _ in range(2)))
-        return Reply("ok", "fine", usage=usage, tier=tier, status=200)
+        return Reply("ok", "fine", usage=usage, status=200)
 
 
 @st.composite
@@ -172,8 +169,6 @@ def runs(draw):
         draw(price),
         draw(price),
         draw(st.none() | price),
-        draw(st.none() | price),
-        draw(st.dictionaries(st.sampled_from(["flex", "priority"]), st.floats(0, 4))),
     )
     max_usd = draw(st.none() | st.floats(1e-6, 1.0))
     max_tokens = draw(st.integers(1, 3000) if max_usd is None else st.none() | st.integers(1, 3000))
@@ -227,7 +222,7 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
     it, tell nonsense, or never come. The run ends, and nobody waits for what nobody has.
 
     A provider that adds tokens ``beyond`` to each prompt: spent <= limit + one reservation's error,
-    which is what those tokens cost at the dearest price and tier. The first call of a model is out
+    which is what those tokens cost at the dearest price. The first call of a model is out
     alone, so its bill is part of the reservations of all others.
     """
     prices, budget, *_ = run
@@ -370,19 +365,6 @@ async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted, told
     assert isinstance(end, FatalModelError) or not isinstance(reply, Exception)
 
 
-async def test_a_tier_without_a_price_makes_the_cost_unknown_and_says_so():
-    """The counts are known, the price of this tier is not."""
-    model = Held([Reply("ok", "x", usage=Usage(10, 5), tier="priority")])
-    budget, meter = Budget(max_usd=1.0), Meter()
-    asked = recorded(
-        model, budget, Prices(1.0, 2.0), on_reply=meter.count, on_estimate=meter.estimate
-    )
-    await ends(asking(asked, 1), model)
-    assert meter.estimates == {"service tier 'priority' is not in price_tiers": 1}
-    assert (meter.unpriced, meter.estimated_tokens, budget.tokens) == (1, 0, 15)
-    assert budget.usd == meter.estimated_usd > 1e-4
-
-
 @pytest.mark.parametrize(
     ("identity", "window", "quirks", "max_tokens", "cap"),
     [
@@ -429,29 +411,21 @@ def test_an_overrun_is_part_of_the_next_estimate():
 
 
 @pytest.mark.parametrize(
-    ("usage", "tier", "usd"),
+    ("usage", "usd"),
     [
-        (Usage(1000, 100), "", 1200),
-        (Usage(1000, 100, 400), "", 600 + 40 + 200),
-        (Usage(1000, 100, 400, 500), "", 100 + 40 + 625 + 200),
-        (Usage(1000, 100, 400, 500), "default", 100 + 40 + 625 + 200),
-        (Usage(1000, 100, 5000), "", 100 + 200),
-        (Usage(1000, 100, 900, 900), "", 90 + 125 + 200),
-        (Usage(1000, 100), "flex", 600),
-        (Usage(1000, 100), "Standard", 1200),
-        (Usage(1000, 100), "auto", 1200),
-        (Usage(1000, 100), "priority", None),
-        (Usage(-5, 100), "", None),
-        (Usage(None, 100), "", None),
-        (Usage(1000, MOST_TOKENS + 1), "", None),
+        (Usage(1000, 100), 1200),
+        (Usage(1000, 100, 400), 600 + 40 + 200),
+        (Usage(1000, 100, 5000), 100 + 200),
+        (Usage(-5, 100), None),
+        (Usage(None, 100), None),
+        (Usage(1000, MOST_TOKENS + 1), None),
     ],
 )
-def test_every_kind_of_token_has_its_price(usage, tier, usd):
-    """Fresh, read from the cache, written to it, generated; times the tier's factor; never < 0."""
-    prices = Prices(1.0, 2.0, 0.1, 1.25, {"flex": 0.5})
-    assert prices.cost(usage, tier) == (usd if usd is None else pytest.approx(usd / 1e6))
-    assert Prices(1.0).cost(usage, tier) is Prices().cost(usage, tier) is None
-    assert FREE.cost(usage, tier) == 0
+def test_every_kind_of_token_has_its_price(usage, usd):
+    """Fresh, read from the cache, generated; never < 0."""
+    assert Prices(1.0, 2.0, 0.1).cost(usage) == (usd if usd is None else pytest.approx(usd / 1e6))
+    assert Prices(1.0).cost(usage) is Prices().cost(usage) is None
+    assert FREE.cost(usage) == 0
 
 
 @pytest.mark.parametrize(
@@ -463,15 +437,6 @@ def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
     assert Prices(1.0, 2.0).bill(reply) == (usd and pytest.approx(usd))
     if billed >= 0 and math.isfinite(billed):
         assert Prices().bill(reply) == billed
-
-
-def test_a_batch_has_its_own_price():
-    """Half, unless the tier ``batch`` has a price; that tier's name is then no other tier."""
-    half = Prices(2.0, 4.0, 0.2, 3.0, {"flex": 0.5}).times(0.5, "batch")
-    assert half == Prices(1.0, 2.0, 0.1, 1.5, {"flex": 0.5, "batch": 1.0})
-    own = Prices(2.0, 4.0, tiers={"batch": 0.25}).times(0.5, "batch")
-    assert own.cost(Usage(10**6, 0), "batch") == 0.5
-    assert Prices().times(0.5, "batch").input is None
 
 
 # --- the door ------------------------------------------------------------------------------------

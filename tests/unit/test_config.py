@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shlex
-import stat
-import sys
-from pathlib import Path
-
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.workspace.commands import KeyCommand
 from botchat.workspace.config import Config, ModelSettings, load, model_name
 from botchat.workspace.entries import address, api_key, header_values
 from tests.rows import rows
@@ -51,7 +43,6 @@ def test_names_mean_what_design_says():
     assert model_name("mine", config, {}).kind == "endpoint"
     assert model_name("human", config, {}).kind == "human"
     assert model_name("bot:eliza", config, {}).target == "eliza"
-    assert model_name("hf:org/name", config, {}).kind == "local"
     openai = model_name("openai:gpt-4", config, {"OPENAI_BASE_URL": "http://proxy/v1"})
     assert openai.settings is not None
     assert (openai.settings.model, openai.settings.base_url) == ("gpt-4", "http://proxy/v1")
@@ -143,7 +134,7 @@ ENTRY = '[models.a]\nmodel = "x"\n'
         ),
         *(
             (f'[models.q]\nmodel = "{model}"\n', r"models\.q\.model: ")
-            for model in ("bot:eliza", "human", "hf:", "")  # would be paid for as a model's name
+            for model in ("bot:eliza", "human", "")  # would be paid for as a model's name
         ),
     ],
 )
@@ -238,135 +229,3 @@ def test_headers_may_stand_in_the_environment(tmp_path):
     with pytest.raises(ConfigError, match="Authorization for x: GATE_TOKEN has a character") as bad:
         header_values(settings, {"GATE_TOKEN": f"{SECRET}\nX-Evil: 1"})
     assert SECRET not in str(bad.value)
-
-
-def ours(text, mode=0o600, user=None):
-    """A command as of a settings file that is ours."""
-    user = os.geteuid() if user is None else user
-    status = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, user, 0, 0, 0, 0, 0))
-    return KeyCommand.of(text, Path("botchat.toml"), status)
-
-
-def command(program, *more):
-    """A command that runs a Python program."""
-    return ours(shlex.join([sys.executable, "-c", program, *more]))
-
-
-def test_only_a_command_of_ones_own_settings_runs(tmp_path, monkeypatch, caplog, capfd):
-    """Not of a store or a shard, of somebody else, or where others may write; it is shown once."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    marks, there = tmp_path / "marks", tmp_path / "w"
-    text = shlex.join([sys.executable, "-c", f"open({str(marks)!r}, 'a').write('x'); print('k')"])
-
-    def asked(command):
-        return api_key(ModelSettings(model="m", api_key_command=command))
-
-    with pytest.raises(ConfigError, match=r"no botchat\.toml of this machine, and is not run"):
-        asked(text)
-    with pytest.raises(ConfigError, match="belongs to somebody else"):
-        asked(ours(text, user=os.geteuid() + 1))
-    for mode in (0o620, 0o602, 0o666):
-        with pytest.raises(ConfigError, match=r"others may write .*; run: chmod go-w"):
-            asked(ours(text, mode))
-    assert not marks.exists()
-    assert caplog.text == ""
-    there.mkdir()
-    path = write(there, f"{ENTRY}api_key_command = {json.dumps(text)}\n")
-    path.chmod(0o666)
-    entry = load(path).models["a"]
-    path.chmod(0o644)  # what counts is whose it was when it was read
-    with pytest.raises(ConfigError, match="others may write"):
-        api_key(entry)
-    for _ in range(2):
-        assert api_key(load(path).models["a"]) == "k"
-    assert marks.read_text() == "xx"
-    assert caplog.text.count("the key of x is what this command prints: ") == 1
-    assert str(marks) in caplog.text
-    (tmp_path / "other").mkdir()
-    api_key(load(write(tmp_path / "other", path.read_text())).models["a"])
-    assert caplog.text.count("what this command prints") == 2
-    assert [p.name for p in there.iterdir()] == ["botchat.toml"]
-
-
-@pytest.mark.parametrize(
-    ("program", "said"),
-    [
-        ("import sys; print({0!r}); print({0!r}, file=sys.stderr); sys.exit(3)", "exit status 3"),
-        ("import os, signal; print({0!r}); os.kill(os.getpid(), signal.SIGKILL)", "status -9"),
-        ("pass", "printed nothing"),
-        ("print({0!r} + ' and more')", "a character that no key can have"),
-        ("print({0!r}); print('another line')", "a character that no key can have"),
-        ("import sys; sys.stdout.buffer.write(b'\\xff' + {0!r}.encode())", "printed no text"),
-    ],
-)
-def test_a_command_that_fails_is_one_line_without_what_it_said(program, said):
-    """The exit status, and nothing of its output or of itself."""
-    settings = ModelSettings(model="m", api_key_command=command(program.format(SECRET), SECRET))
-    with pytest.raises(ConfigError, match=said) as caught:
-        api_key(settings, os.environ)
-    assert SECRET not in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_command_that_is_not_there_or_never_ends_is_one_line(monkeypatch):
-    """Also where a child of it keeps the pipe open."""
-    with pytest.raises(ConfigError, match=r"cannot be run \(No such file or directory\)"):
-        api_key(ModelSettings(model="m", api_key_command=ours(f"/nowhere/{SECRET}")), {})
-    with pytest.raises(ConfigError, match="cannot be run"):
-        api_key(ModelSettings(model="m", api_key_command=ours("a\0b")), {})
-    monkeypatch.setattr("botchat.workspace.commands.COMMAND_S", 0.5)
-    child = "import time; time.sleep(20)"
-    program = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
-    with pytest.raises(ConfigError, match=r"gave no key within 0\.5 s"):
-        api_key(ModelSettings(model="m", api_key_command=command(program)), os.environ)
-
-
-def test_a_command_beside_the_settings_is_found_from_anywhere(tmp_path):
-    """As files are: relative to botchat.toml, where it is a path."""
-    script = tmp_path / "bin" / "key"
-    script.parent.mkdir()
-    script.write_text("#!/bin/sh\necho key-$1\n")
-    script.chmod(0o755)
-    text = f"{ENTRY}api_key_command = \"bin/key 'a b'\"\n"
-    settings = load(write(tmp_path, text)).models["a"]
-    with pytest.raises(ConfigError, match="no key can have"):
-        api_key(settings, os.environ)
-    settings = load(write(tmp_path, text.replace("'a b'", "ab"))).models["a"]
-    assert api_key(settings, os.environ) == "key-ab"
-
-
-def test_local_weights_may_have_an_entry(tmp_path, monkeypatch):
-    """A folder beside botchat.toml, with decoding, device and a name; nothing of an endpoint."""
-    (tmp_path / "weights" / "tiny").mkdir(parents=True)
-    text = (
-        '[models.q]\nmodel = "hf:weights/tiny"\nmax_tokens = 9\ntemperature = 0.5\n'
-        'device = "cuda:1"\ndtype = "float16"\nbatch_size = 8\n'
-    )
-    named = model_name("q", load(write(tmp_path, text)), {})
-    assert (named.kind, named.name) == ("local", "q")
-    assert named.target == str(tmp_path / "weights" / "tiny")
-    assert named.settings is not None
-    assert (named.settings.max_tokens, named.settings.temperature) == (9, 0.5)
-    assert (named.settings.device, named.settings.batch_size) == ("cuda:1", 8)
-    config = load(write(tmp_path, f'{text}label = "Tiny 1"\n'))
-    assert model_name("q", config, {}).name == "Tiny 1"
-    hub = load(write(tmp_path, '[models.q]\nmodel = "hf:org/name@v1"\n'))
-    assert model_name("q", hub, {}).target == "org/name@v1"
-    for line in ('base_url = "http://h/v1"', 'api_key_env = "K"', "price_input = 1", "extra = {}"):
-        with pytest.raises(ConfigError, match=rf"models\.q\.{line.split(' ')[0]}: .*local weights"):
-            load(write(tmp_path, f"{text}{line}\n"))
-    for line in ('dtype = "float8"', 'device = ""', "batch_size = 0"):
-        with pytest.raises(ConfigError, match=rf"models\.q\.{line.split(' ')[0]}: "):
-            load(write(tmp_path, f'[models.q]\nmodel = "hf:weights/tiny"\n{line}\n'))
-
-
-def test_weights_in_a_folder_are_called_by_its_last_part(tmp_path, monkeypatch):
-    """Names are on pages, in tables and in file names: no path is."""
-    (tmp_path / "home" / "my tiny").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "home")
-    for name in (f"hf:{tmp_path}/home/my tiny", "hf:./my tiny", "hf:my tiny", "hf:./my tiny/"):
-        named = model_name(name, Config(), {})
-        assert (named.name, named.target) == ("hf:my tiny", str(tmp_path / "home" / "my tiny"))
-    assert model_name("hf:.", Config(), {}).name == "hf:home"
-    assert model_name("hf:/gone/away/x/", Config(), {}).name == "hf:x"
-    assert model_name("hf:org/name@v1", Config(), {}).name == "hf:org/name@v1"

@@ -177,7 +177,7 @@ def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
     answer = rule(judge, case)
     steps, *draws = model.prompts
     assert case.dialogues[0].utterances[0] not in steps
-    assert steps.startswith(case.prompt[: case.shared].strip())
+    assert steps.startswith(case.task)
     assert len(draws) == 20
     assert all(one.startswith(case.prompt) and "steps:\n1. Look." in one for one in draws)
     assert sorted(one.sample for one in model.samplings[1:]) == list(range(20))

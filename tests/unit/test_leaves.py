@@ -30,7 +30,6 @@ for protocol in ("arena", "unieval"):
     assert botchat("judge", protocol, "--seeds", "sample", "--judge", "rules", "--limit", "3") == 0
 assert botchat("leaderboard", "--seeds", "sample", "--no-png") == 0
 assert botchat("share", "export", "--seeds", "sample", "--as", "jsonl", "--out", "out") == 0
-assert botchat("generate", "--seeds", "sample", "--model", "hf:org/tiny") == 1
 """
 
 
@@ -55,7 +54,6 @@ def test_without_leaves_everything_else_works(tmp_path):
         text=True,
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
-    assert "hf:org/tiny needs botchat's part models.local" in ran.stderr
 
 
 def test_a_leaf_that_is_broken_is_not_said_to_be_missing(monkeypatch):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import zlib
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.cli.main import main
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.workspace.accounts import Bill, bills, stats
@@ -161,20 +158,6 @@ def test_failed_tries_are_counted_in_the_stage_that_they_were_of(ledger):
         ("generate", 1),
         ("judge", 1),
     ]
-
-
-def test_cache_writes_are_shown_where_there_are_any(tmp_path, capsys):
-    """The column is in every JSON, and in the table only with something in it."""
-    command = ["ledger", "stats", "--dir", str(tmp_path)]
-    for tokens, shown in ((None, False), (7, True)):
-        with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
-            ask = [{"role": "user", "content": f"{tokens}"}]
-            put(ledger, messages=ask, usage=Usage(9, 1, 0, tokens))
-        assert main(command) == 0
-        assert ("Cache write tokens" in capsys.readouterr().out) == shown
-        assert main([*command, "--json"]) == 0
-        (row,) = json.loads(capsys.readouterr().out)["rows"]
-        assert row["cache_write_tokens"] == (tokens or 0)
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])

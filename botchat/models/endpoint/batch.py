@@ -5,9 +5,9 @@ one file. So stage 1 takes one batch for each turn of all dialogues, and judging
 What a batch leaves unanswered goes with the next one, because `RecordedModel` asks again.
 
 Nothing is paid twice, wherever the process dies. Before a batch is sent, it is noted in the ledger
-with its calls, under a random tag that is also in its metadata, where it has any. A noted call is
+with its calls, under a random tag that is also in its metadata. A noted call is
 first looked for in its batch; a batch whose id is not known is looked for in the endpoint's list,
-by its tag or else by the requests that it answers. A note is dropped only when the batch has ended
+by its tag. A note is dropped only when the batch has ended
 without an answer to the call.
 """
 
@@ -15,17 +15,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
-from botchat.models.endpoint import Progress
-from botchat.models.endpoint.batch_endpoint import Batch, BatchAnswer, BatchApi, GivenUpError, Note
+from botchat.models.endpoint.batch_endpoint import (
+    Batch,
+    BatchAnswer,
+    BatchEndpoint,
+    GivenUpError,
+    Progress,
+)
 from botchat.models.endpoint.connection import HttpResponse
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Retry
@@ -34,7 +37,7 @@ from botchat.workspace.ledger import Ledger, NotedBatch, request_json, request_k
 
 MAX_REQUESTS = 50_000
 MAX_BYTES = 200_000_000
-"""Limits of one batch, as OpenAI documents them; Anthropic's are wider."""
+"""Limits of one batch, as OpenAI documents them."""
 
 ROUNDS = Retry(attempts=3, first_s=0.0)
 """A request goes with at most three batches in a run."""
@@ -62,8 +65,7 @@ class BatchModel:
         self.context_window = model.context_window
         self.parallel = MAX_REQUESTS
         self._model = model
-        assert model.wire.batches is not None
-        self._endpoint: BatchApi = model.wire.batches(model)
+        self._endpoint = BatchEndpoint(model)
         self._ledger = ledger
         self._under_way = under_way
         self._waiting: dict[str, _Queued] = {}
@@ -153,30 +155,17 @@ class BatchModel:
     async def _create(self, requests: Sequence[_Queued]) -> tuple[str, Mapping[str, Any]]:
         """Make a new batch: its id and the quirks of its requests."""
         tag, sent = secrets.token_hex(16), self._model.quirks
-        keys = frozenset(request.key for request in requests)
-        self._ledger.note_batch(tag, sorted(keys), model=self.name, sent=sent)
+        keys = sorted(request.key for request in requests)
+        self._ledger.note_batch(tag, keys, model=self.name, sent=sent)
         async with self._uploading:  # one file in memory at a time
             lines = [self._line(request, sent) for request in requests]
-            note = Note(tag, keys, time.time())
-            id = await self._endpoint.create(note, lines, partial(self._find, note))
+            id = await self._endpoint.create(tag, lines)
             self._ledger.name_batch(tag, id)
         return id, sent
 
-    async def _find(self, note: Note) -> str | None:
-        """Id of a noted batch, if there is one."""
-        known = self._ledger.batch_ids()
-        for id in await self._endpoint.find(note):
-            if self._endpoint.tagged:
-                return id
-            if id not in known:
-                answers = await self._endpoint.answers(await self._ended(id))
-                if not note.keys.isdisjoint(answers):
-                    return id
-        return None
-
     async def _resume(self, batch: NotedBatch, requests: Sequence[_Queued]) -> None:
         """Collect a batch that an earlier run sent, or send what it was about to send."""
-        id = batch.id or await self._find(Note(batch.tag, batch.keys, batch.at))
+        id = batch.id or await self._endpoint.find(batch.tag)
         if id is not None and batch.id is None:
             self._ledger.name_batch(batch.tag, id)
         if id is None:

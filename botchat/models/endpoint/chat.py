@@ -1,29 +1,70 @@
-"""The wire format ``chat``: chat completions of OpenAI, vLLM, Ollama and most other servers."""
+"""Requests and replies of chat completions: OpenAI, vLLM, Ollama and nearly all others."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from botchat.interfaces import Decoding, Message, Reply
-from botchat.models.endpoint import WireFormat
-from botchat.models.endpoint.batch_endpoint import BatchEndpoint
 from botchat.models.endpoint.replies import (
     at,
     ended,
-    error_parts,
     joined,
     money,
-    token_logprobs,
     used_tokens,
 )
-from botchat.workspace.config import ModelSettings
+from botchat.workspace.config import ModelSettings, public_url
+
+PATH = "/chat/completions"
+"""Where requests go, after the base URL."""
+
+PARAMETERS = {
+    name: re.compile(said, re.I)
+    for name, said in {
+        "max_tokens": r"\bmax_tokens\b",
+        "temperature": r"\btemperature\b",
+        "seed": r"\bseed\b",
+        "logprobs": r"\blogprobs\b",
+        "top_logprobs": r"\btop_logprobs\b",
+        "response_format": r"response.?format|json.?schema|structured.?output",
+    }.items()
+}
+"""Optional field of a request's body -> how an error names it."""
+
+RENAMED = {"max_tokens": "max_completion_tokens"}
+"""Optional field -> the name under which some endpoints want it instead."""
+
+NEEDS = {"top_logprobs": "logprobs"}
+"""Optional field -> the one that it is an error without."""
+
+
+def identity(settings: ModelSettings) -> dict[str, Any]:
+    """What decides an endpoint model's answers besides the request; free of secrets."""
+    asked: dict[str, Any] = {
+        "model": settings.model,
+        "base_url": settings.identity or public_url(settings.base_url),
+        "temperature": settings.temperature is not None,
+        "layout": settings.layout,
+        "system": settings.system,
+        "extra": settings.extra,
+    }
+    # Only where they are set: ledgers made before these existed keep their keys.
+    if settings.revision is not None:
+        asked["revision"] = settings.revision
+    if plain := {name: value for name, value in settings.headers.items() if "$" not in value}:
+        asked["headers"] = plain
+    return asked
 
 
 def body(
     messages: Sequence[Message], decoding: Decoding, settings: ModelSettings
 ) -> dict[str, Any]:
-    """The request (`WireFormat.body`)."""
+    """The JSON body of a request.
+
+    The messages are arranged already; `Decoding.max_tokens` fits into the context window. ``extra``
+    of the settings is added by the caller.
+    """
     made: dict[str, Any] = {"model": settings.model, "messages": list(messages)}
     if decoding.temperature is not None and settings.temperature is not None:
         made["temperature"] = decoding.temperature
@@ -39,13 +80,14 @@ def body(
         made["logprobs"] = True
     if decoding.logprobs:
         made["top_logprobs"] = decoding.logprobs
-    if settings.stream:
-        made["stream_options"] = {"include_usage": True}
     return made
 
 
 def read(parsed: dict[str, Any], raw: str) -> Reply:
-    """A chat completion (`WireFormat.read`)."""
+    """The reply in the body of a response with status 200; ``raw`` is the same as text.
+
+    Any field may be missing or of another type. Raises nothing.
+    """
     choices = parsed.get("choices")
     listed = choices if isinstance(choices, list) else []
     choice = next((one for one in listed if at(one, "index") in (0, None)), None)
@@ -61,65 +103,7 @@ def read(parsed: dict[str, Any], raw: str) -> Reply:
         "content_filter" if filtered else finish if isinstance(finish, str) else None,
         also=at(choice, "native_finish_reason"),
         refusal=refusal if isinstance(refusal, str) else "",
-        usage=used_tokens(parsed.get("usage"), "prompt", "completion"),
+        usage=used_tokens(parsed.get("usage")),
         billed_usd=money(parsed, "usage"),
-        tier=at(parsed, "service_tier"),
         raw=raw,
     )
-
-
-def assemble(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The completion that the chunks of a stream make up (`WireFormat.assemble`)."""
-    whole: dict[str, Any] = {}
-    said: dict[str, list[str]] = {"content": []}
-    choice: dict[str, Any] = {}
-    listed: list[Any] = []
-    for event in events:
-        if event.get("error"):
-            return event
-        whole |= {name: value for name, value in event.items() if value is not None}
-        chunks = event.get("choices")
-        for chunk in chunks if isinstance(chunks, list) else ():
-            if not isinstance(chunk, dict) or chunk.get("index") not in (0, None):
-                continue
-            delta = chunk.get("delta")
-            for name, value in delta.items() if isinstance(delta, dict) else ():
-                text = joined(value) if name == "content" else value
-                if name == "content" and text is None:
-                    return None  # a part of the text is lost
-                if isinstance(text, str) and text and name != "role":
-                    said.setdefault(name, []).append(text)
-            tokens = at(chunk, "logprobs", "content")
-            listed += tokens if isinstance(tokens, list) else []
-            # A later chunk may repeat a field and say nothing in it.
-            choice |= {n: v for n, v in chunk.items() if n not in ("delta", "logprobs") and v}
-    if not choice.get("finish_reason"):
-        return None
-    if any(said.values()) or not isinstance(choice.get("message"), dict):
-        message = {name: "".join(texts) for name, texts in said.items()}
-        choice["message"] = {"role": "assistant", **message}
-    if listed:
-        choice["logprobs"] = {"content": listed}
-    return whole | {"object": "chat.completion", "choices": [choice]}
-
-
-WIRE = WireFormat(
-    path="/chat/completions",
-    body=body,
-    read=read,
-    refusal=error_parts,
-    assemble=assemble,
-    parameters={
-        "max_tokens": r"\bmax_tokens\b",
-        "temperature": r"\btemperature\b",
-        "seed": r"\bseed\b",
-        "logprobs": r"\blogprobs\b",
-        "top_logprobs": r"\btop_logprobs\b",
-        "response_format": r"response.?format|json.?schema|structured.?output",
-        "stream_options": r"\bstream_options\b",
-    },
-    renamed={"max_tokens": "max_completion_tokens"},
-    needs={"top_logprobs": "logprobs"},
-    token_logprobs=token_logprobs(lambda parsed: parsed["choices"][0]["logprobs"]["content"]),
-    batches=BatchEndpoint,
-)

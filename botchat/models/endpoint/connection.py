@@ -35,9 +35,6 @@ from botchat.workspace.secrets import Redactor
 MAX_BODY = 16 * 1024 * 1024
 """Bytes of a body, unpacked; no chat completion is longer."""
 
-MAX_STREAM = 8 * MAX_BODY
-"""The same of a stream of events, which wraps every token in some hundred bytes."""
-
 CONNECT_TIMEOUT_S = 30.0
 _KEEP_S = 30.0
 
@@ -101,7 +98,7 @@ class Connection:
     base_url: str
     """As it is set; `address` once a request was sent."""
     key: Callable[[], str | None] = field(repr=False)
-    """Called at the first request, and again where the endpoint refuses the key."""
+    """Called at the first request."""
     headers: Callable[[], tuple[Mapping[str, str], tuple[str, ...]]] = lambda: ({}, ())
     """Further headers, and which values are secret; called at the first request."""
     key_header: str = "authorization"
@@ -121,8 +118,6 @@ class Connection:
         self._secrets: tuple[str, ...] = ()
         self._redactor = Redactor()
         self._entering = asyncio.Lock()
-        self._renewable = True
-        """Whether the key has let something in, or is the first."""
 
     async def _open(self) -> aiohttp.ClientSession:
         """The session, made at the first request: a ledger replays without a key.
@@ -132,8 +127,8 @@ class Connection:
         """
         async with self._entering:  # many calls begin at once
             if self._session is None:
-                key = await self._key()
                 try:
+                    key = self.key()
                     more, secret = self.headers()
                     self.base_url = self.address() if self.address else self.base_url
                 except ConfigError as error:
@@ -170,34 +165,11 @@ class Connection:
         if login and not key:  # a login in the URL is used where there is no key
             self._sent["authorization"] = f"Basic {b64encode(login.encode()).decode()}"
             self._secrets += (self._sent["authorization"][6:],)
-        self._let_in_with(key)
-
-    async def _key(self) -> str | None:
-        try:
-            # In a thread: a command may take its time, while other replies come in.
-            return await asyncio.to_thread(self.key)
-        except ConfigError as error:
-            raise FatalModelError(str(error)) from None
-
-    def _let_in_with(self, key: str | None) -> None:
         if key:
             bearer = "Bearer " if self.key_header == "authorization" else ""
             self._sent[self.key_header] = f"{bearer}{key}"
             self._secrets += (key,)
         self._redactor = Redactor(self._secrets)
-
-    async def _renewed(self, refused: str | None) -> bool:
-        """Whether there is another key than in the header ``refused``; asks for one if need be.
-
-        A new key that lets nothing in is the last one. Raises as `_key`.
-        """
-        async with self._entering:  # many calls are refused at once
-            if self._sent.get(self.key_header) == refused:
-                if not self._renewable:
-                    return False
-                self._renewable = False
-                self._let_in_with(await self._key())
-            return self._sent.get(self.key_header) != refused
 
     async def post(
         self, path: str, body: Mapping[str, Any], deadline_s: float
@@ -206,14 +178,13 @@ class Connection:
         return await self.exchange(HttpRequest(path, msgspec.json.encode(body)), deadline_s)
 
     async def exchange(self, request: HttpRequest, deadline_s: float) -> HttpResponse | Reply:
-        """One HTTP exchange, or how it failed; the key is renewed where it has expired."""
+        """One HTTP exchange, or how it failed."""
         session = self._session or await self._open()
-        key = self._sent.get(self.key_header)
         failed: Outcome = "transport"
-        detail, reached = "", True
+        reached = True
         try:
             async with asyncio.timeout(deadline_s):
-                found = await self._answered(session, request)
+                return await self._answered(session, request)
         except BodyTooLargeError:
             failed, detail = "malformed", f"the body is larger than {self.max_body} bytes"
         # Of an error only its kind is told: its text may hold the URL.
@@ -224,15 +195,7 @@ class Connection:
             detail = f"no reply within {deadline_s:g} s; it may have been billed"
         except (aiohttp.ClientError, zlib.error, ValueError, OSError) as error:
             detail = f"connection failed ({type(error).__name__}); it may have been billed"
-        if detail:
-            return Reply(failed, detail=detail, retry_after_s=0.0, reached=reached)
-        status = found.status_code
-        # Some name what has expired with another status than 401.
-        expired = status == 401 or (status == 403 and b"expired" in found.content.lower())
-        if expired and await self._renewed(key):
-            return Reply("transport", detail="the key was renewed", status=status, retry_after_s=0)
-        self._renewable = self._renewable or status < 400
-        return found
+        return Reply(failed, detail=detail, retry_after_s=0.0, reached=reached)
 
     async def _answered(self, session: aiohttp.ClientSession, request: HttpRequest) -> HttpResponse:
         """Send a request and read the whole response; the client is asked once a place."""
@@ -275,14 +238,11 @@ class Connection:
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
         unzip = zlib.decompressobj(zlib.MAX_WBITS | 32) if packed else None
-        most = self.max_body
-        if reply.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            most = max(most, MAX_STREAM)
         body = bytearray()
         async for chunk in reply.content.iter_any():
-            room = most + 1 - len(body)
+            room = self.max_body + 1 - len(body)
             body += unzip.decompress(chunk, room) if unzip else chunk
-            if len(body) > most:
+            if len(body) > self.max_body:
                 raise BodyTooLargeError
         return bytes(body)
 

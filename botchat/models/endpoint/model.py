@@ -1,4 +1,4 @@
-"""One model of an endpoint, in any wire format: one attempt a call, typed, redacted, adapted.
+"""One model of an endpoint: one attempt a call, typed, redacted, adapted.
 
 | what the endpoint does | outcome |
 | --- | --- |
@@ -8,7 +8,7 @@
 | content filter, as the end of a reply or as a 4xx that says so | ``filtered`` |
 | prompt too long, as a 4xx that says so | ``overflow`` |
 | a 4xx that refuses a role layout or an optional parameter | ``transport``, adapted, tried again |
-| not JSON, HTML, no choices, an unknown end, a stream that breaks | ``malformed``, tried again |
+| not JSON, HTML, no choices, an unknown end | ``malformed``, tried again |
 | 408, 409, 425, 429, 5xx, connection lost, deadline | ``transport``, tried again |
 | any other 4xx | ``transport``, not tried again in this run |
 | 401, 402, 403, 404, quota used up, account blocked, redirect | `FatalModelError` |
@@ -35,10 +35,10 @@ from msgspec import structs
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
-from botchat.models.endpoint import Refusal, WireFormat, identity
+from botchat.models.endpoint import chat
 from botchat.models.endpoint.connection import Connection, HttpRequest, HttpResponse
-from botchat.models.endpoint.replies import WORDINGS, events, retry_after_s
-from botchat.models.self_chat import arrange, reply_tokens
+from botchat.models.endpoint.replies import WORDINGS, Refusal, error_parts, retry_after_s
+from botchat.models.self_chat import ARRANGEMENTS, arrange, reply_tokens
 from botchat.workspace.config import ModelSettings, public_url
 
 SMALLEST_WINDOW = 256
@@ -57,38 +57,31 @@ class EndpointModel:
 
     name: str
     settings: ModelSettings
-    wire: WireFormat
     connection: Connection
     quirks: dict[str, Any] = field(default_factory=dict)
     """What the endpoint was found to refuse so far (see `Reply.sent`); never changed in place."""
 
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
-        self.identity: Mapping[str, Any] = identity(self.settings)
+        self.identity: Mapping[str, Any] = chat.identity(self.settings)
         self.context_window = self.settings.context_window
         self.parallel = self.settings.max_concurrency
         self.where = f"{self.name} at {public_url(self.connection.base_url)}"
         self.clean = self.connection.clean
 
     @cached_property
-    def _parameters(self) -> dict[str, re.Pattern[str]]:
-        return {name: re.compile(said, re.I) for name, said in self.wire.parameters.items()}
-
-    @cached_property
     def _allowed(self) -> list[tuple[str, str]]:
-        """Arrangements of roles that may be tried; the settings' own where the format has none."""
+        """Arrangements of roles that may be tried."""
         layout, system = self.settings.layout, self.settings.system
         return [
-            one
-            for one in self.wire.arrangements
-            if layout in ("auto", one[0]) and system in ("auto", one[1])
-        ] or [self.wire.arrangements[0]]
+            one for one in ARRANGEMENTS if layout in ("auto", one[0]) and system in ("auto", one[1])
+        ]
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """One attempt; the module's table lists what can come of it."""
         sent, started = self.quirks, time.monotonic()
         body = self.body(messages, decoding, sent)
-        found = await self.connection.post(self.wire.path, body, self.settings.timeout_s)
+        found = await self.connection.post(chat.PATH, body, self.settings.timeout_s)
         latency_s = time.monotonic() - started
         if isinstance(found, Reply):
             return structs.replace(found, latency_s=latency_s, sent=sent)
@@ -107,17 +100,15 @@ class EndpointModel:
         if decoding.max_tokens is not None and window is not None:
             decoding = replace(decoding, max_tokens=reply_tokens(decoding.max_tokens, window))
         arranged = arrange(messages, *self._arrangement(quirks))
-        body = self.wire.body(arranged, decoding, settings)
+        body = chat.body(arranged, decoding, settings)
         for parameter, new in quirks.get("parameters", {}).items():
             if parameter in body:
                 value = body.pop(parameter)
                 if new:
                     body[new] = value
-        for parameter, needed in self.wire.needs.items():
+        for parameter, needed in chat.NEEDS.items():
             if needed not in body:
                 body.pop(parameter, None)
-        if settings.stream:
-            body["stream"] = True
         for name, value in settings.extra.items():
             made = body.get(name)
             joined = isinstance(made, dict) and isinstance(value, dict) and not made.keys() & value
@@ -149,19 +140,14 @@ class EndpointModel:
         parsed: Any = None
         with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
             parsed = msgspec.json.decode(data)
-        if parsed is None and (streamed := events(data)):  # an error may come as a stream too
-            broken = {"error": {"message": "the stream broke off"}}
-            parsed = self.wire.assemble(streamed) or (broken if status == 200 else streamed[0])
-            if status == 200 and not parsed.get("error"):
-                raw = msgspec.json.encode(parsed).decode()
         if status == 200 and not isinstance(parsed, dict):
             # Cleaned before it is cut: half a key would not be recognised.
             start = " ".join(self.clean(raw)[:80].split())
             detail = f"the reply is not JSON: {start!r}" if start else "the reply is empty"
             return Reply("malformed", detail=detail, raw=raw, status=status, retry_after_s=0.0)
         if status == 200 and not parsed.get("error"):
-            return self.wire.read(parsed, raw)
-        return self._read_error(response, self.wire.refusal(parsed, raw), raw, sent)
+            return chat.read(parsed, raw)
+        return self._read_error(response, error_parts(parsed, raw), raw, sent)
 
     def _cleaned(self, reply: Reply, sent: Mapping[str, Any], latency_s: float = 0.0) -> Reply:
         fields = structs.asdict(reply).items()
@@ -247,12 +233,12 @@ class EndpointModel:
         if not ours and not template:
             return False
         known: dict[str, str | None] = self.quirks.get("parameters", {})
-        for name, naming in self._parameters.items():
+        for name, naming in chat.PARAMETERS.items():
             if parameter.split(".")[0] == name or (wording["unsupported"] and naming.search(told)):
                 if name in known:
                     # Another call has learnt it since this one went out.
                     return name not in sent.get("parameters", {})
-                new = self.wire.renamed.get(name)
+                new = chat.RENAMED.get(name)
                 known = known | {name: new if new and new in told else None}
                 self.quirks = self.quirks | {"parameters": known}
                 return True

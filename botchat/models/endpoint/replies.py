@@ -1,4 +1,4 @@
-"""What the bodies of all wire formats have in common: ends, counts, errors, pauses, streams.
+"""What is in the body of a reply: ends, counts, errors, pauses.
 
 Any field may be missing, ``null`` or of another type.
 """
@@ -8,21 +8,31 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import math
-import re
 import time
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from botchat.interfaces import Reply, TokenLogprobs, Usage, token_count, visible
-from botchat.models.endpoint import Refusal
 from botchat.records import Outcome
 
 LONGEST_PAUSE_S = 600.0
 """Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
+
+
+class Refusal(NamedTuple):
+    """What the body of an error says."""
+
+    code: str
+    """Codes and types, with a blank between them; of digits only: an HTTP status."""
+    message: str
+    """In one line."""
+    parameter: str
+    """Field of the request that it is about; empty: it names none."""
+
 
 WORDINGS: Mapping[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
@@ -42,7 +52,6 @@ def ended(
     refusal: str = "",
     usage: Usage,
     billed_usd: float | None = None,
-    tier: Any = None,
     raw: str,
 ) -> Reply:
     """A reply by how it ended.
@@ -73,7 +82,6 @@ def ended(
         finish,
         usage=usage,
         billed_usd=billed_usd,
-        tier=tier if isinstance(tier, str) else "",
         detail=detail,
         raw=raw,
         status=200,
@@ -109,18 +117,16 @@ def count(value: Any, *path: str) -> int | None:
     return token_count(found)
 
 
-def used_tokens(used: Any, prompt: str, completion: str) -> Usage:
-    """Tokens that OpenAI's APIs and those like them count, each under its own names."""
-    n_prompt = count(used, f"{prompt}_tokens")
-    n_reply, total = count(used, f"{completion}_tokens"), count(used, "total_tokens")
+def used_tokens(used: Any) -> Usage:
+    """Tokens that the endpoint counts."""
+    n_prompt = count(used, "prompt_tokens")
+    n_reply, total = count(used, "completion_tokens"), count(used, "total_tokens")
     if n_prompt is not None and total is not None:
         # Some providers count thoughts in the total only; they bill them as completion.
         n_reply = max(n_reply or 0, total - n_prompt)
-    details = at(used, f"{prompt}_tokens_details")
-    cached, hits = count(details, "cached_tokens"), count(used, "prompt_cache_hit_tokens")
-    written, made = count(details, "cache_write_tokens"), count(used, "cache_creation_input_tokens")
-    cached, written = hits if cached is None else cached, made if written is None else written
-    return Usage(n_prompt, n_reply, cached, written)
+    cached = count(used, "prompt_tokens_details", "cached_tokens")
+    hits = count(used, "prompt_cache_hit_tokens")
+    return Usage(n_prompt, n_reply, hits if cached is None else cached)
 
 
 def logprobs(listed: Any) -> TokenLogprobs:
@@ -192,40 +198,9 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
     return 0.0
 
 
-def token_logprobs(place: Callable[[Any], Any]) -> Callable[[str], TokenLogprobs]:
-    """What finds them in a raw body: ``place``, where its JSON lists tokens; none: empty."""
-
-    def find(raw: str) -> TokenLogprobs:
-        try:
-            return logprobs(place(msgspec.json.decode(raw)))
-        except (msgspec.DecodeError, ValueError, RecursionError, LookupError, TypeError):
-            return ()
-
-    return find
-
-
-_LINE_END = re.compile("\r\n|\r|\n")
-
-
-def events(data: bytes) -> list[dict[str, Any]]:
-    """The JSON objects that a stream of server-sent events carries, in order.
-
-    One that is no JSON, as where a connection broke off, stands as an ``error``: what comes before
-    or after it is no whole answer. Empty: ``data`` is no such stream.
-    """
-    found: list[dict[str, Any]] = []
-    block: list[str] = []
-    for line in (*_LINE_END.split(data.decode("utf-8-sig", "replace")), ""):
-        if line[:5] == "data:":
-            block.append(line[5:].removeprefix(" "))
-        elif not line and block:
-            said, block = "\n".join(block).strip(), []
-            if said in ("", "[DONE]"):
-                continue
-            try:
-                event = msgspec.json.decode(said)
-            except (msgspec.DecodeError, ValueError, RecursionError):
-                event = {"error": {"message": "the stream broke off"}}
-            if isinstance(event, dict):
-                found.append(event)
-    return found
+def token_logprobs(raw: str) -> TokenLogprobs:
+    """Those of a raw body; none: empty."""
+    try:
+        return logprobs(msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"])
+    except (msgspec.DecodeError, ValueError, RecursionError, LookupError, TypeError):
+        return ()

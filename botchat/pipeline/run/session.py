@@ -11,13 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
-
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
-from botchat.models.endpoint import BatchedModel, wire_format
 from botchat.models.limits import FREE, Budget, Endpoint, Prices, Retry
 from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
@@ -26,7 +23,6 @@ from botchat.pipeline.run.work import Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
-from botchat.requests.leaves import leaf
 from botchat.requests.meter import Meter
 from botchat.workspace import config, entries, panels
 from botchat.workspace.accounts import bills, total
@@ -35,6 +31,7 @@ from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
+    from botchat.models.endpoint.batch import BatchModel
     from botchat.models.endpoint.connection import Connection
 
 log = logging.getLogger("botchat")
@@ -83,9 +80,7 @@ class Session:
         self.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
         self._recorded: dict[tuple[str, str, str], RecordedModel] = {}
-        self._batched: dict[str, BatchedModel] = {}
-        self._local: dict[str, str] = {}
-        """Name of local weights -> where they are."""
+        self._batched: dict[str, BatchModel] = {}
 
     def speaker(self, name: str, stage: str = "generate") -> Speaker:
         """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
@@ -210,15 +205,6 @@ class Session:
                 f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
                 f"same; set another temperature in [judges.{name}]"
             )
-        resolved = config.model_name(entry.model, self._config)
-        if resolved.kind == "endpoint" and resolved.settings is not None:
-            of = msgspec.structs.replace(resolved.settings, temperature=entry.temperature)
-            wire_format(name, of, "judges")
-        elif entry.structured or entry.logprobs is not None:
-            raise ConfigError(
-                f"judges.{name}: structured and logprobs are for models of endpoints, which "
-                f"{entry.model} is not; leave them out"
-            )
         first = (run - 1) * samples
         decoding = Decoding(entry.temperature, entry.max_tokens, first, logprobs=entry.logprobs)
         if samples == 1:
@@ -256,11 +242,6 @@ class Session:
         self._recorded = {at: one for at, one in self._recorded.items() if one is not model}
 
     @property
-    def local(self) -> dict[str, ChatModel]:
-        """Models that run on this machine, by name."""
-        return {m.name: m.model for m in self._recorded.values() if m.endpoint is None}
-
-    @property
     def under_way(self) -> int:
         """Calls that are out."""
         return sum(model.under_way for model in tuple(self._recorded.values()))
@@ -278,14 +259,12 @@ class Session:
 
     def _new(self, resolved: config.ModelName, stage: str) -> RecordedModel:
         model, endpoint, prices, budget = self._unrecorded(resolved)
-        of = resolved.settings if resolved.kind == "endpoint" else None
-        wire = wire_format(resolved.name, of) if of else None
         retry = Retry()
         if self._batch:
             from botchat.models.endpoint.batch import PRICE_FACTOR, ROUNDS, BatchModel
             from botchat.models.endpoint.model import EndpointModel
 
-            if not isinstance(model, EndpointModel) or model.wire.batches is None:
+            if not isinstance(model, EndpointModel):
                 raise ConfigError(_NO_BATCH.format(model.name))
             # One for all who ask the model in this run.
             if model.name not in self._batched:
@@ -293,7 +272,7 @@ class Session:
                 self._batched[model.name] = batched
             # What waits for a batch takes no place in flight.
             model, endpoint, retry = self._batched[model.name], None, ROUNDS
-            prices = prices.times(PRICE_FACTOR, "batch")
+            prices = prices.times(PRICE_FACTOR)
         return RecordedModel(
             model,
             self.ledger,
@@ -304,7 +283,6 @@ class Session:
             retry=retry,
             on_reply=self.meter.count,
             on_estimate=self.meter.estimate,
-            token_logprobs=wire.token_logprobs if wire else None,
         )
 
     def _unrecorded(
@@ -314,34 +292,21 @@ class Session:
             # Bots are free: limits on money, calls and tokens are about endpoints.
             return baseline(resolved.target, self._humans, self._language), None, FREE, None
         settings = resolved.settings
-        # People have been turned away already.
-        if resolved.kind == "local" or settings is None:
-            if self._local.setdefault(resolved.name, resolved.target) != resolved.target:
-                raise ConfigError(
-                    f"two folders of weights are both called {resolved.name}; give each an entry "
-                    "in [models] of botchat.toml"
-                )
-            of = settings or config.ModelSettings(model=resolved.name)
-            make = leaf("models.local.model", resolved.name).local_model
-            local = make(resolved.name, resolved.target, of.device, of.dtype, of.batch_size)
-            return local, None, FREE, None
+        assert settings is not None, "people have been turned away already"
         from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
         from botchat.models.endpoint.connection import MAX_BODY, Connection
         from botchat.models.endpoint.model import EndpointModel
 
-        wire = wire_format(resolved.name, settings)
-        let_in = (settings.api_key_env, settings.api_key_file, settings.api_key_command)
-        key_header = (settings.key_header or wire.key_header).lower()
-        headers = {**wire.headers, **settings.headers}
-        sent = msgspec.structs.replace(settings, headers=headers)
-        place = (settings.base_url, *let_in, key_header, *sorted(headers.items()))
+        let_in = (settings.api_key_env, settings.api_key_file)
+        key_header = (settings.key_header or "authorization").lower()
+        place = (settings.base_url, *let_in, key_header, *sorted(settings.headers.items()))
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (
                 Connection(
                     settings.base_url,
                     lambda: entries.api_key(settings),
-                    lambda: entries.header_values(sent),
+                    lambda: entries.header_values(settings),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
                     partial(entries.address, settings),
@@ -353,15 +318,9 @@ class Session:
                 ),
             )
         connection, endpoint = self._servers[place]
-        model = EndpointModel(resolved.name, settings, wire, connection)
+        model = EndpointModel(resolved.name, settings, connection)
         model.quirks = self.ledger.quirks(model.identity)
-        prices = Prices(
-            settings.price_input,
-            settings.price_output,
-            settings.price_cached,
-            settings.price_cache_write,
-            settings.price_tiers,
-        )
+        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, endpoint, prices, self.budget
 
 

@@ -1,1 +1,0 @@
-"""Local weights through transformers."""
