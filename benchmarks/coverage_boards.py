@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from botchat.boards import people_line
 from botchat.boards.results import Sides
 from botchat.boards.survival import estimate
 from botchat.measures import intervals
@@ -25,7 +24,6 @@ from botchat.ratings import places
 from botchat.ratings.bradley_terry import BradleyTerryResult, differences, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo
-from botchat.records import HUMAN
 
 SEEDS = (5, 10, 40, 200, 547)
 """Numbers of ChatSEEDs; 547 is MuTual's test set."""
@@ -259,37 +257,8 @@ def _better(rated: BradleyTerryResult) -> np.ndarray:
     return np.asarray(last[:, None] < first[None, :])
 
 
-def people() -> Iterator[Line]:
-    """Where people stand on the scale of models: with the ratings' error and GTEval's."""
-    rng = np.random.default_rng(8)
-    for m in (2, 5, 14):
-        for world, above in (("people among the models", 0.4), ("people far above", 2.5)):
-            strength = np.append(np.linspace(0.8, -0.8, m), above)
-            truth = 1000 + above * 400 / math.log(10)
-            for n in (10, 40, 200):
-                held, widths = [], []
-                for _ in range(max(60, min(300, 40_000 // (m * n)))):
-                    made = board(strength, n, rng)
-                    arena, beside = _apart(made, m)
-                    found = people_line.estimate(fit(arena), arena, beside)
-                    if found is not None:
-                        held.append(abs(found[0] - truth) <= found[1])
-                        widths.append(2 * found[1])
-                yield of("people's rating", world, f"{m} x {n}", np.array(held), np.mean(widths))
-
-
-def _apart(made: Comparisons, people: int) -> tuple[Comparisons, Comparisons]:
-    """The comparisons of models with each other, and those with the last contestant, people."""
-    beside = (made.first == people) | (made.second == people)
-    parts = []
-    for kept, models in ((~beside, made.models[:people]), (beside, (*made.models[:people], HUMAN))):
-        columns = (made.first, made.second, made.result, made.cluster)
-        parts.append(Comparisons(models, *(column[kept] for column in columns)))
-    return parts[0], parts[1]
-
-
 FAMILIES: list[Callable[[], Iterator[Line]]] = [
-    rates, means, success, boards, elo, level, power, people,
+    rates, means, success, boards, elo, level, power,
 ]  # fmt: skip
 
 

@@ -10,7 +10,6 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -18,7 +17,6 @@ import msgspec
 
 from botchat.boards.board import Board, build
 from botchat.judges.rules import RulesJudge
-from botchat.measures.flags import Survey, survey
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
@@ -96,13 +94,8 @@ class World:
         self, said: Mapping[str, list[Judgment]], judge: str = "made", **more: Any
     ) -> Board:
         """The board of some judgments."""
-        known = {"seed_set": "made-up", "elo": QUICK, "surveyed": self.survey, **more}
+        known = {"seed_set": "made-up", "elo": QUICK, **more}
         return build(self.seeds, self.dialogues, said, judge=judge, **known)
-
-    @cached_property
-    def survey(self) -> Survey:
-        """What the dialogues show, measured once."""
-        return survey(self.seeds, self.dialogues, [16])
 
     # ------------------------------------------------------------------------------ judges
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import methodcaller
 
 import numpy as np
@@ -15,13 +14,14 @@ from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, co
 from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
-from botchat.measures.flags import STYLE, Measured
+from botchat.measures.lengths import log_words
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
+from botchat.records import Dialogues
 from botchat.verdicts import Flags, Floats, Verdicts
 
 MOST_ELO = 100
@@ -45,21 +45,6 @@ class Arena(Part):
     """The ratings, with how the comparisons were designed."""
     compared: Comparisons
     """What they are from."""
-
-    @cached_property
-    def misfit(self) -> Table | None:
-        """The pairs that Bradley-Terry explains worst."""
-        return self.strengths.misfit_table(self.table)
-
-    @cached_property
-    def style(self) -> Table | None:
-        """What style is worth; ``None`` where the dialogues were not measured."""
-        return self.strengths.style_table(self.table)
-
-    @cached_property
-    def fragility(self) -> Table | None:
-        """What decides who is first; ``None`` where seeds are not known."""
-        return self.strengths.fragility_table(self.table)
 
     @property
     def few(self) -> bool:
@@ -121,12 +106,11 @@ def rate(
     judged: Iterable[Evidence],
     seed_ids: Collection[str],
     elo: EloSettings,
-    measured: Mapping[str, Measured],
+    dialogues: Dialogues,
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
-    ``seed_ids``: those that count; every pair is expected on each, in both orders. ``measured``:
-    of each contestant, for the style at N.
+    ``seed_ids``: those that count; every pair is expected on each, in both orders.
     """
     counted = (_Counted(one, seed_ids) for one in judged)
     found = [one for one in counted if len(one.comparisons)]
@@ -145,8 +129,8 @@ def rate(
     made = []
     for one in found:
         protocol = one.judged.protocol
-        apart = _differences(one.readable, one.comparisons, measured, protocol.n)
-        strengths = Strengths.of(one.comparisons, one.design, apart, STYLE)
+        apart = _differences(one.readable, one.comparisons, dialogues, protocol.n)
+        strengths = Strengths.of(one.comparisons, one.design, apart)
         signature, rated_so = one.judged.signature, results[protocol]
         made.append(_arena(protocol, one.tallies, one.comparisons, rated_so, strengths, signature))
     return made
@@ -215,7 +199,7 @@ def of_votes(
     design = Design(found.made, per_pair, units=units)
     few = len(comparisons.models) <= MOST_ELO or elo.most_games is None
     rated = bootstrap_elo(comparisons, _as_designed(elo, design)) if few else None
-    strengths = Strengths.of(comparisons, design, differences, STYLE)
+    strengths = Strengths.of(comparisons, design, differences)
     return _arena(VOTES, found, comparisons, rated, strengths, signature)
 
 
@@ -235,26 +219,19 @@ def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
 
 
 def _differences(
-    readable: Verdicts,
-    comparisons: Comparisons,
-    measured: Mapping[str, Measured],
-    turns: int | None,
+    readable: Verdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
 ) -> Floats | None:
-    """Style of the first less that of the second in each comparison, shape (n, k).
-
-    nan where it was not measured at the length shown; ``None`` where a contestant was not at all.
-    """
-    styled = {name for name, found in measured.items() if turns in found.style}
-    if turns is None or not styled.issuperset(comparisons.models):
+    """How much longer the first is than the second in each comparison, nan where not known."""
+    if turns is None:
         return None
     place = {seed_id: i for i, seed_id in enumerate(readable.seed_ids)}
-    style = np.full((len(comparisons.models), len(place), len(STYLE)), np.nan)
-    for model, of_model in zip(comparisons.models, style, strict=True):
-        found = measured[model]
-        rows = [i for i, seed_id in enumerate(found.seed_ids) if seed_id in place]
-        of_model[[place[found.seed_ids[i]] for i in rows]] = found.style[turns][rows]
-    of_first = style[comparisons.first, readable.seed]
-    differences = of_first - style[comparisons.second, readable.seed]
+    length = np.full((len(comparisons.models), len(place)), np.nan)
+    for of_model, model in zip(length, comparisons.models, strict=True):
+        for seed_id, value in log_words(dialogues.get(model, {}), turns).items():
+            if seed_id in place:
+                of_model[place[seed_id]] = value
+    differences = length[comparisons.first, readable.seed]
+    differences = differences - length[comparisons.second, readable.seed]
     differences[readable.shown != turns] = np.nan
     return np.asarray(differences)
 

@@ -4,30 +4,30 @@ Every number stands beside what it covers: a comparison or dialogue without a re
 missing from it. A protocol that was not judged is left out, with a sentence that says so.
 
 A new column is a `Column` in the file of its table and its value: a getter finds it, or the row has
-it under the same key. Flags are in `flags`, ratings in `strengths` and `arena`.
+it under the same key. Ratings are in `strengths` and `arena`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TypeVar
 
 import msgspec
 import pandas as pd
 
-from botchat.boards import arena, fingerprint, flags, protocols, references
+from botchat.boards import arena, protocols, references
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage, own_seeds
 from botchat.boards.coverage import notes as coverage_notes
 from botchat.boards.judge_health import judge_health, sureness
 from botchat.boards.names import elided
 from botchat.boards.protocols import Evidence, Part, Reported
-from botchat.boards.tables import Column, Table, explained, rank_by, table, with_interval
-from botchat.interfaces import Row, settings_digest
+from botchat.boards.tables import Column, Table, rank_by, table
+from botchat.interfaces import Row
 from botchat.measures.annotations import is_person
-from botchat.measures.flags import Survey, survey
-from botchat.measures.lengths import ENCODING, Lengths, measure
+from botchat.measures.lengths import ENCODING, Lengths, measure, summary
 from botchat.protocols.catalogue import RANKING, Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.ratings.elo import EloSettings
@@ -60,10 +60,6 @@ class Board:
     """The judge's numbers beside the same as people judge; none without labels."""
     parts: tuple[Part, ...]
     """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
-    flags: Table
-    """Why each contestant's dialogues fail, without a judge."""
-    told: Sequence[Table] = ()
-    """How well models are told from people by form, without a judge; none where they are not."""
     lengths: Table
     judge_health: Table | None = None
     """Consistency under swap, what is preferred, ties, unreadable verdicts, false alarms."""
@@ -142,10 +138,6 @@ class Board:
             self.main,
             *self.as_people,
             *(shown for part in self.parts for shown in part.tables),
-            self.flags,
-            *self.told,
-            *(part.style for part in self.arenas),
-            *(part.misfit for part in self.arenas),
             self.lengths,
             self.judge_health,
             self.coverage,
@@ -156,8 +148,7 @@ class Board:
     @property
     def every_table(self) -> list[Table]:
         """Every table, those for machines among them."""
-        fragile = [part.fragility for part in self.arenas if part.fragility]
-        return [*self.tables, *fragile, *(part.pairs for part in self.arenas)]
+        return [*self.tables, *(part.pairs for part in self.arenas)]
 
 
 def build(
@@ -169,7 +160,6 @@ def build(
     judge: str,
     catalogue: Catalogue | None = None,
     elo: EloSettings | None = None,
-    surveyed: Survey | None = None,
     labels: references.Labels | None = None,
 ) -> Board:
     """Count, rate and rank.
@@ -178,8 +168,7 @@ def build(
     protocol -> the judge's, at most one for each seed and order shown; those on seeds or
     contestants that are not given are passed over, and pairwise ones may be in columns.
     ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
-    ``surveyed``: what the dialogues show, ``human``'s among them, at each N that pairs were judged
-    at; default: measured here. ``labels``: what people said, by protocol.
+    ``labels``: what people said, by protocol.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
@@ -188,7 +177,6 @@ def build(
     known = catalogue.among(judgments)
     judged = evidence(known, judgments, seeds, dialogues)
     signatures = [judged[name].signature for name in sorted(judged)]
-    # What people show is what flags are measured against.
     human = dialogues.get(HUMAN) or {s.id: human_dialogue(s) for s in seeds if s.utterances}
     everyone = {**dialogues, HUMAN: human} if human else dialogues
     in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
@@ -198,24 +186,14 @@ def build(
     unit = ENCODING if measured.unit == "tokens" else measured.unit
     elsewhere = imported(dialogues)
     made_elsewhere = _signed(elsewhere)
-    length_table = flags.utterance_lengths(
+    length_table = utterance_lengths(
         measured, f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{made_elsewhere}"
     )
-    turns = sorted({one.protocol.n for one in in_pairs if one.protocol.n}, reverse=True)
-    found = surveyed or survey(seeds, everyone, turns, catalogue.language)
     parts = (
-        *arena.rate(in_pairs, min4, elo, found.measured),
+        *arena.rate(in_pairs, min4, elo, everyone),
         *(_part(one, seeds, dialogues) for one in judged.values() if one.protocol.shows != "pair"),
     )
     covered = coverage(parts, judged, seeds, everyone, signatures)
-    digest = settings_digest(found.thresholds._asdict())
-    spoken = catalogue.language.signed
-    named = f"set:{seed_set}{spoken}|thresholds:{digest}{made_elsewhere}"
-    flagged = flags.flags(found, len(seeds), f"{SIGNED}|flags|{named}", catalogue.language)
-    told: Sequence[Table] = ()
-    if found.lineup:
-        signed = f"{SIGNED}|fingerprint|set:{seed_set}{spoken}{made_elsewhere}"
-        told = fingerprint.tables(found.lineup, signed)
     said = {} if is_person(judge, HUMAN) else judged
     labels = {name: by for name, by in (labels or {}).items() if name in said}
     # What nobody labelled only takes a sentence on the first.
@@ -224,11 +202,9 @@ def build(
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=_main(seeds, contestants, parts, [flagged, *told[:1]], length_table),
+        main=_main(seeds, contestants, parts, length_table),
         as_people=references.as_people(of_people, judge),
         parts=parts,
-        flags=flagged,
-        told=told,
         lengths=length_table,
         judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
         coverage=covered,
@@ -247,8 +223,6 @@ def build(
                 for name in sorted({*judgments} - {*known})
                 if not is_taken(name)
             ),
-            *flags.notes(found, len(seeds), flagged),
-            *(fingerprint.notes(found.lineup) if found.lineup else ()),
             *coverage_notes(covered, catalogue),
             *references.notes(of_people, seed_set, judge),
         ),
@@ -337,18 +311,38 @@ def evidence(
     return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
 
 
+def utterance_lengths(measured: Lengths, signature: str) -> Table:
+    """Statistics of the lengths of generated utterances, the shortest first."""
+    mean = Column(
+        f"mean_{measured.unit}", f"Mean {measured.unit}", "number", getter=itemgetter("mean")
+    )
+    shown = table(
+        "lengths",
+        "Length of generated utterances",
+        [
+            protocols.MODEL,
+            Column("utterances", "Utterances", "count", getter=itemgetter("n")),
+            mean,
+            Column("median", "Median", "number"),
+            Column("p95", "95 %", "number"),
+            Column("max", "Longest", "count"),
+            Column("sd", "Std. dev.", "number"),
+        ],
+        [{"model": name, **summary(values)} for name, values in measured.by_contestant.items()],
+        [signature],
+        f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
+        [mean.key],
+    )
+    return replace(shown, frame=shown.frame[::-1].reset_index(drop=True))
+
+
 def _main(
     seeds: Sequence[Seed],
     contestants: Dialogues,
     parts: Sequence[Part],
-    seen: Sequence[Table],
     length_table: Table,
 ) -> Table:
-    """One row a contestant: the numbers that each protocol is quoted by, and their coverage.
-
-    ``seen``: without a judge: flags, and how well they are told from people where they are.
-    """
-    flagged, *told = seen
+    """One row a contestant: the numbers that each protocol is quoted by, and their coverage."""
 
     def taken(shown: Table, column: Column, heading: str) -> Column:
         return replace(column, heading=heading, detail=False, getter=shown.values(column.key).get)
@@ -359,7 +353,7 @@ def _main(
     ranking = [part.quote(column) for part in quoted for column in part.ranking
                if part is first or not isinstance(part, Arena)]  # fmt: skip
     ranked = first or next((part for part in quoted if part.ranking), None)
-    shown = [*(part.table for part in quoted), length_table, *seen]
+    shown = [*(part.table for part in quoted), length_table]
     mean = next(column for column in length_table.columns if column.key.startswith("mean_"))
     return table(
         "leaderboard",
@@ -371,17 +365,6 @@ def _main(
             *rated,
             *(column for part in quoted for column in part.quoted_with_ends()),
             replace(taken(length_table, mean, mean.heading), priority=1),
-            taken(flagged, flagged.column("flagged"), "Flagged"),
-            *(
-                replace(end, getter=flagged.values(end.key).get)
-                for end in flagged.ends("flagged") or ()
-            ),
-            replace(taken(flagged, flagged.column("why"), "By"), priority=2),
-            *(
-                replace(column, priority=1, getter=one.values(column.key).get)
-                for one in told
-                for column in with_interval(fingerprint.TOLD)
-            ),
             Column(
                 "complete",
                 "Complete dialogues",
@@ -396,9 +379,7 @@ def _main(
         [signature for part in shown for signature in part.signatures],
         (f"Ranked by {ranking[0].heading}. " if ranking else "")
         + "Places are those that are left open, of all at once; in brackets 95 % intervals. "
-        "Rates in percent. Flagged: dialogues that do what at most 1 % of people do. "
-        + (f"{explained([fingerprint.TOLD])} " if told else "")
-        + "Coverage: readable verdicts in percent of those that a protocol has.",
+        "Rates in percent. Coverage: readable verdicts in percent of those that a protocol has.",
         [column.key for column in ranking],
     )
 

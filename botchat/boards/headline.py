@@ -16,7 +16,6 @@ import numpy as np
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.flags import remembered
 from botchat.boards.judge_verdict import JudgeVerdict, is_copy
 from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
@@ -102,7 +101,7 @@ def of(board: Board, others: Sequence[Board] = (), verdict: JudgeVerdict | None 
     pieces = tuple((text, text in contestants) for text in said.words if text)
     done = _done(board, part, len(models), len(contestants) - len(models))
     n = part.protocol.n if isinstance(part, Arena) else None
-    sure = " ".join([*said.sure, *remembered(board.flags)])
+    sure = " ".join(said.sure)
     return Headline(pieces, done, sure, f"{board.seed_set}: {said.title}", said.best, n)
 
 

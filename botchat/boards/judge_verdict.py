@@ -28,7 +28,6 @@ from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.tables import DIGITS, triple
 from botchat.interfaces import Row
-from botchat.judges.fingerprint import FingerprintJudge
 from botchat.judges.rules import RulesJudge
 from botchat.measures.annotations import is_person
 from botchat.measures.intervals import LEAST, by_seed, share
@@ -231,7 +230,7 @@ def _untested(
         found[said] = f"{people} human conversations"
     if not any(map(is_floor_bot, board.main.frame["model"])):
         found["No script (bot:…) was judged: nothing shows that it would catch one."] = "no script"
-    if board.judge in (RulesJudge.name, FingerprintJudge.name):
+    if board.judge == RulesJudge.name:
         found["It sees the form of a dialogue only, not what is said."] = "sees form only"
     if any(check.state != "unknown" for check in second):
         return found

@@ -1,31 +1,20 @@
-"""Bradley-Terry on a board: ratings, intervals, effects of ties and of style, pairs that misfit."""
+"""Bradley-Terry on a board: ratings, intervals, and how the comparisons were designed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.tables import Column, Table, explained, table, with_ends
+from botchat.boards.tables import Column, with_ends
 from botchat.measures.intervals import LEAST
-from botchat.ratings.bradley_terry import (
-    BradleyTerryResult,
-    PairFit,
-    fit,
-    pair_fit,
-    places_by_ties,
-)
+from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.fragility import Fragility, fragility
-from botchat.ratings.style import StyleResult, fit_style
-from botchat.verdicts import Floats, Indices
-
-WORST_PAIRS = 10
-"""Pairs that the table of misfit shows."""
+from botchat.ratings.style import fit_style
+from botchat.verdicts import Floats
 
 UNEVEN = 1.1
 """Greatest ratio of the comparisons of two pairs at which Elo still is as the paper defines it: up
@@ -103,13 +92,8 @@ class Strengths:
 
     design: Design
     fitted: BradleyTerryResult
-    by_ties: Indices
-    """Places with a tie as half a win, dropped and as a win for both, shape (3, m)."""
-    pairs: PairFit
-    style: StyleResult | None
-    """``None``: the style of the dialogues was not measured."""
-    fragile: Fragility | None
-    """``None``: seeds are not known, or ratings have no maximum."""
+    equal: BradleyTerryResult | None
+    """At equal length; ``None``: the lengths of the dialogues are not known."""
 
     @classmethod
     def of(
@@ -117,21 +101,16 @@ class Strengths:
         comparisons: Comparisons,
         design: Design,
         differences: Floats | None = None,
-        features: Sequence[str] = (),
     ) -> Strengths:
-        """Fit at least one comparison: as they are, with ties read otherwise, and at equal style.
+        """Fit at least one comparison, as they are and at equal length.
 
-        ``differences``: style of the first less the second, shape (comparisons, features); rows
-        that are not finite are left out.
+        ``differences``: length of the first less the second; those not finite are left out.
         """
-        fitted = fit(comparisons)
-        style = None
-        if differences is not None:
-            known = np.asarray(np.isfinite(differences).all(axis=1))
-            if known.any():
-                style = fit_style(comparisons.only(known), differences[known], features)
-        pairs, fragile = pair_fit(comparisons, fitted), fragility(comparisons, fitted)
-        return cls(design, fitted, places_by_ties(comparisons), pairs, style, fragile)
+        equal = None
+        if differences is not None and (known := np.isfinite(differences)).any():
+            longer = differences[known][:, None]
+            equal = fit_style(comparisons.only(known), longer, ["length"]).adjusted
+        return cls(design, fit(comparisons), equal)
 
     @property
     def signature(self) -> str:
@@ -169,8 +148,8 @@ class Strengths:
         return f"{_named(ahead, ' and ')} cannot be separated: each may be first."
 
     def rows(self) -> dict[Any, dict[Any, Any]]:
-        """Model -> values of `COLUMNS`, those of style only where it was measured."""
-        fitted, places = self.fitted, self.by_ties
+        """Model -> values of `COLUMNS`, those at equal length only where it is known."""
+        fitted = self.fitted
         first, last = fitted.places
         found = pd.DataFrame(
             {
@@ -180,17 +159,12 @@ class Strengths:
                 "bt_high": fitted.high,
                 "rank_low": first,
                 "rank_high": last,
-                "bt_tie_shift": np.abs(places - places[0]).max(axis=0),
-                "bt_place": places[0],
-                "bt_place_ties_dropped": places[1],
-                "bt_place_ties_won": places[2],
             },
             index=pd.Index(fitted.models, dtype=object),
         )
-        if self.style is not None:
-            equal = self.style.adjusted
-            found["bt_style"] = equal.rating
-            found["bt_style_low"], found["bt_style_high"] = equal.low, equal.high
+        if self.equal is not None:
+            found["bt_length"] = self.equal.rating
+            found["bt_length_low"], found["bt_length_high"] = self.equal.low, self.equal.high
         return found.to_dict("index")
 
     def note(self) -> str:
@@ -215,88 +189,12 @@ class Strengths:
                 f"the comparisons leave open, of all models at once ({level}): behind all that are "
                 "clearly better, before all that are clearly worse."
             )
-        moved = list(compress(fitted.models, (self.by_ties != self.by_ties[0]).any(axis=0)))
-        said.append(
-            "Moved by ties: places that a model moves at most if ties are dropped or count as a "
-            f"win for both{': ' + _named(moved, ', ') if moved else '; none does'}."
-        )
-        if self.fragile:
-            said.append(f"{self.fragile.told(self.design.unit)}.")
-        if self.style is not None:
+        if self.equal is not None:
             said.append(
-                "At equal style: the rating that is left when the judge's taste for length and "
-                "manner is taken out; not used for any rank."
+                "At equal length: the rating that is left when the judge's taste for length is "
+                "taken out; not used for any rank."
             )
         return " ".join(said)
-
-    def misfit_table(self, board: Table) -> Table | None:
-        """The pairs whose results the ratings explain worst; ``None`` where none can differ."""
-        pairs = self.pairs
-        order = np.argsort(-np.abs(pairs.residual), kind="stable")[:WORST_PAIRS]
-        worst = [i for i in order if pairs.residual[i]]
-        if not worst:
-            return None
-        models = self.fitted.models
-        columns = [
-            Column("model_a", "Model", "name", getter=lambda i: models[pairs.first[i]]),
-            Column("model_b", "Against", "name", getter=lambda i: models[pairs.second[i]]),
-            Column("games", "Comparisons", "count", getter=lambda i: round(float(pairs.games[i]))),
-            Column("observed", "Score", "rate", getter=lambda i: pairs.observed[i]),
-            Column("expected", "Expected", "rate", getter=lambda i: pairs.expected[i]),
-            Column("residual", "Residual", "number", getter=lambda i: pairs.residual[i],
-                   meaning="observed less expected score (a tie is half), in standard errors"),
-        ]  # fmt: skip
-        beyond = int((np.abs(pairs.residual) > 3).sum())
-        return table(
-            f"{board.name}-misfit",
-            f"{board.title}: pairs that one number a model does not explain",
-            columns,
-            worst,
-            [board.signature],
-            f"Misfit {pairs.misfit:.2f}: the mean square residual, about 1 where one number a "
-            f"model does. {beyond} of {len(pairs.residual)} pairs are beyond ±3. "
-            f"{explained(columns)}",
-        )
-
-    def fragility_table(self, board: Table) -> Table | None:
-        """How few ChatSEEDs decide who is first; ``None`` where that is not known."""
-        if self.fragile is None:
-            return None
-        columns = [
-            Column("first", "First", "name"),
-            Column("second", "Second", "name"),
-            Column("lead", "Lead", "rating"),
-            Column("seeds", self.design.unit[:1].upper() + self.design.unit[1:], "count",
-                   meaning="without so many the second stands before the first; an upper bound"),
-            Column("of", "Of", "count"),
-        ]  # fmt: skip
-        title = f"{board.title}: what decides who is first"
-        return table(f"{board.name}-fragility", title, columns, [self.fragile], [board.signature])
-
-    def style_table(self, board: Table) -> Table | None:
-        """What each feature of style is worth to the judge; ``None`` where it is not measured."""
-        style = self.style
-        if style is None:
-            return None
-        worth = Column("worth", "Worth", "rating", getter=lambda i: style.coefficient[i])
-        warning = f" {style.warning}." if style.warning else ""
-        return table(
-            f"{board.name}-style",
-            f"{board.title}: what style is worth",
-            [
-                Column("feature", "Style", "name", getter=lambda i: style.features[i]),
-                *with_ends(worth, "95 %", low=lambda i: style.low[i], high=lambda i: style.high[i]),
-                Column("step", "One step", "decimal", getter=lambda i: style.scale[i]),
-            ],
-            range(len(style.features)),
-            [board.signature],
-            "Rating points that go with one step more than the other dialogue has, at equal "
-            "strength; what style goes with need not be its effect. A step is the usual difference "
-            "of two dialogues. Length: logarithm "
-            "of the words in an utterance; repetition: share of word 4-grams said before; "
-            "questions: share of utterances with one; formality: formal marks in 100 words. From "
-            f"{style.adjusted.n_comparisons:,} comparisons.{warning}",
-        )
 
 
 def _named(names: Sequence[str], last: str) -> str:
@@ -308,10 +206,6 @@ def _named(names: Sequence[str], last: str) -> str:
 
 COLUMNS = (
     *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
-    Column("bt_tie_shift", "Moved by ties", "count", priority=1),
-    *with_ends(Column("bt_style", "At equal style", "rating", priority=1), "95 %"),
-    Column("bt_place", "Place", "count", detail=True),
-    Column("bt_place_ties_dropped", "Place, ties dropped", "count", detail=True),
-    Column("bt_place_ties_won", "Place, ties won", "count", detail=True),
+    *with_ends(Column("bt_length", "At equal length", "rating", priority=1), "95 %"),
 )
 """Of `Strengths.rows`."""

@@ -12,17 +12,15 @@ import pandas as pd
 
 from botchat.boards import arena
 from botchat.boards.arena import Arena
-from botchat.boards.board import Board
-from botchat.boards.flags import flags, utterance_lengths
+from botchat.boards.board import Board, utterance_lengths
 from botchat.boards.judge_health import COUNTS, RATES, of_pairs
 from botchat.boards.protocols import MODEL, Evidence
 from botchat.boards.tables import DIGITS, Column, Table, rank_by, table, with_interval
 from botchat.boards.writers import inert
 from botchat.interfaces import Row
-from botchat.measures.flags import STYLE, style, survey
 from botchat.measures.intervals import Items, figures
-from botchat.measures.lengths import Lengths
-from botchat.measures.votes import MOST_STYLED, Votes
+from botchat.measures.lengths import Lengths, words
+from botchat.measures.votes import Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import MOST_CELLS, Comparisons, put_together
 from botchat.ratings.elo import EloSettings
@@ -31,8 +29,6 @@ from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
 
 _SHOWN = 20
 """Judges that the table of judges has, those with most votes first."""
-_BEFORE = ("", "")
-"""`style` passes over the two utterances of a ChatSEED, which votes do not have."""
 
 
 def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
@@ -73,10 +69,10 @@ def of_rates(
 
 
 def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]:
-    """Readable votes by weight, what their clusters are called, and differences of style.
+    """Readable votes by weight, what their clusters are called, and differences of length.
 
-    Contestants are sorted by name. The differences: first less second, shape (n, k), nan where
-    not measured; ``None`` without texts.
+    Contestants are sorted by name. The differences: first less second, nan where not
+    known; ``None`` without texts.
     """
     # Fewer than there are contestants cannot tell them apart.
     shared = votes.clusters(len(votes.contestants))
@@ -96,24 +92,24 @@ def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]
         votes.result[repeated],
         *(way[repeated] for way in ways),
     )
-    styled = _styles(votes)
+    longer = _longer(votes)
     named = tuple(
         name if way is labels else f"groups of {name}"
         for way, (labels, name) in zip(ways, shared, strict=True)
     )
-    return made, named, None if styled is None else styled[repeated]
+    return made, named, None if longer is None else longer[repeated]
 
 
-def _styles(votes: Votes) -> Floats | None:
-    """Style of the first less that of the second, shape (n, k)."""
+def _longer(votes: Votes) -> Floats | None:
+    """How much longer the first is than the second, as `log_words` has it; nan where not known."""
     if votes.texts is None:
         return None
-    found = np.full((len(votes), len(STYLE)), np.nan)
-    known = [i for i, (a, b) in enumerate(zip(*votes.texts, strict=True)) if a and b]
-    for i in known[:: max(1, -(-len(known) // MOST_STYLED))]:
-        one, two = (style((*_BEFORE, *side[i]), 1 << 30) for side in votes.texts)  # type: ignore[misc]
-        found[i] = np.subtract(one, two)
-    return found if known else None
+    found = np.full(len(votes), np.nan)
+    for i, (a, b) in enumerate(zip(*votes.texts, strict=True)):
+        if a and b:
+            one, two = (sum(map(words, side)) / len(side) for side in (a, b))
+            found[i] = np.log1p(one) - np.log1p(two)
+    return found if np.isfinite(found).any() else None
 
 
 def _board(
@@ -151,7 +147,6 @@ def _board(
         judge=judge,
         main=main,
         parts=(part,),
-        flags=flags(survey([], {}), 0, signature),
         lengths=utterance_lengths(measured, signature),
         judge_health=judges,
         utterance_lengths=measured,

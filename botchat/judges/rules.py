@@ -1,8 +1,8 @@
 """The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
 
 It accuses the first utterance that does what at most 1 % of the set's human dialogues do
-(`botchat.measures.flags`). It is a floor and a check for other judges, not one of the paper's: it
-sees form only, and finds no error of fact or logic. Of a diagnosis, error types that need
+(`botchat.measures.criteria`). It is a floor and a check for other judges, not one of the paper's:
+it sees form only, and finds no error of fact or logic. Of a diagnosis, error types that need
 understanding are "Not judged".
 """
 
@@ -16,7 +16,7 @@ from importlib import resources
 
 from botchat.interfaces import Answer, Case, Shown, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.measures.flags import Flag, fit_thresholds, flags
+from botchat.measures.criteria import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
 VERSION = 1

@@ -98,7 +98,7 @@ class ReadText:
         return self._known.formal.found(self.low, self.pieces)
 
     def formality(self) -> float:
-        """Formal marks in 100 words; see `botchat.measures.flags.Thresholds`."""
+        """Formal marks in 100 words; see `botchat.measures.criteria.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases()) + self.long_words - self.contractions
         marks += self.full_forms()
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))

@@ -132,6 +132,12 @@ def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
     return found | {"p95": p95, "max": longest, "sd": float(lengths.std())}
 
 
+def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:
+    """Seed id -> logarithm of 1 + the mean words of what was generated up to utterance ``end``."""
+    made = {i: one.utterances[one.n_seed : end] for i, one in dialogues.items()}
+    return {i: math.log1p(sum(map(words, said)) / max(1, len(said))) for i, said in made.items()}
+
+
 def _folders() -> Iterator[Path]:
     """Folders that may hold the vocabulary, most explicit first."""
     for variable in (CACHE_DIR, "DATA_GYM_CACHE_DIR"):

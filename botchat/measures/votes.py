@@ -20,8 +20,9 @@ Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 FEWEST = 5
 """Of items, or judges, that errors are clustered by where the other is there too: of fewer it is
 these judges that are spoken of, and not others like them."""
-MOST_STYLED = 20_000
-"""Votes whose texts are measured, evenly spread over the file."""
+
+MOST_TEXTS = 20_000
+"""Votes whose texts are read, evenly spread over the file."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,10 +39,10 @@ POWER = 0.8
 _RATING = re.compile(r"(bt|elo)(_n\d+)?")
 """Keys of ratings: relative to the contestants of a board."""
 
-_RELATIVE = re.compile(rf"{_RATING.pattern}|bt_style(_n\d+)?|win|tie|lose|win_or_tie")
+_RELATIVE = re.compile(rf"{_RATING.pattern}|bt_length(_n\d+)?|win|tie|lose|win_or_tie")
 """Keys of all that is: here a model falls, too, where another rises."""
 
-WORSE = ("flagged", "lose")
+WORSE = ("lose",)
 """Keys of what is worse where it is more."""
 
 

@@ -4,84 +4,42 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 
-from botchat.errors import ConfigError, Fell, MissingError
+from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import known_of
 from botchat.judges.cascade import MakeCase
-from botchat.measures.references import draw
 from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.contestants import (
     at_each_n,
-    full_name,
-    judge_named,
     of_people,
     pairwise_contestants,
     pick,
     refuse_edited,
 )
-from botchat.pipeline.run.read_set import anchors, drifts
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
-from botchat.requests.arguments import JudgeName, Spending
+from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import Plan, Results, StageResult
-from botchat.workspace.config import OFFLINE
 from botchat.workspace.folder import Workspace
-from botchat.workspace.panels import run_of
 
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
-    place = workspace if request.anchors is None else workspace.anchors()
-    return asked(request, workspace).plan(place)
+    return asked(request, workspace).plan(workspace)
 
 
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Results[StageResult]:
-    """Ask and store; one result a protocol and N, and all again for the control.
-
-    Raises `Fell`: by its anchors the judge has changed.
-    """
-    if request.anchors is not None:
-        return _anchored(request, workspace, spending, meter)
+    """Ask and store; one result a protocol and N, and all again for the control."""
     made = asked(request, workspace).run(workspace, spending, meter)
     by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
     lines = (line for one in made for line in one.lines)
     return Results(made, [[one.shown for one in made], *filter(None, by_contestant), *lines])
-
-
-def _anchored(
-    request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Results[StageResult]:
-    """Ask today's anchors, and say what all days come to."""
-    made = asked(request, workspace).run(workspace.anchors(), spending, meter)
-    catalogue, judge = catalogue_of(workspace, request.seed_set), run_of(made[0].judge)[0]
-    found = drifts(workspace, request.seed_set, judge, catalogue)
-    lines = [f"{name}: {one}" for name, one in found.items()]
-    if any(one.alarm for one in found.values()):
-        raise Fell(f"{judge} by its {'; '.join(lines)}")
-    return Results(made, [[one.shown for one in made], *lines])
-
-
-def _judge(request: Judging) -> JudgeName:
-    """The judge that is asked; its anchors are a run of every day, with draws of their own."""
-    if request.anchors is None:
-        return request.judge_name
-    beside = {"--control": request.control, "--bridge-from": request.bridge_from,
-              "--comparisons": request.comparisons, "--budget": request.budget}  # fmt: skip
-    if given := [flag for flag, value in beside.items() if value]:
-        raise ConfigError(f"--anchors asks again what is judged; leave {given[0]} out")
-    if request.anchors < 1:
-        raise ConfigError(f"--anchors {request.anchors}: give a number of cases, such as 60")
-    if request.judge in OFFLINE:
-        raise ConfigError(f"--anchors: the {request.judge} judge never changes; name another")
-    return replace(request.judge_name, run=datetime.now(UTC).toordinal())
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:
@@ -90,7 +48,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
     """
     protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    whole, judge = workspace.seeds(request.seed_set), _judge(request)
+    whole, judge = workspace.seeds(request.seed_set), request.judge_name
     seeds = whole if request.limit is None else first_seeds(whole, request.limit)
     contestants: Dialogues = pick(workspace, request.seed_set, whole, request.models, generated)
     if request.limit is not None:
@@ -113,7 +71,6 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         if request.comparisons is not None:
             raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
         contestants, cases = _one_by_one(request, protocol, seeds, contestants)
-    cases = _drawn(request, workspace, cases)
     if generated is None and not request.edited:
         refuse_edited(workspace, contestants)
     return Asked(request.seed_set, whole, judge, cases, request.control)
@@ -172,51 +129,3 @@ def _one_by_one(
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )
     return contestants, cases
-
-
-def _drawn(request: Judging, workspace: Workspace, cases: list[Cases]) -> list[Cases]:
-    """All of them, or some with a readable verdict: anchors, or a bridge to ``bridge_from``.
-
-    As many of each contestant, of pairs of each pair; anchors of another day are taken again.
-    """
-    if request.anchors is not None:
-        judge, model, samples = request.judge, request.judge_model, request.samples
-        old = full_name(judge, workspace) + (f"@{full_name(model, workspace)}" if model else "")
-        old += f" ({samples} samples)" * (samples > 1)
-        n = request.anchors
-    elif request.bridge_from is None:
-        return cases
-    else:
-        if request.budget is None or request.budget < 1:
-            raise ConfigError(f"--bridge-from needs --budget K, at least 1; it is {request.budget}")
-        old, n = judge_named(workspace, request.seed_set, request.bridge_from), request.budget
-        if old in (request.judge, full_name(request.judge, workspace)):
-            raise ConfigError(
-                f"--bridge-from {request.bridge_from}: it is the judge itself; name another"
-            )
-    strata, digests, known = [], [], []
-    for protocol, makers in cases:
-        judged = workspace.judgments(workspace.judgments_path(request.seed_set, protocol.name, old))
-        for make in makers:
-            case = known_of(make)
-            said = judged.get((case.seed_id, case.contestants))
-            if said is not None and said.case == case.digest and said.verdict is not None:
-                strata.append((protocol.name, frozenset(case.contestants)))
-                digests.append(case.digest)
-                known.append(make)
-    if not known:
-        raise MissingError(
-            f"{old} has no readable verdict on what {request.protocol} asks of {request.seed_set}: "
-            "judge with it first, or leave --bridge-from and --anchors out"
-        )
-    before = anchors(workspace, request.seed_set, old) if request.anchors else {}
-    again = {
-        one.case for days in before.values() for said in days.values() for one in said.values()
-    }
-    drawn = [i for i, digest in enumerate(digests) if digest in again]
-    if len(drawn) < n:
-        drawn = sorted({*drawn, *draw(strata, digests, n, request.rng_seed or 0)})
-    chosen: dict[str, list[MakeCase]] = {}
-    for i in drawn:
-        chosen.setdefault(strata[i][0], []).append(known[i])
-    return [Cases(one, chosen[one.name]) for one, _ in cases if one.name in chosen]

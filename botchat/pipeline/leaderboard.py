@@ -224,13 +224,13 @@ def write_page(
     from botchat import report as pages
     from botchat.report import archive
 
-    compared = _compared(found, findings) if len(views) > 1 else []
+    compared = _compared(findings) if len(views) > 1 else []
     talks = [part for one in views for part in _panel_prompts(workspace, one.board.judge, found)]
     judged = {one.board.judge: found.judged[one.board.judge] for one in views}
     chunks = None
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people
         meter.begin("pack transcripts", 0)
-        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue, found.survey)
+        chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
     written = pages.files(views, chunks, compared, talks, url)
     write_all(folder, written)
     for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:
@@ -238,23 +238,18 @@ def write_page(
     return folder / "index.html"
 
 
-def _compared(found: Read, compared: Mapping[str, Findings]) -> list[Beside]:
+def _compared(compared: Mapping[str, Findings]) -> list[Beside]:
     """What the judges say beside each other, a protocol each."""
     from botchat import report as pages
     from botchat.boards import judge_agreement
-    from botchat.pipeline.bridge import bridges
     from botchat.report.figures import agreement as figures
 
     shown = []
     # Where the truth is known, agreement says most.
-    for name, findings in sorted(compared.items(), key=lambda one: not one[1].truth):
-        protocol = found.catalogue.find(name)
-        made = bridges(found, protocol) if protocol else []
-        notes = [note for one in made for note in one.lines]
+    for findings in sorted(compared.values(), key=lambda one: not one.truth):
         tables = [part for part in judge_agreement.tables(findings) if part.name != "rankings"]
-        tables += [part for one in made for part in one.tables]
         drawn = figures.draw(findings)
-        said = [*findings.answer, *findings.talk, *findings.notes, *notes]
+        said = [*findings.answer, *findings.talk, *findings.notes]
         shown.append(pages.Beside(findings.subject, said, tables, drawn))
     return shown
 

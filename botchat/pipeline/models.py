@@ -18,7 +18,7 @@ from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint.chat import identity
 from botchat.parallel import together
-from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
+from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
 from botchat.records import HUMAN
 from botchat.requests import Beginning, ImportingSeeds, Naming
@@ -193,7 +193,6 @@ def model_rows(workspace: Workspace) -> list[Row]:
         ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
-        (FINGERPRINT, "judge", "offline judge: the form of a chat beside 100 of people or more"),
         *(
             (name, "judge", f"single judge, asks {entry.model}")
             for name, entry in sorted(workspace.config.judges.items())

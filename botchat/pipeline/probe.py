@@ -14,7 +14,7 @@ from typing import Any
 from botchat.errors import ConfigError, MissingError
 from botchat.interfaces import Row
 from botchat.languages import Language, every_prompt
-from botchat.measures.flags import fit_thresholds, flags
+from botchat.measures.criteria import fit_thresholds, flags
 from botchat.measures.intervals import entries, of_share
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.contestants import refuse_bursts

@@ -16,7 +16,7 @@ import numpy as np
 
 from botchat.measures.statistics import student_t
 from botchat.ratings.comparisons import Comparisons, check, distinct
-from botchat.ratings.places import EQUAL, clearly_better, left_open
+from botchat.ratings.places import clearly_better, left_open
 from botchat.verdicts import TIE, Flags, Floats, Indices
 
 UNSEEN = 4
@@ -392,76 +392,3 @@ def _named(models: tuple[str, ...], chosen: Flags, most: int = 5) -> str:
     names = [models[i] for i in np.flatnonzero(chosen)]
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
-def places_by_ties(comparisons: Comparisons) -> Indices:
-    """Places by rating with a tie as half a win, dropped, and as a win for both, shape (3, m).
-
-    Models of equal ratings share theirs.
-    """
-    readings = zip(*(tables(comparisons, weight) for weight in (1.0, 0.0, 2.0)), strict=True)
-    ratings = BradleyTerrySettings().elo * maximise(*map(np.stack, readings))
-    ahead = ratings[:, None, :] - ratings[:, :, None] > EQUAL
-    return np.asarray(1 + ahead.sum(axis=2), dtype=np.intp)
-
-
-@dataclass(frozen=True, eq=False)
-class PairFit:
-    """How well the ratings explain each pair that was compared; all shapes (pairs,).
-
-    ``first`` < ``second``: indices of models. ``games``: weighted comparisons. ``observed``,
-    ``expected``: score rate of ``first``. ``residual``: their difference in clustered standard
-    errors; 0 where the pair alone determines its difference of ratings. ``misfit``: mean square of
-    the residuals, about 1 where Bradley-Terry holds; nan without any.
-    """
-
-    first: Indices
-    second: Indices
-    games: Floats
-    observed: Floats
-    expected: Floats
-    residual: Floats
-    misfit: float
-
-
-def pair_fit(comparisons: Comparisons, result: BradleyTerryResult) -> PairFit:
-    """Compare each pair's score rate with what ``result``, fitted to the same data, expects.
-
-    The fit follows the pair's results: to first order a cluster changes the residual of (i, j) by
-    its own residuals there, less the pair's information times its change of t_i - t_j.
-    """
-    m = len(comparisons.models)
-    theta = result.logits
-    low, high, scored = comparisons.oriented()
-    weight = weights(comparisons, result.settings.tie_weight)
-    residual = weight * (scored - score_rate(theta[low] - theta[high]))
-    pairs, pair = distinct(low * m + high)
-    low, high = pairs // m, pairs % m
-    games, total = sums(pair, weight), sums(pair, residual)
-    expected = score_rate(theta[low] - theta[high])
-    information = games * expected * (1 - expected)
-
-    bread = _bread(comparisons, result.settings.tie_weight, theta)
-    if result.n_clusters is None or comparisons.cluster is None:
-        own = sums(pair, residual**2)
-        shared = own * differences(bread)[low, high]
-    else:
-        signed = np.where(comparisons.first < comparisons.second, residual, -residual)
-        own, shared = np.zeros((2, len(pairs)))
-        for way, sign in zip(comparisons.ways, (1, 1, -1), strict=False):
-            seed = distinct(way)[1]
-            cells, cell = distinct(seed * len(pairs) + pair)
-            in_cell, of_pair = sums(cell, residual), cells % len(pairs)
-            moves = scores_by_cluster(comparisons, signed, None, way) @ bread
-            of_seed = cells // len(pairs)
-            moved = moves[of_seed, low[of_pair]] - moves[of_seed, high[of_pair]]
-            correction = sign * len(moves) / (len(moves) - 1)
-            own += sums(of_pair, in_cell**2) * correction
-            shared += sums(of_pair, in_cell * moved) * correction
-    spread = differences(result.covariance / result.settings.elo**2)[low, high]
-    variance = own - 2 * information * shared + information**2 * spread
-    free = variance > 1e-9 * own
-    z = np.divide(total, np.sqrt(np.maximum(variance, 0)), out=np.zeros_like(total), where=free)
-    observed = np.divide(sums(pair, weight * scored), games, out=expected.copy(), where=games > 0)
-    misfit = float(np.mean(z[free] ** 2)) if free.any() else math.nan
-    return PairFit(low, high, games, observed, expected, z, misfit)

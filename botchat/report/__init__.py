@@ -245,7 +245,7 @@ def preview(view: View) -> bytes:
     from botchat.report.figures import share
 
     facts = view.facts
-    told = main_table(view.board, Links(), facts.people)
+    told = main_table(view.board, Links())
     by = view.board.main.column(role="rank").of
     rated = told.heads[1].label if len(told.heads) > 1 and told.heads[1].key == by else ""
     rows = [
@@ -257,7 +257,7 @@ def preview(view: View) -> bytes:
         rows = []  # a picture of an order would be one
     stamp = STAMPS[facts.verdict.word]
     sentence, scope = facts.headline.sentence, facts.headline.scope
-    return share.preview(sentence, scope, stamp, rows, told.people, rated.capitalize())
+    return share.preview(sentence, scope, stamp, rows, rated.capitalize())
 
 
 _ABOUT = re.compile(r'<script type="application/json" id="about">(.*?)</script>', re.DOTALL)

@@ -2,7 +2,7 @@
 
 A page opened from disk may not read files, but it may run scripts beside it: each chunk is a script
 that hands over a base64 text of zlib-compressed JSON. ``index`` holds what lists and filters need,
-with every protocol; each other chunk holds a few seeds whole: dialogues, flags, verdicts.
+with every protocol; each other chunk holds a few seeds whole: dialogues, verdicts.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import msgspec
 import numpy as np
 
 from botchat.interfaces import Shown
-from botchat.languages import ENGLISH, Language
-from botchat.measures.flags import Survey, Thresholds, fit_thresholds, flags, floors
 from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
@@ -74,11 +72,9 @@ def build(
     dialogues: Dialogues,
     judged: ByJudge,
     catalogue: Catalogue | None = None,
-    survey: Survey | None = None,
 ) -> Archive:
     """Put everything into chunks; the same records give the same bytes.
 
-    ``survey``: what is known of the dialogues; flags of the others are looked for.
     ``dialogues``: of ``human`` too. ``judged``: those on other seeds or contestants, and of
     protocols that are not in the catalogue (default: the built-in ones), are passed over.
 
@@ -87,21 +83,17 @@ def build(
     """
     ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
     contestants = sorted(dialogues)
-    catalogue, known = catalogue or Catalogue(), survey.measured if survey else {}
+    catalogue = catalogue or Catalogue()
     # Dialogues can be read where nobody has judged them alone: the first view is always there.
     first = [p.name for p in catalogue if p.shows == "one" and p.leads]
     there = {name for by_protocol in judged.values() for name in by_protocol}
     protocols = list(catalogue.among({*first, *there}).values())
-    flagged, limits = catalogue.language.has_rules, survey.thresholds if survey else floors(ENGLISH)
-    if flagged and not survey:
-        limits = fit_thresholds((seed.utterances for seed in ordered), catalogue.language)
-
-    def said(name: str, seed_id: str) -> dict[str, Any] | None:
-        marks = known[name].flags.get(seed_id) if name in known else None if flagged else ()
-        return _dialogue(dialogues[name].get(seed_id), limits, catalogue.language, marks)
-
     entries: list[dict[str, list[Any]]] = [
-        {"dialogues": [said(name, seed.id) for name in contestants], "verdicts": [], "reports": []}
+        {
+            "dialogues": [_dialogue(dialogues[name].get(seed.id)) for name in contestants],
+            "verdicts": [],
+            "reports": [],
+        }
         for seed in ordered
     ]
     places = {seed.id: i for i, seed in enumerate(ordered)}
@@ -133,12 +125,11 @@ def build(
         "pairs": pairs,
         "scores": [{name: scores(by) for name, by in found.items()} for found in pairs],
         "error_types": ERRORS,
-        "flags": [
-            [-1 if one is None else len(one["flags"]) for one in made]
+        "there": [
+            [int(one is not None) for one in made]
             for made in zip(*(entry["dialogues"] for entry in entries), strict=True)
         ] or [[] for _ in contestants],
         "lengths": [len(seed.utterances) for seed in ordered],
-        "limits": list(limits._asdict().items()),
         "per_chunk": SEEDS,
     }  # fmt: skip
     alone = [p.name for p in protocols if p.shows == "one" and p.kind != "report"]
@@ -318,20 +309,13 @@ def _errors(report: Report) -> list[list[Any]]:
 
 def _dialogue(
     dialogue: Dialogue | None,
-    limits: Thresholds,
-    language: Language,
-    marks: Sequence[tuple[int, str, float]] | None = None,
 ) -> dict[str, Any] | None:
     """One dialogue as the page reads it; what is as usual is left out."""
     if dialogue is None:
         return None
     generated = dialogue.contestant != HUMAN
-    if marks is None and generated:
-        found = flags(dialogue.utterances, limits, language)
-        marks = [(flag.index, flag.criterion, flag.value) for flag in found]
     told: dict[str, Any] = {
         "said": dialogue.utterances,
-        "flags": [[at, name, round(value, 2)] for at, name, value in marks or () if generated],
     }
     if generated and dialogue.n_seed != N_SEED:
         told["begun"] = dialogue.n_seed

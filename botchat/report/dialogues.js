@@ -4,18 +4,6 @@ botchat.dialogues = (() => {
   const { about, button, el, named, chosen, numbers, outcome, result } = botchat;
   const LONG = 4000;
 
-  const CRITERIA = {
-    ai_phrases: "says it is a machine",
-    exact_repeat: "repeated word for word",
-    closing_chain: "keeps saying goodbye",
-    layout_marks: "layout marks",
-    words: "too long",
-    verbatim_run: "repeats what was said",
-    overlap: "says the same again",
-    drift: "off the subject",
-    formality: "formal tone",
-  };
-
   const SHAPES = { lose: "✕", win: "✓", none: "–" };
 
   // A name in little room keeps its end, where versions stand.
@@ -109,7 +97,7 @@ botchat.dialogues = (() => {
     return found;
   };
 
-  // options: limits, errors (index -> nodes), accused (index), words, others (index -> judges),
+  // options: errors (index -> nodes), accused (index), words, others (index -> judges),
   // human (people said all of it), term (searched for)
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
@@ -118,12 +106,6 @@ botchat.dialogues = (() => {
     const who = dialogue.who?.[letter];
     const isPeoples = who ? who === "human" : i < (dialogue.begun ?? 2) || options.human;
     const marks = [];
-    for (const [place, criterion, value] of dialogue.flags) {
-      if (place !== at) continue;
-      const most = options.limits[criterion];
-      const tip = `${criterion.replaceAll("_", " ")}: ${value}, humans at most ${most.toFixed(1)}`;
-      marks.push(el("li", { title: tip }, CRITERIA[criterion] || criterion));
-    }
     const dropped = dialogue.dropped && dialogue.dropped[at];
     if (dropped) {
       const tip = "They did not fit the model's context window";
@@ -145,7 +127,7 @@ botchat.dialogues = (() => {
         (options.errors && options.errors[at]) || null,
       ),
       el("span", { class: "no", title: who }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), dialogue.speakers ? `${letter} ${at}` : String(at)),
-      marks.length ? el("ul", { class: "flags", "aria-label": "Flags" }, marks) : null,
+      marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null,
     );
   };
 
@@ -281,7 +263,7 @@ botchat.dialogues = (() => {
         const index = await botchat.load("index");
         const byName = new Map(index.contestants.map((name, i) => [name, i]));
         const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
-        start({ place, view, index, byName, bySeed, limits: Object.fromEntries(index.limits), content: latest(index) });
+        start({ place, view, index, byName, bySeed, content: latest(index) });
       } catch (error) {
         document.documentElement.classList.remove("archived");
         failed(place)(error);

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from botchat.boards import headline, judge_verdict, people_line
+from botchat.boards import headline, judge_verdict
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_verdict import Check, JudgeVerdict
@@ -16,7 +16,7 @@ from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Place
 from botchat.interfaces import Row, Shown
 from botchat.records import HUMAN, LETTERS, Dialogue
-from botchat.report.main_table import Bar, BarScale, Interval, Links, MainTable, main_table, steps
+from botchat.report.main_table import Bar, BarScale, Links, MainTable, main_table, steps
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,6 @@ class Facts:
 
     headline: Headline
     verdict: JudgeVerdict
-    people: Interval | None = None
-    """Where people are on the rating scale."""
 
     @classmethod
     def of(
@@ -36,13 +34,8 @@ class Facts:
         people: Row | None = None,
     ) -> Facts:
         """What a board says of itself, beside the boards of ``others`` and of people."""
-        line = people_line.of(board)
         verdict = judge_verdict.of(board, others, people)
-        return cls(
-            headline.of(board, others, verdict),
-            verdict,
-            (line.rating, line.low, line.high) if line else None,
-        )
+        return cls(headline.of(board, others, verdict), verdict)
 
 
 class SampleLine(NamedTuple):
@@ -142,7 +135,7 @@ def screen(
         facts.verdict,
         [_checked(check, board, links) for check in facts.verdict.checks],
         _excerpt(board, facts.verdict, samples, links),
-        main_table(board, links, facts.people),
+        main_table(board, links),
         steps([float(x) for x in curve.surviving if np.isfinite(x)]) if curve else "",
     )
 

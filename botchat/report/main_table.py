@@ -18,7 +18,6 @@ import pandas as pd
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.fingerprint import TOLD
 from botchat.boards.headline import chance
 from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
 from botchat.boards.protocols import BesideHuman, Part, Place
@@ -140,8 +139,6 @@ class MainTable:
 
     heads: Sequence[Head]
     lines: Sequence[Line]
-    people: Bar | None
-    """Where people stand among the ratings."""
     average: float | None
     """Where an average model does, in percent."""
     slots: int
@@ -168,8 +165,8 @@ class BarScale(NamedTuple):
         return Cell(text, title, href, self.bar(told), "", value, low, high, "–".join(ends))
 
 
-def main_table(board: Board, links: Links, people: Interval | None = None) -> MainTable:
-    """The first screen's table of a board; ``people``: rating of people with its interval."""
+def main_table(board: Board, links: Links) -> MainTable:
+    """The first screen's table of a board."""
     main = board.main
     parts = {part.quote(column).key: part for part in board.parts for column in part.table.columns}
     parts |= {part.coverage.key: part for part in board.parts if part.quoted}
@@ -177,7 +174,7 @@ def main_table(board: Board, links: Links, people: Interval | None = None) -> Ma
     known = sorted(others, key=lambda column: column.key != rank.of)  # what it is ranked by first
     first = known[0] if known and known[0].key == rank.of else None
     rated = first if first is not None and first.kind == "rating" else None
-    scale = _scale(main, rated, people, rating=True) if rated else None
+    scale = _scale(main, rated, rating=True) if rated else None
     survival = next((part for part in board.of(Place) if part.survival is not None), None)
     chosen = _chosen(known, parts, first)
     names = list(main.frame["model"])
@@ -207,8 +204,6 @@ def main_table(board: Board, links: Links, people: Interval | None = None) -> Ma
         to = [_target(name, part, column, links) for name in names]
         heads.append(head)
         made = _cells(main, column, to, drawn, results or {})
-        if column is rated and scale and people and HUMAN in names:
-            made[names.index(HUMAN)] = _people(people, scale, board, links)
         cells.append(made)
         if survival is not None and part is survival:
             last = max(len(curve.surviving) for curve in survival.curves.values())
@@ -224,27 +219,21 @@ def main_table(board: Board, links: Links, people: Interval | None = None) -> Ma
              [column[i] for column in cells])
         for i, name in enumerate(names)
     ]  # fmt: skip
-    if people and rated:  # they stand in their place among the ratings
-        at = main.values(rated.key)
-        lines.sort(key=lambda one: 1 if one.is_human else 0 if at[one.name] >= people[0] else 2)
     middle = scale.bar((1000.0,) * 3).at if scale and scale.low < 50 < scale.high else None
-    of_people = scale.bar(people) if scale and people else None
-    return MainTable(heads, lines, of_people, middle, min(n, _CELLS))
+    return MainTable(heads, lines, middle, min(n, _CELLS))
 
 
 def _of_votes(board: Board) -> bool:
     return bool(board.arenas) and board.arenas[0].protocol == VOTES
 
 
-def _scale(
-    main: Table, column: Column, people: Interval | None = None, *, rating: bool = False
-) -> BarScale:
+def _scale(main: Table, column: Column, *, rating: bool = False) -> BarScale:
     """``rating``: drawn as times in 100 that one is preferred to an average one."""
     form: Callable[[float], float] = float
     if rating or column.kind == "rate":
         form = (lambda x: 100 * chance(x)) if rating else (lambda x: 100 * x)
     keys = [column.key, *(end.key for end in main.ends(column.key) or ())]
-    told = [*main.frame[keys].to_numpy(dtype=float, na_value=np.nan).flat, *(people or ())]
+    told = [*main.frame[keys].to_numpy(dtype=float, na_value=np.nan).flat]
     found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
     low, high = min(found), max(found)
     if rating:
@@ -293,7 +282,6 @@ def _chosen(
         found[column.key] = 2 if isinstance(part, BesideHuman) or len(found) > 1 else 0
     kept = list(found)[: SHOWN - 4]
     unjudged = [c.key for c in known if c.key.startswith("mean_") and c.key not in parts]
-    unjudged += [c.key for c in known if c.key == TOLD.key and len(kept) < SHOWN - 4]
     return {key: found[key] for key in kept} | dict.fromkeys(unjudged, 2)
 
 
@@ -338,9 +326,6 @@ def _cells(
 ) -> list[Cell]:
     """The numbers of a column, each with its interval where it has one."""
     ends = [main.frame[end.key].tolist() for end in main.ends(column.key) or ()]
-    why = [
-        main.frame[c.key].tolist() for c in main.columns if (c.role, c.of) == ("reason", column.key)
-    ]
     written, told_ends = main.written(column.key), main.told_ends(column)
     names, made = main.frame["model"].tolist(), []
     for i, value in enumerate(main.frame[column.key].tolist()):
@@ -349,7 +334,6 @@ def _cells(
             continue
         title = f"{column.heading}: {written[i]}"
         title += f", 95 % interval {told_ends[i]}" if told_ends[i] else ""
-        title += "".join(f" ({said[i]})" for said in why if not pd.isna(said[i]))
         whole = f"{value:,.0f}" if column.kind == "number" and abs(value) >= 1 else written[i]
         cell = Cell(whole, title, to[i], value=f"{float(value):.6g}")
         if scale and not any(pd.isna(end[i]) for end in ends):
@@ -361,16 +345,6 @@ def _cells(
             cell = replace(cell, title=title, bar=None, ends="", parts=parts)
         made.append(cell)
     return made
-
-
-def _people(people: Interval, scale: BarScale, board: Board, links: Links) -> Cell:
-    """Where people stand, in the column of the ratings."""
-    value, low, high = people
-    title = f"People: rating {value:.0f}, 95 % interval {low:.0f} to {high:.0f}; placed by how "
-    title += "models do beside people, at the length of people’s dialogues"
-    beside = next(iter(board.of(BesideHuman)), None)
-    to = links.pair(beside.protocol.name, a=HUMAN, of="all") if beside else ""
-    return scale.cell(people, title, to)
 
 
 def _curve(part: Place, name: str, links: Links) -> Cell:
@@ -396,7 +370,7 @@ def steps(shares: Sequence[float]) -> str:
 def _target(name: str, part: Part | None, column: Column, links: Links) -> str:
     """Where the cases behind a number are read."""
     if part is None:
-        return links.to(a=name, show="flagged" if column.key == "flagged" else "")
+        return links.to(a=name)
     protocol, is_coverage = part.protocol, column.role == "coverage"
     if protocol.shows == "one":
         passed = f"win-{column.n or 'own'}" if isinstance(part, Place) else ""

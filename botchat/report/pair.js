@@ -12,7 +12,7 @@
   const sides = (score) => `${percent(score)} : ${100 - percent(score)}`;
   const isClear = (told) => told.seeds >= FEWEST && (told.low > 0.5 || told.high < 0.5);
 
-  const start = ({ place, view, index, byName, bySeed, limits, content }) => {
+  const start = ({ place, view, index, byName, bySeed, content }) => {
     const byProtocol = new Map(index.about.filter(({ shows }) => shows !== "one").map((one) => [one.name, one]));
     const named2 = (i) => () => calledNode(index, i, 32);
     let state = {};
@@ -313,17 +313,16 @@
       const part = (from, to) => {
         const n = Math.max(...both.map(({ said }) => Math.min(said.length, to))) - from;
         const columns = [a, b].map((which, i) => {
-          const options = { limits, accused: 0, human: which === index.human };
+          const options = { accused: 0, human: which === index.human };
           const said = both[i].said.slice(from, to).map((_, k) => utterance(both[i], from + k, options));
           return el("ol", { class: "chat column", style: `grid-row: span ${Math.max(n, 1)}`, "aria-label": called(index, which) }, said);
         });
         return n > 0 ? el("div", { class: "columns" }, columns) : null;
       };
-      const seedSaid = { ...both[0], flags: [] };
       const most = Math.max(...both.map(({ said }) => said.length));
       return [
         el("ol", { class: "chat shared" }, el("li", { class: "part people" }, el("span", null, named(id), ": two people begin")),
-          [0, 1].map((i) => utterance(seedSaid, i, { limits, accused: 0 }))),
+          [0, 1].map((i) => utterance(both[0], i, { accused: 0 }))),
         el("div", { class: "columns names" }, [a, b].map((i) => el("h4", { "aria-level": 3 }, calledNode(index, i, 36)))),
         part(2, shown),
         both.some(({ stopped }) => stopped)

@@ -20,7 +20,7 @@
     return { kind: code ? "lose" : "win", said: brief(code), full: full(code), place: code };
   };
 
-  const start = ({ place, view, index, byName, bySeed, limits, content: seedOf }) => {
+  const start = ({ place, view, index, byName, bySeed, content: seedOf }) => {
     const singles = index.about.filter(({ shows }) => shows === "one");
     const byProtocol = new Map(singles.map((protocol) => [protocol.name, protocol]));
     const reports = singles.filter(({ kind }) => kind === "report").map(({ name }) => name);
@@ -59,7 +59,6 @@
           report: () => [["lose", "With errors"], ["win", "Without errors"], ["up-0", "Most points lost first"]],
         }[protocol.kind](),
         ["none", "Unreadable or not judged"],
-        ["flagged", "Flagged"],
         ...(isDiagnosed ? [["diagnosed", "Diagnosed errors"]] : []),
       ];
     };
@@ -74,11 +73,10 @@
     const group = (of) => [...index.contestants.keys()].filter((i) => groups[of][1](index.contestants[i], i));
 
     const item = ({ protocol }, a, at) => {
-      const marks = index.flags[a][at];
-      if (marks < 0) return null;
+      if (!index.there[a][at]) return null;
       const lost = (name, judge) => -((codeOf(judge, name, a, at) || [])[0] || 0);
       const all = protocol.kind === "report" ? [] : reports.flatMap((name) => index.judges.map((_, judge) => lost(name, judge)));
-      return { a, at, ...told(protocol, codeOf(chosen.judge, protocol.name, a, at)), marks, errors: Math.max(0, ...all) };
+      return { a, at, ...told(protocol, codeOf(chosen.judge, protocol.name, a, at)), errors: Math.max(0, ...all) };
     };
 
     // Where the searched words stand: in the id or the opening (0), or in an utterance; -1: nowhere.
@@ -97,7 +95,7 @@
       const passes = (one) => {
         if (way === "win" && number) return counts(one) && one.place >= 0 && (!one.place || one.place > until(one.at));
         if (number) return Boolean(one.numbers);
-        return { "": true, flagged: one.marks, diagnosed: one.errors, unread: one.unread, read: one.kind !== "none" }[asked.show] ?? one.kind === asked.show;
+        return { "": true, diagnosed: one.errors, unread: one.unread, read: one.kind !== "none" }[asked.show] ?? one.kind === asked.show;
       };
       const whole = asked.group.flatMap((a) => index.seeds.map((_, at) => item(asked, a, at))).filter(Boolean);
       asked.whole = ["win", "lose"].includes(way) ? whole.filter(counts).length : whole.length;
@@ -126,7 +124,7 @@
       } else {
         next.at = bySeed.get(asked.seed) ?? -1;
         if (next.at < 0) next.why = `No seed ${asked.seed} is in this set.`;
-        else if (index.flags[a][next.at] < 0) Object.assign(next, { at: -1, why: `There is no dialogue of ${asked.a || index.contestants[a]} on ${asked.seed}.` });
+        else if (!index.there[a][next.at]) Object.assign(next, { at: -1, why: `There is no dialogue of ${asked.a || index.contestants[a]} on ${asked.seed}.` });
       }
       next.utterance = Number(asked.at) || 0;
       next.asked = asked.at || "";
@@ -158,7 +156,6 @@
               "a",
               { href: to(one), "data-a": one.a, "data-at": one.at },
               el("span", { class: "id" }, el("bdi", null, marked(index.seeds[one.at][0], state.term)), state.of ? [" ", named(called(index, one.a, 24))] : null),
-              one.marks ? el("span", { class: "marks", title: "flags" }, `⚑ ${one.marks}`) : null,
               one.errors ? el("span", { class: "marks", title: "points lost in the diagnosis" }, points(one.errors)) : null,
               el("span", { class: `badge ${one.kind}` }, one.said),
               el("span", { class: "opening", dir: "auto" }, excerpt(one)),
@@ -261,12 +258,12 @@
         }
       }
       const diagnosis = reported(index, content, a, protocol.kind === "report" ? protocol.name : "");
-      const options = { limits, errors: diagnosis.at, accused, words: words(protocol), others, human: isHuman, term };
+      const options = { errors: diagnosis.at, accused, words: words(protocol), others, human: isHuman, term };
       const said = dialogue.said.map((_, i) => utterance(dialogue, i, options));
       const begins = el("li", { class: "part people" }, isHuman ? "two people, to the end" : "two people begin");
       const goesOn = el("li", { class: "part" }, el("span", null, named(index.contestants[a]), " goes on alone"));
       const human = !isHuman && index.human >= 0 ? content.dialogues[index.human] : null;
-      const rest = human ? human.said.slice(2).map((_, i) => utterance({ ...human, flags: [] }, i + 2, { limits, accused: 0, human: true, words: options.words })) : [];
+      const rest = human ? human.said.slice(2).map((_, i) => utterance(human, i + 2, { accused: 0, human: true, words: options.words })) : [];
       return [
         el("ol", { class: "chat" }, begins, said.slice(0, 2), isHuman || said.length < 3 ? null : goesOn, said.slice(2)),
         diagnosis.at[0] ? el("div", { class: "errors" }, el("h4", { "aria-level": 3 }, "Diagnosed without an utterance"), diagnosis.at[0]) : null,

@@ -63,7 +63,6 @@ GONE_FLAGS = {
     "--seed": ("leaderboard, rank, agree", _NO_RESULT),
     "--pairwise-rates": ("leaderboard", "give rank FILE.csv"),
     "--comments": ("", "signatures stand in .meta.json beside a csv"),
-    "--bridge": ("agree", "give agree bridge OLD NEW"),
     "--order": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
     "--style": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
     "--parquet": ("share export", "give --out DIR"),
@@ -159,14 +158,6 @@ class Judging(Judged["Results[StageResult]"]):
     ] = False
     comparisons: Annotated[
         int | None, Arg("arena: K at each N, drawn at random, as many of each pair (all)", "K")
-    ] = None
-    budget: Annotated[int | None, Arg("with --bridge-from: K cases", "K")] = None
-    bridge_from: Annotated[
-        str | None, Arg("ask K (--budget) cases that OLD has judged, for agree bridge", "OLD")
-    ] = None
-    rng_seed: Annotated[int | None, Arg("of what a bridge asks (0)", flag="--seed")] = None
-    anchors: Annotated[
-        int | None, Arg("ask K judged cases again, as every day: exit 4 if the judge changed", "K")
     ] = None
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
     edited: Edited = False
@@ -275,22 +266,6 @@ class Agreeing(Tabled["Compared"]):
         Arg("names of people begin so (human; else built-in: who wrote it)", "PREFIX"),
     ] = None
     out: Annotated[Path | None, Arg("where to (leaderboards/SET/agreement-PROTOCOL)", "DIR")] = None
-
-
-class Bridging(Tabled["Compared"]):
-    """The board if another judge replaced one, from the cases that both have judged."""
-
-    words, does, group = "agree bridge", "pipeline.bridge:bridge", EVERY_DAY
-
-    seed_set: SeedSet
-    old: Annotated[str, Word("the judge there is", "OLD")]
-    new: Annotated[str, Word("the one in its place", "NEW")]
-    _: KW_ONLY
-    protocol: Annotated[
-        str | None, Arg("as its folder is called (what both have judged)", "PROTOCOL")
-    ] = None
-    rng_seed: Annotated[int, Arg("of what NEW was asked (0)", flag="--seed")] = 0
-    out: Annotated[Path | None, Arg("where to (leaderboards/SET/bridge-PROTOCOL)", "DIR")] = None
 
 
 class Comparing(Request["Differences"]):
@@ -578,7 +553,6 @@ judge = verb(Judging)
 probe = verb(Probing)
 leaderboard = verb(Leaderboard)
 agree = verb(Agreeing)
-bridge = verb(Bridging)
 compare = verb(Comparing)
 import_seeds = verb(ImportingSeeds)
 label = verb(Labelling)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from botchat.errors import ConfigError, DataError
-from botchat.measures.votes import MOST_STYLED, Texts, Votes
+from botchat.measures.votes import MOST_TEXTS, Texts, Votes
 from botchat.seeds.vote_rows import (
     ARENA_HARD_BASELINE,
     Row,
@@ -348,9 +348,9 @@ def _lean(word: str, low: float, high: float) -> float | None:
 
 
 def _texts(cells: Mapping[str, Any], names: Sequence[str], row: Indices) -> tuple[Texts, Texts]:
-    """What both said, of at most `MOST_STYLED` rows, evenly spread: texts are long."""
+    """What both said, of at most `MOST_TEXTS` rows, evenly spread: texts are long."""
     one, two = (cells[name] for name in names)
-    step = max(1, -(-len(one) // MOST_STYLED))
+    step = max(1, -(-len(one) // MOST_TEXTS))
     first, second = ([_said(value) for value in objects(side[::step])] for side in (one, two))
     at = [None if i % step else i // step for i in row.tolist()]
     return (

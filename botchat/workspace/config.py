@@ -44,7 +44,7 @@ from botchat.workspace.panels import (
 from botchat.workspace.secrets import names_secret, public
 from botchat.workspace.secrets import public_url as public_url
 
-OFFLINE = ("rules", "fingerprint")
+OFFLINE = ("rules",)
 """Names of the judges that ask nobody."""
 
 

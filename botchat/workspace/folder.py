@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from copy import copy
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
@@ -75,9 +74,6 @@ class Workspace:
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
-
-    verdicts = "judgments"
-    """Folder of all verdicts."""
 
     @cached_property
     def config(self) -> config.Config:
@@ -250,15 +246,9 @@ class Workspace:
         """The files of all generated contestants."""
         return sorted((self.root / "generations" / seed_set).glob("*.jsonl"))
 
-    def anchors(self) -> Workspace:
-        """The same where verdicts are those on anchors, asked again: a judge's run for each day."""
-        other = copy(self)
-        other.verdicts = "anchors"
-        return other
-
     def judgments_path(self, seed_set: str, protocol: str, judge: str) -> Path:
         """File of a judge's judgments in a protocol."""
-        return self.root / self.verdicts / seed_set / protocol / f"{slug(judge)}.jsonl"
+        return self.root / "judgments" / seed_set / protocol / f"{slug(judge)}.jsonl"
 
     def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
         """A stage file's judgments by seed id and contestants in the order shown."""
@@ -267,7 +257,7 @@ class Workspace:
     def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
         """Judge -> protocol -> stage file, of all judgments on a set; reads only first lines."""
         found: dict[str, dict[str, Path]] = {}
-        for path in sorted((self.root / self.verdicts / seed_set).glob("*/*.jsonl")):
+        for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
             first = store.first(path, Judgment)
             if first is not None and first.outcome in UNANSWERED:  # in every case?
                 made = store.read(path, Judgment)

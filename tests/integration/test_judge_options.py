@@ -302,43 +302,6 @@ def pair_alike(pair):
     return pair[0] == pair[1]
 
 
-def test_variance_asks_every_wording_of_every_judge_and_draw(tmp_path, capsys):
-    """Planned to the call, asked once; a wording is a protocol with a prompt of one's own."""
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server, capsys)
-        for name in ("plain", "polite"):
-            (folder / f"{name}.txt").write_text(
-                f"A {name} question.\n{{{{conversation_1}}}}\n{{{{conversation_2}}}}\n"
-                "Choice: Conversation 1 or Choice: Conversation 2"
-            )
-            with (folder / "botchat.toml").open("a") as settings:
-                settings.write(f'[protocols.{name}]\nkind = "choice"\nshows = "pair"\n'
-                               'labels = ["Conversation 1", "Conversation 2"]\n'
-                               f'prompt = "{name}.txt"\n')  # fmt: skip
-        asked = ["--protocol", "plain-n8", "--protocol", "polite-n8", "--samples", "2"]
-        command = ["variance", "--seeds", "small", "--dir", str(folder), *asked, "--json"]
-        judges = ["--judge", "umpire", "--judge", "warm"]
-        assert main([*command, *judges, "--plan"]) == 0
-        planned = {row["level"]: row["calls"] for row in told(capsys)["rows"]}
-        before = server.n_received
-        assert main([*command, *judges]) == 0
-        first, sent = told(capsys), server.n_received - before
-        (now,) = [row for row in first["variance-next"] if row["design"] == "as it is"]
-        assert sent > 0
-        # Per pair of contestants: questions x wordings x judges x orders x draws.
-        assert now["verdicts"] % (2 * 2 * 2 * 2) == 0
-        assert planned["expected"] == sent
-        # What is there already is not asked again; without --judge nobody is.
-        assert main(command) == 0
-        assert told(capsys)["variance"] == first["variance"]
-        assert server.n_received == before + sent
-    assert {row["of"] for row in first["variance"]} >= {
-        "draw",
-        "question × wording × judge × order",
-    }
-    assert (folder / "leaderboards" / "small" / "variance-plain-n8+polite-n8").is_dir()
-
-
 def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path, capsys):
     """Exit 3 after so many calls; the next run makes the rest, each call once."""
     with Server(drawn) as server:

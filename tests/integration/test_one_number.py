@@ -146,7 +146,7 @@ def quoted(board: Board) -> dict[str, tuple[str, str]]:
         for part in board.parts
         for column in part.table.columns
         if column.role == "value"
-    } | {"flagged": ("flags", "flagged")}
+    }
 
 
 def tables_of(folder: Path, found: Found, board: Board, seed_set: Path) -> None:

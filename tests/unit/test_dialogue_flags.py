@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH
 from botchat.languages.text import ASCII_WORD, WORD, known_words
-from botchat.measures.flags import (
+from botchat.measures.criteria import (
     fit_thresholds,
     flags,
     floors,
-    measure,
     values,
 )
 from tests.rows import rows
@@ -162,47 +161,6 @@ def test_stem_equates_inflections():
     for group in ("park parks parked parking", "plan plans planned planning", "story stories"):
         assert len({known_words(ENGLISH).stem(word) for word in group.split()}) == 1
     assert len({known_words(ENGLISH).stem(word) for word in ("park", "spark", "bark", "part")}) == 4
-
-
-def test_measure_of_a_hand_counted_dialogue():
-    """Every column of a small dialogue agrees with counting on paper; the seed is left out."""
-    talk = (
-        *SEED,
-        "I can't see it, mate.",
-        "Look behind the bakery, under the lamp. 😀",
-        "Who moved it?",
-    )
-    found = measure(talk)
-    assert found.n_utterances == 3
-    assert found.mean_words == pytest.approx((5 + 7 + 3) / 3)
-    assert found.length_growth == pytest.approx(3 / 5)
-    assert found.question_rate == pytest.approx(1 / 3)
-    assert found.distinct_2 == 1
-    assert found.exact_rate == 0
-    assert found.repetition_rate == pytest.approx(3 / 6)
-    assert found.max_overlap == pytest.approx(2 / 4)
-    assert found.closing_loop is None
-    assert found.ai_phrases == 0
-    assert found.formality == 0
-    assert found.contraction_share == pytest.approx(1 / 15)
-    assert found.long_word_share == 0
-    assert found.layout_share == 0
-    assert found.emoji_share == pytest.approx(1 / 3)
-
-
-def test_measure_names_where_a_closing_loop_begins():
-    """More than four closings are a loop from the first on."""
-    ending = ("Found it.", "Great, thanks!", "No problem.", "Bye!", "Bye.")
-    assert measure((*SEED, *ending)).closing_loop is None
-    looping = measure((*SEED, *ending, "Take care.", "Bye."))
-    assert looping.closing_loop == 4
-    assert looping.exact_rate == pytest.approx(2 / 7)
-    assert looping.distinct_2 == pytest.approx(1)
-    for talk in ((), SEED[:1], SEED):
-        found = measure(talk)
-        assert found.n_utterances == found.ai_phrases == 0
-        assert math.isnan(found.mean_words)
-        assert math.isnan(found.max_overlap)
 
 
 def test_flags_carry_criterion_place_value_limit_and_evidence():

@@ -17,7 +17,7 @@ from botchat.errors import ConfigError
 from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.languages.text import ReadText, known_words
-from botchat.measures import flags
+from botchat.measures import criteria
 from botchat.models.bots import baseline
 from botchat.papers.stories import STORIES, asked_in
 from botchat.pipeline.probe import labels_read, lacks
@@ -245,9 +245,8 @@ def test_measures_of_chinese():
     formal = ReadText("首先，该景点具有重要意义。此外，综上所述，请随时联系。", KNOWN)
     assert formal.formality() > 10 > ReadText("嗯，挺好的呀，那咱们走吧。", KNOWN).formality()
     loop = ("在吗？", "在的。", "谢谢。", "不客气。", "再见。", "拜拜。", "晚安。", "保重。")
-    limits = flags.floors(ZH)
-    assert [flag.criterion for flag in flags.flags(loop, limits, ZH)] == ["closing_chain"] * 2
-    assert flags.measure(loop, ZH).closing_loop == 3
+    limits = criteria.floors(ZH)
+    assert [flag.criterion for flag in criteria.flags(loop, limits, ZH)] == ["closing_chain"] * 2
 
 
 def test_faults_are_planted_in_chinese():
@@ -301,7 +300,7 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         (lambda: pack.text("arena"), "prompts/arena.txt"),
         (lambda: ARENA.spoken(pack).reading(), r"\[labels\]"),
         (lambda: RulesJudge([], pack), r"\[thresholds\]"),
-        (lambda: flags.values(("a",), pack), r"\[words\]"),
+        (lambda: criteria.values(("a",), pack), r"\[words\]"),
         (lambda: planter(pack), r"\[faults\]"),
     ):
         with pytest.raises(ConfigError, match=rf"xx \(.*\) has no {part}, which is needed") as said:
@@ -350,7 +349,7 @@ def test_files_and_lists_without_a_meaning_are_refused(tmp_path):
         known_words(languages.load(broken, "yy"))
     less = copy(tmp_path / "ww", **{"language.toml": lambda t: t.replace("drift = 40", "x = 1")})
     with pytest.raises(ConfigError, match=r"thresholds\.drift is missing"):
-        flags.floors(languages.load(less, "ww"))
+        criteria.floors(languages.load(less, "ww"))
 
 
 def test_the_audit_tells_labels_that_are_not_read(tmp_path):
@@ -417,11 +416,11 @@ def test_spanish_is_measured_and_faults_are_planted_in_it():
     planted = list(probe.probes(SPANISH, probe.strangers_of(SPANISH, ES), 0, ES))
     assert {one.fault for one in planted} >= {"ai_phrase", "overlong", "formal", "near_repetition"}
     found = {"ai_phrase", "formal", "overlong"}
-    limits = flags.floors(ES)
+    limits = criteria.floors(ES)
     for one in planted:
         if one.fault in found:
-            assert one.index in [flag.index for flag in flags.flags(one.utterances, limits, ES)]
-    people = [flag for seed in SPANISH for flag in flags.flags(seed.utterances, limits, ES)]
+            assert one.index in [flag.index for flag in criteria.flags(one.utterances, limits, ES)]
+    people = [flag for seed in SPANISH for flag in criteria.flags(seed.utterances, limits, ES)]
     assert [flag.criterion for flag in people] == ["drift"]  # 23 of 20: English's floor
 
 

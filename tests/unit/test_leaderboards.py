@@ -263,15 +263,15 @@ def test_without_an_arena_unieval_or_gteval_ranks(records_made: Made) -> None:
 
 
 def test_without_judgments_there_are_lengths(records_made: Made) -> None:
-    """Nothing judged is a board of five sentences, flags and lengths, not a crash."""
+    """Nothing judged is a board of three sentences and lengths, not a crash."""
     found = keep(records_made, lambda protocol: False)
-    assert len(found.notes) == 5
+    assert len(found.notes) == 3
     assert found.coverage is None
     assert found.main.frame["rank"].isna().all()
     assert found.main.signature.startswith("botchat:")
     assert set(files(found)) == {
-        "leaderboard.csv", "leaderboard.md", "leaderboard.json", "flags.csv", "lengths.csv",
-        "leaderboard.meta.json", "flags.meta.json", "lengths.meta.json",
+        "leaderboard.csv", "leaderboard.md", "leaderboard.json", "lengths.csv",
+        "leaderboard.meta.json", "lengths.meta.json",
     }  # fmt: skip
 
 
@@ -309,7 +309,7 @@ def test_signatures_say_how_numbers_were_made(board: Board, records_made: Made) 
         "|elo:k32,4x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
     )
     assert board.main.signature == board.arenas[0].table.signature
-    assert len(board.main.signatures) == 6
+    assert len(board.main.signatures) == 5
     other = EloSettings(init=1500, k=4, shuffles=20, runs=1, seed=7)
     rated_otherwise = made({"a": 0.9, "b": 0.1}, 10).board(other)
     assert "|elo:k4,20x1,init1500|seed:7|data:" in rated_otherwise.main.signature

@@ -122,7 +122,7 @@ def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
     """Every text lies inside its figure and over no other, in a paper's column and on its page."""
     charts = drawn(k, *names)
     asked = [one.name for one in charts if one.question]
-    assert len(asked) == (8 if k > 1 else 6)
+    assert len(asked) == (7 if k > 1 else 5)
     for chart in charts:
         assert_readable(chart.sheet(), chart.name)
         if k < 60:
@@ -133,7 +133,7 @@ def test_nothing_is_cut_and_nothing_overlaps(k: int, names: list[str]) -> None:
 
 
 def told(found: Board) -> dict[str, str]:
-    """Name -> title of the eight."""
+    """Name -> title of the seven."""
     verdict = judge_verdict.of(found)
     return {one.name: one.title for one in figures.draw(found, None, {"rules": verdict})
             if one.question}  # fmt: skip
@@ -255,7 +255,7 @@ def test_a_board_without_protocols_has_figures_of_the_dialogues() -> None:
     """What was not judged is not drawn."""
     nothing = replace(made({"a": 0.9}, 8), judgments={}).board()
     named = [chart.name for chart in figures.draw(nothing)]
-    assert named == ["slips", "utterance-lengths", "human-lengths"]
+    assert named == ["utterance-lengths", "human-lengths"]
 
 
 def test_every_number_of_an_own_score_is_drawn_with_its_interval() -> None:

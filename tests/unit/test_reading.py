@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from botchat import parallel
 from botchat.boards import files as board_files
-from botchat.boards.board import Board, build
+from botchat.boards.board import Board
 from botchat.errors import DataError
 from botchat.interfaces import Shown, case_digest, digests_of_pairs
-from botchat.measures import flags as flagged
 from botchat.pipeline.run import read_set
 from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread
@@ -85,12 +84,6 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     known = read_set.still_there(read_set.read_columns(path, asked), dialogues)
     current = known.only(read_set.currency_task(protocol, known, dialogues)())
     return current, len(known) - len(current)
-
-
-def survey(records: Made, turns: list[int]) -> flagged.Survey:
-    """What the dialogues show, by the tasks that measure them."""
-    thresholds, n_seeds, tasks = read_set.survey_tasks(records.seeds, records.dialogues, turns)
-    return flagged.Survey(thresholds, n_seeds, {name: task() for name, task in tasks.items()})
 
 
 def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
@@ -228,38 +221,6 @@ def test_columns_are_read_from_a_judgments_own_fields() -> None:
     assert of_pair | {"contestants": of_judgment["contestants"]} == {
         name: of_judgment[name] for name in of_pair
     }
-
-
-def test_a_small_set_is_surveyed_whole(records: Made) -> None:
-    """As the measures themselves do it."""
-    ours = survey(records, [8, 16])
-    whole = flagged.survey(records.seeds, records.dialogues, [8, 16])
-    assert ours.n_seeds == whole.n_seeds == len(records.seeds)
-    assert ours.thresholds == whole.thresholds
-    assert ours.measured.keys() == whole.measured.keys()
-    for name, found in ours.measured.items():
-        assert found.seed_ids == whole.measured[name].seed_ids
-        assert (found.first == whole.measured[name].first).all()
-
-
-def test_of_a_large_set_some_seeds_are_surveyed(
-    records: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same of every contestant, spread evenly, and the board says how many."""
-    monkeypatch.setattr(read_set, "MOST", 12 * len(records.dialogues) - 1)
-    monkeypatch.setattr(read_set, "SAMPLE", 3 * len(records.dialogues) + 1)
-    found = survey(records, [16])
-    spread = [seed.id for seed in records.seeds[::4]]
-    assert found.n_seeds == 3
-    for name in ("good", "fair", "poor"):
-        assert list(found.measured[name].seed_ids) == spread
-    built = build(
-        records.seeds, records.dialogues, records.judgments,
-        seed_set="set", judge=JUDGE, elo=QUICK, surveyed=found,
-    )  # fmt: skip
-    said = "Flags and style are measured on 3 of 12 seeds, spread evenly."
-    assert said in built.flags.note
-    assert said in built.notes
 
 
 @given(st.lists(st.lists(st.text(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=5))

@@ -16,7 +16,6 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.measures.flags import survey
 from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
@@ -298,33 +297,6 @@ def by_hand(share: float, n: float) -> list[float]:
     return [round(end, 4) for end in of_share(share * n, n)]
 
 
-def test_the_archive_takes_the_flags_that_a_survey_has_found() -> None:
-    """The same bytes with them, with those of some contestants and without."""
-    records = made({"a": 0.9, "b": 0.2}, 20)
-    said = records.dialogues["a"]["S-3"].utterances
-    looped = msgspec.structs.replace(
-        records.dialogues["a"]["S-3"], utterances=(*said[:2], *["Bye now, see you!"] * 8)
-    )
-    dialogues = {**records.dialogues, "a": {**records.dialogues["a"], "S-3": looped}}
-    known = survey(records.seeds, dialogues)
-    assert known.measured["a"].flags["S-3"]
-    judged = {"rules": records.judgments}
-    alone = build(records.seeds, dialogues, judged)
-    assert build(records.seeds, dialogues, judged, survey=known) == alone
-    some = dataclasses.replace(known, measured={"b": known.measured["b"]})
-    assert build(records.seeds, dialogues, judged, survey=some) == alone
-
-
-def test_the_archive_names_the_limits_that_flags_were_found_by() -> None:
-    """Those of the whole set, also where the page has a part of its seeds."""
-    records = made({"a": 0.9, "b": 0.2}, 20)
-    known = survey(records.seeds, records.dialogues)
-    known = dataclasses.replace(known, thresholds=known.thresholds._replace(words=77.0))
-    archive = build(records.seeds[:9], records.dialogues, {}, survey=known)
-    index: Any = unpacked(archive, "index")
-    assert dict(index["limits"])["words"] == 77
-
-
 def test_facts_of_a_dialogue_are_kept() -> None:
     """What was dropped from the prompt, how a call ended, and why the dialogue stopped."""
     records = made({"m": 0.5}, 1)
@@ -341,7 +313,6 @@ def test_facts_of_a_dialogue_are_kept() -> None:
     assert told["dropped"] == {"3": 2}
     assert told["outcomes"] == {"4": "truncated"}
     assert told["stopped"] == "stopped:refused. the model would not"
-    assert [3, "ai_phrases", 1.0] in told["flags"]
 
 
 OWN = catalogue(

@@ -91,9 +91,9 @@ def test_prompts_show_who_speaks(protocol):
 
 def test_the_page_says_who_speaks():
     """Letters where two do not take turns, and who they are where it is known."""
-    told = on_page(chat("xyy", who=(HUMAN, "model")), None, None, ())
+    told = on_page(chat("xyy", who=(HUMAN, "model")))
     assert (told["speakers"], told["who"]) == ("ABB", {"A": HUMAN, "B": "m"})
-    assert {"speakers", "who"}.isdisjoint(on_page(chat("xyx"), None, None, ()))
+    assert {"speakers", "who"}.isdisjoint(on_page(chat("xyx")))
 
 
 def test_models_go_on_only_where_two_take_turns(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from botchat.languages import built_in
-from botchat.measures.flags import fit_thresholds, flags
+from botchat.measures.criteria import fit_thresholds, flags
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.wording import wording as wording_of
 from botchat.records import Seed

@@ -417,8 +417,8 @@ def test_many_clusters_are_put_together(monkeypatch):
     np.testing.assert_allclose(fit(made).std_error, whole.std_error, rtol=0.15)
 
 
-def test_style_is_measured_where_texts_are():
-    """The longer wins; the board says what length is worth."""
+def test_length_is_measured_where_texts_are():
+    """The longer wins; the board has ratings at equal length."""
     rng = np.random.default_rng(0)
     rows = []
     for n in range(300):
@@ -431,11 +431,8 @@ def test_style_is_measured_where_texts_are():
         rows.append({"question_id": n, "model_a": a, "model_b": b, "winner": long,
                      "conversation_a": said[0], "conversation_b": said[1]})  # fmt: skip
     board = boards.build(read_votes(as_lines(rows), "f").votes, "f", FAST)
-    style = board.arenas[0].style
-    assert style is not None
-    worth = style.frame.set_index("feature").loc["length"]
-    assert worth["worth_low"] > 0
-    assert "votes-style" in [one.name for one in board.tables]
+    frame = board.arenas[0].table.frame
+    assert (frame["bt_length"] != frame["bt"]).all()
 
 
 # ------------------------------------------------------------------------------ rate tables
@@ -527,14 +524,3 @@ def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
         for model in fitted.models
     ]
     assert kendall(fitted.rating, score) == 1
-
-
-def test_few_of_many_texts_are_measured(monkeypatch):
-    """Texts are long: of many rows some, evenly spread, say what style is worth."""
-    monkeypatch.setattr(vote_formats, "MOST_STYLED", 10)
-    rows = [{"model_a": "a", "model_b": "b", "winner": "tie", "response_a": "one two",
-             "response_b": "one"} for _ in range(35)]  # fmt: skip
-    for write in WRITERS.values():
-        *_, style = compared(read_votes(write(rows), "f").votes)
-        assert np.flatnonzero(np.isfinite(style).all(axis=1)).tolist() == list(range(0, 35, 4))
-        assert (style[0][0] > 0, style[0][1:].tolist()) == (True, [0, 0, 0])

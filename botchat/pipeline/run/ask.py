@@ -21,7 +21,7 @@ from botchat.models.self_chat import Length
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
-from botchat.pipeline.run.session import FINGERPRINT, RULES, Session, in_session
+from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops, work_through
 from botchat.protocols.kinds import Protocol
 from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
@@ -136,12 +136,11 @@ class Asked:
 
     def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
         """The judge with the cases that it answers, as their protocol wants it; so its control."""
-        knows = _KNOWS.get(self.judge.name)
-        for protocol in [cases.protocol for cases in self.cases] if knows else ():
-            known = protocol.about_ai or (self.judge.name == RULES and protocol.kind == "report")
-            if protocol.template or not known:
+        for protocol in [one.protocol for one in self.cases] if self.judge.name == RULES else ():
+            if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
                 raise ConfigError(
-                    f"--judge {self.judge.name} answers {knows}, not {protocol.name}; name a model"
+                    f"--judge {RULES} answers UniEval, Arena, GTEval and diagnosis, not "
+                    f"{protocol.name}; name a model"
                 )
         subjects = {cases.protocol.subject for cases in self.cases}
         of = {one: session.judges(self.judge, self.control, one) for one in subjects}
@@ -179,13 +178,6 @@ def ask_all(
         return found
 
     return in_session(workspace, asked[0].seeds, spending, meter, ask, asked[0].language)
-
-
-_KNOWS = {
-    RULES: "UniEval, Arena, GTEval and diagnosis",
-    FINGERPRINT: "UniEval, Arena and GTEval",
-}
-"""Offline judge -> what it answers."""
 
 
 def filing_of(workspace: Workspace, seed_set: str, protocol: Protocol, answering: Judge) -> Filing:

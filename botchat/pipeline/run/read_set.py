@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -17,11 +16,7 @@ import numpy.typing as npt
 from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest, cut_at, digests_of_pairs
-from botchat.languages import ENGLISH, Language
 from botchat.measures.annotations import is_person
-from botchat.measures.drift import Drift, drift
-from botchat.measures.fingerprint import telling
-from botchat.measures.flags import Measured, Survey, Thresholds, fit_thresholds, floors, measure_all
 from botchat.pipeline.run.contestants import of_people, own_models
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
@@ -41,7 +36,6 @@ from botchat.records import (
 from botchat.verdicts import Collected, Flags, Indices, Verdicts
 from botchat.workspace import files as store
 from botchat.workspace.folder import INVENTED, Workspace
-from botchat.workspace.panels import run_of
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
@@ -74,8 +68,6 @@ class Read:
     """Model -> number of dialogues in which its endpoint did not answer, where there are any."""
     catalogue: Catalogue
     """What can be asked in the workspace."""
-    survey: Survey | None
-    """What the dialogues show; None where no board was asked for."""
     passed_over: int
     """Seeds of the set that no model was given and nobody judged; they are not in ``seeds``."""
     gone: list[str]
@@ -94,7 +86,6 @@ class Read:
             judge=judge,
             catalogue=self.catalogue,
             elo=elo,
-            surveyed=self.survey,
             labels=self.labels,
         )
         invented, language = self.workspace.invented(self.seed_set), self.catalogue.language
@@ -106,8 +97,8 @@ class Read:
             )
         if not language.has_rules:
             notes.append(
-                f"There are no flags: the language pack {language.code} has no "
-                "[words] or [thresholds]."
+                f"The rules judge speaks no {language.code}: its pack has no [words] or "
+                "[thresholds]."
             )
         elif borrowed := language.borrowed_floors(self.seed_set):
             notes.append(borrowed)
@@ -143,8 +134,6 @@ class Read:
             if (one.name in self.dialogues if one.stage == "generate" else one.name == judge)
         ]
         notes += measured.notes(asked)
-        drifted = drifts(self.workspace, self.seed_set, judge, self.catalogue)
-        notes += (f"{name}, {one}." for name, one in drifted.items())
         return replace(
             board,
             notes=tuple(notes),
@@ -152,33 +141,6 @@ class Read:
             own=own,
             measured=measured.measured(self.seed_set, asked),
         )
-
-
-def anchors(workspace: Workspace, seed_set: str, judge: str) -> dict[str, dict[int, Latest]]:
-    """Protocol -> day (ordinal) -> what a judge said when its anchors were asked again."""
-    found: dict[str, dict[int, Latest]] = {}
-    place = workspace.anchors()
-    for filed, by_protocol in place.judgment_files(seed_set).items():
-        name, day = run_of(filed)
-        for protocol, path in by_protocol.items() if name == judge else ():
-            found.setdefault(protocol, {})[day] = place.judgments(path)
-    return found
-
-
-def drifts(workspace: Workspace, seed_set: str, judge: str, of: Catalogue) -> dict[str, Drift]:
-    """Protocol -> whether a judge has changed, by its anchors against its verdicts."""
-    said, found = anchors(workspace, seed_set, judge), {}
-    for name, protocol in of.among(said).items():
-        first, days = workspace.judgments(workspace.judgments_path(seed_set, name, judge)), []
-        for day, on_day in sorted(said[name].items()):
-            again = [
-                protocol.values(first[key]) != protocol.values(one)
-                for key, one in on_day.items()
-                if key in first and first[key].case == one.case and one.outcome not in UNANSWERED
-            ]
-            days.append((date.fromordinal(day).isoformat(), sum(again), len(again)))
-        found[name] = drift(days)
-    return found
 
 
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
@@ -216,7 +178,7 @@ def read(
 
     ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory;
     where there are no others and dialogues are above `MOST_HELD_MB`, hold none of them.
-    ``for_boards``: measure the dialogues.
+    ``for_boards``: boards are made of it.
     Raises `MissingError`: no judgments, or none by a judge that is named; `DataError`: a line that
     is no judgment, a verdict that cannot be.
     """
@@ -224,7 +186,6 @@ def read(
     files = {judge: everybody[judge] for judge in dict.fromkeys(judges) or sorted(everybody)}
     catalogue = catalogue_of(workspace, seed_set)
     asked = catalogue.among({name for listed in files.values() for name in listed})
-    turns = sorted({protocol.n for protocol in asked.values() if protocol.n}, reverse=True)
     of_pairs = {
         (judge, protocol): path
         for judge, by_protocol in files.items()
@@ -278,23 +239,12 @@ def read(
         used = [seed for seed in seeds if seed.id in ids] or seeds
         if HUMAN in dialogues:
             dialogues[HUMAN] = {one.id: dialogues[HUMAN][one.id] for one in used if one.utterances}
-        thresholds, n_seeds, measuring = (
-            survey_tasks(seeds, dialogues, turns, catalogue.language)
-            if for_boards and catalogue.language.has_rules
-            else (floors(ENGLISH), 0, {})
-        )
-        told = [telling(used, dialogues, catalogue.language)] if measuring else []
-        n_verdicts, n_measured = sum(map(len, known.values())), n_seeds * len(measuring)
-        done: Iterator[Any] = working.begin(
-            [*checks, *measuring.values(), *told],
-            n_verdicts * _SECONDS_A_VERDICT + n_measured * _SECONDS_A_DIALOGUE,
-        )
+        n_verdicts = sum(map(len, known.values()))
+        done = working.begin(checks, n_verdicts * _SECONDS_A_VERDICT)
         columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
         for (judge, protocol), verdicts in known.items():
             columns[judge][protocol] = verdicts.only(next(done))
             stale[judge] += len(verdicts) - len(columns[judge][protocol])
-        measured = {name: next(done) for name in measuring}
-        survey = Survey(thresholds, n_seeds, measured, next(done, None))
     if not judges:
         # The page opens with the judge who has judged most.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
@@ -309,7 +259,6 @@ def read(
         stale,
         unanswered,
         catalogue,
-        survey if for_boards else None,
         len(seeds) - len(used),
         sorted(named - {HUMAN, *dialogues, *unanswered}),
     )
@@ -411,36 +360,9 @@ def dialogue_megabytes(workspace: Workspace, seed_set: str) -> float:
     return sum(path.stat().st_size for path in workspace.dialogue_files(seed_set)) / 1e6
 
 
-MOST, SAMPLE = 9_000, 6_000
-"""Dialogues up to which all are measured, and how many of more: the same seeds of every contestant,
-of 15 contestants 400 each and of 48 125: a share's standard error is below 2.5 and 4.5 points."""
-
-_SECONDS_A_DIALOGUE = 1.5e-4
 _SECONDS_A_MB = 4e-3
 _SECONDS_A_VERDICT = 1e-6
-"""CPU time of measuring and reading on a core of 2023."""
-
-
-def survey_tasks(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    turns: Collection[int],
-    language: Language = ENGLISH,
-) -> tuple[Thresholds, int, dict[str, Callable[[], Measured]]]:
-    """Tasks that measure every contestant's dialogues, of a large set those on some of its seeds.
-
-    ``turns``: each N that pairs were judged at. Returns thresholds from the seeds, the number of
-    seeds measured, and contestant -> task.
-    """
-    everything = sum(map(len, dialogues.values()))
-    n = len(seeds) if everything <= MOST else min(len(seeds), max(1, SAMPLE // len(dialogues)))
-    chosen = {seeds[i * len(seeds) // n].id for i in range(n)}
-    thresholds = fit_thresholds((seed.utterances for seed in seeds), language)
-    tasks: dict[str, Callable[[], Measured]] = {}
-    for name, by_seed in dialogues.items():
-        texts = {i: by_seed[i].utterances for i in by_seed if i in chosen}
-        tasks[name] = partial(measure_all, texts, thresholds, tuple(turns), language)
-    return thresholds, n, tasks
+"""CPU time of reading on a core of 2023."""
 
 
 def read_columns(path: Path, protocol: Protocol) -> Verdicts:

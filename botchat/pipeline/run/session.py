@@ -38,7 +38,7 @@ log = logging.getLogger("botchat")
 
 T = TypeVar("T")
 
-RULES, FINGERPRINT = config.OFFLINE
+(RULES,) = config.OFFLINE
 """Names of the offline judges."""
 
 BATCH_LIFE_S = 48 * 3600.0
@@ -133,11 +133,9 @@ class Session:
         if name in config.OFFLINE:
             if self._batch:
                 raise ConfigError(_NO_BATCH.format(name))
-            from botchat.judges.fingerprint import FingerprintJudge
             from botchat.judges.rules import RulesJudge
 
-            kind = RulesJudge if name == RULES else FingerprintJudge
-            return kind(self._humans, self._language)
+            return RulesJudge(self._humans, self._language)
         return self._single(name, asked.samples, asked.run)
 
     def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:

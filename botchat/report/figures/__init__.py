@@ -89,7 +89,6 @@ def _of_some(board: Board, names: Collection[str]) -> Board:
         board,
         main=some(board.main),
         parts=tuple(map(part_of, board.parts)),
-        flags=some(board.flags),
         utterance_lengths=replace(spoken, by_contestant=lengths),
     )
 

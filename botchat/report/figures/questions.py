@@ -14,7 +14,6 @@ import pandas as pd
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.flags import NAMES, USUAL
 from botchat.boards.headline import chance
 from botchat.boards.judge_verdict import RULES, JudgeVerdict
 from botchat.boards.names import elided, is_floor_bot
@@ -56,7 +55,6 @@ def ask(board: Board, where: str, verdicts: Mapping[str, JudgeVerdict]) -> Itera
         yield _pairs(arena, where)
     if place and place.curves:
         yield _given_away(place, where)
-    yield from _slips(board, where)
     if verdicts:
         yield _judges(board, verdicts)
 
@@ -287,37 +285,6 @@ def _given_away(part: Place, where: str) -> Chart:
         f"Area: share of chats first accused at that line. {N_SEED} lines are people’s.",
         f"up to {each:,} chats each", where, part.table.signatures,
         rows.given_away, curves, question="Where does it give itself away?",
-    )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------- without a judge
-
-
-def _slips(board: Board, where: str) -> Iterator[Chart]:
-    frame = board.flags.frame.set_index("model")
-    kinds = [key for key in NAMES if (frame[key].fillna(0) > 0).any()] or [*NAMES]
-    order = [n for n in dict.fromkeys([*board.main.frame["model"], HUMAN]) if n in frame.index]
-    if not order or not frame.loc[order, [*NAMES]].notna().to_numpy().any():
-        return
-    low = frame.loc[order, [f"{key}_low" for key in kinds]].to_numpy(dtype=float)
-    told = low > USUAL
-    names = models_of(order)
-    counts = told[[order.index(name) for name in names]].sum(axis=0)
-    most, what = counts.max(), NAMES[kinds[counts.argmax()]]
-    title = "Nobody clearly does what few people do"
-    if most:
-        few = 2 * most <= len(names)
-        title = f"Most give themselves away by ‘{what}’"
-        title = f"Nothing gives most away; ‘{what}’ the most" if few else title
-        title += f": {most} of {_what(names)}"
-    shares = frame.loc[order, kinds].fillna(0).astype(float)
-    yield chart(
-        "slips", title,
-        "Area: share of chats that do what at most 1 in 100 of people’s do. Grey: the 95 % "
-        "interval holds that. No judge needed.",
-        f"{int(frame['measured'].sum()):,} chats", where.partition(" · judged by")[0],
-        board.flags.signatures, rows.slips, shares.set_axis([NAMES[key] for key in kinds], axis=1),
-        told, question="What gives it away?",
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from botchat.records import HUMAN, MIN_HUMAN, N_SEED
 from botchat.report.figures import ink
 from botchat.report.figures.axes import Axis, Ruler, ruler
 from botchat.report.figures.lettering import LEAST, SIZE, fitted, widest, width_of, wrapped
-from botchat.report.figures.sheet import Dot, Look, Shade, Sheet
+from botchat.report.figures.sheet import Look, Shade, Sheet
 
 PERCENT = [(n / 100, str(n)) for n in (0, 25, 50, 75, 100)]
 """Ticks of an axis of shares."""
@@ -283,25 +283,6 @@ def marked(
     for i, one in enumerate(heads):
         drawn.sheet.say(drawn.left + (i + 0.6) * column, drawn.top - 6, one, turn=-62, bold=whole)
     return drawn, column
-
-
-def slips(shares: pd.DataFrame, told: NDArray[np.bool_], look: Look) -> Sheet:
-    """How often chats do what few people do, as dots of that area; open where it may be chance.
-
-    ``shares``: index model, columns what it does, 0 to 1. ``told``: what more than people do.
-    """
-    drawn, column = marked([*shares.index], [*shares.columns], look)
-    unit = min(column, drawn.each - 1) / 2
-    for row, (name, values) in enumerate(zip(shares.index, shares.to_numpy(), strict=True)):
-        y = drawn.y(row)
-        drawn.sheet.line([(drawn.left, y), (drawn.left + drawn.wide, y)], ink.GRID, 0.6)
-        for i, value in enumerate(values):
-            if value > 0.004:
-                x = drawn.left + (i + 0.5) * column
-                fill = ink.PEOPLE if name == HUMAN else ink.INK if told[row, i] else ink.BAR
-                r = max(1.0, unit * math.sqrt(value))
-                drawn.sheet.marks.append(Dot(x, y, r, fill, None, 0.0))
-    return drawn.sheet
 
 
 STATES = {"passes": "✓", "warns": "!", "fails": "✕", "unknown": "–"}

@@ -24,14 +24,13 @@ def preview(
     scope: str,
     stamp: str,
     rows: Sequence[tuple[str, str, Bar]],
-    people: Bar | None,
     rated: str,
 ) -> bytes:
     """The picture as a PNG of 1200 by 630.
 
     ``scope``: what was done. ``stamp``: what the judge is worth, a sign before it. ``rows``: each
     contestant, its number, and where that and its interval are on one scale, the best first.
-    ``people``: where people are; ``rated``: what the number is.
+    ``rated``: what the number is.
     """
     sheet = Sheet(WIDTH, HEIGHT)
     width = (0.47 if rows else 1) * WIDTH - 1.4 * _EDGE
@@ -56,13 +55,11 @@ def preview(
     sheet.line(corners, ink.INK, 1.2, (3, 2) if stamp.startswith("?") else ())
     sheet.say(x + 11, _FOOT + 19, stamp, size=14.5, shade=0.0 if refused else ink.INK)
     if rows:
-        _draw(sheet, rows, people, rated)
+        _draw(sheet, rows, rated)
     return pictures.png(sheet)
 
 
-def _draw(
-    sheet: Sheet, rows: Sequence[tuple[str, str, Bar]], people: Bar | None, rated: str
-) -> None:
+def _draw(sheet: Sheet, rows: Sequence[tuple[str, str, Bar]], rated: str) -> None:
     """A line each: name, number, and the number with its interval drawn."""
     shown, names, left, right = rows[:_ROWS], 0.53 * WIDTH, 0.8 * WIDTH, WIDTH - _EDGE
     told = wrapped(rated, 12.5, right - names)
@@ -71,16 +68,12 @@ def _draw(
     top = _EDGE + 22.0 + 16 * len(told)
     each = min(44.0, (_FOOT - top) / (_ROWS + 0.5))
     foot = top + each * len(shown)
-    bars = [*(bar for *_, bar in shown), *([people] if people else [])]
+    bars = [bar for *_, bar in shown]
     low, high = min(bar.low for bar in bars), max(bar.high for bar in bars)
 
     def x(value: float) -> float:
         return left + (right - left) * (value - low) / ((high - low) or 1)
 
-    if people:
-        sheet.box(x(people.low), top, x(people.high), foot, ink.PEOPLE, 0.12)
-        sheet.line([(x(people.at), top), (x(people.at), foot)], ink.PEOPLE, 2)
-        sheet.say(x(people.at), top - 4, "people", "end", size=12, shade=ink.PEOPLE)
     for i, (name, number, bar) in enumerate(shown):
         y = top + (i + 0.5) * each
         sheet.line([(x(bar.low), y), (x(bar.high), y)], ink.BAR, 6)

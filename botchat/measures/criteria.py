@@ -1,4 +1,4 @@
-"""What can be seen in a dialogue without a model: numbers for the tables, and flags that accuse.
+"""What can be seen in a dialogue without a model, for the rules judge: flags that accuse.
 
 The criteria are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases
 of Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain, groupby, pairwise
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
 from operator import gt
 from typing import NamedTuple, TypeAlias
 
@@ -21,11 +20,7 @@ import numpy as np
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
 from botchat.languages.text import ReadText, known_words
-from botchat.measures.fingerprint import Lineup, telling
-from botchat.measures.memory import Opening
-from botchat.measures.statistics import share
-from botchat.records import N_SEED, Dialogues, Seed
-from botchat.verdicts import Floats, Indices
+from botchat.records import N_SEED
 
 NEAR_CONTEXT = 6
 """Earlier utterances in which a shared content word is a link to the context (see ``drift``)."""
@@ -108,38 +103,6 @@ class Flag:
         return self.value / self.threshold if self.threshold else math.inf
 
 
-class DialogueMeasures(NamedTuple):
-    """Numbers of one dialogue after its ChatSEED; ``nan`` where there is nothing to measure."""
-
-    n_utterances: int
-    mean_words: float
-    length_growth: float
-    """Mean words of the second half over that of the first; 1 = constant, ``nan`` below 2."""
-    question_rate: float
-    """Share of utterances with a question mark."""
-    distinct_2: float
-    """Different word pairs over all word pairs (Li et al. 2016)."""
-    exact_rate: float
-    """Share of utterances made before, word for word."""
-    repetition_rate: float
-    """Share of word 4-grams said before, the ChatSEED included."""
-    max_overlap: float
-    """Greatest Jaccard index of content words with an earlier utterance."""
-    closing_loop: int | None
-    """1-based start of the first chain of closings longer than people need, if there is one."""
-    ai_phrases: int
-    formality: float
-    """Mean of the utterances', in marks per 100 words."""
-    contraction_share: float
-    """Contracted words over all words."""
-    long_word_share: float
-    """Words of 8 letters or more over all words."""
-    layout_share: float
-    """Share of utterances with layout marks."""
-    emoji_share: float
-    """Share of utterances with an emoji."""
-
-
 def floors(language: Language) -> Thresholds:
     """The least thresholds in a language; raises `ConfigError` if its pack lacks one."""
     if odd := sorted(set(language.thresholds) ^ set(CRITERIA)):
@@ -198,54 +161,6 @@ def _exceeded(
                     yield criterion, at, value, limit
 
 
-def measure(utterances: tuple[str, ...], language: Language = ENGLISH) -> DialogueMeasures:
-    """The numbers of what follows the ChatSEED of one dialogue."""
-    reading = _read(utterances, language)
-    texts, shown = reading.texts[N_SEED:], reading.values[N_SEED:]
-    n, half = len(texts), len(texts) // 2
-    lengths = [len(text.words) for text in texts]
-    n_words = sum(lengths)
-    pairs = set(chain.from_iterable([pairwise(text.words) for text in texts]))
-    mean_words, repetition_rate, question_rate, formality = _style(reading)
-    usual = int(floors(language).closing_chain)
-    chains = [each.closing_chain for each in reading.values]
-    return DialogueMeasures(
-        n_utterances=n,
-        mean_words=mean_words,
-        length_growth=share(sum(lengths[n - half :]), sum(lengths[:half])),
-        question_rate=question_rate,
-        distinct_2=share(len(pairs), sum([length - 1 for length in lengths if length])),
-        exact_rate=share(len([each for each in shown if each.exact_repeat]), n),
-        repetition_rate=repetition_rate,
-        max_overlap=max([each.overlap for each in shown], default=math.nan),
-        closing_loop=chains.index(usual + 1) + 1 - usual if usual + 1 in chains else None,
-        ai_phrases=int(sum([each.ai_phrases for each in shown])),
-        formality=formality,
-        contraction_share=share(sum([text.contractions for text in texts]), n_words),
-        long_word_share=share(sum([text.long_words for text in texts]), n_words),
-        layout_share=share(len([each for each in shown if each.layout_marks]), n),
-        emoji_share=share(len([text for text in texts if text.emoji]), n),
-    )
-
-
-def style(utterances: tuple[str, ...], end: int, language: Language = ENGLISH) -> tuple[float, ...]:
-    """`STYLE` of a dialogue cut to ``end`` utterances; 0 for what cannot be measured."""
-    mean_words, *rates = _style(_read(utterances, language), end)
-    return tuple(0.0 if math.isnan(value) else value for value in (math.log1p(mean_words), *rates))
-
-
-def _style(reading: _ReadDialogue, end: int | None = None) -> tuple[float, float, float, float]:
-    """Mean words, repetition rate, question rate and formality, as in `DialogueMeasures`."""
-    texts, ngrams = reading.texts[N_SEED:end], reading.ngrams[N_SEED:end]
-    n = len(texts)
-    return (
-        share(sum([len(text.words) for text in texts]), n),
-        share(sum([each[0] for each in ngrams]), sum([each[1] for each in ngrams])),
-        share(len([text for text in texts if text.question]), n),
-        share(sum([each.formality for each in reading.values[N_SEED:end]]), n),
-    )
-
-
 class _ReadDialogue(NamedTuple):
     """A dialogue read once: of every utterance the text, the values, and where they come from."""
 
@@ -257,17 +172,14 @@ class _ReadDialogue(NamedTuple):
     """0-based earlier utterance of greatest overlap; itself where there is none."""
     runs: list[list[str]]
     """Longest stretch of words said before."""
-    ngrams: list[tuple[int, int]]
-    """Word 4-grams said before, all word 4-grams."""
 
 
-@lru_cache(maxsize=1)  # so that flags() and measure() read a dialogue once between them
 def _read(utterances: tuple[str, ...], language: Language) -> _ReadDialogue:
     known = known_words(language)
     texts = tuple([ReadText(utterance, known) for utterance in utterances])
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
-    runs, ngrams = _runs(texts)
+    runs = _runs(texts)
     found = zip(
         [len(text.ai_phrases()) for text in texts],
         repeats,
@@ -280,7 +192,7 @@ def _read(utterances: tuple[str, ...], language: Language) -> _ReadDialogue:
         [text.formality() for text in texts],
         strict=True,
     )
-    return _ReadDialogue(texts, tuple(map(Values._make, found)), first, like, runs, ngrams)
+    return _ReadDialogue(texts, tuple(map(Values._make, found)), first, like, runs)
 
 
 def _repeats(texts: Iterable[ReadText]) -> tuple[list[int], list[int]]:
@@ -315,28 +227,24 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     return chains
 
 
-def _runs(texts: Iterable[ReadText]) -> tuple[list[list[str]], list[tuple[int, int]]]:
-    """Of each utterance: longest stretch said before; number of 4-grams said before, and of all."""
+def _runs(texts: Iterable[ReadText]) -> list[list[str]]:
+    """The longest stretch of each utterance that was said before."""
     said: set[tuple[str, ...]] = set()
-    runs, counts = [], []
+    runs = []
     for text in texts:
         longest: list[str] = []
-        repeated = total = 0
         for words in text.sentences:
             known = []
             for ngram in zip(words, words[1:], words[2:], words[3:], strict=False):
                 known.append(ngram in said)
                 said.add(ngram)
-            repeated += sum(known)
-            total += len(known)
             end = 0
             for again, stretch in groupby(known):
                 start, end = end, end + len(list(stretch))
                 if again and end - start + _NGRAM - 1 > len(longest):
                     longest = words[start : end + _NGRAM - 1]
         runs.append(longest)
-        counts.append((repeated, total))
-    return runs, counts
+    return runs
 
 
 def _overlaps(texts: tuple[ReadText, ...]) -> tuple[list[float], list[int]]:
@@ -394,87 +302,3 @@ def _quote(text: str) -> str:
 
 
 CRITERIA = Thresholds._fields
-MEASURES = DialogueMeasures._fields
-STYLE = ("length", "repetition", "questions", "formality")
-"""Columns of `Measured.style`: logarithm of the mean words of an utterance, share of word 4-grams
-said before, share of utterances with a question, formal marks in 100 words."""
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """What one contestant's n dialogues show after their ChatSEEDs; empty dialogues left out.
-
-    ``measures``: `MEASURES` of each, nan where there is nothing to measure, shape (n, 16).
-    ``first``: 1-based utterance of the first flag of each of `CRITERIA`, 0 for none, shape (n, 9).
-    ``style``: N -> `STYLE` of each dialogue cut to N utterances, shape (n, 4). ``flags``: seed id
-    -> utterance, criterion and value of each of its flags. ``openings``: of its first utterance.
-    """
-
-    seed_ids: tuple[str, ...]
-    measures: Floats
-    first: Indices
-    style: Mapping[int, Floats]
-    flags: Mapping[str, Sequence[tuple[int, str, float]]] = field(default_factory=dict)
-    openings: Mapping[str, Opening] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Survey:
-    """All contestants of a set, measured on the same seeds."""
-
-    thresholds: Thresholds
-    n_seeds: int
-    measured: Mapping[str, Measured]
-    """Contestant -> its dialogues, ``human`` among them."""
-    lineup: Lineup | None = None
-    """How well each is told from people by form; ``None``: not asked."""
-
-
-def survey(
-    seeds: Sequence[Seed],
-    dialogues: Dialogues,
-    turns: Collection[int] = (),
-    language: Language = ENGLISH,
-) -> Survey:
-    """Measure all contestants of a set; ``turns`` are the N of `Measured.style`."""
-    thresholds = fit_thresholds((seed.utterances for seed in seeds), language)
-    measured = {}
-    for name, by_seed in dialogues.items():
-        said = {i: dialogue.utterances for i, dialogue in by_seed.items()}
-        measured[name] = measure_all(said, thresholds, turns, language)
-    return Survey(thresholds, len(seeds), measured, telling(seeds, dialogues, language)())
-
-
-def measure_all(
-    dialogues: Mapping[str, tuple[str, ...]],
-    thresholds: Thresholds,
-    turns: Collection[int] = (),
-    language: Language = ENGLISH,
-) -> Measured:
-    """Measure a contestant's dialogues, seed id -> utterances; see `survey`."""
-    seed_ids, measures, first = [], [], []
-    marks: dict[str, list[tuple[int, str, float]]] = {}
-    styles: dict[int, list[tuple[float, ...]]] = {n: [] for n in turns}
-    openings: dict[str, Opening] = {}
-    for seed_id, utterances in dialogues.items():
-        found = measure(utterances, language)
-        if not found.n_utterances:
-            continue
-        reading = _read(utterances, language)
-        openings[seed_id] = tuple(text.words for text in reading.texts[: N_SEED + 1])
-        exceeded = _exceeded(reading, thresholds)
-        marks[seed_id] = [(at + 1, criterion, value) for criterion, at, value, _ in exceeded]
-        flagged = {criterion: at for at, criterion, _ in reversed(marks[seed_id])}
-        seed_ids.append(seed_id)
-        measures.append(found)  # NumPy makes nan of None
-        first.append([flagged.get(criterion, 0) for criterion in CRITERIA])
-        for n, rows in styles.items():
-            rows.append(style(utterances, n, language))
-    return Measured(
-        tuple(seed_ids),
-        np.array(measures, dtype=np.float64).reshape(-1, len(MEASURES)),
-        np.array(first, dtype=np.intp).reshape(-1, len(CRITERIA)),
-        {n: np.array(rows, np.float64).reshape(-1, len(STYLE)) for n, rows in styles.items()},
-        marks,
-        openings,
-    )
