@@ -4,7 +4,7 @@ The command line's stages as functions, imported when first used:
 
     >>> import botchat
     >>> workspace = botchat.Workspace(Path("my-run"))
-    >>> botchat.generate(workspace, "sample", ["bot:eliza", "bot:parrot"])
+    >>> botchat.generate(workspace, "sample", ["bot:retrieval", "bot:parrot"])
     >>> botchat.judge(workspace, "arena", "sample", "rules")
     >>> botchat.leaderboard(workspace, "sample")
 """

@@ -128,7 +128,7 @@ def settings_text(named: Sequence[str], seeds: str) -> str:
         entry=entry,
         about_set=_SAMPLE if seeds == SAMPLE else _REAL if seeds == MUTUAL else "",
         seeds=seeds,
-        models=json.dumps([*names, "bot:eliza"] if names else ["bot:eliza", "bot:retrieval"]),
+        models=json.dumps([*names, "bot:parrot"] if names else ["bot:parrot", "bot:retrieval"]),
         about_judge=_OWN_JUDGE if names else "# `rules` is offline; any model can judge.\n",
         judge=names[0] if names else RULES,
         unpriced="" if priced else "# ",

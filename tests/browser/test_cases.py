@@ -42,7 +42,7 @@ def number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-@pytest.mark.parametrize("bots", [["bot:eliza", "bot:parrot"], []])
+@pytest.mark.parametrize("bots", [["bot:verbose", "bot:parrot"], []])
 def test_every_number_opens_its_cases(browser: Browser, tmp_path: Path, bots: list[str]) -> None:
     """Of a board with scripts and of one without: what a link lists, counted, is its number."""
     skills = {"good": 0.9, "fair": 0.5, "poor": 0.2} | dict.fromkeys(bots, 0.05)

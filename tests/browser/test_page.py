@@ -39,10 +39,10 @@ def test_a_link_opens_one_dialogue_with_the_accused_utterance(
 
 def test_two_dialogues_stand_side_by_side(browser: Browser, page: Path) -> None:
     """Of an Arena pair both dialogues and both orders' rulings; the next seed takes their place."""
-    browser.open(page, "#view=arena-n16&a=bot:eliza&b=bot:verbose&seed=sample-3")
+    browser.open(page, "#view=arena-n16&a=bot:parrot&b=bot:verbose&seed=sample-3")
     assert "sample-3" in browser.text(".case .part")
     names = browser.seen(".columns h4")
-    assert names == ["bot:eliza", "bot:verbose"]
+    assert names == ["bot:parrot", "bot:verbose"]
     assert len(browser.driver.find_elements("css selector", ".ruling .said b")) == 2
     browser.run("document.querySelector('[title=\"Next seed\"]').click()")
     browser.until(lambda: "sample-4" in browser.text(".case .part"))

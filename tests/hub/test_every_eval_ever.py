@@ -99,7 +99,7 @@ def judged(workspace: Workspace, server: Server) -> Workspace:
     (workspace.root / "botchat.toml").write_text(
         f'[models.j]\nmodel = "Org/Judge-8B"\nbase_url = "{server.url}"\n'
     )
-    botchat.generate(workspace, "s", ["bot:eliza", "bot:parrot"], turns=5)
+    botchat.generate(workspace, "s", ["bot:verbose", "bot:parrot"], turns=5)
     for judge in ("rules", "j"):
         botchat.judge(workspace, "unieval", "s", judge)
     botchat.judge(workspace, "arena", "s", "rules", turns=[5])
@@ -124,7 +124,7 @@ def test_a_record_for_each_model(judge: str, run: Workspace, tmp_path: Path) -> 
     assert main([*asked, "--organization", "A lab"]) == 0
     found = read(out)
     assert {record["model_info"]["id"] for record in found.values()} == {
-        "botchat/eliza", "botchat/parrot",
+        "botchat/verbose", "botchat/parrot",
     }  # fmt: skip
     rows = {row["model"]: row for row in botchat.leaderboard(run, "s", judge).rows}
     assert HUMAN in rows

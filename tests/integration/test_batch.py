@@ -456,7 +456,7 @@ def test_a_call_in_a_batch_costs_half(tmp_path):
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        (["generate", "--seeds", "small", "--model", "bot:eliza"], "bot:eliza"),
+        (["generate", "--seeds", "small", "--model", "bot:verbose"], "bot:verbose"),
         ([*GENERATE, "--partner", "bot:parrot"], "bot:parrot"),
         (["judge", "unieval", "--seeds", "small", "--judge", "rules"], "rules"),
     ],

@@ -168,7 +168,7 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
 def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command and every line of Python in docs/out.md, in its order."""
     monkeypatch.chdir(tmp_path)
-    models = [flag for name in ("eliza", "parrot") for flag in ("--model", f"bot:{name}")]
+    models = [flag for name in ("verbose", "parrot") for flag in ("--model", f"bot:{name}")]
     assert main(["generate", "--seeds", "sample", *models, "--limit", "6"]) == 0
     for protocol in ("unieval", "gteval"):
         assert main(["judge", protocol, "--seeds", "sample", "--judge", "rules"]) == 0

@@ -55,7 +55,7 @@ def workspace(folder: Path, server: Server) -> Path:
         for name in ("small", "large")
     ]
     (folder / "botchat.toml").write_text("\n".join(models) + TOML)
-    bots = ["--model", "bot:eliza", "--model", "bot:parrot"]
+    bots = ["--model", "bot:verbose", "--model", "bot:parrot"]
     generate = ["generate", "--seeds", "small", "--turns", "5", *bots]
     assert main([*generate, "--dir", str(folder)]) == 0
     return folder

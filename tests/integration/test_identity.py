@@ -272,7 +272,7 @@ def test_limits_count_what_the_plan_prints_and_hold_for_single_steps(place, serv
     (place / "botchat.toml").write_text(
         entry("m", server.url, "price_input = 0", "price_output = 0")
     )
-    run = ("run", "--seeds", "small", "--model", "m", "--model", "bot:eliza", "--judge", "rules")
+    run = ("run", "--seeds", "small", "--model", "m", "--model", "bot:verbose", "--judge", "rules")
     did(place, *run, "--max-calls", 41, code=3)
     assert "the plan comes to 42 calls, over --max-calls 41" in capsys.readouterr().err
     assert server.n_received == 0

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two bots on three seeds, judged by the rules, by one who never accuses, and by a person."""
     found = Workspace(tmp_path_factory.mktemp("workspace"))
-    generate(found, SAMPLE, ["bot:parrot", "bot:eliza"], limit=3)
+    generate(found, SAMPLE, ["bot:parrot", "bot:verbose"], limit=3)
     for protocol in ("unieval", "gteval"):
         judge(found, protocol, SAMPLE, "rules")
         (path,) = (found.root / "judgments" / SAMPLE / protocol).glob("*.jsonl")
@@ -154,13 +154,13 @@ def test_the_terminal_ends_with_the_verdict(
 def test_a_conversation_costs_what_its_calls_cost(workspace: Workspace) -> None:
     """Bots are free; who has no call in the ledger is not known, and people are no model."""
     dialogues = workspace.all_dialogues(SAMPLE)
-    assert conversation_costs(workspace, dialogues) == {"bot:eliza": 0.0, "bot:parrot": 0.0}
-    some = dict(dialogues["bot:eliza"])
+    assert conversation_costs(workspace, dialogues) == {"bot:verbose": 0.0, "bot:parrot": 0.0}
+    some = dict(dialogues["bot:verbose"])
     for seed_id, one in some.items():
         facts = tuple(msgspec.structs.replace(fact, call="0" * 64) for fact in one.facts)
         some[seed_id] = msgspec.structs.replace(one, facts=facts)
         break
-    strange = {"bot:eliza": some, "bot:parrot": dialogues["bot:parrot"], HUMAN: {}}
+    strange = {"bot:verbose": some, "bot:parrot": dialogues["bot:parrot"], HUMAN: {}}
     assert conversation_costs(workspace, strange) == {"bot:parrot": 0.0}
     workspace.ledger_path.unlink()
     assert conversation_costs(workspace, dialogues) == {}

@@ -157,11 +157,12 @@ def test_a_bot_is_no_judge(tmp_path, capsys):
     """It is said what can judge, before anything is asked; also where a panel would ask it."""
     with Server(converse) as server:
         folder = prepared(tmp_path / "w", server)
-        for names in (["bot:eliza"], ["chateval-default", "--judge-model", "bot:eliza"]):
+        for names in (["bot:verbose"], ["chateval-default", "--judge-model", "bot:verbose"]):
             assert judge(folder, *names) == 1
             error = capsys.readouterr().err
             assert (
-                "bot:eliza talks and judges nothing; judges: a model (not bot:…), rules, " in error
+                "bot:verbose talks and judges nothing; judges: a model (not bot:…), rules, "
+                in error
             )
             assert "strict" in error
             assert "chateval-default" in error

@@ -271,7 +271,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
             "--seeds a: it is Chinese (zh), not German",
         ),
         (("bench", "probe"), "name one with --judge"),
-        (("generate", "--seeds", "a", "--model", "bot:eliza"), "bot:eliza speaks English only"),
+        (("generate", "--seeds", "a", "--model", "bot:verbose"), "bot:verbose speaks English only"),
         (("judge", "diagnosis", "--seeds", "b", "--judge", "rules"), "no dialogues in"),
     ):
         status, _, said = run(capsys, *command)

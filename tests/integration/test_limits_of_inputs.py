@@ -204,7 +204,7 @@ def test_a_number_of_any_length_is_sorted():
 @pytest.mark.parametrize("broken", [f'"zz":{DEEP}', f'"n_seed":{LONG},"shown":{LONG}'])
 def test_stage_files_that_are_deep_or_long(tmp_path, capsys, stage, broken):
     """The line is named, by every command that reads it."""
-    bots = ["--model", "bot:parrot", "--model", "bot:eliza", "--limit", "3", "--turns", "4"]
+    bots = ["--model", "bot:parrot", "--model", "bot:verbose", "--limit", "3", "--turns", "4"]
     judge = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "4"]
     into = ["--dir", str(tmp_path)]
     assert main(["generate", "--seeds", "sample", *bots, *into]) == 0

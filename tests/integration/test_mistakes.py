@@ -20,7 +20,7 @@ from tests.openai_server import Server
 
 GENERATE = "generate --seeds sample --turns 3 --limit 1 --model"
 JUDGE = "--seeds sample --judge rules"
-RUN = "run --seeds sample --model bot:eliza --limit 2"
+RUN = "run --seeds sample --model bot:verbose --limit 2"
 
 COMMANDS = [
     # names of models
@@ -31,20 +31,20 @@ COMMANDS = [
     (f"{GENERATE} URL", "no model is named", "http://localhost:8000/v1#my-model"),
     (f"{GENERATE} gpt-4o", "unknown model 'gpt-4o'", "did you mean openai:gpt-4o?"),
     (f"{GENERATE} openai:gpt-4o", "OPENAI_API_KEY is not set"),
-    (f"{GENERATE} bot:elisa", "unknown offline bot", "bot:eliza"),
+    (f"{GENERATE} bot:verbos", "unknown offline bot", "bot:verbose"),
     (f"{GENERATE} mne", "unknown model 'mne'", "did you mean 'mine'?"),
     (f"{GENERATE} rules", "it is a judge"),
     (f"{GENERATE} human", "human is not generated"),
     (f"{GENERATE} meta-llama/Llama-3-8B", "a served model is"),
     (f"{GENERATE} openai/gpt-4o", "did you mean openai:gpt-4o?"),
-    (f"{GENERATE} Bot:eliza", "did you mean bot:eliza?"),
+    (f"{GENERATE} Bot:verbose", "did you mean bot:verbose?"),
     (f"{GENERATE} mine,other", "--model takes one name and is repeatable"),
     (f"{GENERATE} http://h/v1/chat/completions#m", "which is added to it; leave that out"),
     # seeds
-    ("generate --seeds sampel --model bot:eliza", "did you mean 'sample'?"),
-    ("generate --seeds a/b --model bot:eliza", "a name is letters"),
-    ("generate --seeds empty --model bot:eliza", "is empty"),
-    ("generate --seeds broken --model bot:eliza", "broken.jsonl:2: "),
+    ("generate --seeds sampel --model bot:verbose", "did you mean 'sample'?"),
+    ("generate --seeds a/b --model bot:verbose", "a name is letters"),
+    ("generate --seeds empty --model bot:verbose", "is empty"),
+    ("generate --seeds broken --model bot:verbose", "broken.jsonl:2: "),
     ("seeds show sample sample-999", "botchat seeds show sample"),
     ("seeds import nope.csv --name a", "does not exist", ".csv"),
     ("seeds import botchat.toml --name a", "is none of these", ".jsonl"),
@@ -59,22 +59,22 @@ COMMANDS = [
     ("seeds import other.jsonl --name b/c", "a name is letters, digits"),
     ("seeds list --dir other.jsonl", "--dir other.jsonl is a file", "name the folder"),
     # numbers
-    ("generate --seeds sample --model bot:eliza --limit 0", "at least one seed"),
-    ("generate --seeds sample --model bot:eliza --turns 2", "at least 3"),
+    ("generate --seeds sample --model bot:verbose --limit 0", "at least one seed"),
+    ("generate --seeds sample --model bot:verbose --turns 2", "at least 3"),
     (f"judge unieval {JUDGE} --limit 0", "at least one seed"),
     (f"judge unieval {JUDGE} --max-usd 0", "a number above 0"),
     ("judge unieval --seeds sample --judge URL#good --max-usd 1", "price_input and price_output"),
-    ("generate --seeds sample --model bot:eliza --limit -3", "--limit -3", "at least one seed"),
+    ("generate --seeds sample --model bot:verbose --limit -3", "--limit -3", "at least one seed"),
     # judging
     (f"judge areno {JUDGE}", "unknown protocol 'areno'", "did you mean 'arena'?"),
-    (f"judge arena {JUDGE} --model bot:eliza", "at least two contestants", "--model"),
+    (f"judge arena {JUDGE} --model bot:verbose", "at least two contestants", "--model"),
     (f"judge arena {JUDGE} --comparisons 1", "--comparisons 1: give at least 2"),
     (f"judge unieval {JUDGE} --comparisons 8", "--comparisons is for pairs of models"),
     (f"judge arena {JUDGE} --turns 2", "at least 3 are needed"),
     (f"judge unieval {JUDGE} --turns -1", "--turns -1: judge the first 1, 2, …"),
     (f"judge gteval {JUDGE} --turns 8", "gteval has no N of its own"),
     (f"judge gteval {JUDGE} --model human", "name a model besides human"),
-    (f"judge unieval {JUDGE} --model bot:verbose", "botchat generate --seeds sample"),
+    (f"judge unieval {JUDGE} --model bot:retrieval", "botchat generate --seeds sample"),
     (f"judge unieval {JUDGE} --samples 3", "says the same however often"),
     (f"judge unieval {JUDGE} --control", "--control is for panels"),
     ("judge unieval --seeds sample --judge rule", "did you mean 'rules'?"),
@@ -102,7 +102,11 @@ COMMANDS = [
     ("share publish mine --seeds mine --dry-run", "'mine' is not ORG/NAME"),
     ("share publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
     ("share export --seeds mine --out latin.csv", "latin.csv: a file has that name; name another"),
-    ("remove --seeds sample --model bot:elisa", "did you mean 'bot:eliza'?", "nothing was removed"),
+    (
+        "remove --seeds sample --model bot:verbos",
+        "did you mean 'bot:verbose'?",
+        "nothing was removed",
+    ),
     # benchmarks
     ("bench fareval --data two --judge rules", "did you mean 'faireval'?"),
     ("bench faireval --data nope --judge rules", "no folder nope"),
@@ -115,7 +119,7 @@ COMMANDS = [
     # the whole run
     ("run", "run needs --seeds SET", "botchat init"),
     ("run --seeds sample", "run needs --model MODEL"),
-    ("run --seeds sample --model bot:eliza", "run needs --judge JUDGE"),
+    ("run --seeds sample --model bot:verbose", "run needs --judge JUDGE"),
     ("run --seeds sample --model human --judge rules", "besides human"),
     (f"{RUN} --judge rules --protocol areno", "did you mean 'arena'?"),
     (f"{RUN} --judge rules --protocol arena", "at least two contestants"),
@@ -125,7 +129,7 @@ COMMANDS = [
     # the ledger
     ("ledger import nope.jsonl", "nope.jsonl"),
     ("ledger forget", "--outcome"),
-    ("models --forget-quirks bot:eliza", "on no endpoint"),
+    ("models --forget-quirks bot:verbose", "on no endpoint"),
 ]
 """A command, and what its one line has; URL stands for a server that knows the model ``good``."""
 
@@ -133,10 +137,10 @@ USAGE = [
     ("judge --seeds sample --judge rules", "required: protocol"),
     ("generate --seeds sample", "required: --model"),
     ("judge unieval --seeds sample --judge rules --judge m", "argument --judge: given twice"),
-    ("generate --seeds sample --model bot:eliza --limit ten", "'ten' is not a whole number"),
+    ("generate --seeds sample --model bot:verbose --limit ten", "'ten' is not a whole number"),
     ("judge unieval --seeds sample --judge rules --max-usd five", "'five' is not a number"),
     ("judge unieval --seeds sample --judge rules --limits 3", "unrecognized arguments: --limits"),
-    ("generate --seeds sample --model bot:eliza --max-usd 0,5", "a decimal has a point"),
+    ("generate --seeds sample --model bot:verbose --max-usd 0,5", "a decimal has a point"),
     ("judge arena --seeds sample --judge rules --turns 8,16", "a list repeats the flag"),
     ("leaderboard --seeds sample --format csv,tex", "give one, and repeat the flag for more"),
     ("generate --seeds sample --model=", "it is empty; give a value, or leave it out"),
@@ -223,7 +227,7 @@ def place(tmp_path_factory):
         (folder / "botchat.toml").write_text(
             f'[models.mine]\nmodel = "good"\nbase_url = "{server.url}"\n'
         )
-        for bot in ("bot:eliza", "bot:parrot"):
+        for bot in ("bot:verbose", "bot:parrot"):
             command = ["generate", "--seeds", "sample", "--limit", "2", "--model", bot]
             assert main([*command, "--dir", str(folder)]) == 0
         for protocol in ("unieval", "arena"):

@@ -21,7 +21,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two bots on three seeds, judged in UniEval."""
     found = Workspace(tmp_path_factory.mktemp("workspace"))
-    generate(found, SAMPLE, ["bot:parrot", "bot:eliza"], limit=3)
+    generate(found, SAMPLE, ["bot:parrot", "bot:verbose"], limit=3)
     judge(found, "unieval", SAMPLE, "rules")
     return found
 

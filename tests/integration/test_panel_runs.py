@@ -37,7 +37,7 @@ def workspace(folder, server, panel, n_seeds=3, in_flight=4):
         f'[models.umpire]\nmodel = "umpire"\nbase_url = "{server.url}"\n'
         f"max_concurrency = {in_flight}\nprice_input = 1.0\nprice_output = 2.0\n\n{panel}"
     )
-    models = ["--model", "bot:eliza", "--model", "bot:parrot"]
+    models = ["--model", "bot:verbose", "--model", "bot:parrot"]
     generate = ["generate", "--seeds", "small", "--turns", "4", *models]
     assert main([*generate, "--dir", str(folder)]) == 0
     return folder

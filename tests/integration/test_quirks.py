@@ -51,5 +51,5 @@ def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(
         assert server.calls[-1].body["temperature"] == 0.5
         assert "adapted" not in path.read_text()
 
-        code, _, said = run("models", "--forget-quirks", "bot:eliza")
+        code, _, said = run("models", "--forget-quirks", "bot:verbose")
         assert (code, "no endpoint" in said) == (1, True)

@@ -126,7 +126,7 @@ def test_a_board_is_read_where_nothing_can_be_written(place):
     """A leaderboard with --out elsewhere: the same table, nothing written beside it."""
     folder, few = place / "w", ("--seeds", "sample", "--no-png")
     at = ("--dir", str(folder))
-    models = ("--model", "bot:parrot", "--model", "bot:eliza")
+    models = ("--model", "bot:parrot", "--model", "bot:verbose")
     assert main(["generate", "--seeds", "sample", *models, "--turns", "8", *at]) == 0
     assert (
         main(["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "8", *at]) == 0

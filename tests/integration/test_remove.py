@@ -142,17 +142,27 @@ def test_a_removed_model_is_gone_and_comes_back_at_no_cost(tmp_path, capsys):
 
 def test_cross_play_and_judges_are_removed_by_the_name_on_the_board(tmp_path, capsys):
     """`a + b` is a contestant of its own; a judge takes all its verdicts along."""
-    bots = ["generate", "--seeds", "sample", "--model", "bot:eliza", "--limit", "3", "--turns", "4"]
+    bots = [
+        "generate",
+        "--seeds",
+        "sample",
+        "--model",
+        "bot:verbose",
+        "--limit",
+        "3",
+        "--turns",
+        "4",
+    ]
     run(tmp_path, bots)
     run(tmp_path, [*bots, "--partner", "bot:parrot"])
     run(tmp_path, ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "4"])
     run(tmp_path, ["judge", "unieval", "--seeds", "sample", "--judge", "rules"])
-    run(tmp_path, ["remove", "--seeds", "sample", "--model", "bot:eliza + bot:parrot"])
-    assert list(Workspace(tmp_path).all_dialogues("sample")) == ["bot:eliza"]
+    run(tmp_path, ["remove", "--seeds", "sample", "--model", "bot:verbose + bot:parrot"])
+    assert list(Workspace(tmp_path).all_dialogues("sample")) == ["bot:verbose"]
     assert not list((tmp_path / "judgments").rglob("arena*/*.jsonl"))
     run(tmp_path, ["remove", "--seeds", "sample", "--judge", "rules"])
     assert Workspace(tmp_path).judgment_files("sample") == {}
-    assert list(Workspace(tmp_path).all_dialogues("sample")) == ["bot:eliza"]
+    assert list(Workspace(tmp_path).all_dialogues("sample")) == ["bot:verbose"]
 
 
 @pytest.mark.parametrize(

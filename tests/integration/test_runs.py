@@ -330,7 +330,7 @@ def test_a_plan_with_unknown_prices_says_so(tmp_path, capsys):
         folder = workspace(tmp_path / "w", server)
         plan = planned(folder, next(commands()), capsys)
         assert set(plan["cost"]) == {None}
-        bots = ["generate", "--seeds", "small", "--model", "bot:eliza"]
+        bots = ["generate", "--seeds", "small", "--model", "bot:verbose"]
         assert set(planned(folder, bots, capsys)["cost"]) == {0.0}
         assert main([*next(commands()), "--plan", "--dir", str(folder)]) == 0
         assert "unknown price" in capsys.readouterr().out
@@ -342,7 +342,7 @@ def test_a_judgment_of_a_dialogue_that_has_changed_does_not_count(tmp_path, caps
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
         place = ["--dir", str(folder)]
-        generate = ["generate", "--seeds", "small", "--model", "bot:eliza", "--model", "alpha"]
+        generate = ["generate", "--seeds", "small", "--model", "bot:verbose", "--model", "alpha"]
         judge = ["judge", "unieval", "--seeds", "small", "--judge", "rules"]
         board = ["leaderboard", "--seeds", "small", "--json"]
         assert main([*generate, "--turns", "6", *place]) == 0
@@ -367,7 +367,7 @@ def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
         place = ["--dir", str(folder)]
-        bots = ["--model", "bot:eliza", "--model", "bot:parrot"]
+        bots = ["--model", "bot:verbose", "--model", "bot:parrot"]
         assert main(["generate", "--seeds", "small", *bots, "--turns", "5", *place]) == 0
         path = folder / "seeds" / "small.jsonl"
         changed = path.read_text().replace("line 0 of talk 3", "something else").splitlines()

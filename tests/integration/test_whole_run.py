@@ -328,7 +328,7 @@ def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypat
     assert main(["init", "openai", "vllm", "anthropic", "--data", "chats.jsonl"]) == 0
     assert "first look" not in capsys.readouterr().out  # there are real dialogues
     settings = load(Path("botchat.toml"))
-    assert settings.run.models == ("gpt", "by-vllm", "claude", "bot:eliza")
+    assert settings.run.models == ("gpt", "by-vllm", "claude", "bot:parrot")
     assert (settings.run.seeds, settings.run.judge) == ("chats", "gpt")
     assert "judges itself" in Path("botchat.toml").read_text("utf-8")
     assert main(["seeds", "list", "--json"]) == 0

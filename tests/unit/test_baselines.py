@@ -17,7 +17,6 @@ from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply
 from botchat.models.bots import BASELINES, baseline
 from botchat.models.bots.language import (
-    read_data,
     reflect,
 )
 from tests.rows import rows
@@ -77,21 +76,20 @@ def digest(name: str) -> str:
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
-# All four
+# All three
 
 
 def test_an_unknown_name_is_refused_with_the_names_there_are() -> None:
     """The error lists every bot by the name a user would type."""
     with pytest.raises(ConfigError) as refused:
-        baseline("elisa", CORPUS)
+        baseline("eliza", CORPUS)
     message = str(refused.value)
-    assert "bot:elisa" in message
+    assert "bot:eliza" in message
     assert all(f"bot:{name}" in message for name in BASELINES)
     assert "\n" not in message
 
 
 ANSWERS = {
-    "eliza": (1, "e70ec314707bc507"),
     "parrot": (1, "c2babe63d709621f"),
     "retrieval": (1, "3f170cdc266d8c0a"),
     "verbose": (1, "7d0453855392ecae"),
@@ -176,24 +174,6 @@ def test_any_text_gets_a_sayable_reply(utterances: list[str], name: str, sample:
 def test_reflection_exchanges_persons_with_their_verbs(said: str, back: str) -> None:
     """First and second person change places, verbs agree, "you" finds its case."""
     assert reflect(said) == back
-
-
-# eliza
-
-
-def test_eliza_asks_and_does_not_degenerate() -> None:
-    """No reply comes twice, most ask; a slot stands only where its pattern has a group."""
-    said = chats("eliza") + chats("eliza", sample=1)
-    assert all(len(set(replies)) == len(replies) for replies in said)
-    everything = [reply for replies in said for reply in replies]
-    assert 0.6 <= sum("?" in reply for reply in everything) / len(everything) <= 0.9
-    assert max(len(reply.split()) for reply in everything) <= 40
-    rules = read_data("eliza")["rules"]
-    for rule in rules:
-        groups = re.compile(rule["pattern"]).groups
-        assert groups <= 1, rule
-        assert groups or not any("{0}" in reply for reply in rule["replies"]), rule
-    assert len({rule["pattern"] for rule in rules}) == len(rules)
 
 
 # retrieval

@@ -42,7 +42,7 @@ def test_names_mean_what_design_says():
     config = Config(models={"mine": ModelSettings(model="x")})
     assert model_name("mine", config, {}).kind == "endpoint"
     assert model_name("human", config, {}).kind == "human"
-    assert model_name("bot:eliza", config, {}).target == "eliza"
+    assert model_name("bot:verbose", config, {}).target == "verbose"
     openai = model_name("openai:gpt-4", config, {"OPENAI_BASE_URL": "http://proxy/v1"})
     assert openai.settings is not None
     assert (openai.settings.model, openai.settings.base_url) == ("gpt-4", "http://proxy/v1")
@@ -134,7 +134,7 @@ ENTRY = '[models.a]\nmodel = "x"\n'
         ),
         *(
             (f'[models.q]\nmodel = "{model}"\n', r"models\.q\.model: ")
-            for model in ("bot:eliza", "human", "")  # would be paid for as a model's name
+            for model in ("bot:verbose", "human", "")  # would be paid for as a model's name
         ),
     ],
 )

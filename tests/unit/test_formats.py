@@ -170,7 +170,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace with dialogues, judgments and a board."""
     folder = tmp_path_factory.mktemp("printed")
     for line in (
-        "generate --model bot:eliza --model bot:parrot --limit 4",
+        "generate --model bot:verbose --model bot:parrot --limit 4",
         "judge unieval --judge rules",
         "leaderboard",
     ):
@@ -180,8 +180,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
     """Beside leaderboard.json, seed by seed: who has the same dialogues on both is not tested."""
-    found = botchat.compare(Workspace(place), "sample", "sample", models=["bot:eliza"])
-    assert "not tested, the same dialogues on both boards: bot:eliza" in found.lines
+    found = botchat.compare(Workspace(place), "sample", "sample", models=["bot:verbose"])
+    assert "not tested, the same dialogues on both boards: bot:verbose" in found.lines
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
     [
         "seeds list",
         "compare sample sample",
-        "generate --seeds sample --model bot:eliza --limit 4 --plan",
+        "generate --seeds sample --model bot:verbose --limit 4 --plan",
     ],
 )
 def test_every_printed_table_has_every_format(

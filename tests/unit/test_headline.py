@@ -94,10 +94,12 @@ def test_floor_bots_are_no_models(world: World) -> None:
     assert found.best == "weir"
     assert found.sentence.endswith(" The script bot:parrot is clearly ahead of every model.")
     assert found.title == "made-up: a script leads"
-    bots = World.of(24, {"bot:parrot": 0.0, "bot:eliza": 0.5})
+    bots = World.of(24, {"bot:parrot": 0.0, "bot:verbose": 0.5})
     found = headline.of(bots.board(bots.ideal()))
     assert found.best is None
-    assert found.sentence.endswith("bot:eliza is ahead of the other scripts; no model takes part.")
+    assert found.sentence.endswith(
+        "bot:verbose is ahead of the other scripts; no model takes part."
+    )
 
 
 def test_too_few_claim_nothing() -> None:

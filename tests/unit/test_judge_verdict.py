@@ -34,7 +34,7 @@ OWN = Protocol(
 @pytest.fixture(scope="module")
 def world() -> World:
     """Seven contestants, two of them floor bots, on 25 seeds."""
-    return World.of(25, {"bot:eliza": 0.0, "bot:parrot": 0.0, **MODELS})
+    return World.of(25, {"bot:verbose": 0.0, "bot:parrot": 0.0, **MODELS})
 
 
 @pytest.fixture(scope="module")

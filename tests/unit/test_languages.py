@@ -273,7 +273,7 @@ def test_faults_are_planted_in_chinese():
 def test_bots_speak_english_or_what_people_said():
     """A bot that would answer in English is refused; retrieval repeats the set's own people."""
     dialogues = [seed.utterances for seed in SEEDS]
-    for name in ("eliza", "parrot", "verbose"):
+    for name in ("parrot", "verbose"):
         with pytest.raises(ConfigError, match=f"bot:{name} speaks English only"):
             baseline(name, dialogues, ZH)
     assert baseline("retrieval", dialogues, ZH).identity["language"] == ZH.digest

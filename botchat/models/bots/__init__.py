@@ -16,7 +16,6 @@ from botchat.interfaces import ChatModel
 from botchat.languages import ENGLISH, Language
 
 BASELINES: Mapping[str, str] = {
-    "eliza": "pattern bot in the manner of ELIZA: asks back without end and knows nothing",
     "retrieval": "a person's reply to the most similar context of the seed set, leave-one-out:"
     " human line by line, incoherent as a whole",
     "parrot": "repeats what it heard, then loops through thanks and goodbyes",
@@ -34,7 +33,7 @@ def baseline(
     Raises `ConfigError` for an unknown name, too few dialogues, or a ``language`` it cannot speak.
     """
     from botchat.models.bots.retrieval import Retrieval
-    from botchat.models.bots.scripted import Eliza, Parrot, Verbose
+    from botchat.models.bots.scripted import Parrot, Verbose
 
     if name not in BASELINES:
         raise ConfigError(
@@ -49,4 +48,4 @@ def baseline(
             f"bot:{name} speaks English only and this set is {language.name} ({language.code}); "
             f"name a model, or bot:{Retrieval.bot}"
         )
-    return {one.bot: one for one in (Eliza, Parrot, Verbose)}[name]()
+    return {one.bot: one for one in (Parrot, Verbose)}[name]()

@@ -1,8 +1,7 @@
 """What the offline bots share: hearing, drawing at random, answering, and a little English.
 
-Clauses, content words, turning "I" into "you": heuristic on purpose (ELIZA's means, Weizenbaum
-1966), by word lists (``language.toml``) and the neighbouring words, without a parser. It makes
-mistakes, as ELIZA did.
+Clauses, content words, turning "I" into "you": by word lists (``language.toml``) and the
+neighbouring words, without a parser. It makes mistakes.
 """
 
 from __future__ import annotations
@@ -126,6 +125,7 @@ FUNCTION_WORDS = (
 )
 """Words that say nothing about the subject of a conversation."""
 
+_PAST_FORMS = _words("past_forms")
 _CONTENT_LETTERS = 3
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _CLAUSE = re.compile(
@@ -191,12 +191,10 @@ def noun_phrases(text: str) -> list[str]:
 
 
 def _is_nominal(word: str) -> bool:
-    return _has_content(word) and word not in PAST_FORMS and not word.endswith("ly")
+    return _has_content(word) and word not in _PAST_FORMS and not word.endswith("ly")
 
 
 _SWAP: dict[str, str] = _DATA["swap"]
-PERSONS = frozenset(_SWAP) | {"you", "am", "are", "was", "were"}
-"""Words that differ between what was said and what comes back."""
 _AFTER_I: dict[str, str] = _DATA["after_i"]
 _BEFORE_I: dict[str, str] = _DATA["before_i"]
 _AFTER_YOU: dict[str, str] = _DATA["after_you"]
@@ -271,94 +269,3 @@ def fixed_part(template: str) -> str:
 def sentence_case(text: str) -> str:
     """Raise the first letter of each sentence of ``text``."""
     return re.sub(r"(^\"?|[.!?]\s+\"?)([a-z])", lambda m: m[1] + m[2].upper(), text)
-
-
-_IRREGULAR: dict[str, str] = _DATA["past"]
-PAST_FORMS = frozenset(_IRREGULAR.values()) - {"cost", "cut", "lead", "hit", "read"}
-_VOWELS = "aeiou"
-
-
-def past_tense(verb: str) -> str:
-    """Past tense of a lower-case base form (about 70 irregular verbs, the rest by rule)."""
-    if verb in _IRREGULAR:
-        return _IRREGULAR[verb]
-    if verb.endswith("e"):
-        return verb + "d"
-    if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
-        return verb[:-1] + "ied"
-    doubled = re.fullmatch(r"[^aeiou]*[aeiou][bdgmnpt]", verb)
-    return verb + (verb[-1] if doubled else "") + "ed"
-
-
-def third_person(verb: str) -> str:
-    """Form of a lower-case base form after "he": has, goes, tries, likes."""
-    if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
-        return verb[:-1] + "ies"
-    ending = "es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s"
-    return {"have": "has", "be": "is"}.get(verb, verb + ending)
-
-
-_FINITE = (
-    r"(?:am|is|are|was|were|has|have|had|will|would|can|could|should|shall|must|may|might|do|does"
-    r"|did)(?:n't)?|won't|can't|cannot"
-)
-_SUBJECT = (
-    r"(?:you|i|he|she|it|we|they|there|this|that|(?:the|my|your|his|her|our|their)\s+\w+)\b(?!')"
-)
-_POLAR = re.compile(
-    rf"(?P<aux>{_FINITE})\s+(?P<subject>{_SUBJECT})\s*(?P<rest>[^?]*)\?", re.IGNORECASE
-)
-_WH = re.compile(
-    rf"(?P<wh>(?:what|which|whose|when|where|why|how)(?:\s+(?!(?:{_FINITE})\b)\w+){{0,3}})"
-    r"\s+(?P<question>.+\?)",
-    re.IGNORECASE,
-)
-
-
-def indirect_question(clause: str) -> str | None:
-    """Turn "Did you see it?" into "whether I saw it" and "Where are you?" into "where I am".
-
-    ``None`` if ``clause`` is not a question of a form that can be turned safely.
-    """
-    wh = _WH.fullmatch(clause)
-    polar = _POLAR.fullmatch(wh["question"] if wh else clause)
-    if polar is None:
-        return None
-    aux, rest = polar["aux"].lower(), polar["rest"].strip()
-    if aux in ("do", "does", "did"):
-        verb, _, tail = rest.partition(" ")
-        if not re.fullmatch(r"[a-z]{2,}", verb) or verb in FUNCTION_WORDS - _BARE_VERBS:
-            return None
-        rest = tail
-        aux = {"do": verb, "does": third_person(verb), "did": past_tense(verb)}[aux]
-    elif aux.endswith("n't") or not (wh or rest):
-        return None
-    elif " " in polar["subject"] and not re.match(rf"(?:$|\w+(?:ing|ed)\b|{_AFTER_NOUN}\b)", rest):
-        return None  # "was your summer holiday ...": where the subject ends is a guess
-    turned = reflect(f"{mid_sentence(polar['subject'])} {aux} {rest}".strip())
-    return f"{wh['wh'].lower() if wh else 'whether'} {turned}"
-
-
-_AFTER_NOUN = r"(?:still|always|already|not|at|in|on|for|from|to|of|with|about|so|too|very|really)"
-_BARE_VERBS = _words("bare_verbs")
-_OTHER_SUBJECT = (
-    r"(?:(?:the|my|your|his|her|our|their|this)"
-    r"(?:\s+(?!(?:you|i|he|she|it|we|they)\b)\w+){1,3}?|this|there|(?-i:[A-Z][a-z]+))"
-)
-_STATEMENT = re.compile(
-    r"(?:i|you|he|she|it|we|they)(?:'(?:m|re|s|ve|ll|d))?"
-    r"\s+(?!(?:and|or|guys|two|both|all)\b)[\w']+\s+.*"
-    r"|(?:i|you|he|she|it|we|they|there)'(?:m|re|s|ve|ll|d)\s+[\w']+.*"
-    rf"|{_OTHER_SUBJECT}\s+(?:{_FINITE})\s+\w+.*",
-    re.IGNORECASE,
-)
-
-
-def is_statement(clause: str) -> bool:
-    """Whether ``clause`` reads well after "that": a subject and a finite verb, no question."""
-    first = clause.partition(" ")[0].lower()
-    return (
-        not clause.endswith("?")
-        and first not in AUXILIARIES | _CONJUNCTIONS | _ADVERBS
-        and _STATEMENT.fullmatch(clause) is not None
-    )

@@ -1,23 +1,20 @@
-"""The bots that talk from a script: ELIZA, the parrot, and the assistant that cannot chat.
+"""The bots that talk from a script: the parrot, and the assistant that cannot chat.
 
-The phrases and rules of each are in the ``.toml`` file of its name, which explains each list.
+The phrases of each are in the ``.toml`` file of its name, which explains each list.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from botchat.models.bots.language import (
-    PERSONS,
     Bot,
     Dice,
     clauses,
     content_words,
     fixed_part,
-    indirect_question,
-    is_statement,
     mid_sentence,
     noun_phrases,
     read_data,
@@ -26,134 +23,6 @@ from botchat.models.bots.language import (
     words,
 )
 from botchat.records import N_SEED
-
-_MAX_ECHO = 14
-"""Words of a clause; a longer one is not echoed."""
-_MIN_TOLD = 3
-"""Words of a statement; a shorter one is not given back."""
-_MAX_RETURNS = 2
-"""Earlier utterances that may already hold the words of an echo."""
-_EVADES, _REMEMBERS = 0.6, 0.5
-"""Probability to evade a question of its own kind; to prefer a memory to a low rank."""
-_ASKED_RANK, _TOLD_RANK, _NAMED_RANK = 4, 4, 1
-
-
-_ELIZA: dict[str, Any] = read_data("eliza")
-_RULES: list[tuple[int, re.Pattern[str], list[str]]] = [
-    (
-        rule["rank"],
-        re.compile(rule["pattern"].replace("<kin>", _ELIZA["kin"]), re.IGNORECASE),
-        rule["replies"],
-    )
-    for rule in _ELIZA["rules"]
-]
-_ANYTHING, _EVASIONS = ([(text, "") for text in _ELIZA[name]] for name in ("anything", "evasions"))
-_QUESTIONS = frozenset(
-    fixed_part(frame)
-    for frames in (
-        *(replies for _, _, replies in _RULES),
-        *(_ELIZA[name] for name in ("asked", "told", "named", "remembered", "own", "anything")),
-    )
-    for frame in frames
-)
-"""What tells that an utterance is one of its own questions."""
-
-
-class Eliza(Bot):
-    """`bot:eliza`: ranked keywords, reflection, a memory (Weizenbaum, CACM 9(1), 1966).
-
-    Its failing: it knows nothing, answers nothing and asks back without end. What it hears comes
-    back with "I" and "you" exchanged, sometimes wrongly. It has no state: what it has said already,
-    and so does not say again while anything else is left, it reads from the dialogue. When it talks
-    to itself it hears its own phrases; those it evades, and does not search for keywords.
-    """
-
-    bot = "eliza"
-    version = 1
-
-    def say(self, heard: tuple[str, ...], draw: Dice) -> str:
-        """Reply to the best keyword, else a memory, else a phrase that fits anything."""
-        said = "\n".join(heard).lower()
-        past = [frozenset(words(text)) for text in heard[:-1]]
-
-        def fresh(options: Sequence[tuple[str, str]]) -> list[str]:
-            """Texts of ``(frame, echo)`` with a new frame and an echo that is not worn out."""
-            return [
-                frame.replace("{0}", echo)
-                for frame, echo in options
-                if fixed_part(frame) not in said and not _worn(echo, past)
-            ]
-
-        for options in _attempts(heard, draw):
-            if texts := fresh(options):
-                return sentence_case(draw.pick(texts))
-        stock: list[str] = _ELIZA["anything"] + _ELIZA["evasions"]
-        return draw.pick([text for text in stock if text not in heard[-len(stock) // 2 :]])
-
-
-def _attempts(heard: tuple[str, ...], draw: Dice) -> Iterator[list[tuple[str, str]]]:
-    """Groups of ``(frame, echo)`` to choose from, the best group first."""
-    last = heard[-1] if heard else ""
-    if _is_own_question(last):
-        if draw.chance(_EVADES):
-            yield _EVASIONS
-    else:
-        by_rank: dict[int, list[tuple[str, str]]] = {}
-        for rank, frame, echo in _takes(last):
-            by_rank.setdefault(rank, []).append((frame, echo))
-        for rank in sorted(by_rank, reverse=True):
-            if rank < _TOLD_RANK and draw.chance(_REMEMBERS):
-                break
-            yield by_rank[rank]
-    yield list(_memories(heard))
-    yield _ANYTHING
-    yield _EVASIONS
-
-
-def _takes(text: str) -> Iterator[tuple[int, str, str]]:
-    """Every reply to a part of ``text``: rank, reply with a ``{0}``, what goes there."""
-    for clause in clauses(text):
-        for rank, pattern, replies in _RULES:
-            if (match := pattern.search(clause)) is None:
-                continue
-            echo = reflect(match[1]).strip(" ?") if match.re.groups else ""
-            if len(echo.split()) <= _MAX_ECHO:
-                yield from ((rank, reply, echo) for reply in replies)
-        if (question := indirect_question(clause)) and len(question.split()) <= _MAX_ECHO:
-            yield from ((_ASKED_RANK, reply, question) for reply in _ELIZA["asked"])
-        if _tellable(clause):
-            told = mid_sentence(reflect(clause))
-            yield from ((_TOLD_RANK, reply, told) for reply in _ELIZA["told"])
-    for noun in noun_phrases(text):
-        yield from ((_NAMED_RANK, reply, noun) for reply in _ELIZA["named"])
-
-
-def _is_own_question(text: str) -> bool:
-    return any(phrase in text.lower() for phrase in _QUESTIONS)
-
-
-def _tellable(clause: str) -> bool:
-    """Whether ``clause`` can be given back after "that" as something that was said."""
-    return is_statement(clause) and _MIN_TOLD <= len(clause.split()) <= _MAX_ECHO
-
-
-def _memories(heard: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Statements made before the last utterance, in every frame that brings them back."""
-    for back, text in enumerate(reversed(heard[:-1]), 1):
-        if _is_own_question(text):
-            continue
-        theirs = back % 2 == 0
-        frames = _ELIZA["remembered"] if theirs else _ELIZA["own"]
-        for clause in filter(_tellable, clauses(text)):
-            echo = mid_sentence(reflect(clause) if theirs else clause)
-            yield from ((frame, echo) for frame in frames)
-
-
-def _worn(echo: str, past: Sequence[frozenset[str]]) -> bool:
-    """Whether too many earlier utterances hold the content of ``echo`` already."""
-    content = frozenset(words(" ".join(content_words(echo))) or words(echo)) - PERSONS
-    return bool(content) and sum(content <= utterance for utterance in past) >= _MAX_RETURNS
-
 
 _ECHO_WORDS, _ECHO_CHARS = 12, 80
 """Most words and characters of the parrot's echo; of anything longer only the end is echoed."""
