@@ -6,8 +6,7 @@ Opens what the pure importers in `botchat.seeds` read.
 from __future__ import annotations
 
 import logging
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -37,16 +36,12 @@ from botchat.seeds.mutual import from_mutual, is_mutual_item
 from botchat.seeds.spreadsheets import SUFFIXES, from_rows, from_table
 from botchat.workspace import files as store
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order, in_order
-from botchat.workspace.rows import unpacked, unzipping
 
 MAX_TABLE_BYTES = 2**28
-"""Of a table; of a zip archive's or a folder's items together, a quarter."""
-
-MAX_ITEMS = 20_000
-"""MuTual's test split has 886."""
+"""Of a table."""
 
 ACCEPTED = (
-    "mutual (downloads it), a folder or .zip in MuTual's layout, BotChat's "
+    "mutual (downloads it), a folder in MuTual's layout, BotChat's "
     f"{', '.join(SUFFIXES)}, or {hub.SYNTAX}"
 )
 """What `read_source` understands, in words."""
@@ -145,7 +140,7 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     Raises `ConfigError`: not a source, or it does not exist; `DataError`: it cannot be read.
     """
     if source == "mutual":
-        return _from_zip(hub.fetch_mutual(cache_dir))
+        source = str(hub.fetch_mutual(cache_dir))
     if source.startswith("hf://"):
         return from_rows(hub.load_rows(source), source)
     if source.startswith("hf:"):
@@ -156,46 +151,17 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         raise ConfigError(f"seeds source {source!r}: download it first, then name the file")
     path = Path(source).expanduser()
     if path.is_dir():
-        items = _folder_items(path)
-        return from_mutual(items, str(path))
+        items = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
+        found = {name: file for name, file in items.items() if is_mutual_item(name)}
+        limit = hub.MAX_ITEM_BYTES
+        return from_mutual({n: store.content(f, limit) for n, f in found.items()}, str(path))
     kind = path.suffix.lower()
-    if kind not in {".zip", *SUFFIXES}:
+    if kind not in SUFFIXES:
         fault = "is none of these" if path.exists() else "does not exist and is none of these"
         raise ConfigError(f"seeds source {source!r} {fault}: {ACCEPTED}")
     if not path.is_file():
         raise ConfigError(f"seeds source {source!r} does not exist; accepted: {ACCEPTED}")
-    if kind == ".zip":
-        return _from_zip(path)
     return from_table(store.content(path, MAX_TABLE_BYTES), str(path))
-
-
-def _from_zip(path: Path) -> list[Seed]:
-    with unzipping(str(path), "zip archive", "get it again"), zipfile.ZipFile(path) as archive:
-        members = [m for m in archive.infolist() if is_mutual_item(m.filename)]
-        _check_items({m.filename: m.file_size for m in members}, path)
-        items = {m.filename: unpacked(archive, m) for m in members}
-    return from_mutual(items, str(path))
-
-
-def _folder_items(folder: Path) -> dict[str, bytes]:
-    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("test_*.txt")}
-    items = {name: file for name, file in files.items() if is_mutual_item(name) and file.is_file()}
-    try:
-        _check_items({name: file.stat().st_size for name, file in items.items()}, folder)
-    except OSError as error:
-        raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
-    return {name: store.content(file, hub.MAX_ITEM_BYTES) for name, file in items.items()}
-
-
-def _check_items(sizes: Mapping[str, int], where: Path) -> None:
-    """Refuse an archive or folder whose items of MuTual are too many or too large, in bytes."""
-    told = [(size, hub.MAX_ITEM_BYTES, f"{where}: {name}") for name, size in sizes.items()]
-    told.append((sum(sizes.values()), MAX_TABLE_BYTES // 4, f"{where}, unpacked"))
-    for size, limit, what in told:
-        if size > limit:
-            raise DataError(f"{what}: {size:,} bytes, more than the {limit:,} allowed; split it")
-    if len(sizes) > MAX_ITEMS:
-        raise DataError(f"{where}: {len(sizes):,} items, more than the {MAX_ITEMS:,} allowed")
 
 
 def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:

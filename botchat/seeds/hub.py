@@ -1,4 +1,4 @@
-"""Datasets from elsewhere: rows of a Hugging Face dataset, and MuTual's upstream archive.
+"""Datasets from elsewhere: rows of a Hugging Face dataset, and BotChat's table of MuTual.
 
 `datasets` is imported when it is used, and so is `huggingface_hub`, which honours ``HF_ENDPOINT``,
 ``HF_TOKEN``, ``HF_HOME`` and ``HF_HUB_OFFLINE``.
@@ -7,16 +7,13 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import logging
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError
 from botchat.workspace.files import write_atomic
@@ -25,16 +22,16 @@ log = logging.getLogger("botchat")
 
 Kind = Literal["dataset", "space", "model"]
 
-MUTUAL_URL = "https://github.com/Nealcly/MuTual/archive/refs/heads/master.zip"
+MUTUAL_URL = "https://github.com/open-compass/BotChat/raw/main/data/MuTual_test.xlsx"
+"""547 dialogues of MuTual's test split (Cui et al., ACL 2020) as BotChat published them."""
 
-MUTUAL_DIGEST = "a9682ec7789c065f4f89416bc7454ef091baca4721469fc299c60e10629382d7"
-"""`mutual_digest` of the 886 items of the test split."""
+MUTUAL_DIGEST = "e558b6d74da77530523b7bd70cafe2cd33f37ab32acf74552f498d2b0b992273"
+"""SHA-256 of that file."""
 
-MAX_ARCHIVE_BYTES = 256 * 2**20
+MAX_MUTUAL_BYTES = 2**24
 MAX_ITEM_BYTES = 2**20
 MAX_DATASET_BYTES = 2**32
 
-_MUTUAL_ITEM = re.compile(r"[^/]+/(data/mutual/test/test_[0-9]+\.txt)")
 _REMOTE = re.compile(
     r"(?:datasets/)?(?P<name>[^/@#]+/[^/@#]+)"
     r"(?:@(?P<revision>refs/(?:convert|pr)/[^/@#]+|[^/@#]+))?"
@@ -94,17 +91,16 @@ def fetch_mutual(
     *,
     url: str = MUTUAL_URL,
     digest: str = MUTUAL_DIGEST,
-    max_bytes: int = MAX_ARCHIVE_BYTES,
+    max_bytes: int = MAX_MUTUAL_BYTES,
     timeout_s: float = 60.0,
 ) -> Path:
-    """Download MuTual's upstream archive into ``cache_dir`` once, and return its path.
+    """Download BotChat's table of MuTual into ``cache_dir`` once, and return its path.
 
-    GitHub may pack a branch again with other bytes, so that only `mutual_digest` is checked: no
-    other content is taken, wherever it is from. ``timeout_s`` is the longest silence of the server.
-    Raises `DataError`: it cannot be downloaded, or is another archive.
+    No other content is taken. ``timeout_s`` is the longest silence of the server. Raises
+    `DataError`: it cannot be downloaded, or is another file.
     """
-    target = cache_dir / "MuTual-master.zip"
-    if target.exists() and _matches(target, digest):
+    target = cache_dir / "MuTual_test.xlsx"
+    if target.exists() and hashlib.sha256(target.read_bytes()).hexdigest() == digest:
         return target
     by_hand = f"download {MUTUAL_URL} by hand and give the file's path instead of 'mutual'"
     try:
@@ -112,15 +108,12 @@ def fetch_mutual(
     except OSError as error:
         raise DataError(f"cannot write to {cache_dir}: {error.strerror}") from None
     try:
-        archive = _download(url, max_bytes, timeout_s)
+        table = _download(url, max_bytes, timeout_s)
     except DataError as error:
         raise DataError(f"cannot download {url}: {error}; {by_hand}") from error
-    if not _matches(io.BytesIO(archive), digest):
-        raise DataError(
-            f"{url}: its data/mutual/test is not the 886 items expected "
-            f"(digest {digest[:12]}...); {by_hand}"
-        )
-    write_atomic(target, archive)
+    if hashlib.sha256(table).hexdigest() != digest:
+        raise DataError(f"{url}: not the file expected (SHA-256 {digest[:12]}...); {by_hand}")
+    write_atomic(target, table)
     log.info("%s: downloaded from %s", target, url)
     return target
 
@@ -142,28 +135,6 @@ def _download(url: str, max_bytes: int, timeout_s: float) -> bytes:
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise DataError(_one_line(error)) from error
     return bytes(content)
-
-
-def _matches(archive: Path | IO[bytes], digest: str) -> bool:
-    try:
-        return mutual_digest(archive) == digest
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-        return False
-
-
-def mutual_digest(archive: Path | IO[bytes]) -> str:
-    """SHA-256 over the sorted lines ``data/mutual/test/test_<n>.txt <SHA-256 of the content>``.
-
-    Raises ``zipfile.BadZipFile``: not a whole zip archive.
-    """
-    lines = []
-    with zipfile.ZipFile(archive) as opened:
-        for member in opened.infolist():
-            item = _MUTUAL_ITEM.fullmatch(member.filename)
-            if item and member.file_size <= MAX_ITEM_BYTES:
-                content = hashlib.sha256(opened.read(member)).hexdigest()
-                lines.append(f"{item.group(1)} {content}\n")
-    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def _parts(uri: str) -> dict[str, str]:

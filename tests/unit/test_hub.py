@@ -1,15 +1,12 @@
-"""`botchat.seeds.hub`: dataset rows, and the download of MuTual from a real local server."""
+"""`botchat.seeds.hub`: dataset rows, and the download of MuTual, from a real local server."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import socket
-import zipfile
 from collections.abc import Iterator
 from contextlib import closing
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,25 +19,9 @@ from tests.hub_server import Hub, serving
 from tests.openai_server import Answer, Call, Server
 
 
-@cache  # a zip holds the time
-def archive(*contents: str, top: str = "MuTual-master", extra: str = "") -> bytes:
-    """A zip in the upstream layout, with something in it that is not the test split."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as opened:
-        opened.writestr(f"{top}/README.md", extra)
-        for n, content in enumerate(contents):
-            opened.writestr(f"{top}/data/mutual/test/test_{n}.txt", content)
-            opened.writestr(f"{top}/data/mutual_plus/test/test_{n}.txt", content + extra)
-    return out.getvalue()
-
-
-def digest(*contents: str) -> str:
-    """The content digest, worked out by its definition."""
-    lines = sorted(
-        f"data/mutual/test/test_{n}.txt {hashlib.sha256(content.encode()).hexdigest()}\n"
-        for n, content in enumerate(contents)
-    )
-    return hashlib.sha256("".join(lines).encode()).hexdigest()
+def digest(content: bytes) -> str:
+    """SHA-256 of it."""
+    return hashlib.sha256(content).hexdigest()
 
 
 class Table(Server):
@@ -70,41 +51,41 @@ class TestFetchMutual:
     """`fetch_mutual`."""
 
     def test_a_download_is_kept_and_not_made_again(self, server: Table, tmp_path: Path) -> None:
-        """The archive lies where the answer says; a second call asks nobody."""
-        server.answers["/m.zip"] = (200, {}, archive("a", "b"))
+        """The table lies where the answer says; a second call asks nobody."""
+        server.answers["/m.zip"] = (200, {}, b"ab")
         found = [
-            hub.fetch_mutual(tmp_path / "new", url=f"{server.url}/m.zip", digest=digest("a", "b"))
+            hub.fetch_mutual(tmp_path / "new", url=f"{server.url}/m.zip", digest=digest(b"ab"))
             for _ in range(2)
         ]
-        assert found == [tmp_path / "new" / "MuTual-master.zip"] * 2
-        assert found[0].read_bytes() == archive("a", "b")
+        assert found == [tmp_path / "new" / "MuTual_test.xlsx"] * 2
+        assert found[0].read_bytes() == b"ab"
         assert server.asked == ["/m.zip"]
         assert list((tmp_path / "new").iterdir()) == [found[0]]
 
     def test_a_damaged_copy_is_replaced(self, server: Table, tmp_path: Path) -> None:
         """What is in the cache is checked before it is used."""
-        server.answers["/m.zip"] = (200, {}, archive("a"))
-        (tmp_path / "MuTual-master.zip").write_bytes(b"damaged")
-        path = hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest("a"))
-        assert path.read_bytes() == archive("a")
+        server.answers["/m.zip"] = (200, {}, b"a" * 90)
+        (tmp_path / "MuTual_test.xlsx").write_bytes(b"damaged")
+        path = hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90))
+        assert path.read_bytes() == b"a" * 90
 
     def test_redirects_are_followed(self, server: Table, tmp_path: Path) -> None:
         """GitHub answers with another address."""
         server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
-        server.answers["/b"] = (200, {}, archive("a"))
-        assert hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=digest("a")).exists()
+        server.answers["/b"] = (200, {}, b"a" * 90)
+        assert hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=digest(b"a" * 90)).exists()
 
     @pytest.mark.parametrize(
         ("answer", "reason"),
         [
             ((404, {}, b"no"), "the server answers 404 Not Found"),
             (
-                (200, {"Content-Length": "99999"}, archive("a")),
+                (200, {"Content-Length": "99999"}, b"a" * 90),
                 "complete message body",
             ),
-            ((200, {}, archive("other")), "its data/mutual/test is not the 886 items"),
-            ((200, {}, archive("a")[:-40]), "its data/mutual/test is not the 886 items"),
-            ((200, {}, b"<html>hello</html>"), "its data/mutual/test is not the 886 items"),
+            ((200, {}, b"other"), "not the file expected"),
+            ((200, {}, b"a" * 50), "not the file expected"),
+            ((200, {}, b"<html>hello</html>"), "not the file expected"),
             ((200, {}, b"x" * 5000), "longer than 4,000 bytes"),
             ((302, {"Location": "file:///etc/passwd"}, b""), "'file://"),
         ],
@@ -116,11 +97,11 @@ class TestFetchMutual:
         server: Table,
         tmp_path: Path,
     ) -> None:
-        """One line says what came back and how to get the archive by hand."""
+        """One line says what came back and how to get the table by hand."""
         server.answers["/m.zip"] = answer
         with pytest.raises(DataError) as caught:
             hub.fetch_mutual(
-                tmp_path, url=f"{server.url}/m.zip", digest=digest("a"), max_bytes=4000
+                tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90), max_bytes=4000
             )
         assert reason in str(caught.value)
         assert f"download {hub.MUTUAL_URL} by hand" in str(caught.value)
@@ -138,14 +119,6 @@ class TestFetchMutual:
         (tmp_path / "file").touch()
         with pytest.raises(DataError, match=r"^cannot write to .*file"):
             hub.fetch_mutual(tmp_path / "file" / "cache", url="https://localhost/")
-
-    def test_the_digest_is_of_content(self, tmp_path: Path) -> None:
-        """Another packing with other files beside the split has the same digest."""
-        one, two = tmp_path / "1.zip", tmp_path / "2.zip"
-        one.write_bytes(archive("a", "b"))
-        two.write_bytes(archive("a", "b", top="MuTual-0123abc", extra="more"))
-        assert hub.mutual_digest(one) == hub.mutual_digest(two) == digest("a", "b")
-        assert digest("a", "b") != digest("b", "a")
 
 
 class TestLoadRows:
