@@ -69,7 +69,7 @@ def of_rates(
 
 
 def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]:
-    """Readable votes by weight, what their clusters are called, and differences of length.
+    """Readable votes, what their clusters are called, and differences of length.
 
     Contestants are sorted by name. The differences: first less second, nan where not
     known; ``None`` without texts.
@@ -77,8 +77,8 @@ def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]
     # Fewer than there are contestants cannot tell them apart.
     shared = votes.clusters(len(votes.contestants))
     place = np.argsort(np.argsort(np.array(votes.contestants, dtype=object), kind="stable"))
-    repeated = np.repeat(np.flatnonzero(votes.readable), votes.weight[votes.readable])
-    first, second = votes.first[repeated], votes.second[repeated]
+    read = np.flatnonzero(votes.readable)
+    first, second = votes.first[read], votes.second[read]
     seen = np.bincount(np.concatenate([first, second]), minlength=len(place))
     kept = np.zeros(len(place), np.intp)
     kept[place[seen > 0]] = 1
@@ -89,15 +89,15 @@ def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]
         tuple(sorted(name for name, n in zip(votes.contestants, seen, strict=True) if n)),
         number[first],
         number[second],
-        votes.result[repeated],
-        *(way[repeated] for way in ways),
+        votes.result[read],
+        *(way[read] for way in ways),
     )
     longer = _longer(votes)
     named = tuple(
         name if way is labels else f"groups of {name}"
         for way, (labels, name) in zip(ways, shared, strict=True)
     )
-    return made, named, None if longer is None else longer[repeated]
+    return made, named, None if longer is None else longer[read]
 
 
 def _longer(votes: Votes) -> Floats | None:
@@ -163,7 +163,6 @@ def digest(votes: Votes) -> str:
         "first": models[votes.first],
         "second": models[votes.second],
         "result": votes.result,
-        "weight": votes.weight,
         "judge": np.array(votes.judges, dtype=object)[votes.judge],
         "item": np.array([*votes.items, ""], dtype=object)[votes.item],
     }

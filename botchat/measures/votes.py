@@ -30,9 +30,8 @@ class Votes:
     """n votes; all arrays have shape (n,), indices are into the names.
 
     ``item``: what was asked, -1 not known. ``turn``: which part of an item, 0 where it has one.
-    ``result``: 1, ½ or 0 for ``first``, nan unreadable. ``weight``: how often a vote counts.
-    ``confidence``: of the judge in the verdict, nan not known. ``texts``: what ``first`` and
-    ``second`` said, where the file has it.
+    ``result``: 1, ½ or 0 for ``first``, nan unreadable. ``texts``: what ``first`` and ``second``
+    said, where the file has it.
     """
 
     contestants: tuple[str, ...]
@@ -44,8 +43,6 @@ class Votes:
     second: Indices
     judge: Indices
     result: Floats
-    weight: Indices
-    confidence: Floats
     asked: str = "items"
     """What the items are called: questions, prompts."""
     who: str = "judges"
@@ -107,10 +104,8 @@ class Votes:
         found: dict[tuple[int, int, int, int, int], Annotation] = {}
         many_turns = bool(self.turn.any())
         columns = (self.item, self.turn, self.first, self.second, self.judge)
-        values = zip(self.result.tolist(), self.confidence.tolist(), strict=True)
-        for n, (key, (result, sure)) in enumerate(
-            zip(zip(*(c.tolist() for c in columns), strict=True), values, strict=True)
-        ):
+        keys = zip(*(column.tolist() for column in columns), strict=True)
+        for n, (key, result) in enumerate(zip(keys, self.result.tolist(), strict=True)):
             item, turn, first, second, judge = key
             named = f"vote {n + 1}" if item < 0 else self.items[item]
             key = key if item >= 0 else (-1 - n, *key[1:])
@@ -125,7 +120,6 @@ class Votes:
                 self.contestants[second],
                 self.judges[judge],
                 None if result != result else {1.0: "1", 0.0: "2"}.get(result, "tie"),
-                None if sure != sure else sure,
             )
         return list(found.values()), len(self) - len(found)
 
@@ -159,6 +153,4 @@ class Votes:
 
 
 _NAMED = {"contestants": ("first", "second"), "items": ("item",), "judges": ("judge",)}
-_COLUMNS = (
-    "item", "turn", "first", "second", "judge", "result", "weight", "confidence",
-)  # fmt: skip
+_COLUMNS = ("item", "turn", "first", "second", "judge", "result")

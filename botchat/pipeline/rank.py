@@ -13,9 +13,8 @@ from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.rate_table import (
     MAX_RATES_BYTES,
     PER_PAIR,
-    RATES,
     comparisons_from_rates,
-    rates_kind,
+    is_rates,
 )
 from botchat.requests import Ranking
 from botchat.requests.meter import Meter
@@ -40,7 +39,7 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     meter.begin("read votes", len(paths))
     read = []
     for path in paths:
-        read.append(_votes_of(path, request.form, per_pair))
+        read.append(_votes_of(path, per_pair))
         meter.advance()
     from botchat.boards import files as board_files
     from botchat.boards import votes
@@ -76,25 +75,20 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     return published(board, whole, [*said, *board.notes], folder / "index.html", files=said)
 
 
-def _votes_of(
-    path: Path, form: str | None, per_pair: int | None
-) -> tuple[Votes | Comparisons, str]:
+def _votes_of(path: Path, per_pair: int | None) -> tuple[Votes | Comparisons, str]:
     """What a file holds, and a line that says for what it was taken.
 
     A table of rates, ``per_pair`` comparisons of each pair, is comparisons without judges.
     """
     data, where = votes_in(path), str(path)
-    kind = form if form in RATES else None
-    if form is None and len(data) <= MAX_RATES_BYTES:
-        kind = rates_kind(data)
-    if kind is None:
-        taken = read_votes(data, where, form)
+    if len(data) > MAX_RATES_BYTES or not is_rates(data):
+        taken = read_votes(data, where)
         return taken.votes, taken.said
     per_pair = PER_PAIR if per_pair is None else per_pair
-    found = comparisons_from_rates(utf8(data, where), per_pair, where, kind)
-    title = "a square of win rates" if kind == "matrix" else "pairwise win rates"
+    found = comparisons_from_rates(utf8(data, where), per_pair, where)
+    n_pairs = len(found) // per_pair
     return found, (
-        f"{where}: {title}: {len(found.models)} models, {len(found) // per_pair:,} pairs read; "
+        f"{where}: pairwise win rates: {len(found.models)} models, {n_pairs:,} pairs read; "
         f"taken as {per_pair:,} comparisons each (--per-pair)"
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 from botchat.errors import ConfigError, DataError
@@ -28,25 +27,16 @@ COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
 Cells = Mapping[str, Mapping[str, Any]]
 """Place of a row -> its cells by the names of columns."""
 
-RATES = ("rates", "matrix")
-"""Kinds of tables: a row a pair with the columns `COLUMNS`; a square of win rates."""
 
-
-def rates_kind(data: bytes) -> str | None:
-    """Which of `RATES` a file is; ``None``: neither."""
+def is_rates(data: bytes) -> bool:
+    """Whether a file is a csv with the columns `COLUMNS`."""
     lines = data.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").splitlines()[:1002]
-    rows = list(csv.reader(line for line in lines if line and not line.startswith("#")))
-    header = [name.strip() for name in rows[0]] if rows else []
-    if set(header).issuperset(COLUMNS):
-        return "rates"
-    beside = [row[0].strip() for row in rows[1:] if row]
-    return "matrix" if len(header) > 2 and header[1:] == beside else None
+    header = next(csv.reader(line for line in lines if line and not line.startswith("#")), [])
+    return {name.strip() for name in header}.issuperset(COLUMNS)
 
 
-def comparisons_from_rates(
-    text: str, per_pair: int, where: str, kind: str = "rates"
-) -> Comparisons:
-    """Rebuild comparisons from a csv of rates, one of `RATES`.
+def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
+    """Rebuild comparisons from a csv of rates with the columns `COLUMNS`, a row a pair.
 
     Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may have one
     row, or one in each orientation, whose mean is used. The comparisons have no seeds. ``where``
@@ -55,9 +45,8 @@ def comparisons_from_rates(
     """
     if per_pair < 1:
         raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
-    read = _of_matrix if kind == "matrix" else _rows
     cells = {place: named(row, place) for place, row in csv_rows(text, where, comments=True)}
-    rows, rounding = _shares(read(cells, where), where)
+    rows, rounding = _shares(_rows(cells, where), where)
     table: dict[tuple[str, str], _RatedPair] = {}
     for row in rows:
         if earlier := table.get((row.model_a, row.model_b)):
@@ -112,39 +101,6 @@ def _rows(records: Cells, where: str) -> Iterator[_RatedPair]:
         win, win_or_tie = (_number(rate, place) for rate in rates)
         digits = max(len(rate.partition(".")[2]) for rate in rates)
         yield _RatedPair(place, model_a, model_b, win, win_or_tie, digits)
-
-
-def _of_matrix(records: Cells, where: str) -> Iterator[_RatedPair]:
-    """A square of the win rate of each row's model against each column's.
-
-    What the two rates of a pair lack of 1 are ties. The diagonal is passed over; a pair without
-    rates (empty cells) was not compared, one with a single rate has no ties.
-    """
-    found = {next(iter(row.values())).strip(): (place, row) for place, row in records.items()}
-    models = [*next(iter(found.values()))[1]][1:] if found else []
-    if len(records) != len(models) or {*found} != {*models} or len(models) < 2:
-        raise DataError(
-            f"{where}: row 1: a square of rates names the same models in row and column"
-        )
-    given: dict[tuple[str, str], float] = {}
-    for model, (place, cells) in found.items():
-        for other in models:
-            cell = cells[other].strip()
-            if other != model and cell.lower() not in ("", "nan", "-", "–"):
-                given[model, other] = _number(cell, f"{place}: column {other}")
-    whole = 100.0 if sum(rate > 1 for rate in given.values()) * 2 > len(given) else 1.0
-    for a, b in combinations(models, 2):
-        win, lost = given.get((a, b)), given.get((b, a))
-        if win is None and lost is None:
-            continue
-        win = whole - (lost or 0.0) if win is None else win
-        beaten = whole - win if lost is None else lost
-        if min(win, beaten) < 0 or win + beaten > whole * 1.011:
-            raise DataError(
-                f"{found[a][0]}: column {b}: {a} wins {win:g} and {b} {beaten:g}; the two are at "
-                f"most {whole:g} together"
-            )
-        yield _RatedPair(found[a][0], a, b, win, max(win, whole - beaten), 0)
 
 
 def _number(rate: str, at: str) -> float:

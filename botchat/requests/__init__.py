@@ -413,10 +413,6 @@ class Ranking(Tabled["Told"]):
         Word("csv, tsv, json, jsonl or parquet of any arena or crowd (docs/votes.md)", "FILE"),
     ]
     _: KW_ONLY
-    form: Annotated[
-        str | None,
-        Arg("such as battles; a wrong one lists them (what the columns say)", "FORMAT", "--as"),
-    ] = None
     judges: Annotated[
         Sequence[str], Arg("only whose votes; repeatable (all)", "JUDGE", "--judge")
     ] = ()

@@ -1,35 +1,20 @@
-"""The formats that votes come in, each a value: which columns it is known by, what they mean.
+"""The two formats that votes come in: battles as of LMArena, and verdicts of BotChat.
 
-Names of fields are those of FastChat (LMArena, MT-Bench), Arena-Hard-Auto, AlpacaEval and
-JudgeArena. Only what is named here is read; times, prompts, metadata are passed over.
-
-A new format is a value in `FORMATS` and a row of ``docs/votes.md``.
+Only what is named here is read; times, prompts, metadata are passed over.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from botchat.errors import ConfigError, DataError
+from botchat.errors import DataError
 from botchat.measures.votes import MOST_TEXTS, Texts, Votes
-from botchat.seeds.vote_rows import (
-    ARENA_HARD_BASELINE,
-    Row,
-    Vote,
-    WrongCellError,
-    arena_hard,
-    finite,
-    judge_arena,
-    mt_bench,
-    one_hot,
-    short,
-)
 from botchat.seeds.vote_tables import OpenTable, names_in, objects, opened, texts
 from botchat.verdicts import Floats, Indices
 
@@ -86,24 +71,30 @@ _TEXTS = (
 
 @dataclass(frozen=True)
 class Format:
-    """One format; ``needs``: the columns that it is known by, in lower case."""
+    """One format, known by its columns, in lower case."""
 
-    name: str
-    """For ``--as``."""
     title: str
     needs: tuple[str, ...]
-    first: str = ""
-    second: str = ""
-    verdict: str = ""
-    means: Mapping[str, float] = field(default_factory=lambda: _SIDES)
-    spread: Callable[[Row], Iterator[Vote]] | None = None
-    """The votes of a row that holds several, or none in a column of its own."""
-    also: tuple[str, ...] = ()
-    """Columns that it is given where they are there."""
-    number: tuple[float, float] | None = None
-    """The verdict is a number: what says first, and what says second."""
-    said: str = ""
-    """What a reader must know of how it was read."""
+    first: str
+    second: str
+    verdict: str
+    means: Mapping[str, float]
+
+
+FORMATS = (
+    Format(
+        "verdicts of BotChat",
+        ("item", "first", "second", "judge", "verdict"),
+        *("first", "second", "verdict"),
+        _OURS,
+    ),
+    Format(
+        "battles as of LMArena",
+        ("model_a", "model_b", "winner"),
+        *("model_a", "model_b", "winner"),
+        _SIDES,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -117,46 +108,23 @@ class VotesFile:
     """It is a file of verdicts, which a judge gives once."""
 
 
-def read_votes(data: bytes, where: str, name: str | None = None) -> VotesFile:
-    """The votes of a file; ``name``: of its format, by default what its columns say.
+def read_votes(data: bytes, where: str) -> VotesFile:
+    """The votes of a file.
 
     Raises:
-        ConfigError: no format has that name.
         DataError: a file of no known format, or a row that its format does not allow.
     """
     source = opened(data, where)
-    return _taken(source, _format(source, name))
-
-
-def known_by(names: Set[str]) -> str | None:
-    """The name of the format that has these columns, in lower case."""
-    return next((one.name for one in FORMATS if names >= set(one.needs)), None)
-
-
-def _format(source: OpenTable, name: str | None) -> Format:
     there = {one.lower() for one in source.names}
-    by_name = {one.name: one for one in FORMATS}
-    if name is not None:
-        found = by_name.get(name)
-        if found is None:
-            raise ConfigError(
-                f"--as {name}: no such format; there are: {', '.join(one.name for one in FORMATS)},"
-                " rates, matrix"
-            )
-        if missing := [one for one in found.needs if one not in there]:
-            raise DataError(
-                f"{source.where}: row 1, column {missing[0]}: there is none; {found.title} has "
-                f"{', '.join(found.needs)}, and here are: {_listed(source.names)}"
-            )
-        return found
-    if (recognised := known_by(there)) is not None:
-        return by_name[recognised]
+    for form in FORMATS:
+        if there.issuperset(form.needs):
+            return _taken(source, form)
     known = "; ".join(",".join(one.needs) for one in FORMATS)
     beside_people = any(name.startswith("tie_") for name in there) and "model" in there
     hint = "bench botchat --data FILE draws rates beside people; " * beside_people
     raise DataError(
         f"{source.where}: row 1: the columns {_listed(source.names)} are no known format of votes; "
-        f"{hint}known by: {known}; model_a,model_b,win_rate,win_or_tie_rate; a square of win rates"
+        f"{hint}known by: {known}; model_a,model_b,win_rate,win_or_tie_rate (docs/votes.md)"
     )
 
 
@@ -178,7 +146,7 @@ def _taken(source: OpenTable, form: Format) -> VotesFile:
     judge = first_of(k for k in (*form.needs, *_JUDGES) if k in _JUDGES)
     turn, anonymous = actual.get("turn"), actual.get("anony")
     sides = next(([actual[a], actual[b]] for a, b in _TEXTS if a in actual and b in actual), [])
-    needs = [actual[one] for one in (*form.needs, *form.also) if one in actual]
+    needs = [actual[one] for one in form.needs]
     others = filter(None, (item, judge, turn, anonymous))
     cells = source.load(list(dict.fromkeys([*needs, *others, *sides])))
     n_rows = len(cells[needs[0]])
@@ -191,28 +159,9 @@ def _taken(source: OpenTable, form: Format) -> VotesFile:
         names, (numbers,) = names_in([texts(cells[name])])
         return names, numbers
 
-    notes = [form.said]
-    if form.spread is None:
-        row, weight = np.arange(n_rows), np.ones(n_rows, np.intp)
-        contestants, shown = names_in([texts(cells[actual[n]]) for n in (form.first, form.second)])
-    else:
-        at, votes_of = _spread(source, form.spread, {n.lower(): objects(cells[n]) for n in needs})
-        row, weight = np.array(at), np.array([one.weight for one in votes_of], np.intp)
-        firsts, seconds = ([one[i] for one in votes_of] for i in (0, 1))
-        contestants, shown = names_in([texts(firsts), texts(seconds)])
-        if form.spread is arena_hard:
-            baselines = objects(cells[actual["baseline"]]) if "baseline" in actual else [None]
-            assumed = f"the baseline is taken to be {ARENA_HARD_BASELINE}"
-            notes.append(assumed if None in baselines else "")
-    _check_names(source, form, contestants, shown, row)
-    if form.spread is None:
-        words = column(actual[form.verdict])
-        result, sure = _results(source, form, *words, contestants, shown)
-        soft = "soft preferences count for the side they lean to"
-        notes.append(soft if (sure == sure).any() else "")
-    else:
-        result = np.array([one.verdict for one in votes_of], np.float64)
-        sure = np.full(len(row), np.nan)
+    contestants, shown = names_in([texts(cells[actual[n]]) for n in (form.first, form.second)])
+    _check_names(source, form, contestants, shown)
+    result = _results(source, form, *column(actual[form.verdict]), contestants, shown)
     (items, of_item), (told, of_judge) = column(item), column(judge)
     if form.means is _OURS:
         for name, numbers in ((item, of_item), (judge, of_judge)):
@@ -222,11 +171,10 @@ def _taken(source: OpenTable, form: Format) -> VotesFile:
     judges, of_judge = _named(told, of_judge)
     of_turn = np.maximum(column(turn)[1], 0)
     votes = Votes(
-        contestants, items, judges, of_item[row], of_turn[row], shown[0], shown[1], of_judge[row],
-        result, weight, sure,
+        contestants, items, judges, of_item, of_turn, shown[0], shown[1], of_judge, result,
         asked=_ITEMS[item.lower()] if item else "items",
         who=_JUDGES[judge.lower()] if judge else "judges",
-        texts=_texts(cells, sides, row) if sides else None,
+        texts=_texts(cells, sides) if sides else None,
     )  # fmt: skip
     parts = []
     kept = votes.first != votes.second
@@ -234,35 +182,18 @@ def _taken(source: OpenTable, form: Format) -> VotesFile:
         parts.append(f"left out {own:,} of a model against itself")
     if anonymous:
         told_so = texts(cells[anonymous]).to_pylist()
-        known = np.array([one is None or one.lower() != "false" for one in told_so])[row]
+        known = np.array([one is None or one.lower() != "false" for one in told_so])
         if named := int((kept & ~known).sum()):
             parts.append(f"left out {named:,} not anonymous")
         kept &= known
     votes = votes if kept.all() else votes.only(kept)
     if unread := int((~votes.readable).sum()):
         parts.append(f"{unread:,} without a readable verdict")
-    if said := " ".join(filter(None, notes)):
-        parts.append(said)
-    counted = f"{n_rows:,} rows" + (f", {len(row):,} votes" if len(row) != n_rows else "")
-    line = f"{source.where}: {form.title}: {counted} read; {'; '.join(parts) or 'nothing left out'}"
+    left = "; ".join(parts) or "nothing left out"
+    line = f"{source.where}: {form.title}: {n_rows:,} rows read; {left}"
     if not len(votes):
         raise DataError(f"{line}: nothing is left to rank")
     return VotesFile(votes, line, form.means is _OURS)
-
-
-def _spread(
-    source: OpenTable, votes_of: Callable[[Row], Iterator[Vote]], cells: Mapping[str, list[Any]]
-) -> tuple[list[int], list[Vote]]:
-    """The votes of all rows, and the row that each is of."""
-    at: list[int] = []
-    votes: list[Vote] = []
-    for n, row in enumerate(zip(*cells.values(), strict=True)):
-        try:
-            votes += votes_of(dict(zip(cells, row, strict=True)))
-        except WrongCellError as error:
-            raise source.fault(n, *error.args) from None
-        at += [n] * (len(votes) - len(at))
-    return at, votes
 
 
 def _named(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
@@ -280,14 +211,13 @@ def _check_names(
     form: Format,
     contestants: tuple[str, ...],
     sides: Sequence[Indices],
-    row: Indices,
 ) -> None:
-    columns = (form.first or form.needs[0], form.second or form.needs[1])
+    columns = (form.first, form.second)
 
     def refuse(number: int, what: str) -> None:
         for column, numbers in zip(columns, sides, strict=True):
             if (numbers == number).any():
-                raise source.fault(int(row[np.argmax(numbers == number)]), column, what)
+                raise source.fault(int(np.argmax(numbers == number)), column, what)
 
     refuse(-1, "empty; every vote names two models")
     if len(contestants) > MOST_MODELS:
@@ -307,56 +237,43 @@ def _results(
     said: Indices,
     contestants: tuple[str, ...],
     sides: Sequence[Indices],
-) -> tuple[Floats, Floats]:
-    """Result of the first in each vote, and the judge's confidence where it is soft."""
-    result, sure = np.full(len(said), np.nan), np.full(len(words) + 1, np.nan)
-    meaning = sure.copy()
+) -> Floats:
+    """Result of the first in each vote."""
+    result, meaning = np.full(len(said), np.nan), np.full(len(words) + 1, np.nan)
     for number, word in enumerate(words):
         here = said == number
         key = re.sub(r"\.0$", "", word.lower())
-        if form.number is not None:
-            lean = _lean(word, *form.number)
-            if lean is None:
-                told = "{} is no preference from {:g} (first) to {:g} (second)"
-                told = told.format(short(word), *form.number)
-                raise source.fault(int(np.argmax(here)), form.verdict, told)
-            meaning[number] = 0.5 if lean == 0.5 else float(lean < 0.5)
-            if lean not in (0, 0.5, 1):
-                sure[number] = max(lean, 1 - lean)
         # A model whose name is also that of a side is meant by its name; ours are sides alone.
-        elif word in contestants and form.means is not _OURS:
+        if word in contestants and form.means is not _OURS:
             who = contestants.index(word)
             result[here & (sides[0] == who)], result[here & (sides[1] == who)] = 1.0, 0.0
             if (other := here & (sides[0] != who) & (sides[1] != who)).any():
-                told = f"{short(word)} won, which is neither of the two models"
+                told = f"{_short(word)} won, which is neither of the two models"
                 raise source.fault(int(np.argmax(other)), form.verdict, told)
         elif key in form.means:
             meaning[number] = form.means[key]
         else:
             shown = [one for one, value in form.means.items() if value == value]
-            told = f"{short(word)} is none of {', '.join(shown[:14])}, nor a model of the row"
+            told = f"{_short(word)} is none of {', '.join(shown[:14])}, nor a model of the row"
             raise source.fault(int(np.argmax(here)), form.verdict, told)
-    return np.where(np.isnan(result), meaning[said], result), sure[said]
+    return np.where(np.isnan(result), meaning[said], result)
 
 
-def _lean(word: str, low: float, high: float) -> float | None:
-    """From 0, wholly for the first, to 1; ``None``: it is no preference. 0 of 1 to 2 is a tie."""
-    value = finite(word)
-    if value == 0 and low == 1:
-        return 0.5
-    return (value - low) / (high - low) if value is not None and low <= value <= high else None
+def _short(word: str) -> str:
+    """A value as a message shows it."""
+    return repr(word if len(word) <= 40 else f"{word[:37]}...")
 
 
-def _texts(cells: Mapping[str, Any], names: Sequence[str], row: Indices) -> tuple[Texts, Texts]:
+def _texts(cells: Mapping[str, Any], names: Sequence[str]) -> tuple[Texts, Texts]:
     """What both said, of at most `MOST_TEXTS` rows, evenly spread: texts are long."""
-    one, two = (cells[name] for name in names)
-    step = max(1, -(-len(one) // MOST_TEXTS))
-    first, second = ([_said(value) for value in objects(side[::step])] for side in (one, two))
-    at = [None if i % step else i // step for i in row.tolist()]
-    return (
-        [None if i is None else first[i] for i in at],
-        [None if i is None else second[i] for i in at],
-    )
+    n = len(cells[names[0]])
+    step = max(1, -(-n // MOST_TEXTS))
+    found: list[list[tuple[str, ...] | None]] = []
+    for name in names:
+        told: list[tuple[str, ...] | None] = [None] * n
+        told[::step] = [_said(value) for value in objects(cells[name][::step])]
+        found.append(told)
+    return found[0], found[1]
 
 
 def _said(value: Any) -> tuple[str, ...] | None:
@@ -378,38 +295,3 @@ def _parts(content: list[Any]) -> list[str]:
     """The texts of a message that has several parts, pictures among them."""
     texts = (part.get("text") for part in content if isinstance(part, dict))
     return [text for text in texts if isinstance(text, str)]
-
-
-FORMATS = (
-    Format(
-        "botchat", "verdicts of BotChat", ("item", "first", "second", "judge", "verdict"),
-        "first", "second", "verdict", _OURS,
-    ),
-    Format(
-        "arena-hard", "judgments of Arena-Hard", ("model", "games", "judge"), spread=arena_hard,
-        also=("baseline",),
-        said="a verdict such as A>>B counts three times, as there",
-    ),
-    Format(
-        "mt-bench", "pair judgments of MT-Bench",
-        ("model_1", "model_2", "g1_winner", "g2_winner"), spread=mt_bench,
-    ),
-    Format(
-        "alpaca-eval", "annotations of AlpacaEval", ("generator_1", "generator_2", "preference"),
-        "generator_1", "generator_2", "preference", number=(1, 2),
-    ),
-    Format(
-        "judgearena", "annotations of JudgeArena", ("model_a", "model_b", "judge_completion"),
-        spread=judge_arena, also=("parsed", "pref"),
-    ),
-    Format(
-        "one-hot", "battles with a column for each outcome",
-        ("model_a", "model_b", "winner_model_a", "winner_model_b", "winner_tie"), spread=one_hot,
-    ),
-    Format(
-        "battles", "battles as of LMArena", ("model_a", "model_b", "winner"),
-        "model_a", "model_b", "winner",
-    ),
-    Format("crowd", "votes of a crowd", ("left", "right", "winner"), "left", "right", "winner"),
-)  # fmt: skip
-"""The most specific first."""

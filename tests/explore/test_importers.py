@@ -37,15 +37,6 @@ MUTUAL = {
     f"data/mutual/test/test_{n}.txt": json.dumps({"article": f"m : hi {n} there . f : hi ."})
     for n in range(3)
 }
-HARD = [{"question_id": n, "model": "x", "judge": "j",
-         "games": [{"score": "A>B"}, {"score": "B>>A"}]} for n in range(3)]  # fmt: skip
-PAIRS = [
-    {"model_1": "a", "model_2": "b", "g1_winner": "model_1", "g2_winner": "tie", "judge": "j"}
-] * 3
-SPOKEN = [{"model_a": "a", "model_b": "b", "judge_completion": "score_A: 3\nscore_B: 4",
-           "pref": n / 3} for n in range(3)]  # fmt: skip
-ALPACA = [{"instruction": "i", "generator_1": "a", "generator_2": "b", "preference": 1 + n % 2}
-          for n in range(4)]  # fmt: skip
 RATES = "model_a,model_b,win_rate,win_or_tie_rate\nA,B,.5,.7\nB,C,.5,.7\nA,C,.6,.8\n"
 TEXTS = [{"id": f"t{n}", "text": f"It was {n}. Then it was not.", "score": n} for n in range(3)]
 ANSWERS = [{"id": f"p{n}", "question": "Why?", "answer_1": "So.", "answer_2": "Because.",
@@ -145,7 +136,6 @@ FORMATS = {
         TAKE,
     ),
     "seeds.xlsx": (of("s.xlsx", xlsx(SEEDS)), TAKE),
-    "seeds.zip": (of("s.zip", zipped(MUTUAL)), TAKE),
     "seeds folder": (
         lambda _: {f"test/{Path(n).name}": t.encode() for n, t in MUTUAL.items()},
         ["seeds", "import", "FOLDER", "--name", "x", "--replace"],
@@ -153,11 +143,7 @@ FORMATS = {
     **{f"dialogues {name}": (dialogues(name), TALK) for name in
        ("openai", "sharegpt", "utterances", "sdialog", "mt-bench", "inspect")},
     **{f"votes.{kind}": (of(f"v.{kind}", WRITERS[kind](BATTLES)), RANK) for kind in WRITERS},
-    "agree.parquet": (of("v.parquet", WRITERS["parquet"](HARD)), AGREE),
-    "arena-hard": (of("v.jsonl", lines(HARD)), RANK),
-    "mt-bench votes": (of("v.jsonl", lines(PAIRS)), RANK),
-    "judgearena": (of("v.json", json.dumps(SPOKEN)), AGREE),
-    "alpaca-eval": (of("v.json", json.dumps(ALPACA)), RANK),
+    "agree.parquet": (of("v.parquet", WRITERS["parquet"](BATTLES)), AGREE),
     "verdicts": (
         of("v.csv", "item,first,second,judge,verdict\nq1,a,b,human,1\nq1,a,b,j,2\nq2,b,a,j,tie\n"),
         AGREE,
@@ -182,7 +168,7 @@ def changed(draw: random.Random, name: str, data: bytes) -> bytes:
         member = draw.choice(list(members))
         return zipped(members | {member: changed(draw, member, members[member])})
     if name.endswith(".parquet") and draw.random() < 0.6:
-        rows = of_json(draw, HARD if b"games" in data else BATTLES)
+        rows = of_json(draw, BATTLES)
         with contextlib.suppress(Exception):  # of what no table can hold
             return WRITERS["parquet"](rows)
     if name.endswith((".json", ".jsonl", ".txt")) and draw.random() < 0.6:

@@ -124,27 +124,6 @@ def zipped(path, members):
     return path
 
 
-def test_an_archive_of_many_items_is_bounded_as_a_whole(tmp_path, capsys):
-    """Each is small enough; together they are 90 MB, or more than 20,000."""
-    seeds = ["--name", "x", "--dir", tmp_path]
-    large = b" " * 900_000 + ITEM
-    members = [(f"test/test_{n}.txt", large) for n in range(100)]
-    path = zipped(tmp_path / "large.zip", members)
-    assert "90,004,100 bytes" in one_line(["seeds", "import", path, *seeds], capsys)
-    path = zipped(tmp_path / "many.zip", [(f"test/test_{n}.txt", ITEM) for n in range(20_001)])
-    assert "20,001 items" in one_line(["seeds", "import", path, *seeds], capsys)
-
-
-def test_a_folder_of_many_items_is_bounded_as_a_whole(tmp_path, capsys, monkeypatch):
-    """As an archive."""
-    monkeypatch.setattr("botchat.pipeline.seeds.MAX_ITEMS", 2)
-    (tmp_path / "test").mkdir()
-    for n in range(3):
-        (tmp_path / "test" / f"test_{n}.txt").write_bytes(ITEM)
-    line = one_line(["seeds", "import", tmp_path, "--name", "x", "--dir", tmp_path], capsys)
-    assert "3 items" in line
-
-
 def test_a_sheet_with_a_cell_far_away_is_bounded(tmp_path, capsys):
     """A few hundred bytes that stand for billions of empty cells."""
     from openpyxl import Workbook

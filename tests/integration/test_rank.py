@@ -125,19 +125,20 @@ def test_what_fails_late_leaves_nothing_behind(votes, monkeypatch):
 
 
 def test_tables_of_rates(tmp_path, monkeypatch, capsys):
-    """A square of win rates and our own pairs; not together with votes."""
+    """A published table and our own pairs; not together with votes."""
     monkeypatch.chdir(tmp_path)
-    Path("square.csv").write_text(",a,b,c\na,-,60,70\nb,30,-,50\nc,20,40,-\n")
-    assert main(["rank", "square.csv", "--per-pair", "100", "--json"]) == 0
+    rates = "model_a,model_b,win_rate,win_or_tie_rate\na,b,60,70\na,c,70,80\nb,c,50,60\n"
+    Path("rates.csv").write_text(rates)
+    assert main(["rank", "rates.csv", "--per-pair", "100", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [row["model"] for row in found["rows"]] == ["a", "b", "c"]
-    assert "a square of win rates: 3 models, 3 pairs read" in found["files"][0]
-    pairs = "leaderboards/square/votes-pairs.csv"
+    assert "pairwise win rates: 3 models, 3 pairs read" in found["files"][0]
+    pairs = "leaderboards/rates/votes-pairs.csv"
     assert main(["rank", pairs, "--per-pair", "100", "--out", "again", "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert [row["bt"] for row in again["rows"]] == [row["bt"] for row in found["rows"]]
     Path("votes.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
-    assert main(["rank", "votes.csv", "square.csv"]) == 1
+    assert main(["rank", "votes.csv", "rates.csv"]) == 1
     assert "a table of rates has no votes" in capsys.readouterr().err
 
 
@@ -161,7 +162,9 @@ def test_the_crowd_in_one_command(tmp_path, monkeypatch, capsys):
     if not (SHARED / "llmfao.csv").exists():
         pytest.skip(f"{SHARED} is not on this machine")
     monkeypatch.chdir(tmp_path)
-    assert main(["rank", str(SHARED / "llmfao.csv"), "--json"]) == 0
+    text = (SHARED / "llmfao.csv").read_text("utf-8")
+    Path("llmfao.csv").write_text(text.replace("left,right", "model_a,model_b", 1))
+    assert main(["rank", "llmfao.csv", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     with (SHARED / "llmfao-golden.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"]

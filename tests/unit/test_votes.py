@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -16,11 +17,10 @@ from hypothesis import strategies as st
 
 from botchat.boards import votes as boards
 from botchat.boards.votes import compared
-from botchat.errors import ConfigError, DataError
+from botchat.errors import DataError
 from botchat.measures.votes import Votes
 from botchat.ratings.bradley_terry import fit, tables
 from botchat.ratings.elo import EloSettings, play
-from botchat.ratings.rate_table import comparisons_from_rates, rates_kind
 from botchat.seeds import vote_formats
 from botchat.seeds.vote_formats import read_votes
 
@@ -59,7 +59,7 @@ WRITERS = {
 
 
 def told(votes: Votes) -> list[tuple]:
-    """(item, first, second, judge, result, weight) of every vote."""
+    """(item, first, second, judge, result) of every vote."""
     return [
         (
             votes.items[i] if i >= 0 else None,
@@ -67,12 +67,11 @@ def told(votes: Votes) -> list[tuple]:
             votes.contestants[b],
             votes.judges[j],
             None if math.isnan(r) else r,
-            w,
         )
-        for i, a, b, j, r, w in zip(
+        for i, a, b, j, r in zip(
             *(
                 getattr(votes, name).tolist()
-                for name in ("item", "first", "second", "judge", "result", "weight")
+                for name in ("item", "first", "second", "judge", "result")
             ),
             strict=True,
         )
@@ -96,95 +95,24 @@ def test_battles_of_lmarena_are_read_from_every_kind_of_file(kind):
     """Its ties, its users; times and turns are passed over."""
     taken = read_votes(WRITERS[kind](BATTLES), f"b.{kind}")
     assert told(taken.votes) == [
-        ("q1", "x", "y", "u1", 1.0, 1),
-        ("q2", "y", "z", "u2", 0.5, 1),
-        ("q3", "z", "x", "u1", 0.0, 1),
-        ("q3", "z", "y", "u3", 0.5, 1),
+        ("q1", "x", "y", "u1", 1.0),
+        ("q2", "y", "z", "u2", 0.5),
+        ("q3", "z", "x", "u1", 0.0),
+        ("q3", "z", "y", "u3", 0.5),
     ]
     assert taken.said == f"b.{kind}: battles as of LMArena: 4 rows read; nothing left out"
 
 
-FORMATS = {
-    "botchat": (
-        [{"item": "1", "first": "a", "second": "b", "judge": "j", "verdict": v}
-         for v in ("1", "2", "tie", "")],
-        [("1", "a", "b", "j", r, 1) for r in (1.0, 0.0, 0.5, None)],
-        "4 rows read; 1 without a readable verdict",
-    ),
-    "crowd": (
-        [{"id": "0", "prompt": "8", "model_x": "1", "model_y": "2", "worker": "58", "winner": w,
-          "left": "A", "right": "B"} for w in ("left", "right", "tie", "A")],
-        [("8", "A", "B", "58", r, 1) for r in (1.0, 0.0, 0.5, 1.0)],
-        "4 rows read; nothing left out",
-    ),
-    "one-hot": (
-        [{"id": "7", "model_a": "A", "model_b": "B", "winner_model_a": a, "winner_model_b": b,
-          "winner_tie": t} for a, b, t in ((1, 0, 0), (0, 1, 0), (0, 0, 1))],
-        [("7", "A", "B", "votes", r, 1) for r in (1.0, 0.0, 0.5)],
-        "3 rows read; nothing left out",
-    ),
-    "mt-bench": (
-        [{"question_id": 81, "model_1": "A", "model_2": "B", "g1_winner": "model_1",
-          "g2_winner": g, "judge": ["gpt-4", "pair-v2"], "turn": 1} for g in ("model_1", "error")],
-        [("81", "A", "B", "gpt-4", 1.0, 1), ("81", "B", "A", "gpt-4", 0.0, 1),
-         ("81", "A", "B", "gpt-4", 1.0, 1), ("81", "B", "A", "gpt-4", None, 1)],
-        "2 rows, 4 votes read; 1 without a readable verdict",
-    ),
-    "arena-hard": (
-        [{"question_id": "h", "model": "M", "judge": "gpt-4", "games":
-          [{"judgment": "…", "score": "B>>A"}, {"judgment": "…", "score": "A=B"}]},
-         {"question_id": "h", "model": "M", "judge": "gpt-4", "games":
-          [{"judgment": "…", "score": None}, {"judgment": "…", "score": "B>A"}]}],
-        [("h", "gpt-4-0314", "M", "gpt-4", 0.0, 3), ("h", "M", "gpt-4-0314", "gpt-4", 0.5, 1),
-         ("h", "gpt-4-0314", "M", "gpt-4", None, 1), ("h", "M", "gpt-4-0314", "gpt-4", 0.0, 1)],
-        "2 rows, 4 votes read; 1 without a readable verdict; a verdict such as A>>B counts three "
-        "times, as there the baseline is taken to be gpt-4-0314",
-    ),
-    "alpaca-eval": (
-        [{"instruction": "say", "output_1": "o", "generator_1": "A", "output_2": "p",
-          "generator_2": "B", "annotator": "w", "preference": p} for p in (1, 2, 1.5, 1.25, None)],
-        [("say", "A", "B", "w", r, 1) for r in (1.0, 0.0, 0.5, 1.0, None)],
-        "5 rows read; 1 without a readable verdict; soft preferences count for the side they lean "
-        "to",
-    ),
-    "judgearena": (
-        [{"instruction_index": "3", "model_A": "A", "model_B": "B", "judge": "J",
-          "judge_completion": said, "parsed": parsed} for said, parsed in
-         (("score_A: 8\nscore_B: 2", None), ("score_A: 5\nscore_B: 5", None), ("none", None),
-          ("", "{'preference': 0.9}"))],
-        [("3", "A", "B", "J", r, 1) for r in (1.0, 0.5, None, 0.0)],
-        "4 rows read; 1 without a readable verdict",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("kind", WRITERS)
-def test_every_format_is_known_by_its_columns(name, kind):
-    """Names, results, judges, weights, and the line that says so."""
-    rows, expected, said = FORMATS[name]
-    if kind in ("csv", "tsv"):
-        rows = [
-            {k: "" if v is None else json.dumps(v) if isinstance(v, list) else v
-             for k, v in row.items()}
-            for row in rows
-        ]  # fmt: skip
+def test_our_verdicts_are_read_from_every_kind_of_file(kind):
+    """1, 2, tie and empty."""
+    rows = [
+        {"item": "1", "first": "a", "second": "b", "judge": "j", "verdict": v}
+        for v in ("1", "2", "tie", "")
+    ]
     taken = read_votes(WRITERS[kind](rows), "f")
-    assert told(taken.votes) == expected
-    title = next(one.title for one in vote_formats.FORMATS if one.name == name)
-    assert taken.said == f"f: {title}: {said}"
-    assert told(read_votes(WRITERS[kind](rows), "f", name).votes) == expected
-
-
-def test_soft_preferences_keep_their_confidence():
-    """1.25 is the first by 75 %; annotations say so, for `agree`."""
-    rows, *_ = FORMATS["alpaca-eval"]
-    rows = [row | {"instruction": str(n)} for n, row in enumerate(rows)]
-    found, again = read_votes(as_lines(rows), "f").votes.annotations()
-    assert [(one.verdict, one.confidence) for one in found] == [
-        ("1", None), ("2", None), ("tie", None), ("1", 0.75), (None, None),
-    ]  # fmt: skip
-    assert again == 0
+    assert told(taken.votes) == [("1", "a", "b", "j", r) for r in (1.0, 0.0, 0.5, None)]
+    assert taken.said == "f: verdicts of BotChat: 4 rows read; 1 without a readable verdict"
 
 
 def test_our_verdicts_are_given_once():
@@ -243,7 +171,7 @@ WRONG = {
         "f:2: column model_b: empty; every vote names two models",
     ),
     "a mixed file": (
-        as_lines([*battles("tie"), {"left": "a", "right": "b", "winner": "left"}]),
+        as_lines([*battles("tie"), {"first": "a", "second": "b", "winner": "left"}]),
         "f:2: column model_a: empty",
     ),
     "cells": (
@@ -263,27 +191,6 @@ WRONG = {
         as_csv([{"model_a": "x" * 300, "model_b": "b", "winner": "tie"}]),
         "f:2: column model_a: 'xxx",
     ),
-    "a preference": (
-        as_lines([{"generator_1": "a", "generator_2": "b", "preference": 3}]),
-        "f:1: column preference: '3' is no preference from 1 (first) to 2 (second)",
-    ),
-    "games": (
-        as_lines([{"model": "a", "judge": "j", "games": [{"score": "A>C"}]}]),
-        "f:1: column games: 'A>C' is no score",
-    ),
-    "a score that is a list": (
-        as_lines([{"model": "a", "judge": "j", "games": [{"score": ["A>B"]}]}]),
-        "f:1: column games:",
-    ),
-    "two outcomes": (
-        as_csv([{"model_a": "a", "model_b": "b", "winner_model_a": 1, "winner_model_b": 1,
-                 "winner_tie": 0}]),
-        "f:2: column winner_model_a: exactly one of",
-    ),
-    "a game": (
-        as_lines([{"model_1": "a", "model_2": "b", "g1_winner": "tie", "g2_winner": "b"}]),
-        "f:1: column g2_winner: 'b' is none of",
-    ),
     "a verdict of ours": (OURS + b"1,a,b,j,1\n2,a,b,j,3\n", "f:3: column verdict: '3' is none"),
     "a verdict without a judge": (OURS + b"1,a,b,,1\n", "f:2: column judge: empty"),
     "a verdict without an item": (OURS + b'"1\n1",a,b,j,1\n,a,b,j,1\n', "f:4: column item: empty"),
@@ -299,14 +206,6 @@ def test_a_wrong_file_is_refused_in_one_line(name):
         read_votes(data, "f")
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
-
-
-def test_a_format_by_name_must_fit():
-    """An unknown name lists those there are; one that does not fit says what is missing."""
-    with pytest.raises(ConfigError, match="--as lmsys: no such format; there are: botchat, "):
-        read_votes(as_csv(battles("tie")), "f", "lmsys")
-    with pytest.raises(DataError, match="f: row 1, column left: there is none; votes of a crowd"):
-        read_votes(as_csv(battles("tie")), "f", "crowd")
 
 
 def test_too_many_names_are_no_models(monkeypatch):
@@ -435,37 +334,6 @@ def test_length_is_measured_where_texts_are():
     assert (frame["bt_length"] != frame["bt"]).all()
 
 
-# ------------------------------------------------------------------------------ rate tables
-
-
-def test_a_square_of_win_rates_is_a_table_of_rates():
-    """What two rates lack of 1 are ties; percent or shares; an empty pair was not compared."""
-    square = b",a,b,c\na,-,60,\nb,30,-,50\nc,,50,-\n"
-    assert rates_kind(square) == "matrix"
-    made = comparisons_from_rates(square.decode(), 10, "f", "matrix")
-    games, score = tables(made, 1.0)
-    assert games.tolist() == [[0, 10, 0], [10, 0, 10], [0, 10, 0]]
-    assert score[0, 1] == 6.5
-    assert rates_kind(b"model_a,model_b,win_rate,win_or_tie_rate\n") == "rates"
-    assert rates_kind(table_of([("a", "w", "tie", "1", "j")])) is None
-
-
-@pytest.mark.parametrize(
-    ("square", "message"),
-    [
-        (",a,b\na,-,60\nb,50,-\n", "f:2: column b: a wins 60 and b 50"),
-        (",a,b\na,-,x\nb,50,-\n", "f:2: column b: rate 'x' is no number"),
-        (",a,b\na,-,60\n", "f: row 1: a square"),
-        (",a,b\na,-,60\nb,5\n", "f:3: 2 cells under 3 column names"),
-    ],
-)
-def test_a_square_that_is_none_is_refused(square, message):
-    """One line, with row and column."""
-    with pytest.raises(DataError) as refused:
-        comparisons_from_rates(square, 10, "f", "matrix")
-    assert str(refused.value).startswith(message)
-
-
 # ------------------------------------------------------------------- other people's numbers
 
 
@@ -483,7 +351,9 @@ def golden() -> dict[str, dict[str, float]]:
 
 def crowd() -> Votes:
     """The crowd's votes."""
-    return read_votes((SHARED / "llmfao.csv").read_bytes(), "llmfao.csv").votes
+    frame = pd.read_csv(SHARED / "llmfao.csv")
+    frame = frame.rename(columns={"left": "model_a", "right": "model_b"})
+    return read_votes(frame.to_csv(index=False).encode(), "llmfao.csv").votes
 
 
 def kendall(one, two) -> float:
