@@ -181,12 +181,10 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
         DataError: see `botchat.seeds.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
-    seed_set, model, given_as = request.seed_set, request.model, request.given_as
-    if given_as is not None and given_as not in FORMATS:
-        raise ConfigError(f"--as {given_as}: no such format; formats: {', '.join(FORMATS)}")
+    seed_set, model = request.seed_set, request.model
     workspace.seeds_path(seed_set)
     data = {str(source): store.content(source, MAX_TABLE_BYTES) for source in request.sources}
-    found = read_dialogues(data, given_as)
+    found = read_dialogues(data)
     _check_names([_contestant(one, model) for one in found.told], given=model is not None)
     there = seed_set in workspace.seed_sets()
     if request.new_seeds and seed_set == SAMPLE:

@@ -382,7 +382,7 @@ class ImportingDialogues(Request["Told"]):
 
     words, does, group = "dialogues import", "pipeline.seeds:import_dialogues", SHARE
 
-    sources: Annotated[Sequence[Path], Word("in any of the formats that --as names", "FILE")]
+    sources: Annotated[Sequence[Path], Word("OpenAI messages, ShareGPT or utterances", "FILE")]
     seed_set: Annotated[
         str, Arg("the seed set that they begin with; made where there is none", "SET", "--set")
     ]
@@ -390,14 +390,6 @@ class ImportingDialogues(Request["Told"]):
         str | None, Arg("the contestant they become, any name (the machines in who)", "MODEL")
     ] = None
     _: KW_ONLY
-    given_as: Annotated[
-        str | None,
-        Arg(
-            "openai, sharegpt, utterances, sdialog, plain, mt-bench, inspect (found out)",
-            "FORMAT",
-            "--as",
-        ),
-    ] = None
     new_seeds: Annotated[bool, Arg("make seeds of what begins with none of the set")] = False
     replace: Annotated[bool, Arg("in place of the dialogues that the model has")] = False
 

@@ -1,11 +1,9 @@
-"""Dialogues that were made elsewhere: seven formats, told apart by the fields of their records.
+"""Dialogues that were made elsewhere: four formats, told apart by the fields of their records.
 
 OpenAI's chat messages (``messages`` of role and content; LMSYS' ``conversation`` too), ShareGPT's
-(``conversations`` of from and value), ours (``utterances``), SDialog's (``turns`` of speaker and
-text), the plain form (the same, or pairs of them, and ``who``: speaker -> human or a machine),
-MT-Bench's model answers (``question_id``, ``choices[0].turns``) beside its questions
-(``question_id``, ``turns``), Inspect's logs (a zip of JSON samples, or one JSON). A file is JSON
-lines, a JSON array, or one JSON object.
+(``conversations`` of from and value), ours (``utterances``), the plain form (``turns`` of speaker
+and text, or pairs of them, and ``who``: speaker -> human or a machine). A file is JSON lines, a
+JSON array, or one JSON object.
 
 Utterances stay as they were sent, several in a row of one speaker too; two to eight may speak.
 System messages and a model's thoughts are passed over, tools are an error.
@@ -15,13 +13,9 @@ A new format is a line of `FORMATS`, and in `_HOLDS` the fields that it is known
 
 from __future__ import annotations
 
-import io
 import re
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,36 +24,23 @@ from botchat.records import HUMAN, MACHINE, MOST_SPEAKERS, Outcome
 from botchat.seeds.spreadsheets import MAX_ID
 from botchat.workspace.rows import (
     json_rows,
-    json_value,
     named,
     quoted,
-    unpacked,
-    unzipping,
-    utf8,
 )
 
 FORMATS: Mapping[str, str] = {
     "openai": "OpenAI chat messages",
     "sharegpt": "ShareGPT conversations",
     "utterances": "lists of utterances",
-    "sdialog": "SDialog dialogues",
     "plain": "chats that say who speaks",
-    "mt-bench": "MT-Bench answers",
-    "inspect": "an Inspect log",
 }
-"""Name (``--as``) -> what it is in words."""
-
-MAX_UNPACKED = 2**28
-"""Bytes of the samples of an Inspect log together."""
+"""Name -> what it is in words."""
 
 _HOLDS: Mapping[str, tuple[str, ...]] = {
     "openai": ("messages", "conversation"),
     "sharegpt": ("conversations",),
     "utterances": ("utterances",),
-    "sdialog": ("turns",),
     "plain": ("turns",),
-    "mt-bench": ("choices", "turns"),
-    "inspect": ("messages",),
 }
 """Fields that hold the dialogue, the first that is there."""
 
@@ -77,12 +58,6 @@ _THOUGHTS = ("reasoning", "thinking")
 _FAILED = "$ERROR$"
 """What FastChat writes for an answer that it did not get."""
 
-_ZSTANDARD = 93
-"""A zip archive's number of that compression."""
-
-_ENDINGS: Mapping[str, Outcome] = {"max_tokens": "truncated", "content_filter": "filtered"}
-"""Inspect's stop reasons that are no ordinary end."""
-
 
 class ToldDialogue(NamedTuple):
     """One dialogue as it stands in a file."""
@@ -93,7 +68,7 @@ class ToldDialogue(NamedTuple):
     utterances: tuple[str, ...]
     """Up to the first empty one."""
     outcome: Outcome
-    """``ok`` if it came to its end, ``truncated`` if its last utterance was cut; else why not."""
+    """``ok`` if it came to its end; else why not."""
     speakers: tuple[str, ...] = ()
     """As of `botchat.records.Dialogue`; empty: nobody is named."""
     who: Mapping[str, str] = {}
@@ -120,33 +95,31 @@ class Collection:
     """Messages to a speaker that are no utterance."""
 
 
-def read_dialogues(files: Mapping[str, bytes], given: str | None = None) -> Collection:
-    """The dialogues of some files: name -> content; ``given``: the format, where it is known.
+def read_dialogues(files: Mapping[str, bytes]) -> Collection:
+    """The dialogues of some files: name -> content.
 
     Raises `DataError`, with file and line or record: it is none of the formats, or not the first
     record's; it cannot be read; it has tools, or more than eight speakers.
     """
-    records = [one for name, data in files.items() for one in _records(data, name)]
+    records = [
+        (place, named(value, place))
+        for name, data in files.items()
+        for place, value in json_rows(data, name)
+    ]
     if not records:
         raise DataError(f"{', '.join(files)}: no dialogue; expected one of: {_expected()}")
     first_place, first = records[0]
-    found = Collection(given or _format_of(first, first_place))
+    found = Collection(_format_of(first, first_place))
     for place, record in records:
-        kind = found.format if given else _format_of(record, place)
+        kind = _format_of(record, place)
         if kind != found.format:
             raise DataError(
                 f"{place}: this is {FORMATS[kind]}, and {first_place} is {FORMATS[found.format]}; "
                 "import one format at a time"
             )
-    if found.format == "mt-bench":
-        _mt_bench(records, found)
-        return found
     for place, record in records:
         found.read += 1
-        if found.format == "inspect" and record.get("error"):
-            found.left_out["samples that ended with an error"] += 1
-        else:
-            found.told.append(_dialogue(place, record, found))
+        found.told.append(_dialogue(place, record, found))
     return found
 
 
@@ -156,67 +129,13 @@ def _expected() -> str:
 
 def _format_of(record: Mapping[str, object], place: str) -> str:
     there = record.keys()
-    if "question_id" in there and there & {"choices", "turns"}:
-        return "mt-bench"
-    if {"messages", "epoch"} <= there:
-        return "inspect"
     if {"turns", "who"} <= there:
         return "plain"
-    for name in ("openai", "sharegpt", "utterances", "sdialog"):
+    for name in ("openai", "sharegpt", "utterances"):
         if there & set(_HOLDS[name]):
             return name
     fields = ", ".join(map(str, record))[:200] or "none"
     raise DataError(f"{place}: no dialogue (fields: {fields}); expected one of: {_expected()}")
-
-
-# ------------------------------------------------------------------------------ files
-
-
-def _records(data: bytes, where: str) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Every record of a file with its place."""
-    for place, value in _samples(data, where) if data[:2] == b"PK" else json_rows(data, where):
-        record = named(value, place)
-        samples = record.get("samples")
-        if isinstance(samples, list) and "eval" in record:  # an Inspect log as JSON
-            for n, sample in enumerate(samples, 1):
-                at = f"{place} sample {n}"
-                yield at, {"epoch": 1, **named(sample, at)}
-        else:
-            yield place, record
-
-
-def _samples(data: bytes, where: str) -> Iterator[tuple[str, object]]:
-    """The samples of an Inspect log, which is a zip archive."""
-    advice = "of an Inspect log make JSON: inspect log convert --to json"
-    with unzipping(where, "zip archive", advice), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = [
-            m for m in archive.infolist() if re.fullmatch(r"samples/[^/]+\.json", m.filename)
-        ]
-        if (size := sum(m.file_size for m in members)) > MAX_UNPACKED:
-            raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller logs")
-        for member in members:
-            place = f"{where} {member.filename}"
-            yield place, json_value(utf8(_unpacked(archive, member), place), place)
-
-
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """A member; also packed as Inspect packs now, which Python reads from 3.14 on."""
-    if member.compress_type != _ZSTANDARD:
-        return unpacked(archive, member)
-    import pyarrow
-
-    packed = copy(member)
-    packed.compress_type, packed.file_size = zipfile.ZIP_STORED, member.compress_size
-    del packed.CRC  # of what it unpacks to
-    said = pyarrow.decompress(
-        unpacked(archive, packed), member.file_size, codec="zstd", asbytes=True
-    )
-    if zlib.crc32(said) != member.CRC:
-        raise zipfile.BadZipFile(f"{member.filename} is damaged")
-    return bytes(said)
-
-
-# -------------------------------------------------------------------------- dialogues
 
 
 def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> ToldDialogue:
@@ -231,9 +150,6 @@ def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> To
     said = [_message(message, f"{place}: message {n}") for n, message in enumerate(messages, 1)]
     spoken = [one for one in said if one is not None]
     found.system_messages += len(said) - len(spoken)
-    if isinstance(attached := record.get("attachments"), Mapping):
-        elsewhere = {f"attachment://{name}": str(text) for name, text in attached.items()}
-        spoken = [(speaker, elsewhere.get(text, text)) for speaker, text in spoken]
     named = [speaker for speaker, _ in spoken if speaker is not None]
     if (n := len({*named})) > MOST_SPEAKERS:
         who = quoted(", ".join(dict.fromkeys(named)))
@@ -242,9 +158,7 @@ def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> To
         raise DataError(
             f"{place}: {len(named)} of {len(spoken)} messages name their speaker; name it in each"
         )
-    output = record.get("output")
-    reason = output.get("stop_reason") if isinstance(output, Mapping) else None
-    made = _told(place, record, [text for _, text in spoken], _ENDINGS.get(str(reason), "ok"))
+    made = _told(place, record, [text for _, text in spoken])
     speakers = tuple(named[: len(made.utterances)])
     return made._replace(speakers=speakers, who=_who(place, record.get("who"), speakers))
 
@@ -301,13 +215,12 @@ def _text(content: object, place: str) -> str:
     return " ".join(words).strip()
 
 
-def _told(
-    place: str, record: Mapping[str, object], texts: Iterable[str], outcome: Outcome
-) -> ToldDialogue:
+def _told(place: str, record: Mapping[str, object], texts: Iterable[str]) -> ToldDialogue:
     utterances: list[str] = []
+    outcome: Outcome = "ok"
     for text in texts:
         if not text.strip() or text.strip() == _FAILED:
-            outcome = "empty" if outcome in ("ok", "truncated") else outcome
+            outcome = "empty"
             break
         utterances.append(text)
     value = next((record[name] for name in _IDS if record.get(name) is not None), "")
@@ -315,33 +228,3 @@ def _told(
     if len(id_) > MAX_ID:
         raise DataError(f"{place}: the id {quoted(id_)} is longer than {MAX_ID} characters")
     return ToldDialogue(place, id_, tuple(utterances), outcome)
-
-
-def _mt_bench(records: list[tuple[str, Mapping[str, object]]], found: Collection) -> None:
-    """Questions and answers in turn; of several choices the first."""
-    asked = {str(one.get("question_id")): _turns(one.get("turns"), place)
-             for place, one in records if "turns" in one}  # fmt: skip
-    for place, one in records:
-        if "choices" not in one:
-            continue
-        found.read += 1
-        choices = one["choices"]
-        first = choices[0] if isinstance(choices, list) and choices else None
-        answers = _turns(first.get("turns") if isinstance(first, Mapping) else None, place)
-        questions = asked.get(str(one.get("question_id")))
-        if questions is None or len(questions) < len(answers):
-            raise DataError(
-                f"{place}: no question {one.get('question_id')} for its {len(answers)} answers; "
-                "name MT-Bench's question.jsonl beside this file"
-            )
-        pairs = zip(questions, answers, strict=False)
-        texts = [text for pair in pairs for text in pair]
-        found.told.append(_told(place, one, texts, "ok"))
-    if not found.read:
-        raise DataError(f"{records[0][0]}: only questions; name a file of model answers beside it")
-
-
-def _turns(value: object, place: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise DataError(f"{place}: turns is no list of texts; give MT-Bench's files as they are")
-    return [str(text) for text in value]

@@ -141,7 +141,7 @@ FORMATS = {
         ["seeds", "import", "FOLDER", "--name", "x", "--replace"],
     ),
     **{f"dialogues {name}": (dialogues(name), TALK) for name in
-       ("openai", "sharegpt", "utterances", "sdialog", "mt-bench", "inspect")},
+       ("openai", "sharegpt", "utterances")},
     **{f"votes.{kind}": (of(f"v.{kind}", WRITERS[kind](BATTLES)), RANK) for kind in WRITERS},
     "agree.parquet": (of("v.parquet", WRITERS["parquet"](BATTLES)), AGREE),
     "verdicts": (
@@ -274,17 +274,10 @@ def repeated() -> bytes:
 
 
 BOMBS = {
-    "a zip that lies": lambda: ("z.zip", inflated(MUTUAL, min(MUTUAL), says=100), TAKE),
-    "bzip2": lambda: ("z.zip", zipped(MUTUAL, zipfile.ZIP_BZIP2), TAKE),
     "an xlsx that lies": lambda: (
         "s.xlsx",
         inflated(unzipped(xlsx(SEEDS)), "xl/workbook.xml", says=500),
         TAKE,
-    ),
-    "an Inspect log that lies": lambda: (
-        "x.eval",
-        inflated({"header.json": b"{}"}, "samples/1_epoch_1.json", says=100),
-        TALK,
     ),
     "a parquet of one text": lambda: ("v.parquet", repeated(), RANK),
 }

@@ -1,9 +1,8 @@
-"""`botchat dialogues import`: dialogues of six formats, judged and ranked like generated ones."""
+"""`botchat dialogues import`: dialogues of four formats, judged and ranked like generated ones."""
 
 from __future__ import annotations
 
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -46,31 +45,10 @@ def utterances(talk, n):
     return {"id": f"u{n}", "utterances": talk}
 
 
-def sdialog(talk, n):
-    """A file of SDialog's."""
-    turns = [{"speaker": who, "text": text} for who, text in two(talk, "Ann", "Bob")]
-    return {"version": "0.4", "id": f"d{n}", "personas": {}, "turns": turns, "events": []}
-
-
 def plain(talk, n):
     """A chat that says who speaks, in pairs."""
     turns = [list(said) for said in two(talk, "0", "1")]
     return {"id": f"p{n}", "turns": turns, "who": {"0": "human", "1": "M"}}
-
-
-def answers(talk, n):
-    """A record of MT-Bench's model answers."""
-    return {"question_id": n, "model_id": "m", "choices": [{"index": 0, "turns": talk[1::2]}]}
-
-
-def sample(talk, n):
-    """A sample of Inspect's, with a thought and an attachment."""
-    said = [{"role": who, "content": text} for who, text in two(talk, "user", "assistant")]
-    thought = {"type": "reasoning", "reasoning": "Hm."}
-    said[3]["content"] = [thought, {"type": "text", "text": talk[3]}]
-    said[5]["content"] = "attachment://abc"
-    ended = {"output": {"stop_reason": "stop"}, "attachments": {"abc": talk[5]}}
-    return {"id": n, "epoch": 1, "input": talk[0], "messages": said, **ended}
 
 
 def lines(records):
@@ -81,39 +59,18 @@ def lines(records):
 def write(folder: Path, name: str) -> list[Path]:
     """The talks in one of the formats."""
     path = folder / f"{name}.jsonl"
-    if name == "mt-bench":
-        questions = folder / "question.jsonl"
-        asked = [{"question_id": n, "turns": talk[::2]} for n, talk in enumerate(TALKS)]
-        questions.write_text(lines(asked))
-        path.write_text(lines(answers(talk, n) for n, talk in enumerate(TALKS)))
-        return [path, questions]
-    if name == "inspect":
-        path = folder / "log.eval"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("header.json", "{}")
-            for n, talk in enumerate(TALKS):
-                archive.writestr(f"samples/{n}_epoch_1.json", json.dumps(sample(talk, n)))
-        return [path]
     make = {
-        "openai": openai, "sharegpt": sharegpt, "utterances": utterances, "sdialog": sdialog,
-        "plain": plain,
+        "openai": openai, "sharegpt": sharegpt, "utterances": utterances, "plain": plain,
     }  # fmt: skip
     records = [make[name](talk, n) for n, talk in enumerate(TALKS)]
     if name == "sharegpt":
         path.write_text(json.dumps(records))
-    elif name == "sdialog":  # one file a dialogue
-        paths = [folder / f"{n}.json" for n in range(len(TALKS))]
-        for one, record in zip(paths, records, strict=True):
-            one.write_text(json.dumps(record, indent=2))
-        return paths
     else:
         path.write_text(lines(records))
     return [path]
 
 
-@pytest.mark.parametrize(
-    "name", ["openai", "sharegpt", "utterances", "sdialog", "plain", "mt-bench", "inspect"]
-)
+@pytest.mark.parametrize("name", ["openai", "sharegpt", "utterances", "plain"])
 def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
     """Told from the records, with the same utterances, and a seed of the first two."""
     sources = write(tmp_path, name)
@@ -133,8 +90,7 @@ def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
         assert one.contestant == "M"
         assert "|imported:" in one.signature
         assert [fact.call for fact in one.facts] == [""] * (8 - begun)
-    with_format = ["--as", name, "--replace"]
-    again = said(capsys, "dialogues", "import", *sources, *place, *with_format)
+    again = said(capsys, "dialogues", "import", *sources, *place, "--replace")
     assert again | {"new_seeds": 5} == found
 
 
@@ -189,13 +145,10 @@ def test_an_empty_message_stops_a_dialogue(tmp_path, capsys):
     """As where a model said nothing; what came before is kept."""
     path = tmp_path / "x.jsonl"
     talk = [*TALKS[0][:5], " ", *TALKS[0][6:]]
-    cut = sample(TALKS[1], 1) | {"output": {"stop_reason": "max_tokens"}}
-    failed = sample(TALKS[2], 2) | {"error": {"message": "x"}}
-    path.write_text(lines([sample(talk, 0), cut, failed]).replace("attachment://abc", " "))
+    path.write_text(lines([utterances(talk, 0)]))
     place = ["--set", "s", "--model", "M", "--dir", tmp_path / "w"]
     found = said(capsys, "dialogues", "import", path, *place)
-    assert (found["dialogues"], found["stopped"], found["format"]) == (2, 2, "inspect")
-    assert found["left_out"] == {"samples that ended with an error": 1}
+    assert (found["dialogues"], found["stopped"], found["left_out"]) == (1, 1, {})
     one = next(iter(Workspace(tmp_path / "w").dialogues("s", "M").values()))
     assert (one.status, len(one.utterances)) == ("stopped:empty", 5)
 
@@ -230,10 +183,7 @@ WHO = {"turns": [[name, "hello"] for name in "abc"], "who": {"a": "human", "b": 
         (lines([{"messages": [{"role": "user"}]}]), ":1: message 1 has no text (fields: role)"),
         (lines([{"messages": [{"role": "user", "content": 7}]}]), ":1: message 1: 7 is not text"),
         (lines([{"utterances": ["a", "b", "c"], "id": "x" * 201}]), "is longer than 200"),
-        (lines([answers(TALKS[0], 3)]), ":1: no question 3 for its 4 answers"),
-        (lines([{"question_id": 1, "turns": ["q"]}]), "only questions"),
         (lines([{"utterances": ["a", "b"]}]), "1 with nothing after the first 2 utterances"),
-        ("PK\x03\x04 no zip", "not a readable zip archive"),
         ("\udce9", "is not UTF-8"),
     ],
 )  # fmt: skip
@@ -250,8 +200,6 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path
     ("flags", "message"),
     [
         (["--model", "human"], "give a printable name"),
-        (["--model", "M", "--as", "chatml"], "--as chatml: no such format; formats: openai"),
-        (["--model", "M", "--as", "openai"], "is no list of messages (fields: id, utterances)"),
         (["--model", "M", "--set", "sample"], "5 that begin with no ChatSEED of the set"),
         (["--model", "M", "--set", "sample", "--new-seeds"], "is the built-in set"),
         (["--model", "M", "--set", "../x"], "a name is letters, digits"),
