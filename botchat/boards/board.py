@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 import pandas as pd
 
-from botchat.boards import arena, protocols, references
+from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.coverage import coverage, own_seeds
 from botchat.boards.coverage import notes as coverage_notes
@@ -26,7 +26,6 @@ from botchat.boards.names import elided
 from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.interfaces import Row
-from botchat.measures.annotations import is_person
 from botchat.measures.lengths import ENCODING, Lengths, measure, summary
 from botchat.protocols.catalogue import RANKING, Catalogue
 from botchat.protocols.kinds import Protocol
@@ -56,8 +55,6 @@ class Board:
     main: Table
     """One row a contestant, by the first number of the first protocol: Bradley-Terry at the largest
     N, or the success rate."""
-    as_people: Sequence[Table] = ()
-    """The judge's numbers beside the same as people judge; none without labels."""
     parts: tuple[Part, ...]
     """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
     lengths: Table
@@ -136,7 +133,6 @@ class Board:
         """The tables that a reader wants, most important first."""
         found = [
             self.main,
-            *self.as_people,
             *(shown for part in self.parts for shown in part.tables),
             self.lengths,
             self.judge_health,
@@ -160,7 +156,6 @@ def build(
     judge: str,
     catalogue: Catalogue | None = None,
     elo: EloSettings | None = None,
-    labels: references.Labels | None = None,
 ) -> Board:
     """Count, rate and rank.
 
@@ -168,7 +163,6 @@ def build(
     protocol -> the judge's, at most one for each seed and order shown; those on seeds or
     contestants that are not given are passed over, and pairwise ones may be in columns.
     ``catalogue`` is by default the built-in protocols', ``elo`` the paper's way to rate.
-    ``labels``: what people said, by protocol.
 
     Raises:
         DataError: a verdict that the protocol does not offer.
@@ -194,16 +188,10 @@ def build(
         *(_part(one, seeds, dialogues) for one in judged.values() if one.protocol.shows != "pair"),
     )
     covered = coverage(parts, judged, seeds, everyone, signatures)
-    said = {} if is_person(judge, HUMAN) else judged
-    labels = {name: by for name, by in (labels or {}).items() if name in said}
-    # What nobody labelled only takes a sentence on the first.
-    labelled = [name for name in said if name in labels] or [*said][:1]
-    of_people = references.cases({name: said[name] for name in labelled}, labels, seeds, dialogues)
     return Board(
         seed_set=seed_set,
         judge=judge,
         main=_main(seeds, contestants, parts, length_table),
-        as_people=references.as_people(of_people, judge),
         parts=parts,
         lengths=length_table,
         judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
@@ -224,7 +212,6 @@ def build(
                 if not is_taken(name)
             ),
             *coverage_notes(covered, catalogue),
-            *references.notes(of_people, seed_set, judge),
         ),
         evidence=judged,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from botchat.boards import debates, which_judge
+from botchat.boards import which_judge
 from botchat.boards.judge_health import SURENESS
 from botchat.boards.tables import (
     Column,
@@ -46,8 +46,6 @@ class Findings(Agreement):
     signature: str
     notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
-    debates: Sequence[Row] = ()
-    """Of `botchat.boards.debates.rows`."""
 
     @property
     def controls(self) -> list[Row]:
@@ -65,8 +63,8 @@ class Findings(Agreement):
 
     @property
     def talk(self) -> list[str]:
-        """What the talk of each panel adds, at what price, and how, a line each."""
-        return [*which_judge.talk_adds(self.pairs, self.rows), *debates.told(self.debates)]
+        """What the talk of each panel adds, at what price, a line each."""
+        return [*which_judge.talk_adds(self)]
 
 
 def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], float]:
@@ -117,7 +115,7 @@ def shown_lengths(
 
 
 def tables(found: Findings) -> list[Table]:
-    """Judges, tests, controls, people, groups, pairs and rankings, as far as there are any."""
+    """Judges, controls, people, groups, pairs and rankings, as far as there are any."""
     # One person alone has no others to agree with.
     people = found.annotators if len(found.annotators) > 1 else ()
     by_truth = f"against {found.truth}" if found.truth else "against each other"
@@ -126,24 +124,20 @@ def tables(found: Findings) -> list[Table]:
         ("judges", f"Judges {by_truth}: {found.subject}", judges, found.rows, _HOW_READ),
         ("controls", "Panels beside their controls", _CONTROLS, found.controls, _HOW_CHANGED),
         ("annotators", "People against the majority of the others", judges, people, ""),
-        ("groups", "Agreement within groups", _GROUPS, found.groups, _HOW_GROUPED),
+        ("groups", "Agreement within groups", _GROUPS, found.groups, ""),
         ("pairs", "Judges against each other", _PAIRS, found.pairs, _HOW_PAIRED),
         ("rankings", "The ranking by each judge", _RANKINGS, found.rankings, ""),
-        ("calibration", "Confidence and how often it is right", _CALIBRATION, found.calibration,
-         _HOW_SURE),
     )  # fmt: skip
     made = [
         table(name, title, columns, rows, [found.signature], note)
         for name, title, columns, rows, note in kinds
     ]
-    made.insert(1, which_judge.tests(found, found.signature))
-    made.insert(3, debates.debates(found.debates, found.signature))
     return [part.filled() for part in made if len(part.frame)]
 
 
 def as_json(found: Findings) -> dict[str, Any]:
     """All of it, JSON-ready."""
-    names = "answer rows pairs groups annotators rankings calibration controls debates talk notes"
+    names = "answer rows pairs groups annotators rankings controls talk notes"
     return {
         "subject": found.subject,
         "truth": found.truth or None,
@@ -179,8 +173,6 @@ _FIGURES = [
     *_headline("machines_caught", "Machines caught", "rate"),
     *_headline("exact_index_rate", "Right index", "rate"),
     *_headline("people_accused", "People accused", "rate"),
-    *_headline("d_prime", "d′", "decimal"),
-    *_headline("criterion", "Criterion", "decimal"),
     *_headline(
         "consistency",
         "Same in both orders",
@@ -215,8 +207,6 @@ _JUDGES = [
         "decimal",
         "mean squared difference of confidence and right or wrong, 0 is best",
     ),
-    Column("may_be_best", "May be best", "count", meaning="1 for the set that surely holds it"),
-    Column("at_most_worse", "At most worse", "rate", meaning="than the best, in points"),
     Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
     Column("accuracy_best", "Accuracy, best", "rate", detail=True),
     *PRICE,
@@ -238,7 +228,7 @@ _CONTROLS = [
         "control",
         "Control",
         "name",
-        meaning="single judges asked as often, token control: for as many tokens",
+        meaning="before the talk, or single judges asked as often",
         getter=lambda pair: pair["judge_b"],
     ),
     Column("n", "Verdicts", "count"),
@@ -262,8 +252,6 @@ _GROUPS = [
     Column("units", "Units", "count"),
     *with_ends(Column("fleiss_kappa", "Fleiss", "decimal")),
     *with_ends(Column("krippendorff_alpha", "Alpha", "decimal")),
-    *_headline("error_correlation", "Shared errors", "decimal"),
-    *with_ends(Column("effective_votes", "Effective votes", "number")),
 ]
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
@@ -286,10 +274,6 @@ _PAIRS = [
     Column("only_a_right", "Only it right", "count"),
     Column("only_b_right", "Only the other", "count"),
     Column("sign_flip_p", "p", "exact"),
-    Column("ranking_p", "p of rankings", "exact", detail=True),
-    Column("ranking_most", "Most apart on", "name", detail=True),
-    Column("family", "Question", "name", detail=True),
-    Column("holm_p", "p (Holm)", "exact", detail=True),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
@@ -299,14 +283,6 @@ _RANKINGS = [
     Column("bt", "Bradley–Terry", "rating"),
     Column("n", "Comparisons", "count"),
 ]
-_CALIBRATION = [
-    Column("judge", "Judge", "name"),
-    Column("bin", "Bin", "count"),
-    Column("n", "Verdicts", "count"),
-    Column("confidence", "Confidence", "rate"),
-    *with_ends(Column("right", "Right", "rate")),
-]
-
 _HOW_READ = (
     f"Rates in percent. {explained(_JUDGES)} "
     "Prefers longer, prefers itself: score given beyond what the truth gives, -1 to 1. Calls, "
@@ -316,16 +292,8 @@ _HOW_CHANGED = (
     "From the control to the judge. Before talk: the same members' opening votes. "
     f"{explained(_CONTROLS)}"
 )
-_HOW_GROUPED = (
-    "Shared errors: mean correlation of two judges' errors; effective votes: how many independent "
-    "judges they are worth. Votes before a talk and token-matched ones are not among them."
-)
 _HOW_PAIRED = (
     f"On what both have a verdict on. {explained(_PAIRS)} +: the first judge less the other. "
     "p: of a sign-flip test by item that both are right as often; of many pairs some are small by "
     "chance."
-)
-_HOW_SURE = (
-    "Verdicts with a known probability, by it in bins of as many. Of a calibrated judge as many "
-    "are right as it is sure. Low, high: 95 % interval by item."
 )

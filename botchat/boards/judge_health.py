@@ -57,8 +57,6 @@ def judge_health(
             *with_interval(Column("longer_preferred", "Longer wins", "rate")),
             *with_interval(Column("people_accused", "People accused", "rate")),
             *with_interval(Column("machines_caught", "Machines caught", "rate", detail=True)),
-            *with_interval(Column("d_prime", "d′", "decimal")),
-            *with_interval(Column("criterion", "Criterion", "decimal")),
             *with_interval(Column("bots_caught", "Floor bots caught", "rate", detail=True)),
             *(c for column in SURENESS if column.key in known for c in with_interval(column)),
         ],
@@ -68,9 +66,7 @@ def judge_health(
         "both orders: pairs of dialogues with one result whichever is shown first; same winner: of "
         "those decided in both. First shown wins: of the decided comparisons of pairs that are "
         "read in both orders; 50 is no preference. Longer wins: of the decided "
-        "comparisons in which one dialogue has more words; also where the longer is better. d′: "
-        "how sharply machines are told from people, 0 not at all; criterion: how little is "
-        "accused, 0 as many of either kind wrongly.",
+        "comparisons in which one dialogue has more words; also where the longer is better.",
     )
 
 

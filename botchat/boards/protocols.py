@@ -34,7 +34,6 @@ from botchat.boards.tables import (
 from botchat.interfaces import Row
 from botchat.measures import intervals
 from botchat.measures.annotations import BLIND_PAGE
-from botchat.measures.facts import accusations
 from botchat.measures.intervals import entries, mean, of_share
 from botchat.protocols import rates
 from botchat.protocols.kinds import Protocol
@@ -265,7 +264,7 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
         f"far as it goes, with 95 % intervals. {cautions(by_utterance, turns)} @human length: N is "
         "the length of the human dialogue, where that has at least 4 utterances. "
-        f"{BOUNDS}{_criterion(judged)}",
+        f"{BOUNDS}",
         [f"success_n{n}" for n in turns],
     )
     n_seeds = {name: len(judged.counted.get(name, seeds)) for name in judged.by_contestant}
@@ -274,18 +273,6 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         survived = replace(survived, name=f"{protocol.name}-{survived.name}")
     keys = [f"success{_after(n)}" for n in (*turns, None)]
     return Place(protocol, shown, survived, by_utterance, keys=keys)
-
-
-def _criterion(judged: Evidence) -> str:
-    """How readily the judge accuses, which success depends on; empty where that is not known."""
-    told = accusations(judged.judgments, judged.protocol.innocent)
-    if not judged.protocol.about_ai or told["d_prime"] is None:
-        return ""
-    return (
-        f" At this judge's criterion, {told['criterion']:.2f}, at which it accuses "
-        f"{100 * told['people_accused']:.0f} % of people: a judge as sharp (d′ "
-        f"{told['d_prime']:.2f}) with another one gives other rates."
-    )
 
 
 def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:

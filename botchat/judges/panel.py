@@ -17,8 +17,7 @@ import msgspec
 from botchat.errors import ConfigError
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, Subject, settings_digest
 from botchat.judges import discussion, talk
-from botchat.judges.cascade import CASCADE, CHEAP, Cascade, Guarantee, MakeCase
-from botchat.judges.placebo import Placebo
+from botchat.judges.cascade import CASCADE, CHEAP, Cascade, Guarantee
 from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, has_vote, mirrored, opening_votes, openings
 from botchat.languages import ENGLISH, Language
@@ -39,10 +38,7 @@ BEFORE_TALK = " (before talk)"
 """Ends the name of a panel's control with the votes before the talk."""
 
 CALL_MATCHED = " (control)"
-"""Ends the name of a panel's call-matched control."""
-
-TOKEN_MATCHED = " (token control)"
-"""Ends the name of a panel's token-matched control."""
+"""Ends the name that the votes of ``control:PANEL`` are filed under."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +59,6 @@ class Panel:
     def parallel(self) -> int:
         """Cases worth having in flight."""
         return max(model.parallel for model in self.models)
-
-    def among(self, make: Sequence[MakeCase]) -> Panel:
-        """The panel where these are all cases, if it must know them: they are then signed."""
-        talking = self.talking
-        if not isinstance(talking, Placebo) or talking.settings.hears != "another-question":
-            return self
-        cases = [(one(), one) for one in make]
-        digest = settings_digest(self.digest, [case.digest for case, _ in cases])
-        return replace(self, talking=talking.among(cases), digest=digest)
 
     async def answer(self, case: Case) -> Answer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
@@ -283,8 +270,6 @@ def _talking(settings: TalkSettings, cast: Cast) -> Talking:
     match settings:
         case EnsembleSettings():
             return Ensemble(settings, cast)
-        case panels.DebateSettings() if settings.hears != "messages":
-            return Placebo(settings, cast)
         case panels.DebateSettings() | panels.SummarizedDebateSettings():
             return talk.Debate(settings, cast)
         case panels.SingleReportSettings():
@@ -355,22 +340,20 @@ def before_talk(
     ]
 
 
-def call_matched(
-    settings: PanelSettings, model: str | None, samples: int | None = None
-) -> EnsembleSettings:
+def call_matched(settings: PanelSettings, model: str | None) -> EnsembleSettings:
     """The panel that asks as often as ``settings`` does, without roles and without talk.
 
-    Each model gives as many ``samples`` as the others, by default together at least `calls`;
+    Each model gives as many samples as the others, together at least `calls`;
     ``model`` is that of agents that name none. Raises `ConfigError` for a cascade.
     """
     if isinstance(settings, panels.CascadeSettings):
         raise ConfigError(
-            "--control: a cascade makes no fixed number of calls a case; name its strong panel"
+            f"{panels.CONTROL} a cascade makes no fixed number of calls; name its strong panel"
         )
     models = list(dict.fromkeys(member.model or model for member in settings.members))
     return EnsembleSettings(
         agents=tuple(AgentSettings(model=name) for name in models),
-        samples=samples or -(-calls(settings) // len(models)),
+        samples=-(-calls(settings) // len(models)),
         temperature=1.0,
         max_tokens=settings.max_tokens,
         aggregation="majority" if settings.decides == "majority" else "auto",

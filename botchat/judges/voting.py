@@ -98,14 +98,10 @@ def opening_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
     )
 
 
-TOLD = " (as told)"
-"""Ends the name of a speaker whose message the others heard in another form than it was said."""
-
-
 def has_vote(remark: Remark) -> bool:
     """Whether it is a member's own remark: not of one that serves the talk, nor as it was told."""
     speaker = remark.speaker.removesuffix(SWAPPED)
-    return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER) and not speaker.endswith(TOLD)
+    return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
 
 
 def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict | None:

@@ -22,9 +22,8 @@ from botchat.errors import MissingError
 from botchat.interfaces import Row
 from botchat.measures import statistics
 from botchat.measures.annotations import NOBODY, Annotation, Opinions, accused_index
-from botchat.measures.best import GROUPS, Contest, contest, rank_apart
-from botchat.measures.facts import facts, sharpness
-from botchat.measures.intervals import LEAST, Items, Statistic, by_seed, differences, figures
+from botchat.measures.facts import facts
+from botchat.measures.intervals import Items, Statistic, by_seed, differences, figures
 from botchat.measures.statistics import ratio
 from botchat.records import Judgment, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats
@@ -49,31 +48,21 @@ class Agreement:
       same comparisons; -1 to 1, 0 is no preference.
     - ``self_preference``: the same for the judge's own texts, on comparisons readable in both
       orders, so that position has no effect.
-
-    Where ``contested`` judges have a ``contest``: ``may_be_best``, ``at_most_worse`` than the best.
     """
-    contested: Sequence[str] = ()
-    contest: Contest | None = None
-    """How often the ``contested`` judges are right, each beside all others; people needed."""
     pairs: Sequence[Row] = ()
     """One a pair of judges, on the ``n`` that both have a readable verdict on: ``judge_a``,
     ``judge_b``; ``agreement``, ``agreement_kappa`` and ``ranking_kendall`` between them; every
     figure's ``<figure>_difference``, a less b (``unreadable_rate`` over all verdicts of each);
     ``only_a_right``, ``only_b_right`` and ``sign_flip_p`` (`statistics.sign_flip` of what either is
-    more often right on each item), where people have a verdict; where nobody has, ``ranking_p``
-    and ``ranking_most``, of `botchat.measures.best.rank_apart`."""
+    more often right on each item), where people have a verdict."""
     groups: Sequence[Row] = ()
     """``group`` (``judges``, ``annotators``), ``raters``, ``units`` that at least two rated,
-    ``fleiss_kappa``, ``krippendorff_alpha``; for judges ``error_correlation`` (mean over pairs) and
-    ``effective_votes``, how many independent judges they are worth together."""
+    ``fleiss_kappa``, ``krippendorff_alpha``."""
     annotators: Sequence[Row] = ()
     """Rows of people, each against the majority of the others."""
     rankings: Sequence[Row] = ()
     """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean result), best first;
     people together under the truth prefix."""
-    calibration: Sequence[Row] = ()
-    """One a judge whose probabilities are known, and tenth of its verdicts that people have one
-    too, by confidence: ``judge``, ``bin`` from 1, ``n``, mean ``confidence``, share ``right``."""
 
 
 def compare(
@@ -84,14 +73,12 @@ def compare(
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
     ungrouped: tuple[str, ...] = (),
-    uncontested: tuple[str, ...] = (),
 ) -> Agreement:
     """Compare judges on comparisons; at most one verdict a judge, item and order of showing.
 
     ``truth_prefix``: ``None`` where there are no annotators. ``lengths``: (item, contestant) ->
     length of the text. ``selves``: judge -> the contestant that is itself; default: the one of the
-    same name. ``ungrouped``: endings of names of judges who count to no group;
-    ``uncontested``: of those who are never the best. Raises
+    same name. ``ungrouped``: endings of names of judges who count to no group. Raises
     `MissingError` without a judge, or without an annotator where a prefix is given, and `DataError`
     for two verdicts of one judge on one item in one order.
     """
@@ -115,23 +102,16 @@ def compare(
     if truth_prefix is not None:
         # The majority is one verdict, held by both columns: count it once.
         ranked.insert(0, (truth_prefix, np.where([True, False], truth, ABSENT).astype(np.int8)))
-    contested = [judge for judge in grid.judges if not judge.endswith(uncontested)]
     rows = [tables.row(judge, truth) for judge in grid.judges]
-    made = tables.contest(contested, truth) if len(contested) > 1 else None
-    for i, judge in enumerate(contested if made else ()):
-        rows[grid.judges.index(judge)] |= made.of(i) if made else {}
     return Agreement(
         rows=rows,
-        contested=contested,
-        contest=made,
         annotators=[
             tables.row(person, grid.majority([p for p in grid.people if p != person]))
             for person in grid.people
         ],
         pairs=[tables.pair(a, b, truth) for a, b in combinations(grid.judges, 2)],
-        groups=list(tables.groups(truth, ungrouped)),
+        groups=list(tables.groups(ungrouped)),
         rankings=[row for name, said in ranked for row in tables.ranking(name, said)],
-        calibration=[row for judge in grid.confidence for row in tables.calibration(judge, truth)],
     )
 
 
@@ -149,7 +129,6 @@ class _Tables:
         self._grid, self._resamples, self._selves = grid, resamples, selves
         self._items = Items(len(grid.items), np.repeat(grid.item[:, None], 2, axis=1))
         self._once = Items(len(grid.items), grid.item)
-        self._pooled = Items(min(len(grid.items), GROUPS), self._items.item % GROUPS)
         self._proper = np.array([name != NOBODY for name in grid.contestants], bool)
         self._longer = np.zeros(len(grid.item))
         for i, sides in enumerate(grid.sides if lengths else ()):
@@ -209,23 +188,6 @@ class _Tables:
             row |= figures(self._sureness(self._grid.confidence[judge], said, truth))
         return row
 
-    def calibration(self, judge: str, truth: Codes) -> Iterator[Row]:
-        """A judge's verdicts in tenths by their confidence, and how many of each are right."""
-        said, confidence = self._grid.said[judge], self._grid.confidence[judge]
-        judged = ~np.isnan(confidence) & (said < UNREADABLE) & (truth < UNREADABLE)
-        places = np.argwhere(judged)[np.argsort(confidence[judged], kind="stable")]
-        bins = max(1, min(_BINS, len(places) // _BIN)) if len(places) else 0
-        for number, part in enumerate(np.array_split(places, bins) if bins else (), 1):
-            of = np.zeros_like(judged)
-            of[tuple(part.T)] = True
-            yield {
-                "judge": judge,
-                "bin": number,
-                "n": len(part),
-                "confidence": float(confidence[of].mean()),
-                **figures({"right": self._items.share(said == truth, of)}),
-            }
-
     def pair(self, a: str, b: str, truth: Codes) -> Row:
         """Two judges on what both have a readable verdict on."""
         all_a, all_b = self._grid.said[a], self._grid.said[b]
@@ -255,34 +217,15 @@ class _Tables:
             "only_a_right": only_a,
             "only_b_right": only_b,
             "sign_flip_p": statistics.sign_flip(lead) if known.any() else None,
-            **({} if known.any() else self._ranks_apart(said_a, said_b, common)),
         }
 
-    def contest(self, judges: Sequence[str], truth: Codes) -> Contest | None:
-        """How often judges are right, each beside all others; ``None`` of too few items."""
-        known = truth < UNREADABLE
-        said = np.stack([self._grid.said[judge][known] for judge in judges])
-        right = np.where(said < UNREADABLE, said == truth[known], math.nan)
-        item = self._items.item[known]
-        return contest(right, item) if len(np.unique(item)) >= LEAST else None
-
-    def _ranks_apart(self, one: Codes, other: Codes, judged: Flags) -> Row:
-        """Whether two judges rank the same, on what both judged."""
-        points = [self._points(said, judged, self._pooled)[1] for said in (one, other)]
-        apart = (points[0] - points[1])[:, self._proper]
-        if apart.shape[1] < 2 or not judged.any():
-            return {}
-        p, most = rank_apart(apart)
-        names = [name for name in self._grid.contestants if name != NOBODY]
-        return {"ranking_p": p, "ranking_most": names[most]}
-
-    def groups(self, truth: Codes, ungrouped: tuple[str, ...]) -> Iterator[Row]:
+    def groups(self, ungrouped: tuple[str, ...]) -> Iterator[Row]:
         """Agreement of all judges, and of all people, whichever order each of them saw."""
         grid = self._grid
         judges = [judge for judge in grid.judges if not judge.endswith(ungrouped)]
         if len(judges) > 1:
             said = np.stack([grid.said[judge] for judge in judges])
-            yield {"group": "judges", **self._group(said, self._items), **self._worth(said, truth)}
+            yield {"group": "judges", **self._group(said, self._items)}
         if len(grid.people) > 1:
             said = np.stack([grid.seen_by(person) for person in grid.people])
             yield {"group": "annotators", **self._group(said, self._once)}
@@ -330,21 +273,6 @@ class _Tables:
         alpha = Statistic(statistics.krippendorff_alpha(square), n, least, freedom=free)
         told = figures({"fleiss_kappa": fleiss, "krippendorff_alpha": alpha})
         return {"raters": len(said), "units": int(rated.sum()), **told}
-
-    def _worth(self, said: Codes, truth: Codes) -> Row:
-        """``error_correlation`` and ``effective_votes`` of judges on axis 0 of ``said``."""
-        correlations = [self._error_correlation(a, b, truth) for a, b in combinations(said, 2)]
-        errors = np.stack([figure.values for figure in correlations]).mean(0)
-        items = max(figure.items for figure in correlations)
-        row = figures({"error_correlation": Statistic(errors, items, -1.0)})
-        # The more of their errors are shared, the fewer judges they are worth.
-        for end, of in {"": "", "_low": "_high", "_high": "_low"}.items():
-            found = row[f"error_correlation{of}"]
-            votes = statistics.effective_votes(
-                len(said), np.array(math.nan if found is None else found)
-            )
-            row[f"effective_votes{end}"] = float(votes) if 0 < votes < math.inf else None
-        return row
 
     def _kappas(self, one: Codes, two: Codes, judged: Flags) -> tuple[Statistic, Statistic]:
         """Cohen's and Fleiss' kappa of two raters."""
@@ -417,14 +345,6 @@ class _Tables:
         own: Floats = np.array([float(contestant == name) for contestant in self._grid.contestants])
         return np.subtract(own[self._grid.sides[:, 0]], own[self._grid.sides[:, 1]])
 
-    def _error_correlation(self, a: Codes, b: Codes, truth: Codes) -> Statistic:
-        judged = (a < UNREADABLE) & (b < UNREADABLE) & (truth < UNREADABLE)
-        wrong_a, wrong_b = (a != truth)[judged], (b != truth)[judged]
-        marks = np.stack([wrong_a & wrong_b, wrong_a, wrong_b, np.ones_like(wrong_a)], -1)
-        both, of_a, of_b, n = self._items.sums(marks.astype(np.float64), judged).T
-        correlation = statistics.correlation(both, of_a, of_b, n)
-        return Statistic(correlation, self._items.count(judged), -1.0)
-
     def _points(self, said: Codes, judged: Flags, items: Items) -> tuple[Floats, Floats]:
         """Comparisons and points of every contestant on each item, both (items, contestants)."""
         n, points = np.zeros((2, items.n, len(self._grid.contestants)))
@@ -437,9 +357,6 @@ class _Tables:
         return n, points
 
 
-_BINS, _BIN = 10, 20
-"""Bins of a calibration curve at most, and verdicts in one at least."""
-
 _UNKNOWN = -1
 """No readable verdict; otherwise 0 for No, or the index accused."""
 
@@ -451,7 +368,7 @@ def detection(
 
     Shares of readable verdicts: ``machines_caught``, generated dialogues accused;
     ``exact_index_rate``, generated dialogues accused at exactly their first AI utterance;
-    ``people_accused``, human dialogues accused; and of a judge its `sharpness`. ``judgments``: of
+    ``people_accused``, human dialogues accused. ``judgments``: of
     UniEval, at most one a judge, seed and contestant. ``first_ai``: 1-based, ``None`` for a human
     dialogue. Intervals are by seed. Raises `DataError` for a verdict that UniEval does not offer.
     """
@@ -485,7 +402,4 @@ def detection(
         both = (said[a] > _UNKNOWN) & (said[b] > _UNKNOWN)
         pairs[a, b] = differences(measured(a, both), measured(b, both))
     found = {judge: figures(measured(judge, said[judge] > _UNKNOWN)) for judge in judges}
-    for judge, figure in found.items():
-        machine = true[said[judge] > _UNKNOWN] > 0
-        found[judge] = figure | sharpness(figure, int(machine.sum()), int((~machine).sum()))
     return found, pairs

@@ -125,11 +125,8 @@ class _Bench:
         if not self.request.judge:
             return []
         judge, cases, runs = self.request.judge_name, self.cases, self.request.runs or 1
-        control = self.request.control
-        return [
-            ask.Asked(self.name, (), replace(judge, run=run), cases, control)
-            for run in range(1, runs + 1)
-        ]
+        each = (replace(judge, run=run) for run in range(1, runs + 1))
+        return [ask.Asked(self.name, (), one, cases) for one in each]
 
     def judged(self) -> dict[str, Judgments]:
         """Protocol -> judge -> judgments of what the files hold, with controls."""

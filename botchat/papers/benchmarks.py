@@ -25,10 +25,8 @@ from botchat.papers import chateval, tables
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.printed import column, table_of
 from botchat.pipeline.agree import (
-    anatomy,
     compare_judges,
     expenses,
-    in_families,
     publish,
     signature,
 )
@@ -171,12 +169,13 @@ class FairEval(Benchmark):
             rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
         data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in both]
         findings = Findings(
-            **vars(in_families(workspace, replace(found, rows=rows, annotators=()), judged)),
+            **vars(
+                replace(found, rows=which_judge.in_order(replace(found, rows=rows)), annotators=())
+            ),
             subject="FairEval",
             truth="people's majority",
             signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE),
             notes=[*which_judge.other_cases(found)],
-            debates=anatomy(workspace, judged, ANSWERS, shown),
         )
         first = tables.chateval_1(findings.rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]

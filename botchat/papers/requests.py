@@ -24,7 +24,6 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     runs: Annotated[int | None, Arg("K runs: mean and standard deviation (1)", "K", most=1_000)] = (
         None
     )
-    control: Annotated[bool, Arg("see judge")] = False
     from_recorded: Annotated[
         bool, Arg("mateval: read upstream's discussions", flag="--recorded")
     ] = False

@@ -9,23 +9,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal
 
-from botchat.boards import debates, judge_agreement, which_judge
+from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table
-from botchat.boards.which_judge import JUDGES, SINGLE, TALK
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, Shown, portable, settings_digest
 from botchat.judges.cascade import outside_slice
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED, before_talk, talks
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import Annotation, Opinions, is_person
-from botchat.pipeline.run.contestants import full_name, method, own_name, panel_of
+from botchat.pipeline.run.contestants import full_name, own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.rates import preferences
@@ -36,7 +34,7 @@ from botchat.requests.results import Compared
 from botchat.workspace import files
 from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
-from botchat.workspace.panels import CascadeSettings, EnsembleSettings, TalkSettings
+from botchat.workspace.panels import TalkSettings
 
 RESAMPLES = 1000
 """Of the bootstrap over items, from seed 0."""
@@ -189,7 +187,11 @@ def _findings(
         row | {"bt": rated.get((row["judge"], row["contestant"]))} for row in compared.rankings
     ]
     return Findings(
-        **vars(in_families(workspace, replace(compared, rows=rows, rankings=rankings), judged)),
+        **vars(
+            replace(
+                compared, rows=which_judge.in_order(replace(compared, rows=rows)), rankings=rankings
+            )
+        ),
         subject=", ".join([*subject, *(path.name for path in files)]),
         truth={None: "", BUILT_IN: BUILT_IN}.get(prefix, f"people ({prefix}…)"),
         signature=signature(
@@ -204,23 +206,7 @@ def _findings(
             prefix,
         ),
         notes=list(_notes(stage, judged, compared, prefix)),
-        debates=anatomy(workspace, judged, protocol, grid) if protocol else (),
     )
-
-
-def anatomy(
-    workspace: Workspace,
-    judged: Mapping[str, Sequence[Judgment]],
-    protocol: Protocol,
-    grid: Opinions,
-) -> list[Row]:
-    """`botchat.boards.debates.rows` of every panel that talks; people are those of ``grid``."""
-    truth, found = debates.truth_of(grid), []
-    for name in filter(lambda name: talks(judged[name]), judged):
-        strategy: str = getattr(panel_of(workspace, name), "strategy", "")
-        at_once = strategy.startswith("simultaneous")
-        found += debates.rows(name, judged[name], protocol, truth, at_once=at_once)
-    return found
 
 
 def _stages(found: Read) -> dict[str, _Stage]:
@@ -248,7 +234,7 @@ def _chosen(
             for name in known
             if name in (asked, full)
             or name.startswith(f"{asked}@")
-            or name in (f"{n}{end}" for n in (asked, full) for end in (CALL_MATCHED, TOKEN_MATCHED))
+            or name in (f"{asked}{CALL_MATCHED}", f"{full}{CALL_MATCHED}")
         }
         if not found:
             hint = did_you_mean(asked, known)
@@ -273,44 +259,6 @@ def _without_people(compared: Agreement) -> Agreement:
         rankings=[row for row in compared.rankings if row["judge"] != BUILT_IN],
         annotators=(),
     )
-
-
-def in_families(
-    workspace: Workspace, compared: Agreement, judged: Mapping[str, Sequence[Judgment]]
-) -> Agreement:
-    """Judges in the order of their agreement, pairs with the family of tests that they are of."""
-    family: dict[tuple[str, str], str] = {}
-    for pair in compared.pairs:
-        two = (pair["judge_a"], pair["judge_b"])
-        for panel, other in permutations(two):
-            if which_judge.control_of(other) == panel and _members_talk(workspace, panel, judged):
-                family[panel, other] = TALK
-            elif {*two} <= {*compared.contested} and _same_model(workspace, panel, other):
-                family[panel, other] = SINGLE
-        if {*two} <= {*compared.contested} and not {two, two[::-1]} & {*family}:
-            family[two] = JUDGES
-    return replace(
-        compared,
-        rows=which_judge.in_order(compared),
-        pairs=which_judge.in_families(compared.pairs, family),
-    )
-
-
-def _same_model(workspace: Workspace, panel: str, single: str) -> bool:
-    """Whether these are a panel and its model as a single judge."""
-    (model, how), (other, alone) = (method(workspace, name) for name in (panel, single))
-    return model == other and alone == "single" and not how.startswith("single")
-
-
-def _members_talk(
-    workspace: Workspace, judge: str, judged: Mapping[str, Sequence[Judgment]]
-) -> bool:
-    """By the transcripts, or where there are none by the settings; of an unknown panel it is so."""
-    if judge in judged:
-        return talks(judged[judge])
-    settings = panel_of(workspace, judge)
-    silent = isinstance(settings, (EnsembleSettings, CascadeSettings))
-    return settings is None or not (silent or len(settings.members) < 2)
 
 
 def _with_accusations(
@@ -391,7 +339,7 @@ def publish(
             files.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
             files.write_atomic(out / f"{chart.name}.png", chart.png)
         lines.append(f"written to: {out}")
-    shown = [part for part in tables if part.name not in ("pairs", "rankings", "calibration")]
+    shown = [part for part in tables if part.name not in ("pairs", "rankings")]
     return Compared(shown, lines, whole, out, answer)
 
 
@@ -402,15 +350,14 @@ def compare_judges(
     lengths: Mapping[tuple[str, str], float] | None = None,
     selves: Mapping[str, str] | None = None,
 ) -> Agreement:
-    """`compare`; votes before a talk and token-matched ones are nobody's of a group."""
+    """`compare`; votes before a talk are nobody's of a group."""
     return compare(
         annotations,
         truth_prefix,
         resamples=RESAMPLES,
         lengths=lengths,
         selves=selves,
-        ungrouped=(BEFORE_TALK, TOKEN_MATCHED),
-        uncontested=(*which_judge.CONTROLS,),
+        ungrouped=(BEFORE_TALK,),
     )
 
 

@@ -35,7 +35,7 @@ def plan_judge(request: Judging, workspace: Workspace) -> Plan:
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Results[StageResult]:
-    """Ask and store; one result a protocol and N, and all again for the control."""
+    """Ask and store; one result a protocol and N."""
     made = asked(request, workspace).run(workspace, spending, meter)
     by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
     lines = (line for one in made for line in one.lines)
@@ -73,7 +73,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         contestants, cases = _one_by_one(request, protocol, seeds, contestants)
     if generated is None and not request.edited:
         refuse_edited(workspace, contestants)
-    return Asked(request.seed_set, whole, judge, cases, request.control)
+    return Asked(request.seed_set, whole, judge, cases)
 
 
 def _some(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:

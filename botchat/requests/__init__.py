@@ -82,7 +82,11 @@ HELP = {
 SeedSet = Annotated[str, Arg("the seed set", "SET", "--seeds")]
 OneJudge = Annotated[
     str,
-    Arg("rules (offline), a [judges] or [panels] entry, a preset panel, any model", "JUDGE"),
+    Arg(
+        "rules (offline), a [judges] or [panels] entry, a preset panel, any model, or "
+        "control:PANEL, single judges asked as often",
+        "JUDGE",
+    ),
 ]
 Models = Annotated[Sequence[str], Arg("repeatable; see models", "MODEL", "--model")]
 BoardFormats = Annotated[
@@ -153,9 +157,6 @@ class Judging(Judged["Results[StageResult]"]):
     models: Annotated[Sequence[str], Arg("contestants (all)", "MODEL", "--model")] = ()
     turns: Annotated[Sequence[int], Arg("the first N utterances alone (arena: 8 and 16)", "N")] = ()
     _: KW_ONLY
-    control: Annotated[
-        bool, Arg("a panel: judge alone too, with as many calls and as many tokens")
-    ] = False
     comparisons: Annotated[
         int | None, Arg("arena: K at each N, drawn at random, as many of each pair (all)", "K")
     ] = None

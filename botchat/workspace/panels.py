@@ -46,6 +46,9 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Inside = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
+CONTROL = "control:"
+"""Before the name of a panel: single judges asked as often as it makes calls."""
+
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One member of a panel. Without role and text it has no role description of its own."""
@@ -198,18 +201,6 @@ class DebateSettings(_DebatingSettings, frozen=True, kw_only=True):
     """ChatEval Appendix C, Algorithms 1 and 2."""
 
     strategy: Literal["one-by-one", "simultaneous-talk"]
-    hears: Literal["messages", "another-question", "swapped-verdicts"] = "messages"
-    """What members hear of the others: their messages, or in a placebo (`botchat.judges.placebo`)
-    those on another question, or with the sides of their verdicts exchanged."""
-
-    def __post_init__(self) -> None:
-        """Refuse a placebo of another form."""
-        super().__post_init__()
-        form = self.strategy, self.rounds, len(self.members) > 1
-        if self.hears != "messages" and form != ("simultaneous-talk", 2, True):
-            raise ValueError(
-                f"hears: {self.hears} is for simultaneous-talk of 2 turns and 2 or more agents"
-            )
 
 
 class SummarizedDebateSettings(_DebatingSettings, frozen=True, kw_only=True):

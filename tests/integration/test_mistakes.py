@@ -76,7 +76,7 @@ COMMANDS = [
     (f"judge gteval {JUDGE} --model human", "name a model besides human"),
     (f"judge unieval {JUDGE} --model bot:retrieval", "botchat generate --seeds sample"),
     (f"judge unieval {JUDGE} --samples 3", "says the same however often"),
-    (f"judge unieval {JUDGE} --control", "--control is for panels"),
+    ("judge unieval --seeds sample --judge control:rules", "'rules' is no panel"),
     ("judge unieval --seeds sample --judge rule", "did you mean 'rules'?"),
     ("judge unieval --seeds sample --judge human", "name a model, or rules"),
     ("judge unieval --seeds sample --judge rules --judge-model m", "--judge-model is for panels"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import tomllib
 
@@ -12,7 +11,6 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.judges.panel import calls
-from botchat.judges.voting import TOLD
 from botchat.records import Judgment, Seed
 from botchat.workspace import files
 from botchat.workspace.panels import KINDS
@@ -113,7 +111,7 @@ def test_calls_are_agents_times_turns_and_summaries(tmp_path, strategy, calibrat
     ],
 )
 def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
-    """What `--control` matches is what every strategy really sends."""
+    """What a control matches is what every strategy really sends."""
     with Server(conversed) as server:
         entry = f'[panels.three]\nmodel = "umpire"\n{settings}\n'
         folder = workspace(tmp_path / "w", server, entry, n_seeds=1)
@@ -121,62 +119,6 @@ def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
     table = tomllib.loads(settings) | {"model": "umpire"}
     read = msgspec.convert(table, KINDS[table["strategy"]])
     assert {len(judgment.calls) for judgment in judgments(folder)["three"]} == {calls(read)}
-
-
-def test_placebos_pay_for_what_is_said_after_them_alone(tmp_path, capsys):
-    """Openings are the panel's own; plan, bill, signature, what was told, and the table."""
-    with Server(debater) as server:
-        folder = workspace(tmp_path / "w", server, panel("simultaneous-talk"))
-        assert main(judge_arena(folder)) == 0
-        sent = server.n_received
-        for hears in ("another-question", "swapped-verdicts"):
-            command = judge_arena(folder, judge=f"three[hears={hears}]")
-            capsys.readouterr()
-            assert main([*command, "--plan", "--json"]) == 0
-            rows = json.loads(capsys.readouterr().out)["rows"]
-            planned = {row["calls"] for row in rows}
-            assert main(command) == 0
-            assert ({server.n_received - sent}, server.n_repeated) == (planned, 0)
-            # Where no other message has a side, swapped is what the panel itself has asked.
-            assert planned == {6 * 3} or hears == "swapped-verdicts"
-            sent = server.n_received
-        made = judgments(folder)
-        limited = judge_arena(folder, "--limit", "2", judge="three[hears=another-question]")
-        assert main(limited) == 0
-        # The second of two seeds hears of the first now.
-        assert server.n_received == sent + 2 * 3
-    for one in made["three[hears=another-question]"]:
-        told = [said for said in one.transcript if said.speaker.endswith(TOLD)]
-        assert len(told) == 3
-        assert {question_of(said) for said in told} == {question_of(told[0])}
-        assert question_of(told[0]) != question_of(one.transcript[0])
-    swapped = {"1": "2", "2": "1", "both": "both"}
-    for one in made["three[hears=swapped-verdicts]"]:
-        plain = {said.speaker: said for said in one.transcript[:3]}
-        for said in one.transcript[3:6]:
-            own = plain[said.speaker.removesuffix(TOLD)]
-            assert (said.verdict, question_of(said)) == (swapped[own.verdict], question_of(own))
-    whole = {one.signature for one in made["three[hears=another-question]"]}
-    limited = {one.signature for one in judgments(folder)["three[hears=another-question]"]}
-    assert (len(whole), len(limited)) == (1, 2)
-    agree = ["agree", "--seeds", "small", "--protocol", "arena-n4", "--dir", str(folder)]
-    capsys.readouterr()
-    assert main([*agree, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)["debates"]
-    assert [(row["judge"], row["n"]) for row in rows if row["spoke"] is None] == [
-        (name, 18) for name in sorted(made)
-    ]
-    assert (folder / "leaderboards/small/agreement-arena-n4/debates.csv").is_file()
-    # UniEval shows one dialogue: there is nothing to swap, and nobody is asked.
-    command[command.index("arena")] = "unieval"
-    turns = command.index("--turns")
-    assert main([*command[:turns], *command[turns + 2 :]]) == 1
-    assert "no two sides; give another-question" in capsys.readouterr().err
-
-
-def question_of(said):
-    """Which question a debater talked about."""
-    return re.search(r"on (\w+) in turn", said.text)[1]
 
 
 def conversed(call):

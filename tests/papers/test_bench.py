@@ -161,13 +161,14 @@ def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, cap
             '[panels.pair]\nstrategy = "simultaneous-talk"\nagents = ["general-public", "critic"]\n'
         )
         bench = ["bench", "faireval", "--data", faireval, "--dir", folder]
-        judge = ["--judge", "pair", "--judge-model", url(server)]
-        found = said(capsys, *bench, *judge, "--control")
-        # 12 cases: 2 members × 2 turns, as many samples of the bare question, and for the tokens.
-        assert server.n_received == 12 * 4 * 3
+        model = ["--judge-model", url(server)]
+        said(capsys, *bench, "--judge", "pair", *model)
+        found = said(capsys, *bench, "--judge", "control:pair", *model)
+        # 12 cases: 2 members × 2 turns, and as many samples of the bare question.
+        assert server.n_received == 12 * 4 * 2
         named = f"pair@{url(server)}"
     rows = {row["judge"]: row for row in found["rows"]}
-    ends = ("", " (before talk)", " (control)", " (token control)")
+    ends = ("", " (before talk)", " (control)")
     assert set(rows) == {f"{named}{end}" for end in ends}
     assert rows[named]["accuracy"] == pytest.approx(4 / 6)
     assert rows[f"{named} (before talk)"]["accuracy"] == pytest.approx(2 / 6)

@@ -9,9 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from botchat.boards import judge_agreement, which_judge
+from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.boards.which_judge import TALK
 from botchat.measures.agreement import compare
 from botchat.measures.annotations import Annotation, Opinions
 from botchat.report.figures.agreement import NAMES, draw
@@ -65,7 +64,7 @@ def findings(
 def test_figures_of_few_judges_and_of_many(n, cost, named):
     """What costs least is taken where money is not known; nothing is cut, nothing overlaps."""
     price, matrix = draw(findings(n, cost, named=named))
-    assert {price.name, matrix.name} < set(NAMES)
+    assert {price.name, matrix.name} <= set(NAMES)
     for chart in (price, matrix):
         assert_readable(chart.sheet(), chart.name)
         assert_readable(chart.sheet(Look(WIDE)), chart.name)
@@ -119,34 +118,3 @@ def sure(judge: str, confidence: float, right: int, n: int = 100) -> list[Annota
     return [
         Annotation(str(i), "a", "b", judge, "1" if i < right else "2", confidence) for i in range(n)
     ]
-
-
-def test_a_calibration_curve_and_a_line_on_what_the_talk_adds():
-    """The table and the figure where probabilities are known; the line where controls are."""
-    said = [Annotation(str(i), "a", "b", "human", "1") for i in range(100)]
-    said += sure("panel", 0.9, 70) + sure("panel (before talk)", 0.6, 60)
-    said += sure("panel (control)", 0.6, 70) + sure("panel (token control)", 0.6, 75)
-    found = compare(said, resamples=5)
-    against = {("panel", row["judge"]): TALK for row in found.rows[1:]}
-    calls = {"panel": 4, "panel (before talk)": 2, "panel (control)": 4}
-    findings = Findings(
-        subject="x",
-        truth="people",
-        rows=[{**row, "calls": calls.get(row["judge"])} for row in found.rows],
-        pairs=which_judge.in_families(found.pairs, against),
-        calibration=found.calibration,
-        signature="signed",
-    )
-    (line,) = findings.talk
-    assert line.startswith("What the talk of panel adds in accuracy: +10.0 points (+3.")
-    assert ") over its own opening vote at 2.0 times the calls, +0.0 points (" in line
-    assert " over the call-matched vote at 1.0 times the calls and -5.0 points (" in line
-    assert line.endswith(") over the token-matched vote.")
-    assert [row["control"] for row in findings.controls] == [
-        f"panel ({which})" for which in ("before talk", "control", "token control")
-    ]
-    shown = next(part for part in judge_agreement.tables(findings) if part.name == "calibration")
-    assert shown.frame["right"].mean() == pytest.approx(0.6875)
-    (curve,) = [one for one in draw(findings) if one.name == "judges-calibration"]
-    assert "400 verdicts" in curve.caption
-    assert_readable(curve.sheet(), curve.name)

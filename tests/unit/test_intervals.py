@@ -125,7 +125,7 @@ def test_verdicts_on_one_question_are_not_twenty_independent_ones():
     assert pair["sign_flip_p"] == pytest.approx(0.1622, abs=1e-4)
 
 
-def test_brier_and_calibration_of_a_judge_whose_probabilities_are_known():
+def test_brier_of_a_judge_whose_probabilities_are_known():
     """A judge that says 0.9 and is right 60 of 80 times, and 0.6 where it is right 30 of 80."""
     said = []
     for i in range(160):
@@ -138,10 +138,6 @@ def test_brier_and_calibration_of_a_judge_whose_probabilities_are_known():
     expected = (60 * 0.01 + 20 * 0.81 + 30 * 0.16 + 50 * 0.36) / 160
     assert row["brier"] == pytest.approx(expected)
     assert row["brier_low"] < expected < row["brier_high"]
-    assert [one["n"] for one in found.calibration] == [20] * 8
-    assert [one["confidence"] for one in found.calibration] == pytest.approx([0.6] * 4 + [0.9] * 4)
-    assert sum(one["n"] * one["right"] for one in found.calibration) == pytest.approx(90)
-    assert all(one["right_low"] < one["right"] or not one["right"] for one in found.calibration)
 
 
 @pytest.mark.parametrize("n", [2, 40, 547])

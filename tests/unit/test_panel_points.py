@@ -82,7 +82,7 @@ def test_a_run_is_read_from_the_name_that_it_gives(judge, run):
     assert run_of(in_run(judge, run)) == (judge, run) or (run == 1 and run_of(judge)[1] > 1)
 
 
-FIXED = ("mateval-sa", "faireval-mec-bpc", "placebo-another-question", "placebo-swapped-verdicts")
+FIXED = ("mateval-sa", "faireval-mec-bpc")
 MANY = [name for name in PRESETS if name not in FIXED]
 
 

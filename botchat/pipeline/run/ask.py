@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -14,7 +13,6 @@ import msgspec
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, Judge, Unmade, adapted, known_of
 from botchat.judges.cascade import Cascade, MakeCase, escalations
-from botchat.judges.panel import Panel
 from botchat.judges.single import SingleJudge, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
@@ -52,7 +50,6 @@ class Asked:
     """The whole set; of a benchmark none."""
     judge: JudgeName
     cases: Sequence[Cases]
-    control: bool = False
 
     def plan(self, workspace: Workspace) -> Plan:
         """What `run` would send."""
@@ -60,26 +57,16 @@ class Asked:
 
     async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
         """Answer every case as a plan does; nothing is stored."""
-
-        async def calls_of(asked: Iterable[tuple[Judge, Cases]]) -> list[str]:
-            calls: list[str] = []
-            for answering, cases in asked:
-                step = cases.protocol.name
-                session.about = (step, ())
-                ready = await calibrated(answering, cases.make, Meter(), Stops())
-                filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
-                for make in cases.make:
-                    case = make()
-                    session.about = (step, case.contestants)
-                    calls += (filing.stored(case) or await ready.answer(case)).calls
-            return calls
-
-        judges = self.judges(session)
-        calls = [await calls_of(asked) for asked in judges]
-        if self.control and calls[0]:
-            name = judges[0][0][0].name
-            if third := session.token_matched(self.judge, name, *calls):
-                await calls_of((third, cases) for cases in self.cases)
+        for answering, cases in self.judges(session):
+            step = cases.protocol.name
+            session.about = (step, ())
+            ready = await calibrated(answering, cases.make, Meter(), Stops())
+            filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+            for make in cases.make:
+                case = make()
+                session.about = (step, case.contestants)
+                if filing.stored(case) is None:
+                    await ready.answer(case)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -93,15 +80,14 @@ class Asked:
         answerers = self.judges(session)
         n_cases = sum(len(cases.make) for cases in self.cases)
         asked = []
-        for answering, cases in chain.from_iterable(answerers):
+        for answering, cases in answerers:
             ready = await calibrated(answering, cases.make, session.meter, stops)
             filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
             asked.append((filing, cases))
         for filing, cases in asked:
             if len(filing.have) < len(cases.make):
                 filing.ready()
-        session.meter.begin("judge", (len(answerers) + self.control) * n_cases)
-        calls: dict[str, list[str]] = {pairs[0][0].name: [] for pairs in answerers}
+        session.meter.begin("judge", n_cases)
 
         async def settle(filing: Filing, cases: Cases) -> StageResult:
             filing.step.items = len(cases.make)
@@ -116,26 +102,15 @@ class Asked:
                 left = [make for make in cases.make if not filing.known(known_of(make))]
                 session.meter.done += len(cases.make) - len(left)
                 await work_through(left, do, answering.parallel, stops, answering.name)
-                for key in filing.asked:
-                    calls.setdefault(answering.name, []).extend(filing.have[key].calls)
             return filing.result()
 
         made = await together(settle(*each) for each in asked)
-        whole = sum(one.cases - one.unanswered for one in made) == len(answerers) * n_cases
-        if self.control and whole:
-            # How many tokens a panel uses is known when it is done.
-            third = session.token_matched(self.judge, next(iter(calls)), *calls.values())
-            if third is not None:
-                made += await together(
-                    settle(filing_of(workspace, self.seed_set, cases.protocol, third), cases)
-                    for cases in self.cases
-                )
         for filing, _ in asked:
             filing.note(session.ledger)
         return made
 
-    def judges(self, session: Session) -> list[list[tuple[Judge, Cases]]]:
-        """The judge with the cases that it answers, as their protocol wants it; so its control."""
+    def judges(self, session: Session) -> list[tuple[Judge, Cases]]:
+        """The judge with the cases that it answers, as their protocol wants it."""
         for protocol in [one.protocol for one in self.cases] if self.judge.name == RULES else ():
             if protocol.template or not (protocol.about_ai or protocol.kind == "report"):
                 raise ConfigError(
@@ -143,9 +118,8 @@ class Asked:
                     f"{protocol.name}; name a model"
                 )
         subjects = {cases.protocol.subject for cases in self.cases}
-        of = {one: session.judges(self.judge, self.control, one) for one in subjects}
-        pairs = ([(judge, cases) for judge in of[cases.protocol.subject]] for cases in self.cases)
-        return [list(each) for each in zip(*pairs, strict=True)]
+        of = {one: session.judge(self.judge, one) for one in subjects}
+        return [(of[cases.protocol.subject], cases) for cases in self.cases]
 
     @property
     def language(self) -> Language:
@@ -337,9 +311,7 @@ class Filing(AbstractContextManager["Filing"]):
 async def calibrated(
     answering: Judge, make: Sequence[MakeCase], meter: Meter, stops: Stops
 ) -> Judge:
-    """The judge, ready for these cases: a cascade's guarantee is about all, so is a placebo."""
-    if isinstance(answering, Panel):
-        return answering.among(make)
+    """The judge, ready for these cases: a cascade's guarantee is about all."""
     if not isinstance(answering, Cascade) or answering.guarantee is None:
         return answering
 

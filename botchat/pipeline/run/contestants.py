@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TypeVar
 
 from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.judges.single import asked_once
 from botchat.models.self_chat import without_thoughts
 from botchat.protocols.kinds import Protocol
@@ -216,7 +216,7 @@ def own_models(workspace: Workspace, judge: str, contestants: Iterable[str]) -> 
 
 def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
-    for ending in (BEFORE_TALK, CALL_MATCHED, TOKEN_MATCHED):
+    for ending in (BEFORE_TALK, CALL_MATCHED):
         judge = judge.removesuffix(ending)
     return asked_once(panels.run_of(judge)[0])
 

@@ -7,7 +7,7 @@ already paid for are all in the plan, whatever the settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -136,16 +136,6 @@ class PlanningSession(Session):
             limited = budget is not None
             self.planned[place] = PlannedModel(self, model, stage, prices, limited)
         return self.planned[place]
-
-    def tokens(self, calls: Iterable[str]) -> float | None:
-        """Those of the ledger, and those to be expected."""
-        keys, expected = set(calls), 0.0
-        for model in self.planned.values():
-            for key in keys & model.asked.keys():
-                expected += model.prompt_factor * model.asked[key] + model.completion
-            keys -= model.asked.keys()
-        stored = super().tokens(keys)
-        return None if stored is None else stored + expected
 
     def expected(self, model: str, stage: str) -> tuple[int, float, float]:
         """Tokens of a reply as we count, and as billed; prompt tokens as billed / as we count."""

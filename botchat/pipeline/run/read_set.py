@@ -58,8 +58,6 @@ class Read:
     """Contestant -> seed id -> dialogue; of ``human`` too."""
     judged: dict[str, dict[str, list[Judgment]]]
     """Judge -> protocol -> judgments, in the order asked for, else who has judged most first."""
-    labels: dict[str, list[Judgment]]
-    """Protocol -> what people said, whether they are in ``judged`` or not."""
     columns: dict[str, dict[str, Verdicts]]
     """Judge -> protocol -> verdicts on pairs, of a set too large for them to be in ``judged``."""
     stale: dict[str, int]
@@ -86,7 +84,6 @@ class Read:
             judge=judge,
             catalogue=self.catalogue,
             elo=elo,
-            labels=self.labels,
         )
         invented, language = self.workspace.invented(self.seed_set), self.catalogue.language
         notes = [INVENTED.format(self.seed_set)] if invented else []
@@ -218,14 +215,6 @@ def read(
                 _refuse_odd(by_protocol[name], asked[name], made[name])
             named |= {who for said in made.values() for one in said for who in one.contestants}
             judged[judge], stale[judge] = _current(made, dialogues)
-        labels: dict[str, list[Judgment]] = {}
-        for name in everybody:
-            if is_person(name, HUMAN):
-                made = {
-                    p: [*workspace.judgments(path).values()] for p, path in everybody[name].items()
-                }
-                for protocol, said in _current(made, dialogues)[0].items():
-                    labels.setdefault(protocol, []).extend(said)
         pairs_read = dict(zip(of_pairs, reading, strict=True))
         named.update(*(verdicts.contestants for verdicts in pairs_read.values()))
         known = {of: still_there(verdicts, dialogues) for of, verdicts in pairs_read.items()}
@@ -254,7 +243,6 @@ def read(
         used,
         dialogues,
         judged,
-        labels,
         columns,
         stale,
         unanswered,

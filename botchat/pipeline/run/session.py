@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,7 +24,6 @@ from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter
 from botchat.workspace import config, entries, panels
-from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -110,6 +108,8 @@ class Session:
             raise ConfigError(
                 f"{flag}: the {name} judge says the same however often it is asked; leave it out"
             )
+        if name.startswith(panels.CONTROL):
+            return self._control(asked)
         if panel is not None:
             if asked.samples > 1:
                 raise ConfigError(
@@ -138,38 +138,17 @@ class Session:
             return RulesJudge(self._humans, self._language)
         return self._single(name, asked.samples, asked.run)
 
-    def judges(self, asked: JudgeName, control: bool, subject: Subject) -> list[Judge]:
-        """As `judge` and, with ``control``, the single judge asked as often.
+    def _control(self, asked: JudgeName) -> Judge:
+        """The single judges that are asked as often as a panel makes calls."""
+        from botchat.judges.panel import CALL_MATCHED, call_matched
 
-        Raises `ConfigError` as `judge`, and for a control of what is no panel with a fixed number
-        of calls.
-        """
-        found = [self.judge(asked, subject)]
-        return [*found, self._control(asked, found[0].name)] if control else found
-
-    def token_matched(
-        self, asked: JudgeName, name: str, panel: Iterable[str], control: Iterable[str]
-    ) -> Judge | None:
-        """The single judge that uses as many tokens as a panel; ``None`` where they are not known.
-
-        ``name``: what the panel's judgments are filed under. ``panel``, ``control``: ledger keys of
-        the calls of the panel and of its call-matched control on the same cases.
-        """
-        used, by_vote = self.tokens(panel), self.tokens(control)
-        return self._control(asked, name, used / by_vote) if used and by_vote else None
-
-    def _control(self, asked: JudgeName, name: str, more: float | None = None) -> Judge:
-        """The call-matched control of a panel, or one that asks so many times as often."""
-        from botchat.judges.panel import CALL_MATCHED, TOKEN_MATCHED, call_matched
-
-        panel = panels.find(asked.name, self._config.panels)
+        name = asked.name.removeprefix(panels.CONTROL)
+        panel = panels.find(name, self._config.panels)
         if panel is None:
-            raise ConfigError(f"--control is for panels and {asked.name!r} is none; leave it out")
-        settings, ending = call_matched(panel, asked.model), CALL_MATCHED
-        if more is not None:
-            samples = math.ceil(more * settings.samples)
-            settings, ending = call_matched(panel, asked.model, samples), TOKEN_MATCHED
-        return self._built(f"{name}{ending}", settings, asked, None)
+            raise ConfigError(f"{asked.name}: {name!r} is no panel; name one, as in models")
+        if asked.model is not None:
+            name = f"{name}@{config.model_name(asked.model, self._config).name}"
+        return self._built(f"{name}{CALL_MATCHED}", call_matched(panel, asked.model), asked, None)
 
     def _built(
         self, name: str, settings: PanelSettings, asked: JudgeName, model: str | None, **of: Any
@@ -182,11 +161,6 @@ class Session:
             return self._judge_model(member, longest)
 
         return build_panel(name, settings, ask, model, language=self._language, run=asked.run, **of)
-
-    def tokens(self, calls: Iterable[str]) -> float | None:
-        """Tokens of some calls together; ``None`` where one's are not known."""
-        asked = set(calls)
-        return total(bills(self.ledger, asked), asked, "tokens")
 
     def _single(self, name: str, samples: int, run: int) -> Judge:
         from botchat.judges.single import TEMPERATURE, SingleJudge, sampled

@@ -46,7 +46,6 @@ def against(
     look: Look,
     *,
     hollow: Collection[str] = (),
-    pale: Collection[str] = (),
     lines: Mapping[str, str] | None = None,
     best: str = "",
     key: Sequence[tuple[str, Shade, str]] = (),
@@ -54,7 +53,7 @@ def against(
 ) -> Sheet:
     """One number against another, with intervals, and names where there is room for them.
 
-    ``hollow``, ``pale``: open and light marks; ``lines``: from a point to another; ``best``: names
+    ``hollow``: open marks; ``lines``: from a point to another; ``best``: names
     a line along those that nobody beats in both, a small x being good; ``key``: what marks mean;
     ``reach``: how far from its point a name may stand, in inches.
     """
@@ -109,7 +108,7 @@ def against(
         (a, b), one = spots[name], points[name]
         said = f"{name}: {y.form(one.y)}, {x.label} {x.form(one.x)}"
         sheet.dot(a, b, name, 4.6 if name in look.highlight else 3.6, hollow=name in hollow,
-                  fill=ink.BAR if name in pale else ink.INK, whole=said)  # fmt: skip
+                  fill=ink.INK, whole=said)  # fmt: skip
         if name in tags:
             start, end, middle = tags[name]
             if abs(middle - b) > _NEAR:
