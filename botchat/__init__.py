@@ -32,7 +32,6 @@ _PLACES = {
     "__version__": "records:VERSION",
     "bradley_terry": "ratings.bradley_terry:fit",
     "elo": "ratings.elo:bootstrap_elo",
-    "features": "seeds.dataset:features",
     "plot": "pipeline.plot:plot",
     "read": "pipeline.reading:read",
 }
@@ -41,9 +40,9 @@ _PLACES = {
 
 def _requests() -> Iterator[dict[str, Any]]:
     """What each module of requests has of ours."""
-    from botchat.requests import modules
+    from botchat.requests import MODULES
 
-    for module in modules():
+    for module in MODULES:
         yield {
             name: value
             for name, value in vars(import_module(module)).items()

@@ -14,7 +14,6 @@ from botchat.records import VERSION
 from botchat.requests.arguments import JudgeName as JudgeName
 from botchat.requests.arguments import Limits as Limits
 from botchat.requests.arguments import Spending as Spending
-from botchat.seeds.dataset import features as features
 from botchat.workspace.folder import Workspace as Workspace
 
 __version__ = VERSION

@@ -135,12 +135,11 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
         patched.setattr(parallel, "_WORTH_S", 900.0)
         if PICTURED.isdisjoint((request.path.parent.name, request.path.name)):
             from botchat.ratings.elo import EloSettings
-            from botchat.report.figures import Chart, share
+            from botchat.report.figures import Chart
 
             picture = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
             for name, drawn in {"svg": picture, "inline": picture, "png": PNG}.items():
                 patched.setattr(Chart, name, drawn)
-            patched.setattr(share, "preview", lambda *_: PNG)
             few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=2))
             patched.setattr(EloSettings, "of_board", few)
         yield patched.undo

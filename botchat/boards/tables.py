@@ -7,7 +7,6 @@ files of it.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -230,27 +229,6 @@ def table(
     # Getters cannot be sent to another process.
     plain = tuple(replace(column, getter=None) for column in columns)
     return Table(name, title, plain, frame, tuple(dict.fromkeys(signatures)), note)
-
-
-def of_rows(name: str, rows: Sequence[Row], signatures: Sequence[str] = ()) -> Table:
-    """A table of rows with equal keys, which are its headings; what is nested becomes JSON."""
-    columns = [Column(key, key, _kind([row.get(key) for row in rows])) for key in rows[0]]
-    said = [
-        {c.key: _said(row.get(c.key)) if c.kind == "name" else row.get(c.key) for c in columns}
-        for row in rows
-    ]
-    return table(name, name, columns, said, signatures)
-
-
-def _kind(values: Iterable[Any]) -> Kind:
-    types = {type(value) for value in values if value is not None}
-    return "name" if not types or types - {int, float} else "exact" if float in types else "count"
-
-
-def _said(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return msgspec.json.encode(value, enc_hook=os.fspath).decode().strip('"')
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

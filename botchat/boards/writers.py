@@ -136,12 +136,12 @@ class Formats:
     """In which formats every table gets a file."""
 
     names: tuple[str, ...] = ("csv",)
-    """Of `WRITERS`, and `EEE`, which is of a whole board."""
+    """Of `WRITERS`."""
 
     def __post_init__(self) -> None:
         """Refuse what nobody writes."""
         for name in self.names:
-            if name not in (*WRITERS, EEE):
+            if name not in WRITERS:
                 raise ConfigError(f"--format {name}: give one of {', '.join(WRITERS)}")
 
 
@@ -150,8 +150,7 @@ def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict
     made: dict[str, Content] = {}
     for one in tables:
         for form in (formats or Formats()).names:
-            if form in WRITERS:
-                made[f"{one.name}.{form}"] = WRITERS[form](one)
+            made[f"{one.name}.{form}"] = WRITERS[form](one)
             if form == "csv":
                 made[f"{one.name}.meta.json"] = to_json(described(one))
     return made
@@ -212,6 +211,3 @@ WRITERS: Mapping[str, Callable[[Table], Content]] = {
     "html": html,
 }
 """Ending of a file -> what makes a file of a table; `Formats` says which are wanted."""
-
-EEE = "eee"
-"""Records of Every Eval Ever: see `botchat.hub.every_eval_ever`."""

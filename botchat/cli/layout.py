@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botchat.boards.names import labels
-from botchat.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from botchat.boards.tables import Table
@@ -53,20 +52,6 @@ class Grid:
     """One thing with its properties: where it is too wide, each gets a line of its own."""
     broken: bool = False
     """Long texts are broken into lines, not shortened."""
-    filed: tuple[str, ...] = ()
-    """What files call the columns, where that is not the heading; may be asked for, too."""
-
-    def only(self, wanted: Sequence[str]) -> Grid:
-        """The columns that are named by heading or key, in that order; itself where none is."""
-        known = self.names
-        chosen = [known[name] for name in map(str.casefold, wanted) if name in known]
-        return self._of(chosen) if chosen else self
-
-    @property
-    def names(self) -> dict[str, int]:
-        """Heading or key, in lower case -> its first column."""
-        every = [*enumerate(self.headings), *enumerate(self.keys), *enumerate(self.filed)]
-        return {name.casefold(): place for place, name in reversed(every)}
 
     def _of(self, chosen: Sequence[int]) -> Grid:
         keys, headings, *cells = (
@@ -99,7 +84,7 @@ class Grid:
         rest = [self.headings[i] for i in range(len(least)) if i not in chosen]
         if not rest:
             return text
-        also = f"also: {', '.join(rest)}; --wide shows all, --columns a,b chooses"
+        also = f"also: {', '.join(rest)}: a wider terminal or --json shows all"
         return "\n".join([text, *textwrap.wrap(also, columns, break_long_words=False)])
 
     @property
@@ -151,14 +136,15 @@ def of_table(table: Table) -> Grid:
     """A result's table, each number with its interval."""
     compact = table.compact
     shown = compact.headline
-    filed = tuple(printable(column.heading) for column in shown)
     return Grid(
         tuple(column.key for column in shown),
-        tuple(_PLAIN.get(one, one.replace("Success @", "Passes ")) for one in filed),
+        tuple(
+            _PLAIN.get(one.heading, printable(one.heading).replace("Success @", "Passes "))
+            for one in shown
+        ),
         tuple(tuple(map(printable, row)) for row in compact.cells_with_ends),
         tuple(column.priority for column in shown),
         broken=any(column.prose for column in shown),
-        filed=filed,
     )
 
 
@@ -176,20 +162,9 @@ def of_rows(rows: Sequence[Mapping[str, Any]]) -> Grid:
 
 
 def _heading(key: str) -> str:
-    """A key in words; ``--columns`` takes both."""
+    """A key in words."""
     words = printable(key).replace("cost_usd", "USD").replace("_", " ")
     return f"{words[:1].upper()}{words[1:]}"
-
-
-def chosen(grids: Sequence[Grid], wanted: Sequence[str]) -> list[Grid]:
-    """Each with the wanted columns; raises `ConfigError` for a name that no table has."""
-    known = {name for grid in grids for name in grid.names}
-    for name in wanted:
-        if name.casefold() not in known:
-            shown = dict.fromkeys(heading for grid in grids for heading in grid.headings)
-            hint = did_you_mean(name, [*shown, *known])
-            raise ConfigError(f"--columns: no column {name!r}{hint}; there are: {', '.join(shown)}")
-    return [grid.only(wanted) for grid in grids]
 
 
 def wrapped(text: str, columns: int) -> str:

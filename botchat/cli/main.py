@@ -16,7 +16,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -25,8 +25,8 @@ from typing import Any, NoReturn
 from botchat.cli.output import LogFormatter, complain, perform, public_line
 from botchat.cli.signals import ENDS, lasting_stderr, take_signals
 from botchat.errors import BotChatError, did_you_mean
-from botchat.requests import GONE, GONE_FLAGS, HELP, requests
-from botchat.requests.arguments import FORMATS, GROUPS, Asking, Option, Request, flags_of, groups_of
+from botchat.requests import HELP, requests
+from botchat.requests.arguments import GROUPS, Asking, Option, Request, flags_of, groups_of
 
 
 def entry() -> NoReturn:
@@ -109,8 +109,6 @@ class _Parser(argparse.ArgumentParser):
             choices = [choice.strip("' ") for choice in wrong[2].split(",")]
             if wrong[1] == "help":
                 message = "for help: botchat --help, or botchat COMMAND --help"
-            elif wrong[1] in GONE:
-                message = f"{wrong[1]} is no command any more: {GONE[wrong[1]]}"
             elif message.startswith("argument COMMAND") and self.given[0][:1] == "-":
                 message += f"; {self.given[0]} stands behind the command"
             elif "," in wrong[1]:
@@ -125,10 +123,6 @@ class _Parser(argparse.ArgumentParser):
                     continue
                 lacking = [flag for flag in flags if flag in message.replace(",", "").split()]
                 hint = did_you_mean(name, lacking)
-                had, instead = GONE_FLAGS.get(name, ("nobody", ""))
-                if not hint and (not had or self.prog.partition(" ")[2] in had.split(", ")):
-                    message = f"{name} is no flag of this command any more: {instead}"
-                    break
                 message += f"; no flag {name}{hint or did_you_mean(name, flags)}"
         self.exit(2, f"{self.prog}: error: {public_line(message)} (see {self.prog} --help)\n")
 
@@ -142,12 +136,9 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         of_command: argparse.ArgumentParser = arguments.parser
         of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
-    for name, usual in {"dir": arguments.usual_dir, "columns": [], "printed": None}.items():
-        vars(arguments).setdefault(name, usual)
-    for name in ("json", "quiet", "wide"):
+    vars(arguments).setdefault("dir", arguments.usual_dir)
+    for name in ("json", "quiet"):
         vars(arguments).setdefault(name, False)
-    if vars(arguments).get("plan") and (formats := vars(arguments).get("formats")):
-        arguments.printed = formats[-1]  # a plan has no files
     return arguments
 
 
@@ -160,47 +151,15 @@ def _joined(words: Sequence[str]) -> list[str]:
     return [*words]
 
 
-def _add_everywhere(parser: argparse.ArgumentParser, own: Collection[str] = ()) -> None:
-    """Flags that every command takes; what is not given is not set, so that no parser undoes it.
-
-    ``own``: flags of the command, which mean what it says: ``--format`` of files.
-    """
+def _add_everywhere(parser: argparse.ArgumentParser) -> None:
+    """Flags that every command takes; what is not given is not set, so that no parser undoes it."""
 
     def add(flag: str, what: str, **settings: Any) -> None:
-        if flag not in own:
-            parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
+        parser.add_argument(flag, help=what, default=argparse.SUPPRESS, **settings)
 
     add("--dir", "the workspace (this folder)", type=_path)
     add("--json", "print one JSON object", action="store_true")
     add("--quiet", "no progress", action="store_true")
-    add("--wide", "tables with all columns, however narrow the terminal is", action="store_true")
-    add(
-        "--columns",
-        "only these columns, by heading or key: model,place",
-        type=_names,
-        metavar="A,B",
-    )
-    printed = f"print tables as {', '.join(FORMATS)}, with all digits"
-    add("--format", printed, dest="printed", choices=FORMATS, metavar="FORMAT")
-
-
-_FILES = {"bash": "_shtab_compgen_files", "zsh": "_files"}
-"""As ``shtab.FILE``: what completes the name of a file."""
-
-
-class _Complete(argparse.Action):
-    """Print the completion of a shell, made by shtab of the parser itself."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> NoReturn:
-        """Print it and exit."""
-        try:
-            import shtab
-        except ImportError:
-            parser.error("--print-completion needs shtab; install botchat with [completion]")
-        for one in _below(parser):
-            one.filled()
-        print(shtab.complete(parser, shell=given[1]))
-        parser.exit()
 
 
 class _Version(argparse.Action):
@@ -214,15 +173,6 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _below(parser: Any) -> Iterator[_Parser]:
-    """A parser and those of its commands."""
-    yield parser
-    for action in parser._actions:
-        if isinstance(action.choices, dict):
-            for one in action.choices.values():
-                yield from _below(one)
-
-
 @cache
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
@@ -231,12 +181,6 @@ def _parser() -> argparse.ArgumentParser:
         "and can the judge be trusted?",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print it, and exit")
-    parser.add_argument(
-        "--print-completion",
-        action=_Complete,
-        choices=("bash", "zsh"),
-        help="print what makes the shell complete commands and flags, and exit",
-    )
     _add_everywhere(parser)
     _add_requests(parser.add_subparsers(title="commands", metavar="COMMAND", required=True))
     _group_commands(parser)
@@ -287,7 +231,7 @@ def _fill(one: argparse.ArgumentParser, name: str, request: type[Request[Any]]) 
     flags = [*flags_of(request)]
     for group in groups_of(request).values():
         flags += flags_of(group)
-    _add_everywhere(one, {flag.name for flag in flags})
+    _add_everywhere(one)
     usual_dir = Path(request.usual_dir)
     one.set_defaults(command=perform, parser=one, usual_dir=usual_dir, request=request)
     for flag in flags:
@@ -324,9 +268,7 @@ def _add_flag(parser: argparse.ArgumentParser, flag: Option) -> None:
         settings |= {"dest": flag.field.name, "required": flag.is_needed}
     if arg.word and flag.is_needed and flag.values == 1:
         del settings["nargs"], settings["default"]
-    action = parser.add_argument(flag.field.name if arg.word else flag.name, **settings)
-    if flag.kind is Path:
-        vars(action)["complete"] = _FILES  # shtab reads it
+    parser.add_argument(flag.field.name if arg.word else flag.name, **settings)
 
 
 class _Once(argparse.Action):
@@ -380,10 +322,6 @@ def _text(text: str) -> str:
         except UnicodeEncodeError:
             raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from None
     return text
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in _text(text or ",").split(",") if name.strip()]
 
 
 def _list_protocols(parser: argparse.ArgumentParser) -> None:

@@ -178,39 +178,14 @@ def say(
 ) -> None:
     """Print a result: one JSON object, or for people lines and tables, and what was spent.
 
-    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row. With
-    ``--format`` instead: the tables in that format alone, or of the rows; what was spent on stderr.
+    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row.
     """
     if arguments.json:
         print_json({**whole, **(spent(meter) if meter else {})})
         return
-    if arguments.printed:
-        _print_as(arguments, [part for part in shown if not isinstance(part, str | list)], whole)
-    else:
-        _print([_grid(part) for part in shown or [whole.get("rows", [whole])]], arguments)
+    _print([_grid(part) for part in shown or [whole.get("rows", [whole])]])
     if meter is not None and (line := spent_line(meter)):
-        (note if arguments.printed else show)(line)
-
-
-def _print_as(
-    arguments: argparse.Namespace, given: Sequence[Table], whole: Mapping[str, Any]
-) -> None:
-    """Tables as files hold them; without any, the rows that ``--json`` has."""
-    from botchat.boards.tables import of_rows
-    from botchat.boards.writers import WRITERS
-
-    rows = [row for row in whole.get("rows", [whole]) if row]
-    name = "-".join(arguments.parser.prog.split()[1:])
-    signed = [whole["signature"]] if "signature" in whole else []
-    tables = given or ([of_rows(name, rows, signed)] if rows else [])
-    if arguments.printed == "parquet" and sys.stdout.isatty():
-        raise ConfigError("--format parquet is no text: give the output a file, … > FILE.parquet")
-    for table in tables:
-        content = WRITERS[arguments.printed](table)
-        sys.stdout.buffer.write(content.encode() if isinstance(content, str) else content)
-    sys.stdout.flush()
-    if not tables:
-        note("nothing yet")
+        show(line)
 
 
 def _grid(part: str | Table | list[Row]) -> str | layout.Grid:
@@ -221,16 +196,14 @@ def _grid(part: str | Table | list[Row]) -> str | layout.Grid:
     return layout.of_table(part)
 
 
-def _print(parts: Sequence[str | layout.Grid], arguments: argparse.Namespace) -> None:
-    """Lines and tables; tables whole where stdout is no terminal, or with ``--wide``."""
-    tables = [part for part in parts if not isinstance(part, str)]
-    fitted = iter(layout.chosen(tables, arguments.columns))
-    width = layout.UNLIMITED if arguments.wide else terminal_columns()
+def _print(parts: Sequence[str | layout.Grid]) -> None:
+    """Lines and tables; tables whole where stdout is no terminal."""
+    width = terminal_columns()
     for part in parts:
         if isinstance(part, str):
             show(layout.wrapped(part, width))
         else:
-            print(next(fitted).drawn(width, bold=may_steer(sys.stdout)))
+            print(part.drawn(width, bold=may_steer(sys.stdout)))
 
 
 def terminal_columns() -> int:

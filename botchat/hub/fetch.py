@@ -39,7 +39,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     the ledger, what was there already included.
 
     Everything is checked before anything is written: each file's digest, each record, each call's
-    key. The page is no data; ``leaderboard page`` makes it here. ``.botchat/fetched-SET.json``
+    key. The page is no data; ``leaderboard`` makes it here. ``.botchat/fetched-SET.json``
     keeps where it is from.
 
     Raises:

@@ -14,17 +14,15 @@ from typing import Any
 import msgspec
 
 from botchat.boards.writers import to_json
-from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.errors import ConfigError
 from botchat.hub.requests import Publishing
 from botchat.interfaces import Row
-from botchat.pipeline.compare import WORSE, ToldBoard, estimate, read_board
-from botchat.pipeline.export import dataset_files
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.requests.results import Told
 from botchat.seeds.hub import Kind, said_by_hub
 from botchat.workspace import files as store
 from botchat.workspace.entries import api_key
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import INVENTED, Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import Redactor, secrets_in
 
@@ -36,6 +34,22 @@ DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 _PAGE = (*DATA, ".html", ".js", ".svg")
+
+_CARD = """\
+---
+pretty_name: BotChat run on {seed_set}
+tags: [botchat, llm-as-a-judge, dialogue]
+configs:
+{configs}
+---
+
+# BotChat run on {seed_set}
+
+Made with BotChat {version}.{invented} A null `verdict` is an unreadable reply, never a tie.
+`signature` says what made a row; rows compare only where signatures agree.
+"""
+
+_CONFIG = "- config_name: {stage}\n  data_files: {stage}/**/*.jsonl"
 
 _SPACE = """\
 ---
@@ -63,14 +77,11 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
 
     The dataset has the stage files to the byte, the calls of the ledger that they rest on, the
     tables, and a manifest of digests. `botchat.toml` stays here. ``dry_run``: send nothing.
-    ``eval_results``: ``CONTESTANT=ORG/NAME``, or ``hf:ORG/NAME``, of models whose repositories get
-    a pull request with their numbers of the board as ``.eval_results``.
 
     Gives a row for each repository: its files, bytes, and revision (``None``: nothing was sent).
 
     Raises:
-        ConfigError, MissingError, DataError: a file holds a key, no board, a model that is not on
-            it; and as `_commit`.
+        ConfigError, MissingError, DataError: no such set, a file holds a key; and as `_commit`.
     """
     seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
     if not _REPOSITORY.fullmatch(name):
@@ -78,44 +89,43 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
     out = workspace.out(seed_set)
     found = (path for path in sorted(out.rglob("*")) if path.suffix in _PAGE)
     page = {path.relative_to(out).as_posix(): path.read_bytes() for path in found}
-    path = out / "leaderboard.json"
-    board = read_board(workspace, str(path)) if path.is_file() else None
-    contents = _dataset(workspace, seed_set, name, page, board)
+    contents = _dataset(workspace, seed_set, page)
     sent: list[tuple[Kind, str, Mapping[str, bytes]]] = [("dataset", name, contents)]
     if "index.html" in page:
         card = _SPACE.format(title=f"BotChat {seed_set}", name=name).encode()
         shown = {**page, "README.md": card, MANIFEST: contents[MANIFEST]}
         sent.append(("space", name, shown))
-    for given in request.eval_results:
-        model, theirs = _named(given)
-        entries = _entries(board, model, name)
-        sent.append(("model", theirs, {f".eval_results/botchat-{seed_set}.yaml": entries}))
     for *_, files in sent:
         _refuse_secrets(workspace, files)
     rows: list[Row] = []
     paths: dict[str, list[str]] = {}
     said: list[str] = []
     for kind, where, files in sent:
-        place = where if kind == "model" else f"{kind}s/{where}"
-        known = where if kind == "model" else kind
         size = sum(map(len, files.values()))
         revision = None if dry_run else _commit(where, kind, files, seed_set, request.private)
-        rows.append({"repository": place, "files": len(files), "bytes": size, "revision": revision})
-        paths[known] = [*files]
-        said += [f"{known}: {file}" for file in files]
-    offered = [text.decode() for kind, _, of in sent if kind == "model" for text in of.values()]
-    return Told({"rows": rows, "files": paths}, [rows, *[*said, *offered] * dry_run])
+        rows.append(
+            {
+                "repository": f"{kind}s/{where}",
+                "files": len(files),
+                "bytes": size,
+                "revision": revision,
+            }
+        )
+        paths[kind] = [*files]
+        said += [f"{kind}: {file}" for file in files]
+    return Told({"rows": rows, "files": paths}, [rows, *said * dry_run])
 
 
-def _dataset(
-    workspace: Workspace,
-    seed_set: str,
-    name: str,
-    page: Mapping[str, bytes],
-    board: ToldBoard | None,
-) -> dict[str, bytes]:
+def _dataset(workspace: Workspace, seed_set: str, page: Mapping[str, bytes]) -> dict[str, bytes]:
     """Path -> content of all that is no page."""
-    contents, _ = dataset_files(workspace, seed_set, "jsonl", name)
+    contents = _stage_files(workspace, seed_set)
+    stages = dict.fromkeys(path.split("/")[0] for path in contents)
+    configs = "\n".join(_CONFIG.format(stage=stage) for stage in stages)
+    invented = f" {INVENTED.format(seed_set)}" if workspace.invented(seed_set) else ""
+    card = _CARD.format(seed_set=seed_set, configs=configs, version=VERSION, invented=invented)
+    contents = {"README.md": card.encode(), **contents}
+    if (asked := workspace.measured_path(seed_set)).exists():
+        contents[f"measured/{seed_set}.jsonl"] = _lines(asked)
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     if (about := workspace.about_path(seed_set)).exists():
@@ -125,22 +135,36 @@ def _dataset(
         for file, content in page.items()
         if Path(file).suffix in DATA
     }
-    if board is not None:
-        contents["eval.yaml"] = _yaml(_benchmark(board, seed_set))
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     contents[MANIFEST] = to_json(Manifest(VERSION, seed_set, digests)).encode()
     return contents
+
+
+def _stage_files(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
+    """Path -> bytes of the files of seeds, dialogues and judgments; without empty ones."""
+    workspace.seeds(seed_set)  # so that it is said if there is no such set
+    found = {f"seeds/{seed_set}.jsonl": _lines(workspace.seed_sets()[seed_set])}
+    for stage in ("generations", "judgments"):
+        for path in sorted((workspace.root / stage / seed_set).rglob("*.jsonl")):
+            if path.stat().st_size:
+                found[path.relative_to(workspace.root).as_posix()] = _lines(path)
+    return found
+
+
+def _lines(path: Path) -> bytes:
+    """The bytes of a stage file, without a torn last line, which no run has finished."""
+    content = path.read_bytes()
+    return content[: content.rfind(b"\n") + 1]
 
 
 def _commit(name: str, kind: Kind, files: Mapping[str, bytes], seed_set: str, private: bool) -> str:
     """Make a repository hold exactly these files, in one commit; its revision.
 
     A repository that is not there is made. One that has other files, and no manifest of ours, is
-    left alone. Of somebody's model: open a pull request with the files; its address.
+    left alone.
 
     Raises:
         ConfigError: no such name, no right to write there, or a repository of something else.
-        MissingError: no such model.
         DataError: the hub cannot be reached, or refuses.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
@@ -148,10 +172,6 @@ def _commit(name: str, kind: Kind, files: Mapping[str, bytes], seed_set: str, pr
     with said_by_hub(name, kind):
         api = HfApi()
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
-        if kind == "model":
-            message = f"Add evaluation results of BotChat {VERSION} on {seed_set}"
-            made = api.create_commit(name, changes, commit_message=message, create_pr=True)
-            return str(made.pr_url)
         sdk = "static" if kind == "space" else None
         api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
         there = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
@@ -165,71 +185,6 @@ def _commit(name: str, kind: Kind, files: Mapping[str, bytes], seed_set: str, pr
         message = f"BotChat {VERSION}: {seed_set}"
         made = api.create_commit(name, changes, repo_type=kind, commit_message=message)
         return str(made.oid)
-
-
-def _yaml(entries: object) -> bytes:
-    """YAML, as the hub's own files."""
-    from huggingface_hub.utils import yaml_dump  # type: ignore[attr-defined]
-
-    return str(yaml_dump(entries)).encode()
-
-
-def _benchmark(board: ToldBoard, seed_set: str) -> Row:
-    """``eval.yaml``, by which the hub knows a dataset as a benchmark: a task for each number."""
-    return {
-        "name": f"BotChat {seed_set}",
-        "description": (
-            "Can this model hold a human conversation over many turns? Generated from two human "
-            "utterances, judged, rated; made with BotChat (arXiv 2310.13650)."
-        ),
-        "evaluation_framework": "botchat",
-        "tasks": [{"id": key, "config": "seeds", "split": "train"} for key in _told(board)],
-    }
-
-
-def _told(board: ToldBoard) -> list[str]:
-    """Keys of the numbers that are better where they are more, as a leaderboard takes them."""
-    return [key for key in board.measures if key not in WORSE]
-
-
-def _named(given: str) -> tuple[str, str]:
-    """(contestant, its repository) of ``CONTESTANT=ORG/NAME`` or ``hf:ORG/NAME``."""
-    contestant, _, theirs = given.rpartition("=")
-    if not contestant:
-        contestant, theirs = given, given.removeprefix("hf:")
-    if not _REPOSITORY.fullmatch(theirs) or theirs == given:
-        raise ConfigError(
-            f"--eval-results {given}: give CONTESTANT=ORG/NAME, the model's repository on the hub"
-        )
-    return contestant, theirs
-
-
-def _entries(board: ToldBoard | None, model: str, name: str) -> bytes:
-    """A model's numbers as the hub's ``.eval_results``, rates in percent."""
-    from huggingface_hub import constants
-
-    if board is None:
-        raise MissingError(
-            "--eval-results takes numbers of the board; make it with: botchat leaderboard"
-        )
-    if model not in board.rows:
-        hint = did_you_mean(model, board.rows)
-        raise ConfigError(
-            f"--eval-results {model}: not on the board {board.path}{hint}; "
-            f"there are: {', '.join(board.rows)}"
-        )
-    source = {"url": f"{constants.ENDPOINT}/datasets/{name}", "name": "BotChat"}
-    found = []
-    for key in _told(board):
-        if (known := estimate(board.rows[model], key)) is None:
-            continue
-        everyone = [one for row in board.rows.values() if (one := estimate(row, key))]
-        scale = 100 if all(0 <= end <= 1 for one in everyone for end in one) else 1
-        value, low, high = (round(scale * number, 2) for number in known)
-        notes = f"95 % interval {low:g} to {high:g}; judged by {board.judge}"
-        dataset = {"id": name, "task_id": key}
-        found.append({"dataset": dataset, "value": value, "source": source, "notes": notes})
-    return _yaml(found)
 
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:

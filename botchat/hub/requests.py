@@ -1,6 +1,5 @@
 """The commands of this part as values; see `botchat.requests`."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,9 +19,6 @@ class Publishing(Request["Told"]):
     _: KW_ONLY
     dry_run: Annotated[bool, Arg("say what would be sent, send nothing")] = False
     private: Annotated[bool, Arg("for those who may see it only")] = False
-    eval_results: Annotated[
-        Sequence[str], Arg("repeatable; offer its numbers in a pull request", "MODEL=ORG/NAME")
-    ] = ()
 
 
 class Fetching(Request["Told"]):

@@ -389,8 +389,7 @@ class RecordedModel:
             if new := [change for change in changes(self._quirks) if change not in before]:
                 log.warning(
                     f"{self.name} is asked {' and '.join(new)} from now on, since its endpoint "
-                    "refuses it otherwise; to try again as asked for: botchat models "
-                    f"--forget-quirks {self.name}"
+                    "refuses it otherwise"
                 )
             self.ledger.set_quirks(self.identity, self._quirks)
 
@@ -406,7 +405,7 @@ class RecordedModel:
             log.warning(
                 f"{self.name} answers as {self.snapshot} now, and in the ledger as {before}: what "
                 "is new will stand beside what is replayed; to ask all of it anew, stop and give "
-                f"run --fresh {self.name}, or the model a revision"
+                f"the model a revision, such as {self.name}@2"
             )
 
     def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:

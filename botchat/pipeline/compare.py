@@ -273,7 +273,7 @@ def _verdict(whole: Row) -> str:
     if not whole["tested"]:
         return (
             "no model was tested, so --gate passes and says nothing of any; ask a model again with "
-            "botchat run --fresh MODEL, test a floor bot with --model"
+            "a revision, MODEL@2, test a floor bot with --model"
         )
     fell = ", ".join(whole["fell"])
     return f"fell: {fell}" if fell else f"no model fell in {whole['by']}"

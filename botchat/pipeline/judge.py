@@ -15,7 +15,6 @@ from botchat.pipeline.run.contestants import (
     of_people,
     pairwise_contestants,
     pick,
-    refuse_edited,
 )
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.kinds import Protocol
@@ -71,8 +70,6 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         if request.comparisons is not None:
             raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
         contestants, cases = _one_by_one(request, protocol, seeds, contestants)
-    if generated is None and not request.edited:
-        refuse_edited(workspace, contestants)
     return Asked(request.seed_set, whole, judge, cases)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import webbrowser
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,7 @@ from botchat.errors import ConfigError
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.ratings.elo import EloSettings
-from botchat.requests import Leaderboard, Paging
-from botchat.requests.leaves import leaf
+from botchat.requests import Leaderboard
 from botchat.requests.meter import Meter
 from botchat.requests.results import Told
 from botchat.workspace import files as store
@@ -29,13 +27,8 @@ if TYPE_CHECKING:
     from botchat.report.figures import Chart
 
 _UNTOLD = (
-    "The page has samples, not all {:,} MB of judgments and {:,} MB of dialogues; pack them with: "
-    "botchat leaderboard page --seeds {}"
-)
-
-_TOO_MANY = (
-    "The page has samples: its reader has every dialogue of at most {:,} contestants, and here are "
-    "{:,}."
+    "The page has no reader of dialogues: here are {:,} MB of judgments, {:,} MB of dialogues and "
+    "{:,} contestants, and it takes at most {:,}, {:,} and {:,}."
 )
 
 MOST_READ = 300
@@ -43,11 +36,8 @@ MOST_READ = 300
 120 MB of 1,000."""
 
 MOST_TOLD_MB = 200
-"""Size of the judgments up to which `botchat leaderboard` packs them beside its page; `botchat
-report` packs any number. 14 models in all protocols are 50 MB. The same above `MOST_HELD_MB` of
-dialogues."""
-
-log = logging.getLogger("botchat")
+"""Size of the judgments up to which they are packed beside the page; of dialogues: `MOST_HELD_MB`.
+14 models in all protocols are 50 MB."""
 
 BY_SEED = "by-seed.json"
 """Beside ``leaderboard.json``: see `botchat.boards.by_seed`."""
@@ -59,7 +49,7 @@ KEPT = ("leaderboard.json", BY_SEED, "leaderboard.md")
 def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None = None) -> Told:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
 
-    A page that is there already keeps its other judges, after this one. Without png, those of
+    The page has every judge that is named; tables are the first one's. Without png, those of
     before are taken away. A board that is kept by a name stays there, `KEPT` of it.
     """
     seed_set, keep, formats = request.seed_set, request.keep, request.table_formats
@@ -68,32 +58,24 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     folder = request.out or workspace.out(seed_set)
     beside = _beside(folder, keep) if keep is not None else None
     by_judge = workspace.judgment_files(seed_set)
-    asked = only_judge(workspace, seed_set, request.judge)
-    paged = [*asked, *(name for name in on_page(folder, seed_set) if name in by_judge)]
-    files = [by_judge.get(name, {}) for name in dict.fromkeys(paged)]
+    paged = [*dict.fromkeys(request.judge)] or only_judge(workspace, seed_set, None)
+    files = [by_judge.get(name, {}) for name in paged]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     spoken = int(dialogue_megabytes(workspace, seed_set))
     many = len(workspace.dialogue_files(seed_set))
     too_much = megabytes > MOST_TOLD_MB or spoken > MOST_HELD_MB or many > MOST_READ
-    untold = _UNTOLD.format(megabytes, spoken, seed_set)
-    if many > MOST_READ:
-        untold = _TOO_MANY.format(MOST_READ, many)
+    untold = _UNTOLD.format(megabytes, spoken, many, MOST_TOLD_MB, MOST_HELD_MB, MOST_READ)
     # What a judge is worth is said beside all who judged, whoever is on the page.
     judges = paged if too_much else [*paged, *by_judge]
     found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
     from botchat.boards import files as board_files
     from botchat.boards.by_seed import by_seed
-    from botchat.boards.writers import EEE
 
     views, compared = _views(workspace, found, request.elo, meter, paged)
     told = views[0]
     board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
     whole = board_files.as_json(board, headline, verdict)
     texts = board_files.files(board, headline, verdict, formats, whole)
-    if formats is not None and EEE in formats.names:
-        every_eval_ever = leaf("hub.every_eval_ever", "--format eee")
-        made = every_eval_ever.records(workspace, board, found.dialogues)
-        texts |= {f"{EEE}/{path}": text for path, text in made.items()}
     values = by_seed(board, found.seeds, found.dialogues)
     texts[BY_SEED] = json.dumps(values, separators=(",", ":")) + "\n"
     write_all(folder, texts)
@@ -127,16 +109,6 @@ def _beside(folder: Path, name: str) -> Path:
     )
 
 
-def on_page(folder: Path, seed_set: str) -> list[str]:
-    """The judges of the page that is there, in its order; none where there is no such page."""
-    from botchat import report as pages
-
-    page = folder / "index.html"
-    if not page.is_file():
-        return []
-    return pages.judges_of(page.read_text("utf-8", errors="replace"), seed_set)
-
-
 def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> None:
     """Write the page's figures as svg and, if wanted, png; else those of before are taken away."""
     for chart in charts:
@@ -149,23 +121,6 @@ def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> 
             (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
-def page(request: Paging, workspace: Workspace, meter: Meter | None = None) -> Told:
-    """Write the page alone, of some judges (default: all), the first shown first; its path."""
-    seed_set, judges = request.seed_set, request.judges
-    meter = meter or Meter()
-    many = len(workspace.dialogue_files(seed_set))
-    if many > MOST_READ:
-        log.warning(_TOO_MANY.format(MOST_READ, many))
-    everybody = [*workspace.judgment_files(seed_set)]
-    # What several judges say of the same cases is compared in records.
-    alone = many > MOST_READ and len(judges or everybody) == 1
-    read_too = [*judges, *everybody] if judges and not alone else judges
-    found = read(workspace, seed_set, read_too, in_columns=alone, for_boards=True)
-    made = _views(workspace, found, request.elo, meter, judges)
-    folder = request.out or workspace.out(seed_set)
-    return Told({"page": write_page(workspace, found, *made, folder, meter, request.url)})
-
-
 def _views(
     workspace: Workspace,
     found: Read,
@@ -173,10 +128,9 @@ def _views(
     meter: Meter,
     judges: Sequence[str],
 ) -> tuple[list[View], Mapping[str, Findings]]:
-    """What the page shows of some judges (default: all), and of all who were read, by protocol."""
+    """What the page shows of some judges, and of all who were read, by protocol."""
     from botchat import report as pages
     from botchat.boards import judge_verdict
-    from botchat.boards.protocols import Place
     from botchat.pipeline.ledger import conversation_costs
     from botchat.report import figures
 
@@ -185,7 +139,7 @@ def _views(
     boards, said, n = [], [], 0
     for judge in found.judged:
         boards.append(found.board(judge, elo))
-        n += not judges or judge in judges
+        n += judge in judges
         meter.advance()
     findings: Mapping[str, Findings] = {}
     if len(boards) > 1:
@@ -200,11 +154,7 @@ def _views(
     verdicts = {board.judge: facts.verdict for board, facts in zip(boards, said, strict=False)}
     views = []
     for board, facts in zip(boards[:n], said, strict=True):
-        asking = [part.protocol.name for part in board.of(Place) if part.protocol.about_ai]
-        accusations = board.evidence[asking[0]].judgments if asking else ()
-        samples = pages.pick(board.main.frame["model"], found.dialogues, accusations)
-        drawn = figures.draw(board, costs, verdicts)
-        views.append(pages.View(board, drawn, samples, facts))
+        views.append(pages.View(board, figures.draw(board, costs, verdicts), facts))
     return views, findings
 
 
@@ -215,11 +165,10 @@ def write_page(
     findings: Mapping[str, Findings],
     folder: Path,
     meter: Meter,
-    url: str = "",
 ) -> Path:
     """Write the page of some boards with their figures, and its chunks; the page's path.
 
-    What is in columns has no reasons to tell: such a page has samples only.
+    What is in columns has no reasons to tell: such a page has no reader.
     """
     from botchat import report as pages
     from botchat.report import archive
@@ -231,7 +180,7 @@ def write_page(
     if not any(found.columns.values()) and len(found.dialogues) <= MOST_READ + 1:  # and people
         meter.begin("pack transcripts", 0)
         chunks = archive.build(found.seeds, found.dialogues, judged, found.catalogue)
-    written = pages.files(views, chunks, compared, talks, url)
+    written = pages.files(views, chunks, compared, talks)
     write_all(folder, written)
     for path in {*(folder / archive.FOLDER).glob("*.js")} - {folder / name for name in written}:
         path.unlink(missing_ok=True)  # of an earlier, larger page

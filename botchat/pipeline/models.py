@@ -136,15 +136,10 @@ def settings_text(named: Sequence[str], seeds: str) -> str:
 
 
 def models(request: Naming, workspace: Workspace) -> Told:
-    """Everything that can be named, or what the flags ask in place of it."""
+    """Everything that can be named, or whether each configured model answers."""
     if request.check:
         return checked(workspace)
-    if (named := request.forget_quirks) is None:
-        return Told({"rows": model_rows(workspace)})
-    forgotten = _forget_quirks(workspace, named)
-    whole = {"model": named, "forgotten": forgotten}
-    said = ", ".join(forgotten) or "nothing: it was asked as it was asked for"
-    return Told(whole, [[whole | {"forgotten": said}]])
+    return Told({"rows": model_rows(workspace)})
 
 
 def checked(workspace: Workspace) -> Told:
@@ -201,20 +196,6 @@ def model_rows(workspace: Workspace) -> list[Row]:
     ]
     empty = dict.fromkeys(facts)
     return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
-
-
-def _forget_quirks(workspace: Workspace, name: str) -> list[str]:
-    """Ask an endpoint's model as it was asked for again: what was changed until now.
-
-    Raises `ConfigError`: the name is of no model of an endpoint.
-    """
-    named = config.model_name(name, workspace.config)
-    if (settings := named.settings) is None or named.kind != "endpoint":
-        raise ConfigError(f"--forget-quirks {name}: it is on no endpoint; nothing is left out")
-    with workspace.locked(), closing(workspace.ledger()) as ledger:
-        known = ledger.quirks(identity(settings))
-        ledger.set_quirks(identity(settings), {})
-    return changes(known)
 
 
 def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import board_of, read
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN
 from botchat.requests import Plotting
 from botchat.requests.results import Told
 from botchat.workspace import files as store
@@ -37,9 +35,7 @@ def plot(
     judge: str | None = None,
     *,
     size: tuple[float, float | None] | None = None,
-    highlight: Sequence[str] = (),
     elo: EloSettings | None = None,
-    bare: bool = False,
 ) -> Figure:
     """One figure by its name, as `botchat.report.figures` draws it; shows itself in a notebook.
 
@@ -48,17 +44,15 @@ def plot(
 
     ``size``: width and height in inches; default: a paper's column, or its page
     where that is too narrow, as high as it needs (``None``).
-    ``highlight``: contestants, or judges, to stand out. ``bare``: without title and signatures,
-    which stand in the metadata of its files.
 
     Raises:
         ConfigError: several judges and none named, or a size that cannot be.
-        MissingError: no such figure of these judgments, no such contestant; says which there are.
+        MissingError: no such figure of these judgments; says which there are.
     """
     from botchat.report.figures import pictures
 
-    chart, look = _chosen(workspace, seed_set, name, judge, size, highlight, elo)
-    return pictures.figure(chart.sheet(look._replace(bare=bare)))
+    chart, look = _chosen(workspace, seed_set, name, judge, size, elo)
+    return pictures.figure(chart.sheet(look))
 
 
 def _chosen(
@@ -67,7 +61,6 @@ def _chosen(
     name: str,
     judge: str | None,
     size: tuple[float, float | None] | None,
-    highlight: Sequence[str],
     elo: EloSettings | None = None,
 ) -> tuple[Chart, Look]:
     """The figure that `plot` draws, not drawn yet; raises as it does."""
@@ -88,28 +81,16 @@ def _chosen(
             for protocol, findings in compared.items()
             for chart in agreement.draw(findings)
         ]
-        known = {
-            str(row[key])
-            for findings in compared.values()
-            for rows, key in ((findings.rows, "judge"), (findings.rankings, "contestant"))
-            for row in rows
-        }
     else:
         found, board = board_of(workspace, seed_set, judge, elo)
         drawn = figures.draw(board, conversation_costs(workspace, found.dialogues))
-        known = {*board.main.frame["model"], HUMAN}
     charts = {chart.name: chart for chart in drawn}
     if name not in charts:
         there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
         hint = did_you_mean(name, charts)
         raise MissingError(f"no figure {name!r} of {seed_set}{hint}; there are: {there}")
-    if unknown := [one for one in highlight if one not in known]:
-        raise MissingError(
-            f"--highlight {unknown[0]}: {seed_set} has no such contestant"
-            f"{did_you_mean(unknown[0], known)}; there are: {', '.join(sorted(known))}"
-        )
     width, height = size or (charts[name].width, None)
-    return charts[name], Look(width, height, tuple(highlight))
+    return charts[name], Look(width, height)
 
 
 def read_size(text: str) -> tuple[float, float | None]:
@@ -126,8 +107,7 @@ def read_size(text: str) -> tuple[float, float | None]:
 def figure(request: Plotting, workspace: Workspace) -> Told:
     """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
 
-    A bare one has its title, signatures and caption in a .txt beside it, and in the file's
-    metadata. What is raised as in `plot`; the same request gives the same bytes.
+    What is raised as in `plot`; the same request gives the same bytes.
     """
     out = request.out
     form = out.suffix.lower().removeprefix(".")
@@ -135,19 +115,14 @@ def figure(request: Plotting, workspace: Workspace) -> Told:
         raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
     size = read_size(request.size) if request.size else None
     named = request.seed_set, request.name, request.judge
-    chart, look = _chosen(workspace, *named, size, request.highlight)
-    return written(chart, look._replace(bare=request.bare), out)
+    chart, look = _chosen(workspace, *named, size)
+    return written(chart, look, out)
 
 
 def written(chart: Chart, look: Look, out: Path) -> Told:
-    """Write a figure in the format that ``out`` ends with; its path, and that of its caption."""
+    """Write a figure in the format that ``out`` ends with; its path."""
     from botchat.report.figures import pictures
 
     drawn = chart.sheet(look)
     store.write_atomic(out, pictures.written(drawn, out.suffix.lower().removeprefix(".")))
-    if not look.bare:
-        return Told({"path": out})
-    caption = out.with_suffix(".txt")
-    lines = (chart.title, chart.caption, chart.heading.subtitle, *chart.heading.signatures)
-    store.write_atomic(caption, "".join(f"{line}\n" for line in lines).encode())
-    return Told({"path": out, "caption": caption})
+    return Told({"path": out})

@@ -60,7 +60,7 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     from botchat import report as pages
 
     facts = pages.Facts.of(board)
-    view = pages.View(board, figures.draw(board), known=facts)
+    view = pages.View(board, figures.draw(board), facts)
     whole = board_files.as_json(board)
     texts = board_files.files(board, formats=request.table_formats, whole=whole)
     texts |= votes.matrices(board.arenas[0])

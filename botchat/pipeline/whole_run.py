@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 
 from botchat.errors import (
@@ -13,7 +12,6 @@ from botchat.errors import (
     FatalModelError,
     LimitReached,
     MissingError,
-    did_you_mean,
 )
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import Length
@@ -146,8 +144,7 @@ def _resolved(request: Running, workspace: Workspace) -> Running:
     wanted = replace(
         request,
         seed_set=request.seed_set or known.seeds or "",
-        models=tuple(dict.fromkeys(_named_anew(request, workspace))),
-        fresh=(),
+        models=tuple(dict.fromkeys(request.models or known.models)),
         judge=request.judge or known.judge or "",
         judge_model=request.judge_model or known.judge_model,
         protocols=tuple(dict.fromkeys(request.protocols or known.protocols)),
@@ -167,20 +164,6 @@ def _resolved(request: Running, workspace: Workspace) -> Running:
         raise ConfigError("run needs a --model besides human, which is judged in any case")
     _named(wanted, workspace)
     return wanted
-
-
-def _named_anew(request: Running, workspace: Workspace) -> Iterator[str]:
-    """The models, those that are to be asked anew as revisions of today (UTC)."""
-    models = request.models or workspace.config.run.models
-    for name in request.fresh:
-        if name not in models or name not in workspace.config.models:
-            known = [one for one in models if one in workspace.config.models]
-            raise ConfigError(
-                f"--fresh {name}: no model of this run that has a [models] entry"
-                f"{did_you_mean(name, known)}; those that have: {', '.join(known) or 'none'}"
-            )
-    for name in models:
-        yield f"{name}@{datetime.now(UTC):%Y-%m-%d}" if name in request.fresh else name
 
 
 def _answering(request: Running, workspace: Workspace, stops: Stops, meter: Meter) -> Running:
@@ -240,7 +223,6 @@ def _asked(
             judge_model=request.judge_model,
             samples=request.samples,
             limit=request.limit,
-            edited=request.edited,
         )
         try:
             found.append(judge.asked(judging, workspace, made))
@@ -262,10 +244,7 @@ def _replayed(request: Running, workspace: Workspace, planned: Plan) -> Iterator
     for name in request.models:
         called = full_name(name, workspace)
         if name in workspace.config.models and called in days and called not in asked:
-            yield (
-                f"{called}: nothing is asked, its dialogues are of {days[called]}; new weights "
-                f"under this name are asked with --fresh {name}"
-            )
+            yield f"{called}: nothing is asked, its dialogues are of {days[called]}"
 
 
 def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:

@@ -12,9 +12,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,18 +28,14 @@ from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.kinds import Protocol
-from botchat.records import SOMEWHERE, VERSION, Dialogues, Judgment, natural_key
+from botchat.records import VERSION
 from botchat.report.first_screen import Facts as Facts
-from botchat.report.first_screen import Sample as Sample
 from botchat.report.first_screen import screen
-from botchat.report.main_table import Cell, Links, address, main_table
+from botchat.report.main_table import Links, address
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
     from botchat.report.figures import Chart
-
-LONGEST = 2000
-"""Characters shown of an utterance."""
 
 LOW_COVERAGE = 0.95
 """Below this a coverage is marked."""
@@ -48,9 +43,6 @@ LOW_COVERAGE = 0.95
 SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "pair.js", "reader.js")
 STYLES = ("paper.css", "page.css", "board.css", "reader.css")
 """In the order they build on each other."""
-
-BADGE = "badge.svg"
-"""Beside the page: its result in a line, for a README."""
 
 STAMPS = {
     "trust": "✓ Trust",
@@ -67,9 +59,6 @@ ICON = (
 )
 """Of the page's tab: the dashes in which people speak."""
 
-PICTURE = "og.png"
-"""The picture of the first screen, beside the page, for previews of links."""
-
 
 @dataclass(frozen=True)
 class View:
@@ -78,8 +67,6 @@ class View:
     board: Board
     charts: Sequence[Chart] = ()
     """In the order to show (`botchat.report.figures.draw`)."""
-    samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
-    """By contestant, for readers without JavaScript (`pick`)."""
     known: Facts | None = None
 
     @cached_property
@@ -113,16 +100,14 @@ def render(
     archive: Archive | None = None,
     compared: Sequence[Beside] = (),
     talks: Sequence[Prompt] = (),
-    picture: str = "",
     others: dict[int, dict[str, str]] | None = None,
 ) -> str:
     """The page as HTML text; the same arguments give the same bytes.
 
     ``views``: of at least one judge, all on one seed set. ``archive``: its judges in the order of
-    ``views``; without one there are samples only, and no labelling. ``compared``: a protocol each.
-    ``talks``: roles and prompts of judges that are panels. ``picture``: address of the picture for
-    previews of links. ``others``: takes the parts of the judges after the first, which are else on
-    the page: place of the judge -> view -> its HTML.
+    ``views``; without one nothing can be read. ``compared``: a protocol each. ``talks``: roles and
+    prompts of judges that are panels. ``others``: takes the parts of the judges after the first,
+    which are else on the page: place of the judge -> view -> its HTML.
     """
     from botchat.report.archive import FOLDER
 
@@ -138,16 +123,12 @@ def render(
         "lang": next((one.language for one in _explained(*boards)), ENGLISH).code,
         "invented": boards[0].invented,
         "protocols": {},
-        "votes": others is not None and bool(_votes(boards[0])),
-        "picture": PICTURE if picture else "",
+        "votes": bool(boards[0].arenas and boards[0].arenas[0].protocol == VOTES),
         **(archive.about if archive else {}),
     }
     opens = about.get("view", "")
     links = [Links(board.judge if i else "", opens) for i, board in enumerate(boards)]
-    screens = [
-        screen(view.board, view.facts, to, view.samples)
-        for view, to in zip(views, links, strict=True)
-    ]
+    screens = [screen(view.board, view.facts, to) for view, to in zip(views, links, strict=True)]
     good = [i for i, one in enumerate(views) if one.facts.verdict.word != "do not trust"]
 
     def instead(judge: int) -> tuple[str, str] | None:
@@ -163,8 +144,7 @@ def render(
         """A part of the page of one judge, where it stands."""
         if others is None or not judge:
             return part
-        if where != "read" or archive is None:  # beside an archive nobody sees its samples
-            others.setdefault(judge, {})[where] = str(part)
+        others.setdefault(judge, {})[where] = str(part)
         return ""
 
     return template("page.html").render(
@@ -173,11 +153,9 @@ def render(
         apart=apart,
         instead=instead,
         elided=elided,
-        longest=LONGEST,
         boards=boards,
         people="invented people" if boards[0].invented else "people",
         screens=screens,
-        picture=picture,
         icon=ICON,
         STAMPS=STAMPS,
         explained=_explained,
@@ -202,75 +180,19 @@ def files(
     archive: Archive | None = None,
     compared: Sequence[Beside] = (),
     talks: Sequence[Prompt] = (),
-    url: str = "",
 ) -> dict[str, str | bytes]:
     """The page and all that it loads: path -> content; arguments as of `render`.
 
-    ``url``: where the folder will be served, for previews of links. The parts of the judges after
-    the first are chunks, too.
+    The parts of the judges after the first are chunks, too.
     """
     from botchat.report.archive import FOLDER, script
-    from botchat.report.figures import share
 
     others: dict[int, dict[str, str]] = {}
-    picture = f"{url.rstrip('/')}/{PICTURE}" if url else PICTURE
-    page = render(views, archive, compared, talks, picture, others)
-    named: dict[str, Any] = {f"judge-{judge}": told for judge, told in others.items()}
-    if cast := _votes(views[0].board):
-        named["votes"] = cast
+    page = render(views, archive, compared, talks, others)
+    named = {f"judge-{judge}": told for judge, told in others.items()}
     chunks = {f"{FOLDER}/{name}.js": script(name, told) for name, told in named.items()}
     said = archive.files if archive else {}
-    facts = views[0].facts
-    badge = share.badge(facts.headline.title, STAMPS[facts.verdict.word])
-    return {**said, **chunks, PICTURE: preview(views[0]), BADGE: badge, "index.html": page}
-
-
-def _votes(board: Board) -> dict[str, list[int]]:
-    """Of a file of votes: two places in the table -> votes won, tied and lost by the first."""
-    if not board.arenas or board.arenas[0].protocol != VOTES:
-        return {}
-    place = {name: i for i, name in enumerate(board.main.frame["model"])}
-    found = {}
-    told = ["model_a", "model_b", "win_rate", "win_or_tie_rate", "readable"]
-    for a, b, won, kept, n in board.arenas[0].pairs.frame[told].itertuples(index=False):
-        if n and place[a] < place[b]:
-            found[f"{place[a]},{place[b]}"] = [
-                round(won * n), round((kept - won) * n), round((1 - kept) * n)
-            ]  # fmt: skip
-    return found
-
-
-def preview(view: View) -> bytes:
-    """The picture for previews of links, a PNG of 1200 by 630: the ranked column of the table."""
-    from botchat.report.figures import share
-
-    facts = view.facts
-    told = main_table(view.board, Links())
-    by = view.board.main.column(role="rank").of
-    rated = told.heads[1].label if len(told.heads) > 1 and told.heads[1].key == by else ""
-    rows = [
-        (line.name, cell.text, cell.bar)
-        for line in told.lines
-        if (cell := line.cells[1] if rated else Cell("")).bar and not line.is_human
-    ]
-    if facts.verdict.word == "do not trust":
-        rows = []  # a picture of an order would be one
-    stamp = STAMPS[facts.verdict.word]
-    sentence, scope = facts.headline.sentence, facts.headline.scope
-    return share.preview(sentence, scope, stamp, rows, rated.capitalize())
-
-
-_ABOUT = re.compile(r'<script type="application/json" id="about">(.*?)</script>', re.DOTALL)
-
-
-def judges_of(page: str, seed_set: str) -> list[str]:
-    """The judges of a page that `render` made of this set; none of anything else."""
-    try:
-        about = json.loads(found[1]) if (found := _ABOUT.search(page)) else {}
-        judges = list(about["judges"]) if about["set"] == seed_set else []
-    except (ValueError, KeyError, TypeError):
-        return []
-    return [name for name in judges if isinstance(name, str)]
+    return {**said, **chunks, "index.html": page}
 
 
 def text(name: str, package: str = "botchat.report") -> str:
@@ -289,32 +211,6 @@ def template(name: str, package: str = "botchat.report") -> Template:
     return Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(text(name, package))
-
-
-def pick(
-    names: Iterable[str], dialogues: Dialogues, judgments: Iterable[Judgment]
-) -> dict[str, list[Sample]]:
-    """Up to three dialogues of each contestant, in the order of ``names``.
-
-    The earliest accused, the median of the others that are, and the first that is not.
-    ``judgments`` are UniEval's, of one judge; those on other dialogues are left out.
-    """
-    readable: dict[str, list[Judgment]] = {}
-    for one in judgments:
-        contestant = one.contestants[0]
-        if one.verdict and one.seed_id in dialogues.get(contestant, ()):
-            readable.setdefault(contestant, []).append(one)
-    found = {}
-    for name in names:
-        said = sorted(readable.get(name, ()), key=lambda one: natural_key(one.seed_id))
-        passed = [(one, 0) for one in said if one.verdict == "No"]
-        told = [one for one in said if one.verdict not in ("No", SOMEWHERE)]
-        accused = sorted(((one, int(one.verdict or 0)) for one in told), key=lambda one: one[1])
-        telling = [*accused[:1], *accused[1:][(len(accused) - 1) // 2 :][:1], *passed[:1]]
-        if telling:
-            found[name] = [Sample(dialogues[name][one.seed_id], at, one.reason)
-                           for one, at in telling]  # fmt: skip
-    return found
 
 
 def policy(script: str, *also: str, chunks: bool = False) -> str:

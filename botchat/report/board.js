@@ -1,7 +1,7 @@
 // The first screen's table: sorts, filters and shows columns by the address. Files of any table and
 // figure.
 (() => {
-  const { about, address, button, choice, chosen, dress, el, load, save } = botchat;
+  const { address, button, chosen, dress, el, save } = botchat;
 
   const number = (text) => {
     const value = parseFloat(text.replaceAll(",", ""));
@@ -148,9 +148,8 @@
     boxes.forEach((box) => box.addEventListener("change", choose));
     const columns = el("details", { class: "quiet" }, el("summary", null, "More columns"), el("div", null, labels, reset));
 
-    const picture = about.picture ? el("a", { href: about.picture, download: "og.png" }, "Picture, 1200 × 630") : null;
     const share = el("details", { class: "quiet" }, el("summary", null, "Share"),
-      el("div", null, copier("Copy link"), csvButton(table, "Table as csv"), button("Print", () => print()), picture));
+      el("div", null, copier("Copy link"), csvButton(table, "Table as csv"), button("Print", () => print())));
     table.querySelector("th.name").append(input);
     part.querySelector(".tools").append(columns, share, found);
     for (const menu of [columns, share]) {
@@ -209,27 +208,4 @@
   };
   dress((root) => root.querySelectorAll("#board table.board").forEach(begin));
 
-  // Any two of a file of votes: by their own votes, and by their ratings.
-  const two = document.getElementById("two");
-  if (two) {
-    const names = about.orders[0];
-    const rows = new Map([...document.querySelectorAll("#board table.board tbody tr")].map((row) => [row.dataset.model, row]));
-    const column = document.querySelector("#board table.board [data-key=bt]").cellIndex;
-    const said = two.querySelector("p");
-    const chosenTwo = ["First", "Second"].map((label) => choice(label, names.map((name, at) => [at, name])));
-    chosenTwo[1].value = "1";
-    const compare = async () => {
-      const [a, b] = chosenTwo.map(({ value }) => Number(value));
-      const cast = await load("votes");
-      const [won, tied, lost] = cast[`${a},${b}`] || (cast[`${b},${a}`] || [0, 0, 0]).slice().reverse();
-      const [one, other] = [a, b].map((at) => Number(rows.get(names[at]).cells[column].dataset.value));
-      const n = won + tied + lost;
-      const votes = n ? `${n} ${n === 1 ? "vote" : "votes"}: won ${won}, tied ${tied}, lost ${lost}` : "No vote compares them";
-      said.textContent = `${votes}; by rating the first wins ${Math.round(100 / (1 + 10 ** ((other - one) / 400)))} of 100.`;
-    };
-    chosenTwo.forEach((one) => one.addEventListener("change", compare));
-    said.before(...chosenTwo);
-    two.hidden = false;
-    compare().catch((error) => (said.textContent = `This cannot be shown: ${error.message}.`));
-  }
 })();

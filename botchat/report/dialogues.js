@@ -265,7 +265,6 @@ botchat.dialogues = (() => {
         const bySeed = new Map(index.seeds.map(([id], i) => [id, i]));
         start({ place, view, index, byName, bySeed, content: latest(index) });
       } catch (error) {
-        document.documentElement.classList.remove("archived");
         failed(place)(error);
       }
     };

@@ -412,8 +412,5 @@
     settle();
   };
 
-  if (about.folder) {
-    document.documentElement.classList.add("archived"); // samples are for those without
-    begin(document.getElementById("reader"), start);
-  }
+  if (about.folder) begin(document.getElementById("reader"), start);
 })();

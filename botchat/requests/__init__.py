@@ -1,17 +1,15 @@
 """Every command as a value: what it is asked, and how that is said on the command line.
 
-A leaf (`botchat.requests.leaves`) has requests of its own in ``<leaf>/requests.py``; without the
-leaf they are not there.
+Those of `botchat.hub` and `botchat.papers` are in ``requests.py`` there.
 
 A new command is a frozen dataclass here: its fields are its flags, `does` names the function of
 `botchat.pipeline` that does it. A new flag is a field; `botchat.cli` prints the result.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +17,6 @@ from botchat.requests.arguments import (
     BEGIN,
     CARE,
     EVERY_DAY,
-    FORMATS,
     JUDGES,
     SHARE,
     Arg,
@@ -31,7 +28,6 @@ from botchat.requests.arguments import (
     Word,
     verb,
 )
-from botchat.requests.leaves import LEAVES
 
 if TYPE_CHECKING:
     from botchat.ratings.elo import EloSettings
@@ -44,32 +40,6 @@ if TYPE_CHECKING:
         StageResult,
         Told,
     )
-
-GONE = {
-    "report": "give leaderboard page",
-    "plot": "give leaderboard figure NAME",
-    "export": "give share export --out DIR, with --as jsonl or --as eee for another form",
-    "probe": "give bench probe or bench language (for --language)",
-    "publish": "give share publish",
-    "fetch": "give share fetch",
-}
-"""Commands of earlier versions, and what there is instead."""
-
-_NO_RESULT = "no result depends on it; leave it out"
-GONE_FLAGS = {
-    "--shuffles": ("leaderboard, rank", _NO_RESULT),
-    "--runs": ("leaderboard, rank", _NO_RESULT),
-    "--resamples": ("agree", _NO_RESULT),
-    "--seed": ("leaderboard, rank, agree", _NO_RESULT),
-    "--pairwise-rates": ("leaderboard", "give rank FILE.csv"),
-    "--comments": ("", "signatures stand in .meta.json beside a csv"),
-    "--order": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
-    "--style": ("leaderboard figure", "botchat.plot of Python gives the Figure to change"),
-    "--parquet": ("share export", "give --out DIR"),
-    "--jsonl": ("share export", "give --as jsonl --out DIR"),
-    "--eee": ("share export", "give --as eee --out DIR"),
-}
-"""Flags of earlier versions: the commands that had them (none: all), what there is instead."""
 
 HELP = {
     "seeds": "Import, list and show seed sets.",
@@ -89,16 +59,7 @@ OneJudge = Annotated[
     ),
 ]
 Models = Annotated[Sequence[str], Arg("repeatable; see models", "MODEL", "--model")]
-BoardFormats = Annotated[
-    Sequence[str],
-    Arg(
-        "repeatable; of files of tables (csv); eee: of Every Eval Ever",
-        flag="--format",
-        choices=(*FORMATS, "eee"),
-    ),
-]
 Limit = Annotated[int | None, Arg("only the first K seeds", "K")]
-Edited = Annotated[bool, Arg("also utterances that are not what the ledger says they were")]
 Replace = Annotated[bool, Arg("also in place of dialogues of other settings or models")]
 
 
@@ -119,12 +80,7 @@ class Running(Judged["Ran"], Tabled["Ran"]):
         Sequence[str], Arg("repeatable (unieval, arena and gteval)", "PROTOCOL", "--protocol")
     ] = field(default=(), kw_only=True)
     limit: Limit = field(default=None, kw_only=True)
-    fresh: Annotated[
-        Sequence[str], Arg("repeatable; new weights under its name: ask MODEL@TODAY", "MODEL")
-    ] = field(default=(), kw_only=True)
     replace: Replace = field(default=False, kw_only=True)
-    edited: Edited = field(default=False, kw_only=True)
-    formats: BoardFormats = field(default=(), kw_only=True)
 
 
 class Generating(Asking["Results[Generated]"]):
@@ -161,7 +117,6 @@ class Judging(Judged["Results[StageResult]"]):
         int | None, Arg("arena: K at each N, drawn at random, as many of each pair (all)", "K")
     ] = None
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
-    edited: Edited = False
 
 
 class Probing(Judged["Told"]):
@@ -201,30 +156,16 @@ class Leaderboard(Tabled["Told"]):
     metered = True
 
     seed_set: SeedSet
-    judge: OwnJudge = None
+    judge: Annotated[
+        Sequence[str],
+        Arg("repeatable; the first leads, the page has all (needed if there are two)", "JUDGE"),
+    ] = ()
     out: Out = None
     elo: "EloSettings | None" = None
     _: KW_ONLY
     png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
     opens: Annotated[bool, Arg("show the page in the browser", flag="--open")] = False
-    formats: BoardFormats = ()
     keep: Annotated[str | None, Arg("keep it as SET/NAME too, for compare", "NAME")] = None
-
-
-class Paging(Request["Told"]):
-    """A set's page alone, with every dialogue, of one or more judges."""
-
-    words, does, group = "leaderboard page", "pipeline.leaderboard:page", EVERY_DAY
-    metered = True
-
-    seed_set: SeedSet
-    judges: Annotated[Sequence[str], Arg("repeatable; first shown (all)", "JUDGE", "--judge")] = ()
-    out: Out = None
-    elo: "EloSettings | None" = None
-    _: KW_ONLY
-    url: Annotated[
-        str, Arg("address that the folder will have: previews of links need it", "BASE")
-    ] = ""
 
 
 class Plotting(Request["Told"]):
@@ -240,10 +181,6 @@ class Plotting(Request["Told"]):
     size: Annotated[
         str, Arg("inches, such as 7x4.5, or the width: 3.3 (half a page wide)", "WxH")
     ] = ""
-    bare: Annotated[
-        bool, Arg("for a paper: title, caption and signature in FILE.txt and metadata alone")
-    ] = False
-    highlight: Annotated[Sequence[str], Arg("repeatable; stands out", "MODEL")] = ()
 
 
 class Agreeing(Tabled["Compared"]):
@@ -321,9 +258,6 @@ class Naming(Request["Told"]):
     check: Annotated[
         bool, Arg("instead, send one tiny call to each configured model; exit 1 if one fails")
     ] = False
-    forget_quirks: Annotated[
-        str | None, Arg("forget what this model's endpoint refused; ask as before", "MODEL")
-    ] = None
 
     @property
     def gate(self) -> bool:
@@ -434,43 +368,6 @@ class Evaluating(Judged["Told"], Tabled["Told"]):
     out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
 
 
-class Exporting(Request["Told"]):
-    """A set's run as a folder: Parquet for datasets.load_dataset, or its files as they are."""
-
-    words, does, group = "share export", "pipeline.export:export", SHARE
-
-    seed_set: SeedSet
-    out: Annotated[Path, Arg("where to", "DIR")]
-    form: Annotated[
-        str,
-        Arg(
-            "jsonl: stage files; eee: the board for Every Eval Ever (parquet)",
-            flag="--as",
-            choices=("parquet", "jsonl", "eee"),
-        ),
-    ] = "parquet"
-    judge: Annotated[str | None, Arg("whose board, as eee (needed if there are two)", "JUDGE")] = (
-        None
-    )
-    _: KW_ONLY
-    organization: Annotated[str | None, Arg("who made the run, as eee (unknown)", "NAME")] = None
-
-
-class Removing(Request["Told"]):
-    """Take a model or a judge out of a set.
-
-    The ledger keeps what they said: made again, both cost nothing.
-    """
-
-    words, does, group = "remove", "pipeline.remove:remove", CARE
-
-    seed_set: SeedSet
-    model: Annotated[
-        str | None, Arg("its dialogues, and every judgment in which it stands", "MODEL")
-    ] = None
-    judge: Annotated[str | None, Arg("or all judgments of this judge", "JUDGE")] = None
-
-
 class Accounting(Request["Told"]):
     """Calls, tokens and money by model."""
 
@@ -519,21 +416,17 @@ class Forgetting(Request["Told"]):
 
 @cache
 def requests() -> Mapping[str, type[Request[Any]]]:
-    """What calls it on the command line -> every request of the core and of the leaves."""
+    """What calls it on the command line -> every request."""
     found: dict[str, type[Request[Any]]] = {}
-    for module in modules():
+    for module in MODULES:
         for one in vars(import_module(module)).values():
             if isinstance(one, type) and issubclass(one, Request) and one.words:
                 found.setdefault(one.words, one)
     return found
 
 
-def modules() -> Iterator[str]:
-    """Those with requests: this one, and of each leaf that is there."""
-    yield __name__
-    for leaf in LEAVES:
-        if find_spec(f"botchat.{leaf}") and find_spec(name := f"botchat.{leaf}.requests"):
-            yield name
+MODULES = (__name__, "botchat.hub.requests", "botchat.papers.requests")
+"""Those with requests."""
 
 
 run = verb(Running)
@@ -547,5 +440,4 @@ import_seeds = verb(ImportingSeeds)
 label = verb(Labelling)
 import_dialogues = verb(ImportingDialogues)
 rank = verb(Ranking)
-export = verb(Exporting)
 evaluate = verb(Evaluating)

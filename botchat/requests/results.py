@@ -268,7 +268,7 @@ class Planned:
     parts: Mapping[Place, Cost] = field(default_factory=dict)
     """Calls and USD by what they are about; together those above."""
     limited: bool = True
-    """Whether limits of a run count it: bots they do not."""
+    """Whether limits of a run count it: bots and local weights they do not."""
 
     @property
     def shown(self) -> Row:

@@ -18,7 +18,7 @@ import pytest
 
 from botchat.boards.board import build as build_board
 from botchat.records import natural_key
-from botchat.report import Facts, View, figures, files, pick, render
+from botchat.report import Facts, View, figures, files, render
 from botchat.report.archive import build
 from botchat.workspace.files import write_all
 from tests.boards import QUICK, made
@@ -240,21 +240,6 @@ def test_tables_and_figures_are_files(browser: Browser, page: Path) -> None:
     assert browser.complaints() == []
 
 
-def test_the_picture_of_a_link_is_beside_the_page(large: Path) -> None:
-    """1200 by 630, named in the head with the result as the title."""
-    picture = (large.parent / "og.png").read_bytes()
-    assert picture[:8] == b"\x89PNG\r\n\x1a\n"
-    assert [int.from_bytes(picture[i : i + 4], "big") for i in (16, 20)] == [1200, 630]
-    head = large.read_text().split("</head>")[0]
-    assert '<meta property="og:image" content="og.png">' in head
-    title = head.split("<title>")[1].split("</title>")[0]
-    assert title.startswith("made-up: ")
-    assert f'<meta property="og:title" content="{title.removesuffix(" · BotChat")}">' in head
-    assert title.endswith(" · BotChat")
-    badge = (large.parent / "badge.svg").read_text()
-    assert title.removesuffix(" · BotChat") in badge
-
-
 def judged(folder: Path, n_models: int, n_judges: int) -> Path:
     """A page of so many contestants and judges, with the figures of the first judge."""
     records = made({f"model-{i}": 0.95 - i / 15 for i in range(n_models)}, 16)
@@ -333,17 +318,17 @@ def test_light_and_dark_can_be_chosen(browser: Browser, page: Path) -> None:
 
 
 def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
-    """Verdict, table, figures, samples and prompts are there."""
+    """Verdict, table, figures and prompts are there."""
     browser.command("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         browser.open(page)
         shown = browser.driver.find_elements("css selector", f"{TABLE} tbody tr")
-        assert len(shown) == 5
+        assert shown
         assert all(row.is_displayed() for row in shown)
         assert browser.driver.find_element("css selector", ".judge .stamp").is_displayed()
         figures = browser.driver.find_elements("css selector", ".figures figure svg")
         assert len(figures) >= 11
-        assert browser.driver.find_element("css selector", "#read details").is_displayed()
+        assert browser.driver.find_element("css selector", "#tables details").is_displayed()
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", {"value": False})
 
@@ -367,8 +352,7 @@ def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path)
         )
         for judge, told in (("never", said), ("rules", records.judgments))
     ]
-    samples = pick(boards[0].main.frame["model"], records.dialogues, said["unieval"])
-    views = [View(boards[0], (), samples, Facts.of(boards[0])), View(boards[1])]
+    views = [View(boards[0], (), Facts.of(boards[0])), View(boards[1])]
     page = tmp_path / "index.html"
     page.write_text(render(views))
     browser.open(page, width=1440, height=900)
@@ -377,8 +361,6 @@ def test_a_failed_judge_takes_the_first_screen(browser: Browser, tmp_path: Path)
     assert fault in browser.driver.title
     assert "Do not trust" in browser.text(".stamp")
     assert browser.run("return !!document.querySelector('table.board.faded')")
-    assert "What it let pass" in browser.text(".bit h2")
-    assert browser.text(".bit p").startswith("bot:eliza")
     browser.run("document.querySelector('.sub a').click()")
     browser.until(lambda: browser.run("return location.hash") == "#judge=rules")
     assert not browser.run("return !!document.querySelector('[data-judge=\"1\"] .faded')")

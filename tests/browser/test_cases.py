@@ -8,10 +8,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from botchat.boards.votes import build as votes_board
 from botchat.report import View, files
 from botchat.report.archive import build
-from botchat.seeds.vote_formats import read_votes
 from botchat.workspace.files import write_all
 from tests.boards import made
 from tests.browser.conftest import Browser
@@ -87,37 +85,3 @@ def test_every_number_opens_its_cases(browser: Browser, tmp_path: Path, bots: li
             assert round(100 * hits / of) == int(share[1]), (link, told, said)
     assert browser.complaints() == []
     assert any(hits for _, hits, _ in counted)
-
-
-def test_any_two_of_a_file_of_votes_are_compared(browser: Browser, tmp_path: Path) -> None:
-    """By their own votes, whichever is first, and by their ratings; the card has votes' facts."""
-    rows = ["model_a,model_b,winner"]
-    rows += ["x,y,model_a"] * 6 + ["y,x,model_a"] * 2 + ["x,y,tie"] + ["y,z,model_a"] * 4
-    read = read_votes("\n".join(rows).encode(), "f").votes
-    board = votes_board(read, "f")
-    write_all(tmp_path, files([View(board)]))
-    browser.open(tmp_path / "index.html")
-    said = "return document.querySelector('#two p').textContent"
-    browser.until(lambda: "by rating" in browser.run(said))
-    choose = (
-        "const s = document.querySelectorAll('#two select'); [0, 1].forEach((i) => {"
-        "s[i].value = [...s[i].options].find((o) => o.text === arguments[i]).value;"
-        "s[i].dispatchEvent(new Event('change'))})"
-    )
-    rating = board.main.values("bt")
-    for a, b, told in (
-        ("x", "y", "9 votes: won 6, tied 1, lost 2"),
-        ("y", "x", "9 votes: won 2, tied 1, lost 6"),
-        ("z", "y", "4 votes: won 0, tied 0, lost 4"),
-        ("x", "z", "No vote compares them"),
-    ):
-        browser.run(choose, a, b)
-        wins = round(100 / (1 + 10 ** ((rating[b] - rating[a]) / 400)))
-        whole = f"{told}; by rating the first wins {wins} of 100."
-        browser.until(lambda whole=whole: browser.run(said) == whole)
-    align = "return getComputedStyle(document.querySelector('tbody th')).verticalAlign"
-    assert browser.run(align) == "middle"
-    card = browser.text(".judge")
-    assert "13 votes on 2 pairs of models, 8 of 100 are ties." in card
-    assert "not asked" not in card
-    assert browser.complaints() == []

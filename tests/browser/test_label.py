@@ -77,8 +77,8 @@ def test_from_the_page_to_filed_labels(
     browser.until(lambda: browser.text("#count") == "0 of 3")
     for done, key in enumerate(keys[:2], 1):
         answer(key, done)
-    browser.open(page)
-    assert browser.text("#count") == "2 of 3"
+    browser.driver.refresh()
+    browser.until(lambda: browser.text("#count") == "2 of 3")
     answer(keys[2], 3)
     assert "All labelled" in browser.text("#question")
     browser.click("#export")

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 import botchat
 from botchat.cli.main import main
@@ -132,7 +131,7 @@ def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_
     """The newest commit is the run as it is now; the older one is there under its revision."""
     first = botchat.publish(run, "s", NAME).rows[0]["revision"]
     before = data(run)
-    main(["remove", "--seeds", "s", "--model", "bot:parrot", "--dir", str(run.root)])
+    run.dialogues_path("s", "bot:parrot").unlink()
     second = botchat.publish(run, "s", NAME).rows[0]["revision"]
     assert first != second
     new, old = Workspace(tmp_path / "new"), Workspace(tmp_path / "old")
@@ -152,80 +151,6 @@ def test_a_dry_run_sends_nothing(
     assert "dataset: seeds/s.jsonl" in out
     assert "space: index.html" in out
     assert hub.asked == []
-
-
-BOARD = {
-    "judge": {"name": "a judge"},
-    "signature": "botchat:1|unieval|n:16",
-    "rows": [
-        {"model": "m", "success_n16": 0.5, "success_n16_low": 0.25, "success_n16_high": 0.75,
-         "bt_n16": 1010.5, "bt_n16_low": 990.0, "bt_n16_high": 1031.0,
-         "flagged": 0.1, "flagged_low": 0.0, "flagged_high": 0.2},
-        {"model": "human", "success_n16": 1.0, "success_n16_low": 0.8, "success_n16_high": 1.0},
-    ],
-}  # fmt: skip
-
-
-def test_a_models_repository_is_offered_its_numbers(
-    run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As `.eval_results` in a pull request, of tasks that the dataset's eval.yaml names."""
-    (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
-    hub.commit("models/Org/M-8B", {"config.json": b"{}"})
-    asked = ["share", "publish", NAME, "--seeds", "s", "--dir", str(run.root)]
-    offer = ["--eval-results", "m=Org/M-8B"]
-    assert main([*asked, *offer, "--dry-run"]) == 0
-    shown = capsys.readouterr().out
-    assert "Org/M-8B: .eval_results/botchat-s.yaml" in shown
-    assert hub.asked == []
-    assert main([*asked, *offer]) == 0
-    ((repository, files),) = hub.proposed
-    assert repository == "models/Org/M-8B"
-    assert hub.files(repository) == {"config.json": b"{}"}
-    ((path, content),) = files.items()
-    assert path == ".eval_results/botchat-s.yaml"
-    assert content.decode() in shown
-    entries = yaml.safe_load(content)
-    assert entries == [
-        {
-            "dataset": {"id": NAME, "task_id": key},
-            "value": value,
-            "source": {"url": f"{hub.url}/datasets/{NAME}", "name": "BotChat"},
-            "notes": f"95 % interval {ends}; judged by a judge",
-        }
-        for key, value, ends in (
-            ("success_n16", 50.0, "25 to 75"), ("bt_n16", 1010.5, "990 to 1031"),
-        )
-    ]  # fmt: skip
-    benchmark = yaml.safe_load((hub.files(DATASET) or {})["eval.yaml"])
-    assert [task["id"] for task in benchmark["tasks"]] == ["success_n16", "bt_n16"]
-    assert f"{hub.url}/Org/M-8B/discussions/1" in capsys.readouterr().out
-    revision = hub.commits[DATASET][-1][0]
-    assert botchat.fetch(Workspace(run.root.parent / "theirs"), NAME).whole["revision"] == revision
-
-
-@pytest.mark.parametrize(
-    ("offer", "said"),
-    [
-        ("m", "give CONTESTANT=ORG/NAME, the model's repository on the hub"),
-        ("n=Org/M", "--eval-results n: not on the board"),
-        ("m=Org/None", "no model Org/None on the hub"),
-    ],
-)
-def test_what_cannot_be_offered_is_one_line(
-    offer: str, said: str, run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And without a board there is nothing to offer."""
-    asked = ["share", "publish", NAME, "--seeds", "s", "--dir", str(run.root)]
-    asked += ["--eval-results", offer]
-    (run.out("s") / "leaderboard.json").write_text(json.dumps(BOARD))
-    assert main(asked) == 1
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
-    (run.out("s") / "leaderboard.json").unlink()
-    assert main([*asked, "--eval-results", "m=Org/M"]) == 1
-    assert hub.proposed == []
 
 
 @pytest.mark.parametrize("key", [TOKEN, "plain words of a file"])

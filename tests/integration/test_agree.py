@@ -16,7 +16,7 @@ from botchat import prompts
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import files
-from botchat.workspace.folder import dialogue_order
+from botchat.workspace.folder import Workspace, dialogue_order
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 
@@ -269,7 +269,9 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     """Cost against agreement, judge against judge, the talk; what panels were told in full."""
     found = agreed(capsys, judged, "gteval")
     where = ["--seeds", "small", "--dir", str(judged), "--out", str(tmp_path)]
-    assert main(["leaderboard", "page", *where]) == 0
+    everybody = Workspace(judged).judgment_files("small")
+    judges = [word for name in everybody for word in ("--judge", name)]
+    assert main(["leaderboard", *where, *judges, "--no-png"]) == 0
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "gteval on small: judges beside each other" in page
     for figure in ("What agreement costs", "Judges against each other"):
@@ -287,7 +289,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     )
     alone = tmp_path / "alone"
     judge = ["--judge", found["rows"][0]["judge"]]
-    assert main(["leaderboard", "page", *where[:-1], str(alone), *judge]) == 0
+    assert main(["leaderboard", *where[:-1], str(alone), *judge, "--no-png"]) == 0
     page = (alone / "index.html").read_text("utf-8")
     assert "judges beside each other" not in page
     assert "To compare it, judge the same dialogues with another" in page

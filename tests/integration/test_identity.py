@@ -105,25 +105,6 @@ def test_a_revision_is_asked_by_itself_and_stands_beside_the_others(place, serve
     did(place, *GENERATE, "other@2", code=1)
 
 
-def test_fresh_asks_a_model_anew_as_a_revision_of_today(place, server, capsys):
-    """The same day it goes on where it stopped; bots, and models of no entry, have no revisions."""
-    run = ("run", "--seeds", "small", "--model", "m", "--judge", "rules", "--protocol", "unieval")
-    did(place, *run)
-    asked = server.n_received
-    assert "--fresh" not in capsys.readouterr().err
-    did(place, *run)
-    assert "new weights under this name are asked with --fresh m" in capsys.readouterr().err
-    did(place, *run, "--fresh", "m")
-    did(place, *run, "--fresh", "m")
-    assert server.n_received == 2 * asked
-    names = [*botchat.Workspace(place).all_dialogues("small")]
-    assert names[0] == "m"
-    assert re.fullmatch(r"m@\d{4}-\d\d-\d\d", names[1])
-    capsys.readouterr()
-    did(place, *run, "--model", "bot:parrot", "--fresh", "bot:parrot", code=1)
-    assert "--fresh bot:parrot: no model of this run that has" in capsys.readouterr().err
-
-
 def test_a_model_has_its_own_system_prompt_and_so_has_its_partner(place, server, capsys):
     """From the entry or a file; in the signature; a plain entry is told what the paper says."""
     (place / "user.txt").write_text("You call a hotline.\n")
@@ -183,8 +164,6 @@ def test_what_was_measured_is_recorded_shown_and_told_apart(place, server, capsy
     (row,) = board["tables"]["measured"]["rows"]
     assert row["answered"] == "m-0806, m-1120"
     assert any("was answered by 2 models or snapshots" in note for note in board["notes"])
-    did(place, "share", "export", "--seeds", "small", "--as", "jsonl", "--out", place / "out")
-    assert (place / "out" / "measured" / "small.jsonl").read_bytes() == path.read_bytes()
 
 
 def edit(path, old, new):
@@ -195,7 +174,7 @@ def edit(path, old, new):
 
 
 def test_what_was_edited_by_hand_is_said(place, server, capsys):
-    """An utterance, a verdict, a prompt, a file that is gone: one line each, no traceback."""
+    """A verdict, a prompt, a file that is gone: one line each, no traceback."""
     criterion = '[protocols.tone]\nkind = "score"\nprompt = "tone.txt"\nnumbers = ["Tone"]\n'
     (place / "tone.txt").write_text("How kind?\n{{conversation}}\nEnd with: Tone: 1 to 10")
     config = entry("m", server.url) + criterion + "lowest = 1\nhighest = 10\n"
@@ -203,14 +182,7 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     server.play(lambda call: text("Tone: 3" if "Tone" in str(call.messages) else "I see."))
     did(place, *GENERATE, "m", "--model", "bot:parrot")
     (made,) = (place / "generations" / "small").glob("m-*.jsonl")
-    whole = made.read_text()
     judged = ("judge", "unieval", "--seeds", "small", "--judge", "rules")
-    edit(made, "I see.", "I saw.")
-    did(place, *judged, code=1)
-    told = capsys.readouterr().err
-    assert "1 utterances are not what their models said, such as number 3 of m on seed s0" in told
-    did(place, *judged, "--edited")
-    made.write_text(whole)
     did(place, *judged)
     did(place, "judge", "tone", "--seeds", "small", "--judge", "m", "--model", "m")
     board = ("leaderboard", "--seeds", "small", "--judge")

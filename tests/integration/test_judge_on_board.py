@@ -1,4 +1,4 @@
-"""`leaderboard` says whether its judge can be trusted, and loses no judge from the page."""
+"""`leaderboard` says whether its judge can be trusted; a page may have several judges."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from botchat.boards import judge_verdict
 from botchat.cli.main import main
 from botchat.pipeline.ledger import conversation_costs
 from botchat.records import HUMAN, Judgment
-from botchat.report import figures, judges_of
+from botchat.report import figures
 from botchat.report.figures import agreement
-from botchat.requests import Paging, generate, judge
+from botchat.requests import generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -51,36 +51,11 @@ def workspace(made: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return Workspace(Path(shutil.copytree(made.root, tmp_path / "copy")))
 
 
-def on_page(workspace: Workspace) -> list[str]:
-    """The judges of its page."""
-    page = workspace.out(SAMPLE) / "index.html"
-    return judges_of(page.read_text("utf-8"), SAMPLE)
-
-
 def ranked(workspace: Workspace, capsys: pytest.CaptureFixture[str], *flags: str) -> str:
     """What `leaderboard` prints."""
     where = ["--seeds", SAMPLE, "--dir", str(workspace.root)]
     assert main(["leaderboard", *where, *flags]) == 0
     return capsys.readouterr().out
-
-
-def test_a_leaderboard_keeps_the_judges_of_the_page(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The one asked for first, then the others as they were; a judge who is gone is dropped."""
-    Paging(SAMPLE, ["rules", "never"]).run(workspace)
-    ranked(workspace, capsys, "--judge", "never")
-    assert on_page(workspace) == ["never", "rules"]
-    ranked(workspace, capsys, "--judge", "human:amy")
-    assert on_page(workspace) == ["human:amy", "never", "rules"]
-    where = ["--seeds", SAMPLE, "--dir", str(workspace.root)]
-    assert main(["remove", *where, "--judge", "never"]) == 0
-    capsys.readouterr()
-    ranked(workspace, capsys, "--judge", "rules")
-    assert on_page(workspace) == ["rules", "human:amy"]
-    # Who is named for the page alone is who is on it.
-    Paging(SAMPLE, ["rules"]).run(workspace)
-    assert on_page(workspace) == ["rules"]
 
 
 def test_a_verdict_does_not_depend_on_who_is_on_the_page(
@@ -96,8 +71,7 @@ def test_a_verdict_does_not_depend_on_who_is_on_the_page(
     assert told["name"] == "rules", "who labels is no judge of a plain leaderboard"
     (agrees,) = (check for check in told["checks"] if check["key"] == "people_agree")
     assert agrees["value"] == 1
-    Paging(SAMPLE).run(workspace)
-    ranked(workspace, capsys)
+    ranked(workspace, capsys, "--judge", "rules", "--judge", "human:amy")
     assert json.loads(board.read_bytes())["judge"] == told
 
 
@@ -109,28 +83,9 @@ def test_tables_are_of_the_judge_who_was_asked(
     folder = workspace.out(SAMPLE)
     alone = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
     assert alone
-    Paging(SAMPLE, ["never", "rules"]).run(workspace)
-    ranked(workspace, capsys, "--judge", "rules")
+    ranked(workspace, capsys, "--judge", "rules", "--judge", "never")
     assert {path.name: path.read_bytes() for path in folder.glob("*.csv")} == alone
-    assert on_page(workspace) == ["rules", "never"]
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "",
-        "<html>",
-        '<script type="application/json" id="about">{"judges": ["rules"]}</script>',
-        '<script type="application/json" id="about">[1]</script>',
-        '<script type="application/json" id="about">{"set": "sample", "judges": 3}</script>',
-        '<script type="application/json" id="about">{"set": "sample", "judges": [3]}</script>',
-        '<script type="application/json" id="about">{"set": "other", "judges": ["never"]}</script>',
-        '<script type="application/json" id="about">{"set": "sample"</script>',
-    ],
-)
-def test_a_page_that_is_none_of_ours_has_no_judges(page: str) -> None:
-    """Whatever somebody put there."""
-    assert judges_of(page, SAMPLE) == []
+    assert '"judges":["rules","never"]' in (folder / "index.html").read_text("utf-8")
 
 
 def test_the_terminal_ends_with_the_verdict(

@@ -90,9 +90,7 @@ def test_turns_of_the_settings_are_bounded_too(tmp_path, capsys):
 @pytest.mark.parametrize("flag", ["--dir", "--out"])
 def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     """NUL in it."""
-    assert "NUL" in one_line(
-        ["leaderboard", "page", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys
-    )
+    assert "NUL" in one_line(["leaderboard", "--seeds", "sample", flag, f"{tmp_path}/a\0b"], capsys)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     [
         ["generate", "--seeds", "sample", "--model", "http://127.0.0.1:9/v1#\udcff"],
         ["judge", "unieval", "--seeds", "sample", "--judge", "http://127.0.0.1:9/v1#\udcff"],
-        ["remove", "--seeds", "sample", "--model", "\udcff"],
+        ["leaderboard", "--seeds", "sample", "--judge", "\udcff"],
     ],
 )
 def test_a_name_that_is_no_utf_8(tmp_path, capsys, command):

@@ -101,12 +101,6 @@ COMMANDS = [
     ("evaluate empty.csv --judge rules", "empty.csv: no texts", "in a column named text"),
     ("share publish mine --seeds mine --dry-run", "'mine' is not ORG/NAME"),
     ("share publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
-    ("share export --seeds mine --out latin.csv", "latin.csv: a file has that name; name another"),
-    (
-        "remove --seeds sample --model bot:verbos",
-        "did you mean 'bot:verbose'?",
-        "nothing was removed",
-    ),
     # benchmarks
     ("bench fareval --data two --judge rules", "did you mean 'faireval'?"),
     ("bench faireval --data nope --judge rules", "no folder nope"),
@@ -129,7 +123,6 @@ COMMANDS = [
     # the ledger
     ("ledger import nope.jsonl", "nope.jsonl"),
     ("ledger forget", "--outcome"),
-    ("models --forget-quirks bot:verbose", "on no endpoint"),
 ]
 """A command, and what its one line has; URL stands for a server that knows the model ``good``."""
 

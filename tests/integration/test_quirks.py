@@ -12,10 +12,8 @@ from tests.openai_server import Server, templates
 GENERATE = ["generate", "--seeds", "two", "--model", "picky", "--turns"]
 
 
-def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(
-    tmp_path, capsys, caplog
-):
-    """Once on stderr; in ``botchat models``; in signatures; until --forget-quirks."""
+def test_what_an_endpoint_refuses_is_said_listed_and_signed(tmp_path, capsys, caplog):
+    """Once on stderr; in ``botchat models``; in signatures."""
     Workspace(tmp_path).write_seeds("two", [Seed("a", ("Hi.", "Ho.")), Seed("b", ("So?", "No."))])
 
     def run(*command):
@@ -29,7 +27,6 @@ def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(
         assert (code, server.n_received) == (0, 5)  # the first is refused
         said = caplog.text
         assert said.count("picky is asked without temperature from now on") == 1
-        assert "botchat models --forget-quirks picky" in said
         (path,) = (tmp_path / "generations" / "two").glob("*.jsonl")
         before = path.read_text()
         assert before.count("|adapted:picky without temperature") == 2
@@ -42,14 +39,3 @@ def test_what_an_endpoint_refuses_is_said_listed_signed_and_can_be_forgotten(
         _, listed, _ = run("models", "--json")
         (row,) = [row for row in json.loads(listed)["rows"] if row["name"] == "picky"]
         assert row["adapted"] == "without temperature"
-
-        code, told, _ = run("models", "--forget-quirks", "picky")
-        assert (code, "without temperature" in told) == (0, True)
-        server.models = {}
-        code, _, _ = run(*GENERATE, "5")
-        assert (code, server.n_received) == (0, 7)
-        assert server.calls[-1].body["temperature"] == 0.5
-        assert "adapted" not in path.read_text()
-
-        code, _, said = run("models", "--forget-quirks", "bot:verbose")
-        assert (code, "no endpoint" in said) == (1, True)

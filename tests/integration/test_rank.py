@@ -67,7 +67,7 @@ def test_votes_in_board_out(votes, capsys):
     page = (out / "index.html").read_text("utf-8")
     assert "x is preferred to an average model " in re.sub(r"</?bdi[^>]*>", "", page)
     assert "N = None" not in page
-    assert "votes from a file say who won, not what was said" in page
+    assert "There is nothing to read on this page" in page
     assert "--seeds" not in page
     assert "Prompt: " not in page
     assert "ChatSEED" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
@@ -118,7 +118,7 @@ def test_what_fails_late_leaves_nothing_behind(votes, monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("the page fails")
 
-    monkeypatch.setattr("botchat.report.preview", fails)
+    monkeypatch.setattr("botchat.report.render", fails)
     with pytest.raises(RuntimeError):
         main(["rank", "mine.csv"])
     assert not (votes.parent / "leaderboards").exists()

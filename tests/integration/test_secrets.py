@@ -228,7 +228,6 @@ def test_no_file_and_no_output_of_a_whole_run_holds_a_secret(tmp_path, capfd, mo
             ["judge", "unieval", "--seeds", "small", "--judge", direct(server), "--model", "env"],
             ["judge", "arena", *judge, "--turns", "4"],
             ["leaderboard", *judge],
-            ["leaderboard", "page", *judge],
             ["ledger", "stats"],
             ["ledger", "export", str(folder / "export.jsonl")],
             ["ledger", "export", str(folder / "export.jsonl.gz")],

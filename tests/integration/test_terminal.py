@@ -12,7 +12,7 @@ import re
 import pytest
 
 from botchat.cli.main import main
-from botchat.cli.output import LogFormatter, printable, progress_text
+from botchat.cli.output import LogFormatter, printable, progress_line
 from botchat.records import Seed
 from botchat.requests.meter import Meter
 from botchat.workspace import files as store
@@ -132,8 +132,8 @@ def test_the_log_and_the_progress_are_printable_lines():
     assert not steering(line)
     assert "\n" not in line
     assert "0123456789" not in line
-    meter = Meter(label=f"generate {EVIL}", notes={"a": EVIL})
-    assert not steering(printable(progress_text(meter)))
+    meter = Meter(label=f"generate {EVIL}")
+    assert not steering(printable(progress_line(meter)))
 
 
 def test_libraries_tell_warnings_only(monkeypatch, capsys):

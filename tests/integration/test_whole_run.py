@@ -353,16 +353,14 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
 
 @pytest.mark.parametrize("invented", [True, False])
 def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, invented):
-    """By `run`, board, json, page and export; any set can be one, and others are not."""
+    """By `run`, board, json and page; any set can be one, and others are not."""
     if invented:
         place.about_path("small").write_text("invented = true\n")
     run(place, "--quiet", "--format", "json")
     said = capsys.readouterr()
     out, line = place.out("small"), "The set small is invented"
     assert json.loads((out / "leaderboard.json").read_text()).get("invented", False) == invented
-    assert main(["share", "export", "--seeds", "small", "--out", str(tmp_path / "e"),
-                 "--as", "jsonl", "--dir", str(place.root)]) == 0  # fmt: skip
-    files = [out / "leaderboard.md", out / "index.html", tmp_path / "e" / "README.md"]
+    files = [out / "leaderboard.md", out / "index.html"]
     for told in (said.err, *(path.read_text("utf-8") for path in files)):
         assert (line in told) == invented
     place.write_seeds("small", SEEDS[:5], "zh")  # what is said of a set stays

@@ -36,7 +36,7 @@ def test_help_shows_every_flag(words, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert ended.value.code == 0
     assert len(REQUESTS[words].__doc__.partition("\n")[0]) <= 90  # one sentence
-    assert all(f"--{flag}" in shown for flag in ("dir", "json", "quiet", "wide", "columns"))
+    assert all(f"--{flag}" in shown for flag in ("dir", "json", "quiet"))
     assert "--plan" in shown or not issubclass(REQUESTS[words], Asking)
     names = [flag.name for flag in flags(REQUESTS[words])]
     assert len({*names}) == len(names)

@@ -23,17 +23,16 @@ from botchat.boards.tables import (
     Column,
     Table,
     explained,
-    of_rows,
     record,
     table,
     with_ends,
     with_interval,
 )
 from botchat.boards.writers import WRITERS, Formats, described, document, fragment, table_files
-from botchat.cli import main as command_line
 from botchat.cli.main import main
 from botchat.errors import ConfigError
 from botchat.interfaces import portable
+from botchat.requests import arguments
 from botchat.workspace.folder import Workspace
 from tests.boards import made
 
@@ -162,7 +161,7 @@ def test_the_formats_there_are() -> None:
     said = "--format docx: give one of csv, md, json, tex, parquet, html"
     with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
         Formats(("docx",))
-    assert tuple(WRITERS) == command_line.FORMATS
+    assert tuple(WRITERS) == arguments.FORMATS
 
 
 @pytest.fixture(scope="module")
@@ -182,57 +181,6 @@ def test_a_board_has_what_pairs_it_with_a_later_one(place: Path) -> None:
     """Beside leaderboard.json, seed by seed: who has the same dialogues on both is not tested."""
     found = botchat.compare(Workspace(place), "sample", "sample", models=["bot:verbose"])
     assert "not tested, the same dialogues on both boards: bot:verbose" in found.lines
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "seeds list",
-        "compare sample sample",
-        "generate --seeds sample --model bot:verbose --limit 4 --plan",
-    ],
-)
-def test_every_printed_table_has_every_format(
-    command: str, place: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    """On stdout, and nothing else there; the numbers are those of --json, whatever is shown."""
-
-    def said(*more: str) -> bytes:
-        assert main([*command.split(), "--dir", str(place), *more]) == 0
-        return capfdbinary.readouterr().out
-
-    rows = json.loads(said("--json"))["rows"]
-    made = {form: said("--format", form) for form in WRITERS}
-    read = pd.read_csv(io.BytesIO(made["csv"]), keep_default_na=False, na_values=[""])
-    of_parquet = pd.read_parquet(io.BytesIO(made["parquet"]))
-    assert list(read) == list(of_parquet) == list(rows[0])
-    assert [*map(len, (read, of_parquet, json.loads(made["json"])["rows"]))] == [len(rows)] * 3
-    for key, value in rows[0].items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            wanted = pytest.approx([row[key] for row in rows], abs=1e-4, nan_ok=True)
-            assert [None if pd.isna(v) else v for v in of_parquet[key]] == wanted
-            assert [None if pd.isna(v) else v for v in read[key]] == wanted
-    assert made["md"].startswith(b"## ")
-    assert made["tex"].rstrip().endswith(rb"\end{table}")
-    assert made["html"].startswith(b"<!doctype html>")
-
-
-def test_rows_as_a_table() -> None:
-    """Whole numbers, all digits of others, what is nested as JSON, and what is not there."""
-    rows = [
-        {"a": 1, "b": 0.00012345678, "c": {"x": 1}, "d": None, "e": True, "f": Path("p")},
-        {"a": None, "b": 2, "c": ["y"], "d": None, "e": None, "f": "q"},
-    ]
-    made = of_rows("t", rows, ["s"])
-    assert [column.kind for column in made.columns] == [
-        "count", "exact", "name", "name", "name", "name",
-    ]  # fmt: skip
-    assert made.records == [
-        {"a": 1, "b": 0.00012345678, "c": '{"x":1}', "d": None, "e": "true", "f": "p"},
-        {"a": None, "b": 2.0, "c": '["y"]', "d": None, "e": None, "f": "q"},
-    ]
-    assert "0.00012345678" in str(WRITERS["csv"](made))
-    assert made.cells[0] == ["1", "0.0001235", '{"x":1}', "–", "true", "p"]
 
 
 # Tables: a column is declared once, asked for by what it means, and written in any format.

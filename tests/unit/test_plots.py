@@ -299,12 +299,12 @@ def test_a_figure_takes_the_pages_colours_and_text_of_11_px() -> None:
 
 
 def test_at_most_ten_survival_curves_are_named() -> None:
-    """Among them people and those that are asked for; others say who they are when pointed at."""
+    """Among them people; others say who they are when pointed at."""
     (chart,) = [one for one in drawn(14, "model {:02d}") if one.name == "survival"]
-    sheet = chart.sheet(Look(WIDE, highlight=("model 13",)))
+    sheet = chart.sheet(Look(WIDE))
     named = {text.said for text in sheet.texts if text.said.startswith(("model ", "human"))}
     assert len(named) == curves.MOST_NAMED
-    assert {"human", "model 13"} <= named
+    assert "human" in named
     titles = re.findall("<title>(.*?)</title>", sheet.svg())
     assert {f"model {i:02d}" for i in range(14)} <= set(titles)
 

@@ -20,7 +20,7 @@ from botchat.measures.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import ICON, LONGEST, Sample, View, figures, pick, ranks, render
+from botchat.report import ICON, View, figures, ranks, render
 from botchat.report.archive import Archive, build, scores
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Made, judgment, made
@@ -73,11 +73,9 @@ class Page(HTMLParser):
 def page_of(records: Made) -> str:
     """The whole page of some records."""
     board = records.board()
-    names = board.main.frame["model"]
-    samples = pick(names, records.dialogues, records.judgments.get("unieval", ()))
     archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
-    view = View(board, figures.draw(board), samples)
-    return render([view], archive, picture="og.png")
+    view = View(board, figures.draw(board))
+    return render([view], archive)
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +151,9 @@ def test_the_page_asks_for_nothing(html: str, hostile: str) -> None:
 
 
 def test_hostile_text_is_shown_as_text(hostile: str) -> None:
-    """Names and utterances stand on the page as they were said."""
+    """Names stand on the page as they are."""
     page = Page(hostile)
-    said = "\n".join(page.texts)
+    said = "\n".join([*page.texts, *(value for _, value in page.attributes())])
     for name in HOSTILE:
         assert name in said
     assert "49" not in {text.strip() for text in page.texts if "7 * 7" in text}
@@ -173,57 +171,6 @@ def test_what_was_not_judged_is_said() -> None:
     text = page_of(Made(nothing.seeds, nothing.dialogues, {}))
     assert Page(text).unclosed == []
     assert text.count("was not judged by") == 3
-
-
-def telling(verdicts: list[str | None]) -> list[Sample]:
-    """Samples of one model with these verdicts on seeds S-1, S-2, ..."""
-    records = made({"m": 0.5}, len(verdicts))
-    said = [judgment("unieval", f"S-{i}", ("m",), v) for i, v in enumerate(verdicts, 1)]
-    return pick("m", records.dialogues, said).get("m", [])
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "seeds"),
-    [(["9", "No", "3", "12", "No", "7", None], ["S-3", "S-1", "S-2"]), (["No"], ["S-1"]),
-     (["4"], ["S-1"]), (["4", "5"], ["S-1", "S-2"]), ([None], [])],
-)  # fmt: skip
-def test_samples_are_the_earliest_a_typical_and_a_passing_one(
-    verdicts: list[str | None], seeds: list[str]
-) -> None:
-    """No dialogue is shown twice, and none without a verdict."""
-    found = telling(verdicts)
-    assert [sample.dialogue.seed_id for sample in found] == seeds
-    for sample in found:
-        said = verdicts[int(sample.dialogue.seed_id[2:]) - 1]
-        told = "taken for human" if said == "No" else f"accused from utterance {said} on"
-        assert sample.found == told
-
-
-def test_a_sample_knows_who_speaks() -> None:
-    """By their letters where two do not take turns; people's words are theirs wherever they are."""
-    one = msgspec.structs.replace(
-        made({"m": 0.5}, 1).dialogues["m"]["S-1"], utterances=("a", "b", "c", "d"),
-        speakers=("x", "y", "y", "z"), who=("human", "machine", "human"),
-    )  # fmt: skip
-    lines = Sample(one, 3, "").lines
-    assert [(line.side, line.by, line.is_peoples) for line in lines] == [
-        ("A", "A", True), ("B", "B", False), ("B", "B", False), ("A", "C", True),
-    ]  # fmt: skip
-
-
-def test_a_sample_that_is_huge_or_stopped_says_so() -> None:
-    """Of 100 kB the beginning, and how much is left out; why a dialogue stopped, under it."""
-    records = made({"m": 0.5}, 1)
-    odd = msgspec.structs.replace(
-        records.dialogues["m"]["S-1"], utterances=("a", "b", "x" * 100_000),
-        status="stopped:refused", detail="the model would not",
-    )  # fmt: skip
-    samples = pick("m", {"m": {"S-1": odd}}, [judgment("unieval", "S-1", ("m",), "3")])
-    text = render([View(records.board(), (), samples)])
-    assert "x" * LONGEST in text
-    assert "x" * (LONGEST + 1) not in text
-    assert "98,000 more characters" in text
-    assert "stopped:refused. the model would not" in text
 
 
 def unpacked(archive: Archive, name: str) -> object:

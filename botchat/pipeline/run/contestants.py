@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import closing
 from typing import TypeVar
 
-from botchat.errors import ConfigError, DataError, MissingError, did_you_mean
+from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.judges.single import asked_once
-from botchat.models.self_chat import without_thoughts
 from botchat.protocols.kinds import Protocol
 from botchat.records import (
     HUMAN,
@@ -19,11 +16,9 @@ from botchat.records import (
     Dialogues,
     Seed,
     human_dialogue,
-    natural_key,
     not_in_turn,
 )
 from botchat.workspace import config, panels
-from botchat.workspace.accounts import ASKED
 from botchat.workspace.folder import Workspace
 from botchat.workspace.panels import PanelSettings
 
@@ -67,38 +62,6 @@ def pick(
         else:
             found[next(iter(known.values())).contestant] = known
     return found
-
-
-MOST_CHECKED = 100_000
-"""Utterances that are compared with the ledger; of more, those of some dialogues."""
-
-
-def refuse_edited(workspace: Workspace, contestants: Dialogues) -> None:
-    """`DataError` where an utterance is not what the ledger has under its key; unknown keys pass.
-
-    What was imported, and what people said, has no keys.
-    """
-    made = [one for by in contestants.values() for one in by.values() if one.facts]
-    step = -(-sum(len(one.facts) for one in made) // MOST_CHECKED) or 1
-    said = {
-        fact.call: (one, one.n_seed + i)
-        for one in made[::step]
-        for i, fact in enumerate(one.facts)
-        if fact.call
-    }
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        which = f"SELECT calls.key, text {ASKED} calls ON calls.key = asked.value"
-        found = ledger.select(which, json.dumps(sorted(said)))
-    told = ((*said[key], without_thoughts(text)) for key, text in found)
-    edited = [(one, i) for one, i, text in told if text != one.utterances[i]]
-    if edited:
-        one, i = min(edited, key=lambda at: (at[0].contestant, natural_key(at[0].seed_id), at[1]))
-        raise DataError(
-            f"{len(edited)} utterances are not what their models said, such as number {i + 1} of "
-            f"{one.contestant} on seed {one.seed_id}: in the file {one.utterances[i][:40]!r}; "
-            "delete these lines and run generate, which the ledger answers, or judge them as they "
-            "are with --edited"
-        )
 
 
 def of_people(seeds: Sequence[Seed]) -> dict[str, Dialogue]:

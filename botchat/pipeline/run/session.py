@@ -209,6 +209,10 @@ class Session:
         for connection, _ in self._servers.values():
             await connection.close()
 
+    def drop(self, model: ChatModel) -> None:
+        """Make a model anew when it is named again: it could not answer, but may by then."""
+        self._recorded = {at: one for at, one in self._recorded.items() if one is not model}
+
     @property
     def under_way(self) -> int:
         """Calls that are out."""

@@ -51,19 +51,17 @@ class _Names(NamedTuple):
     @classmethod
     def of(cls, names: Sequence[str], look: Look, most: float, turn: float) -> _Names:
         """Of columns at most so wide; slanted heads lean out at the right."""
-        n, bold = len(names), bool(look.highlight)
+        n = len(names)
         shown, heads = fitted(names, max(104.0, 0.28 * look.px)), fitted(names, 120.0)
-        left = widest(shown, bold=bold) + 8
+        left = widest(shown) + 8
         cell = min(look.wide(left, 2) / n, most)
         out = math.cos(math.radians(turn))
-        lean = max(
-            width_of(one, bold=bold) * out - (n - i - 0.3) * cell for i, one in enumerate(heads)
-        )
+        lean = max(width_of(one) * out - (n - i - 0.3) * cell for i, one in enumerate(heads))
         cell = min(cell, look.wide(left, max(2.0, lean + 2)) / n)
         if cell >= _ROW:
             return cls(names, shown, heads, left, cell, turn)
         shown = [f"{name}  {i + 1}" for i, name in enumerate(shown)]
-        left = widest(shown, bold=bold) + 8
+        left = widest(shown) + 8
         cell = look.wide(left, 2) / n
         every = next(k for k in (1, 2, 5, 10, 20, 50) if k * cell >= width_of("100", LEAST) + 2)
         heads = [
@@ -77,14 +75,14 @@ class _Names(NamedTuple):
         up = widest(self.heads, bold=True) * math.sin(math.radians(self.turn))
         return 8 + up + 6 * math.cos(math.radians(self.turn)) if self.turn else LEAST + 8
 
-    def put(self, sheet: Sheet, top: float, tall: float, look: Look) -> None:
+    def put(self, sheet: Sheet, top: float, tall: float) -> None:
         """Write them at a table whose rows begin at ``top``."""
         for i, name in enumerate(self.names):
-            sheet.name(self.left - 8, top + (i + 0.5) * tall + 4, name, self.rows[i], look)
+            sheet.name(self.left - 8, top + (i + 0.5) * tall + 4, name, self.rows[i])
             x = self.left + (i + 0.5) * self.cell
             if self.turn:
                 sheet.name(x + 4 * math.sin(math.radians(self.turn)), top - 6, name, self.heads[i],
-                           look, "start", turn=-self.turn)  # fmt: skip
+                           "start", turn=-self.turn)  # fmt: skip
             elif self.heads[i]:
                 sheet.say(x, top - 6, self.heads[i], "middle", shade=ink.SOFT)
 
@@ -98,7 +96,7 @@ def squares(parts: Sequence[Cells], below: str, look: Look) -> Sheet:
     for part in parts:
         sheet.say(0, y + 13, part.title, size=13, bold=True)
         y += 20 + beside.tall
-        beside.put(sheet, y, tall, look)
+        beside.put(sheet, y, tall)
         _table(sheet, part, beside.left, y, cell, tall)
         y += n * tall + 18
         sheet.say(beside.left + n * cell, y - 5, below, "end", shade=ink.SOFT)
@@ -143,7 +141,7 @@ def triangle(
     n, cell, left, top = len(names), beside.cell, beside.left, beside.tall
     tall = look.tall(max(cell, _ROW), _ROW, n)
     sheet = Sheet(look.px, top + n * tall + 4)
-    beside.put(sheet, top, tall, look)
+    beside.put(sheet, top, tall)
     cells = [(i, j) for i in range(n) for j in range(i + 1, n) if math.isfinite(score[i, j])]
     rings = []
     gap = min(1.0, cell / 6)

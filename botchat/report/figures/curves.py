@@ -29,11 +29,11 @@ def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
 
     ``curves``: contestant -> curve, all of one length; the longest survival first.
     """
-    order = sorted(curves, key=lambda name: (name not in look.highlight, name != HUMAN))
+    order = sorted(curves, key=lambda name: name != HUMAN)
     named = [name for name in curves if name in order[:MOST_NAMED]]
     shown = dict(zip(named, fitted(named, 0.3 * look.px), strict=True))
     last = max(len(curve.surviving) for curve in curves.values())
-    right = 34 + widest(shown.values(), bold=bool(look.highlight))
+    right = 34 + widest(shown.values())
     wide, tall = look.wide(30, right), look.tall(270, max(120.0, 15.0 * len(named)))
     panel = Graph(30, 30, wide, tall, (1, max(2, last)), (0, 100))
     left, top, sheet = panel.left, panel.top, Sheet(look.px, tall + 66)
@@ -57,11 +57,11 @@ def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
             continue
         for k in known[kind % 4 :: 4]:  # at another line than the next curve's
             sheet.line([at(k + 1, float(end[k])) for end in (curve.low, curve.high)], ink.BAR, 0.8)
-        sheet.line(points, shade, 2.4 if name in look.highlight else 1.7, dashes, whole=name)
+        sheet.line(points, shade, 1.7, dashes, whole=name)
         ends.append((points[-1], name))
     ends.sort(key=lambda end: (end[0][1], end[1]))
     heights = apart([y for (_, y), _ in ends], SIZE + 3, top, top + tall)
     for ((x, y), name), height in zip(ends, heights, strict=True):
         sheet.line([(x, y), (left + wide + 4, y), (left + wide + 22, height)], ink.PALE, 0.8)
-        sheet.name(left + wide + 26, height + 4, name, shown[name], look, "start")
+        sheet.name(left + wide + 26, height + 4, name, shown[name], "start")
     return sheet

@@ -69,7 +69,6 @@ def against(
     # The end of an interval can be near 0, which is far on a logarithmic axis.
     xs = [v for one in points.values() for v in one[: 1 if x.log else 3] if math.isfinite(v)]
     ys = [v for one in points.values() for v in one[3:] if math.isfinite(v)]
-    bold = bool(look.highlight)
     across = ruler(x, xs, lambda ticks: sum(width_of(tick, LEAST) + 14 for tick in ticks) <= wide)
     up = ruler(y, ys, lambda ticks: len(ticks) * _TICK <= tall)
     for share, _ in across.ticks:
@@ -96,24 +95,22 @@ def against(
         ]
         sheet.line(corners, ink.INK, 1, (1.5, 2.5))
     everybody = len(points) <= MOST_NAMED
-    first = [name for name in look.highlight if name in points]
-    named = [*dict.fromkeys([*first, *unbeaten, *order])][: None if everybody else OF_A_CROWD]
+    named = [*dict.fromkeys([*unbeaten, *order])][: None if everybody else OF_A_CROWD]
     far = min(INCH * reach, tall) if everybody else 0.0
     spots = {name: at(one.x, one.y) for name, one in points.items()}
     bars = [(*at(p.x, p.y_high), *at(p.x, p.y_low)) for p in points.values()]
     bars += [(*at(p.x_low, p.y), *at(p.x_high, p.y)) for p in points.values()]
-    room = {name: width_of(texts[name], LEAST, bold) for name in named}
+    room = {name: width_of(texts[name], LEAST) for name in named}
     tags = _tags(spots, bars, room, panel, far)
     for name in order:
         (a, b), one = spots[name], points[name]
         said = f"{name}: {y.form(one.y)}, {x.label} {x.form(one.x)}"
-        sheet.dot(a, b, name, 4.6 if name in look.highlight else 3.6, hollow=name in hollow,
-                  fill=ink.INK, whole=said)  # fmt: skip
+        sheet.dot(a, b, name, 3.6, hollow=name in hollow, fill=ink.INK, whole=said)
         if name in tags:
             start, end, middle = tags[name]
             if abs(middle - b) > _NEAR:
                 sheet.line([(a, b), (start if start > a else end, middle)], ink.BAR, 0.8)
-            sheet.name(start, middle + 4, name, texts[name], look, "start", size=LEAST)
+            sheet.name(start, middle + 4, name, texts[name], "start", size=LEAST)
     return sheet
 
 
@@ -209,13 +206,12 @@ def slopes(
         return top + tall * (high - value) / ((high - low) or 1)
 
     sides = {first: left + 2, last: left + room - 2}
-    strong = {*moved, *look.highlight}
 
     def shade_of(name: str, weak: Shade) -> Shade:
-        return ink.PEOPLE if name == HUMAN else ink.INK if name in strong else weak
+        return ink.PEOPLE if name == HUMAN else ink.INK if name in moved else weak
 
     for name in sorted(both, key=lambda name: name in moved):
-        shade, width = shade_of(name, ink.BAR), 2 if name in strong else 1.1
+        shade, width = shade_of(name, ink.BAR), 2 if name in moved else 1.1
         spots = [(sides[t], columns[t][name]) for t in columns]
         sheet.line([(x, y(one.at)) for x, one in spots], shade, width, whole=name)
         for x, one in spots:
@@ -233,5 +229,5 @@ def slopes(
                 sheet.line([(x + 3 * side, y(at[name].at)), (start - side, height)], ink.PALE, 0.8)
             whole = "" if name in said or len(parts) < 2 else name
             sheet.say(start, height + 4, said, anchor, shade=shade_of(name, ink.SOFT),
-                      bold=name in strong, whole=whole)  # fmt: skip
+                      bold=name in moved, whole=whole)  # fmt: skip
     return sheet

@@ -64,7 +64,7 @@ def _at_left(names: Sequence[str], look: Look, whole: bool) -> tuple[list[str], 
     """Names as they stand left of rows, and the px that they take; ``whole``: of `rows`."""
     shown = [*names] if whole else fitted(names, max(104.0, 0.34 * look.px))
     lines = [line for said in shown for line in said.split("\n")]
-    return shown, widest(lines, bold=bool(look.highlight)) + 8
+    return shown, widest(lines) + 8
 
 
 def rows(
@@ -104,14 +104,11 @@ def rows(
     if label:
         sheet.say(look.px, foot + 28, label, "end", shade=ink.SOFT)
     for row, (name, said) in enumerate(zip(names, shown, strict=True)):
-        if name in look.highlight:
-            y = made.y(row) - each / 2
-            sheet.box(0, y, look.px, y + each, 2 * ink.WASH)
         soft = pale and is_floor_bot(name)
         first, *rest = said.split("\n")
         y = made.y(row) + 4 - 6.5 * len(rest)
         name = first if whole else name
-        sheet.name(left - 8, y, name, first, look, shade=ink.SOFT if soft else ink.INK)
+        sheet.name(left - 8, y, name, first, shade=ink.SOFT if soft else ink.INK)
         for i, line in enumerate(rest, 1):
             sheet.say(left - 8, y + 13 * i, line, "end", size=SIZE)
     return made

@@ -84,10 +84,8 @@ class Look(NamedTuple):
     width: float = NARROW
     height: float | None = None
     """Inches; ``None``: what it needs."""
-    highlight: tuple[str, ...] = ()
-    """Names to stand out."""
     bare: bool = False
-    """For a paper or a page, which say them: no title, no signature; in the file's metadata."""
+    """For the page, which says them: no title, no signature."""
     more: float = 0.0
     """Px of height beyond what it needs."""
 
@@ -168,13 +166,12 @@ class Sheet:
         """A line of text."""
         self.marks.append(Text(x, y, said, size, anchor, shade, bold, turn, whole))
 
-    def name(self, x: float, y: float, name: str, said: str, look: Look, anchor: str = "end", *,
+    def name(self, x: float, y: float, name: str, said: str, anchor: str = "end", *,
              shade: Shade = ink.INK, size: float = SIZE, turn: float = 0.0) -> None:  # fmt: skip
         """A name; one that is cut has its whole when it is pointed at."""
         shade = ink.PEOPLE if name == HUMAN else shade
         whole = "" if name in said else name
-        self.say(x, y, said, anchor, size=size, shade=shade, bold=name in look.highlight,
-                 turn=turn, whole=whole)  # fmt: skip
+        self.say(x, y, said, anchor, size=size, shade=shade, turn=turn, whole=whole)
 
     def key(self, y: float, entries: Iterable[tuple[str, Shade, str]], x: float = 0.0) -> float:
         """What marks mean, from ``y`` down; the height that it took.
