@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.boards.results import Sides
-from botchat.boards.survival import estimate
 from botchat.measures import intervals
 from botchat.ratings import places
 from botchat.ratings.bradley_terry import BradleyTerryResult, differences, fit
@@ -114,36 +113,6 @@ def means() -> Iterator[Line]:
             )
             held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
             yield of("mean score", world, n, held, float(np.diff(ends).mean()))
-
-
-def success() -> Iterator[Line]:
-    """Success@16 where dialogues stop early: Kaplan-Meier's interval, and the plain share's."""
-    rng = np.random.default_rng(3)
-    for world, truths in (
-        ("half stop early", (0.2, 0.45, 0.65, 0.8)),
-        ("half stop early, near 0 or 1", (0.03, 0.97)),
-    ):
-        for n in SEEDS:
-            held, plain, widths, bias = [], [], [], []
-            for truth in truths * (300 // len(truths) if n < 200 else 100 // len(truths)):
-                accused = 2 + rng.geometric(1 - truth ** (1 / 14), n)
-                stop = np.where(rng.random(n) < 0.5, rng.integers(3, 16, n), 16)
-                hit, end = accused <= stop, np.minimum(accused, stop)
-                curve = estimate(zip(end.tolist(), hit.tolist(), strict=True), 16)
-                if math.isnan(curve.surviving[-1]):
-                    continue
-                known = hit | (end == 16)
-                passed = int((known & ~hit).sum())
-                ends = intervals.of_share(passed, int(known.sum()))
-                held.append(curve.low[-1] <= truth <= curve.high[-1])
-                plain.append(ends[0] <= truth <= ends[1])
-                widths.append(curve.high[-1] - curve.low[-1])
-                bias.append(curve.surviving[-1] - truth)
-            yield of("Success@16 (Kaplan-Meier)", world, n, np.array(held), float(np.mean(widths)))
-            yield of("  plain share, for comparison", world, n, np.array(plain), math.nan, math.nan)
-
-
-# Boards -----------------------------------------------------------------------------------------
 
 
 def board(
@@ -258,7 +227,7 @@ def _better(rated: BradleyTerryResult) -> np.ndarray:
 
 
 FAMILIES: list[Callable[[], Iterator[Line]]] = [
-    rates, means, success, boards, elo, level, power,
+    rates, means, boards, elo, level, power,
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from operator import methodcaller
 import numpy as np
 import pandas as pd
 
-from botchat.boards.protocols import BOUNDS, MODEL, PAIRWISE, Evidence, Part, covered
+from botchat.boards.protocols import MODEL, PAIRWISE, Evidence, Part, covered
 from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
@@ -285,7 +285,7 @@ def _arena(
         [signature],
         f"Rates in percent, of the comparisons with all others"
         f"{', each of whom counts alike' if uneven else ''}, with 95 % intervals that {allow}. "
-        f"{f'{told}shuffles. ' if rated else ''}{strengths.note()} {BOUNDS}",
+        f"{f'{told}shuffles. ' if rated else ''}{strengths.note()}",
         ["bt"],
     )
     order = standing.frame["model"].tolist()

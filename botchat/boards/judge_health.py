@@ -150,14 +150,14 @@ def _single(judged: Evidence) -> Row:
     }
 
 
-def of_pairs(verdicts: Verdicts, ways: Sequence[Indices] = ()) -> Row:
-    """A judge's facts that verdicts on pairs alone tell; ``ways``: what each seed shares."""
+def of_pairs(verdicts: Verdicts, cluster: Indices | None = None) -> Row:
+    """A judge's facts that verdicts on pairs alone tell; ``cluster``: what each seed shares."""
     made = verdicts.both_orders()
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
         "decided": int(np.isin(verdicts.result, (WIN, LOSS)).sum()),
-        **figures(facts(made.said, *([way[made.seed] for way in ways] or [made.seed]))),
+        **figures(facts(made.said, made.seed if cluster is None else cluster[made.seed])),
     }
 
 

@@ -1,7 +1,6 @@
 """What a judge's verdicts come to, a part for each kind of answer: verdicts in, `Table` out.
 
-Every rate has a 95 % interval, for other ChatSEEDs, and stands beside what it covers; where
-verdicts are missing, bounds say what the rate is if all of them failed or passed.
+Every rate has a 95 % interval, for other ChatSEEDs, and stands beside what it covers.
 
 A new column is a `Column` of the part whose table it is in.
 """
@@ -11,15 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from operator import itemgetter
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
 from botchat.boards.results import Sides, Tallies, comparisons_of
-from botchat.boards.survival import Curve, cautions, curves, survival
+from botchat.boards.survival import Curve, curves
 from botchat.boards.tables import (
     Column,
     Getter,
@@ -44,8 +42,6 @@ from botchat.records import HUMAN, Dialogues, Judgment, Seed
 from botchat.verdicts import Flags, Verdicts
 
 MODEL = Column("model", "Model", "name", getter=str)
-
-BOUNDS = "Where verdicts are missing, bounds say what the rate is if all of them failed or passed."
 
 
 @dataclass(frozen=True)
@@ -153,7 +149,7 @@ class Part:
             column,
             key=f"{self._key(column.of)}{ending}" if ending else self._key(column.key),
             heading=heading,
-            detail=column.role in ("low", "high", "bound"),
+            detail=column.role in ("low", "high"),
             of=self._key(column.of) if column.of else "",
             getter=self.table.values(column.key).get,
         )
@@ -183,15 +179,8 @@ class Part:
 class Place(Part):
     """A protocol that asks for a place, such as UniEval."""
 
-    survival: Table | None
-    """By which utterance each contestant's dialogues are accused."""
     curves: Mapping[str, Curve]
-    """Contestant -> the same, utterance by utterance; in the order of the table."""
-
-    @property
-    def tables(self) -> list[Table]:
-        """Success rates and survival."""
-        return [self.table, *([self.survival] if self.survival is not None else [])]
+    """Contestant -> how many of its dialogues are not accused yet, utterance by utterance."""
 
     @property
     def quoted(self) -> list[Column]:
@@ -233,7 +222,7 @@ def _standing(
 
 
 def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
-    """Success rates, at each N that the dialogues reach and at the human length; survival."""
+    """Success rates, at each N that the dialogues reach and at the human length."""
     protocol = judged.protocol
     dialogues = protocol.seen(dialogues)
     turns = success_turns(judged, dialogues)
@@ -245,11 +234,11 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         for n in (*turns, None):
             rate = rates.success(judged.counted.get(name, seeds), dialogues[name], said, n)
             after = _after(n)
-            key, plain = f"success{after}", (rate.value, *of_share(rate.hits, rate.n))
-            row |= rate.bounds(key) | {f"rate{after}": rate} | entries(f"{key}{_PLAIN}", *plain)
+            key = f"success{after}"
+            row[f"rate{after}"] = rate
             if n is None or name == HUMAN:
                 # People's dialogues are complete at their own length: none is cut short.
-                row |= entries(key, *plain)
+                row |= entries(key, rate.value, *of_share(rate.hits, rate.n))
             elif name in by_utterance:
                 row |= by_utterance[name].at(n, key)
         rows.append(row)
@@ -262,17 +251,12 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         rows,
         f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
         "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
-        f"far as it goes, with 95 % intervals. {cautions(by_utterance, turns)} @human length: N is "
-        "the length of the human dialogue, where that has at least 4 utterances. "
-        f"{BOUNDS}",
+        "far as it goes, with 95 % intervals. @human length: N is the length of the human "
+        "dialogue, where that has at least 4 utterances.",
         [f"success_n{n}" for n in turns],
     )
-    n_seeds = {name: len(judged.counted.get(name, seeds)) for name in judged.by_contestant}
-    survived = survival(by_utterance, n_seeds, judged.signature) if by_utterance else None
-    if survived is not None and not protocol.leads:
-        survived = replace(survived, name=f"{protocol.name}-{survived.name}")
     keys = [f"success{_after(n)}" for n in (*turns, None)]
-    return Place(protocol, shown, survived, by_utterance, keys=keys)
+    return Place(protocol, shown, by_utterance, keys=keys)
 
 
 def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:
@@ -283,9 +267,6 @@ def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:
     longest = max(reached, default=rates.PASS_AT[-1])
     return [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
 
-
-_PLAIN = "_plain"
-"""Ends the keys of success rates among the dialogues that reach N or are accused before it."""
 
 _FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
 
@@ -313,7 +294,7 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
         ],
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
         "comparisons, with 95 % intervals that allow for both orders of one ChatSEED. A model wins "
-        f"where the judge takes the human dialogue for AI. {BOUNDS}",
+        "where the judge takes the human dialogue for AI.",
         ["win_or_tie", "win"],
     )
     return BesideHuman(judged.protocol, shown, keys=["win_or_tie"])
@@ -388,7 +369,6 @@ def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> R
         [
             *with_interval(Column("score", "Score", "number")),
             *with_interval(Column("any", "Any error", "rate", detail=True)),
-            *_bounds("any", "Any error"),
             *(column for type_ in types for column in with_interval(type_)),
             *(Column(f"score_{type_}", name, "number", True) for type_, name in ERRORS.items()),
             *(Column(f"readable_{type_}", name, "count", True) for type_, name in ERRORS.items()),
@@ -402,15 +382,6 @@ def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> R
         ["score"],
     )
     return Reported(judged.protocol, shown, diagnoses)
-
-
-def _bounds(key: str, heading: str, *, detail: bool = True, n: int | None = None) -> list[Column]:
-    """What the rate under a key is if every missing verdict failed, and if every one passed."""
-    return [
-        Column(f"{key}_if_missing_{what}", f"{heading} if missing {what}", "rate", detail,
-               role="bound", of=key, n=n)
-        for what in ("failed", "passed")
-    ]  # fmt: skip
 
 
 def covered(rate: Getter | None = None, of: Column | None = None, after: str = "") -> list[Column]:
@@ -434,20 +405,12 @@ _COVERED: tuple[tuple[Role, Kind, str], ...] = (
 """Role and key, kind, and which number of a `Rate` it is."""
 
 
-def _bound(of: str, key: str, row: Row) -> Any:
-    return getattr(row["tally"], of).bounds(of)[key]
-
-
 _COMPARISONS, _MISSING, _COVERAGE = covered(lambda row: row["tally"].win)
 PAIRWISE = (
     *with_interval(Column("win", "Win", "rate")),
     *with_interval(Column("tie", "Tie", "rate")),
     *with_interval(Column("lose", "Lose", "rate")),
     *with_interval(Column("win_or_tie", "Win + tie", "rate")),
-    *(
-        replace(column, getter=partial(_bound, column.of, column.key))
-        for column in (*_bounds("win", "Win"), *_bounds("win_or_tie", "Win + tie", detail=False))
-    ),
     replace(_COMPARISONS, heading="Comparisons"),
     replace(_MISSING, detail=True),
     _COVERAGE,
@@ -460,11 +423,8 @@ def _success(n: int | None, heading: str, *, detail: bool) -> list[Column]:
     after = _after(n)
     key = f"success{after}"
     value = Column(key, heading, "rate", n=n)
-    plain = Column(f"{key}{_PLAIN}", f"{heading}, share of those that reach it", "rate", True, n=n)
     counts = covered(lambda row: row[f"rate{after}"], value, after)
     return [
         *with_interval(value),
-        *(with_interval(plain) if n is not None else ()),
-        *_bounds(key, heading, detail=detail, n=n),
         *(replace(column, detail=detail) for column in counts),
     ]

@@ -230,12 +230,12 @@ def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
     votes = votes.only(of)
     made = verdicts(votes, "")
     readable = made.readable
-    ways = [labels for labels, _ in votes.clusters(1)] or [made.seed]
+    cluster = next((labels for labels, _ in votes.clusters(1)), made.seed)
     first = np.unique(made.seed, return_index=True)[1]
-    items = Items(int(ways[0].max(initial=-1)) + 1, *ways)
+    items = Items(int(cluster.max(initial=-1)) + 1, cluster)
     return {
         "judge": name,
-        **of_pairs(made, [way[first] for way in ways]),
+        **of_pairs(made, cluster[first]),
         **figures({"ties": items.share(made.result == TIE, readable),
                    "unreadable_rate": items.share(~readable, np.ones(len(votes), np.bool_))}),
     }  # fmt: skip

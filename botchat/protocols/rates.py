@@ -97,21 +97,6 @@ class Rate:
         """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
         return share(self.n, self.n + self.missing)
 
-    def bounds(self, key: str) -> dict[str, float | None]:
-        """Under keys: the rate if every missing case had failed, and passed; ``None`` without."""
-        ends = {"failed": self.lowest, "passed": self.highest}
-        return {f"{key}_if_missing_{n}": end if self.missing else None for n, end in ends.items()}
-
-    @property
-    def lowest(self) -> float:
-        """The rate if every missing case were a miss."""
-        return share(self.hits, self.n + self.missing)
-
-    @property
-    def highest(self) -> float:
-        """The rate if every missing case were a hit."""
-        return share(self.hits + self.missing, self.n + self.missing)
-
 
 @dataclass(frozen=True)
 class Tally:
@@ -202,7 +187,7 @@ def error_rates(
     """One row a contestant, of judgments of the diagnosis, at most one for each dialogue.
 
     A row has ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0, and
-    ``any_if_missing_failed``, ``…_passed`` where some are missing; for each type of `ERRORS` the
+    For each type of `ERRORS` the
     share of dialogues that have it, and ``score_TYPE`` and ``readable_TYPE`` (dialogues judged on
     it); ``quoted``: share of all errors whose quote is in the utterance named; ``readable``,
     ``missing`` (of ``n_seeds`` dialogues, those without a verdict), ``coverage``. The rates and the
@@ -229,7 +214,6 @@ def error_rates(
             "model": name,
             **_score(scores),
             **intervals.share([score < 0 for score in scores], None, "any"),
-            **flawed.bounds("any"),
             **intervals.share(quoted, of, "quoted"),
             "readable": flawed.n,
             "missing": flawed.missing,

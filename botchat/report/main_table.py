@@ -175,7 +175,7 @@ def main_table(board: Board, links: Links) -> MainTable:
     first = known[0] if known and known[0].key == rank.of else None
     rated = first if first is not None and first.kind == "rating" else None
     scale = _scale(main, rated, rating=True) if rated else None
-    survival = next((part for part in board.of(Place) if part.survival is not None), None)
+    survival = next((part for part in board.of(Place) if part.curves), None)
     chosen = _chosen(known, parts, first)
     names = list(main.frame["model"])
     n = sum(name != HUMAN for name in names)

@@ -379,6 +379,6 @@ def test_a_pack_without_words_has_a_board_without_flags(tmp_path, monkeypatch, c
     names = [part for name in "ab" for part in ("--model", f"{server.url}#{name}")]
     assert main(["seeds", "import", "gespraeche.jsonl", "--name", "g", "--language", "de"]) == 0
     assert main(["run", "--seeds", "g", *names, "--judge", f"{server.url}#j"]) == 0
-    assert "There are no flags: the language pack de has no [words]" in capsys.readouterr().out
+    assert "The rules judge speaks no de: its pack has no [words]" in capsys.readouterr().out
     board = json.loads((tmp_path / "leaderboards" / "g" / "leaderboard.json").read_text())
     assert {row["model"] for row in board["rows"]} >= {f"{server.url}#a", f"{server.url}#b"}

@@ -398,7 +398,6 @@ def test_error_rates_by_hand():
     human, model = part.table.records
     assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
     assert (model["readable"], model["missing"], model["coverage"]) == (2, 2, 0.5)
-    assert (model["any_if_missing_failed"], model["any_if_missing_passed"]) == (0.5, 1.0)
     assert (model["any_low"], model["any_high"]) == (0.3424, 1.0)
     # s1 and s3 of three readable; the score of half a report counts where it was judged.
     assert (model["repetition"], model["score_repetition"]) == (0.6667, -1.0)

@@ -102,7 +102,7 @@ def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> 
     assert column(board.main, "complete")["best"] == n
 
 
-def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
+def test_unreadable_verdicts_are_missing() -> None:
     """Ten of twelve verdicts lost: the rate is of two, and low and high leave room for ten."""
     some = made({"a": 0.9, "b": 0.1}, 20, unreadable=0.0, arena=())
     eligible = [s.id for s in some.seeds if len(s.utterances) >= 4][:6]
@@ -118,13 +118,6 @@ def test_unreadable_verdicts_are_missing_and_bound_the_rate() -> None:
     row = part.table.records[0]
     assert (row["readable"], row["missing"]) == (2, 10)
     assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0546, 0.9454)
-    bounds = [row[f"win_if_missing_{what}"] for what in ("failed", "passed")]
-    assert bounds == [0.0833, 0.9167]
-    whole = build(
-        [s for s in some.seeds if s.id == eligible[0]], some.dialogues, {"arena-n16": said},
-        seed_set="s", judge="j", elo=QUICK,
-    ).arenas[0]  # fmt: skip
-    assert "win_if_missing_failed" not in whole.table.frame
     assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
 
 

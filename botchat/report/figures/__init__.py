@@ -23,6 +23,7 @@ from botchat.report.figures.axes import Axis
 from botchat.report.figures.cells import Cells
 from botchat.report.figures.chart import Chart as Chart
 from botchat.report.figures.chart import chart
+from botchat.report.figures.curves import longest_first
 from botchat.report.figures.points import Point
 from botchat.report.figures.questions import cases, counted, ends_of, told_apart
 from botchat.report.figures.sheet import WIDE
@@ -78,9 +79,9 @@ def _of_some(board: Board, names: Collection[str]) -> Board:
         part = replace(part, table=some(part.table))
         if isinstance(part, Arena):
             return replace(part, pairs=some(part.pairs))
-        if isinstance(part, Place) and part.survival:
+        if isinstance(part, Place):
             curves = {name: curve for name, curve in part.curves.items() if name in names}
-            return replace(part, survival=some(part.survival), curves=curves)
+            return replace(part, curves=curves)
         return part
 
     spoken = board.utterance_lengths
@@ -149,17 +150,15 @@ def _of_arenas(arenas: Sequence[Arena], where: str, costs: Mapping[str, float]) 
 
 def _of_places(part: Place, where: str) -> Iterator[Chart]:
     shown, protocol = part.table, part.protocol
-    if part.survival:
-        frame = part.survival.frame
-        early, missing = (int(frame[key].sum()) for key in ("early", "missing"))
+    if part.curves:
         yield chart(
             *_of(part, "survival", "Dialogues that are not accused yet"),
             "Share of each contestant's dialogues that the judge has not accused after utterance N "
-            f"(Kaplan–Meier). The {early:,} that end before, unaccused, count as far as they go. "
-            "At most ten are named.",
-            f"{counted(int(frame['dialogues'].sum()), missing)} dialogues", where,
-            part.survival.signatures,
-            curves.survival, {name: part.curves[name] for name in frame["model"]}, width=WIDE,
+            "(Kaplan–Meier). Those that end before, unaccused, count as far as they go. At most "
+            "ten are named.",
+            f"{sum(int(one.at_risk[0]) for one in part.curves.values()):,} dialogues", where,
+            shown.signatures,
+            curves.survival, longest_first(part.curves), width=WIDE,
         )  # fmt: skip
     by_n = {f"N = {column.n}": column.key for column in part.ranking}
     at_n = {n: 100 * ends_of(shown, key, "success").astype(float) for n, key in by_n.items()}

@@ -24,8 +24,17 @@ def line_look(i: int) -> tuple[Shade, tuple[float, ...]]:
     return (1.0, 0.55)[i % 2], DASHES[i // 2 % len(DASHES)]
 
 
+def longest_first(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """The same, the longest survival first: by the curve from its end to its start."""
+
+    def order(name: str) -> list[float]:
+        return [-x if np.isfinite(x) else 1.0 for x in curves[name].surviving[::-1].tolist()]
+
+    return {name: curves[name] for name in sorted(sorted(curves), key=order)}
+
+
 def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
-    """Share of chats not accused yet, after each line, with 95 % intervals.
+    """Share of chats not accused yet, after each line.
 
     ``curves``: contestant -> curve, all of one length; the longest survival first.
     """
@@ -45,7 +54,7 @@ def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
     step = 2 * max(1, round(last * 12 / wide))
     panel.scales(sheet, range(2, last + 1, step), (0, 25, 50, 75, 100), "line of the chat")
     others = [("line", ink.PALE, "others")] if len(named) < len(curves) else []
-    sheet.key(2, [("bar", ink.GRID, "people's start"), ("line", ink.BAR, "95 % interval"), *others])
+    sheet.key(2, [("bar", ink.GRID, "people's start"), *others])
     ends = []
     for i, name in enumerate(sorted(curves, key=lambda name: name in named)):
         curve, kind = curves[name], named.index(name) if name in named else i
@@ -55,8 +64,6 @@ def survival(curves: Mapping[str, Curve], look: Look) -> Sheet:
         if name not in named:
             sheet.line(points, ink.PALE, 1.1, whole=name)
             continue
-        for k in known[kind % 4 :: 4]:  # at another line than the next curve's
-            sheet.line([at(k + 1, float(end[k])) for end in (curve.low, curve.high)], ink.BAR, 0.8)
         sheet.line(points, shade, 1.7, dashes, whole=name)
         ends.append((points[-1], name))
     ends.sort(key=lambda end: (end[0][1], end[1]))
