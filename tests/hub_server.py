@@ -28,8 +28,6 @@ class Hub(ThreadingHTTPServer):
         self.commits: dict[str, list[tuple[str, dict[str, bytes]]]] = {}
         """``datasets/ORG/NAME`` -> its commits, oldest first: id and files."""
         self.created: list[dict[str, object]] = []
-        self.proposed: list[tuple[str, dict[str, bytes]]] = []
-        """Pull requests: repository, and the files that each offers."""
         self.asked: list[str] = []
         self.tags: dict[str, str] = {}
         """Names of revisions besides ``main``, with their commits."""
@@ -112,8 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json({"files": [{"path": file, **how} for file in files]})
         if repository not in self.server.commits:
             return self._say(404, b"", {"X-Error-Code": "RepoNotFound"})
-        proposes = "create_pr=1" in self.path
-        now = {} if proposes else dict(self.server.files(repository) or {})
+        now = dict(self.server.files(repository) or {})
         for line in data.splitlines():
             change = json.loads(line)
             value = change["value"]
@@ -121,13 +118,10 @@ class _Handler(BaseHTTPRequestHandler):
                 now[value["path"]] = base64.b64decode(value["content"])
             elif change["key"] == "deletedFile":
                 del now[value["path"]]
-        if proposes:
-            self.server.proposed.append((repository, now))
-        oid = "0" * 40 if proposes else self.server.commit(repository, now)
-        home = f"{self.server.url}/{repository.removeprefix('models/')}"
+        oid = self.server.commit(repository, now)
+        home = f"{self.server.url}/{repository}"
         told = {"commitUrl": f"{home}/commit/{oid}", "commitOid": oid, "success": True}
-        asked = f"{home}/discussions/{len(self.server.proposed)}"
-        return self._json(told | ({"pullRequestUrl": asked} if proposes else {}))
+        return self._json(told)
 
     def do_GET(self) -> None:
         path = self._begin()

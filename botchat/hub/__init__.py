@@ -1,1 +1,1 @@
-"""Runs on the Hugging Face hub, records of Every Eval Ever; a part that can be taken away."""
+"""Runs on the Hugging Face hub."""

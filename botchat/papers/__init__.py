@@ -1,1 +1,1 @@
-"""The papers' own tables and benchmarks of judges; a part that can be taken away."""
+"""The papers' own tables and benchmarks of judges."""

@@ -1,9 +1,9 @@
 """How a request is made of its fields: they are its flags, its ``--help`` and its parameters.
 
-A request (`botchat.requests`, and ``<leaf>/requests.py``) is a frozen dataclass, made one when it
-is first used: 45 of them at once take 50 ms. It pickles, and knows by name who does it (``does``),
-so that nothing heavy is imported before it runs. Annotations are read while the program runs: these
-files do without ``annotations`` of the future.
+A request (`botchat.requests`, and ``requests.py`` of `botchat.hub` and `botchat.papers`) is a
+frozen dataclass, made one when it is first used: 45 of them at once take 50 ms. It pickles, and
+knows by name who does it (``does``), so that nothing heavy is imported before it runs. Annotations
+are read while the program runs: these files do without ``annotations`` of the future.
 """
 
 import inspect

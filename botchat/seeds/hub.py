@@ -20,7 +20,7 @@ from botchat.workspace.files import write_atomic
 
 log = logging.getLogger("botchat")
 
-Kind = Literal["dataset", "space", "model"]
+Kind = Literal["dataset", "space"]
 
 MUTUAL_URL = "https://github.com/open-compass/BotChat/raw/main/data/MuTual_test.xlsx"
 """547 dialogues of MuTual's test split (Cui et al., ACL 2020) as BotChat published them."""

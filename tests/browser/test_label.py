@@ -56,7 +56,7 @@ def test_from_the_page_to_filed_labels(
     keys, verdicts = CASES[protocol]
     told = botchat.label(workspace, seed_set=SAMPLE, protocol=protocol, most=3)
     page = Path(told.whole["page"])
-    browser.open(page, fresh=True)
+    browser.open(page)
     browser.until(lambda: browser.text("#count") == "0 of 3")
 
     def answer(key: str, done: int) -> None:
