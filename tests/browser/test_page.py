@@ -85,7 +85,7 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "stopped:refused. the model would not" in browser.text(".reading .warning")
     marks = browser.seen(".flags li")
-    assert {"says it is a machine", "2 oldest not in the prompt", "truncated"} <= set(marks)
+    assert {"2 oldest not in the prompt", "truncated"} <= set(marks)
     members = "return [...document.querySelector('.votes tbody').rows].map(r => r.innerText)"
     assert browser.run(members) == ["critic\tat 3\tat 3"]
     folded = browser.driver.find_element("css selector", ".talk")
