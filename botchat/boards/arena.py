@@ -180,14 +180,14 @@ def of_votes(
     elo: EloSettings,
     *,
     per_pair: int | None = None,
-    units: tuple[str, ...] = ("ChatSEEDs",),
+    unit: str = "ChatSEEDs",
     unreadable: Mapping[tuple[str, str], int] | None = None,
     differences: Floats | None = None,
 ) -> Arena:
     """The Arena's tables from comparisons without judgments: votes, or a table of rates.
 
     ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
-    no plan that says so. ``units``: what clusters, and those that cross them, are called.
+    no plan that says so. ``unit``: what clusters are called.
     ``unreadable``: of a pair in the order of its names, votes without a result. ``differences``: as
     of `Strengths.of`.
     """
@@ -196,7 +196,7 @@ def of_votes(
         if a in found.place and b in found.place:
             pair = found.place[a], found.place[b]
             found.missing[pair] = found.missing[pair[::-1]] = n
-    design = Design(found.made, per_pair, units=units)
+    design = Design(found.made, per_pair, unit=unit)
     few = len(comparisons.models) <= MOST_ELO or elo.most_games is None
     rated = bootstrap_elo(comparisons, _as_designed(elo, design)) if few else None
     strengths = Strengths.of(comparisons, design, differences)
@@ -260,7 +260,7 @@ def _arena(
     told = f"Elo as in the paper{fewer and f', {fewer}'}; ± runs is the spread between runs of "
     allow = "take the comparisons as independent"
     if comparisons.cluster is not None:
-        allow = f"allow for the {' and '.join(strengths.design.units)} that comparisons share"
+        allow = f"allow for the {strengths.design.unit} that comparisons share"
     standing = table(
         name,
         title,

@@ -30,7 +30,6 @@ class Sides:
     other: Indices
     result: Floats
     seed: Indices | None
-    crossed: Indices | None = None
 
     @classmethod
     def of(cls, made: Comparisons) -> Sides:
@@ -41,7 +40,6 @@ class Sides:
             np.concatenate([made.second, made.first]),
             np.concatenate([made.result, 1 - made.result]),
             None if made.cluster is None else np.tile(made.cluster, 2),
-            None if made.crossed is None else np.tile(made.crossed, 2),
         )
 
     def by_model(self, *, alike: bool = False) -> dict[str, Row]:
@@ -90,7 +88,7 @@ class Sides:
             for name, counted in _RESULTS.items()
         }
         return {
-            name: intervals.by_seed(row, self.seed, hit, n, weight, centre(hit), self.crossed)
+            name: intervals.by_seed(row, self.seed, hit, n, weight, centre(hit))
             for name, hit in hits.items()
         }
 

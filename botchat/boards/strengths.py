@@ -34,14 +34,8 @@ class Design:
     """One number for every pair of models."""
     expected: int | None
     """Comparisons that each pair should have; ``None``: votes as they came, which have no plan."""
-    units: tuple[str, ...] = ("ChatSEEDs",)
-    """What comparisons share, and errors are clustered by: one, or two that cross, the fewer first.
-    """
-
-    @property
-    def unit(self) -> str:
-        """The first of these."""
-        return self.units[0]
+    unit: str = "ChatSEEDs"
+    """What comparisons share, and errors are clustered by."""
 
     @property
     def full(self) -> bool:
@@ -117,7 +111,6 @@ class Strengths:
         """The data and the settings, as in ``data:full|bt:ties0.5,95%,by-seed``."""
         fitted = self.fitted
         errors = "by-seed" if fitted.n_clusters else "independent"
-        errors = "two-way" if fitted.n_crossed else errors
         level = f"{100 * fitted.settings.confidence:g}%"
         return f"{self.design.signature}|bt:ties0.5,{level},{errors}"
 
@@ -177,13 +170,8 @@ class Strengths:
         else:
             how = "take the comparisons as independent"
             if fitted.n_clusters:
-                counted = zip(
-                    (fitted.n_clusters, fitted.n_crossed), self.design.units, strict=False
-                )
-                shared = " and ".join(f"{n:,} {unit}" for n, unit in counted if n)
+                shared = f"{fitted.n_clusters:,} {self.design.unit}"
                 how = f"allow for the {shared} that the comparisons share"
-            if fitted.n_crossed and self.few:
-                how += f" (fewer than {LEAST} {self.design.unit}: read them with care)"
             said.append(
                 f"Ranked by Bradley–Terry; its intervals ({level}) {how}. Places: those that "
                 f"the comparisons leave open, of all models at once ({level}): behind all that are "

@@ -45,7 +45,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
         comparisons,
         signature,
         elo,
-        units=shared or ("votes",),
+        unit=shared or "votes",
         unreadable=_unreadable(votes),
         differences=differences,
     )
@@ -68,7 +68,7 @@ def of_rates(
     return _board(part, name, "rates", part.table.signature)
 
 
-def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]:
+def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
     """Readable votes, what their clusters are called, and differences of length.
 
     Contestants are sorted by name. The differences: first less second, nan where not
@@ -84,19 +84,17 @@ def compared(votes: Votes) -> tuple[Comparisons, tuple[str, ...], Floats | None]
     kept[place[seen > 0]] = 1
     number = (np.cumsum(kept) - 1)[place]
     most = max(2, MOST_CELLS // len(votes.contestants))
-    ways = [put_together(labels, most) for labels, _ in shared]
+    labels, named = shared or (None, "")
+    cluster = None if labels is None else put_together(labels, most)
     made = Comparisons(
         tuple(sorted(name for name, n in zip(votes.contestants, seen, strict=True) if n)),
         number[first],
         number[second],
         votes.result[read],
-        *(way[read] for way in ways),
+        None if cluster is None else cluster[read],
     )
     longer = _longer(votes)
-    named = tuple(
-        name if way is labels else f"groups of {name}"
-        for way, (labels, name) in zip(ways, shared, strict=True)
-    )
+    named = named if cluster is labels else f"groups of {named}"
     return made, named, None if longer is None else longer[read]
 
 
@@ -230,7 +228,7 @@ def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
     votes = votes.only(of)
     made = verdicts(votes, "")
     readable = made.readable
-    cluster = next((labels for labels, _ in votes.clusters(1)), made.seed)
+    cluster, _ = votes.clusters(1) or (made.seed, "")
     first = np.unique(made.seed, return_index=True)[1]
     items = Items(int(cluster.max(initial=-1)) + 1, cluster)
     return {

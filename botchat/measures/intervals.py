@@ -73,14 +73,12 @@ def by_seed(
     n_rows: int,
     weight: Floats | None = None,
     centre: Floats | None = None,
-    crossed: Indices | None = None,
 ) -> Shares:
     """Mean of the values (0 to 1) of each row, with intervals clustered by seed.
 
     All arguments have shape (cases,). ``seed``: numbers from 0; ``None``: not known, every case is
     independent. ``weight``: of each case, default 1. ``centre``: what a case is compared with,
-    default the mean of its row; in a mean over opponents the mean against this one. ``crossed``:
-    who said it, where errors are shared by these too.
+    default the mean of its row; in a mean over opponents the mean against this one.
     """
     given, weight = weight, np.ones(len(row)) if weight is None else weight
     total = np.bincount(row, weight, n_rows)
@@ -90,18 +88,10 @@ def by_seed(
         squares = np.bincount(row, weight**2, n_rows) / total**2
     if seed is None:
         only = _Clusters(squares, own * squares, np.bincount(row, None, n_rows))
-        return _of_clusters(mean, own, squares, [only])
+        return _of_clusters(mean, own, squares, only)
     apart: Floats = weight * (value - (mean[row] if centre is None else centre))
-    ways = [seed] if crossed is None else [seed, crossed, pairs_of(seed, crossed)]
     whole = np.asarray(total, dtype=np.float64)
-    found = [_between(row, way, given, apart, whole) for way in ways]
-    return _of_clusters(mean, own, squares, found)
-
-
-def pairs_of(one: Indices, other: Indices) -> Indices:
-    """A number for every two labels that come together, shape (n,)."""
-    both = one * (int(other.max(initial=0)) + 1) + other
-    return np.asarray(np.unique(both, return_inverse=True)[1], dtype=np.intp)
+    return _of_clusters(mean, own, squares, _between(row, seed, given, apart, whole))
 
 
 class _Clusters(NamedTuple):
@@ -163,29 +153,19 @@ def _between(
     return _Clusters(seeds, variance, n, tuple(parts))
 
 
-def _of_clusters(mean: Floats, own: Floats, squares: Floats, ways: Sequence[_Clusters]) -> Shares:
-    """Shares clustered one way, or by two and by both; all arguments have shape (rows,).
+def _of_clusters(mean: Floats, own: Floats, squares: Floats, way: _Clusters) -> Shares:
+    """Clustered shares; all arguments have shape (rows,).
 
     ``own``: variance of a case. ``squares``: 1 / the cases of one weight that would say as much.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts, free = [], []
-        for way in ways:
-            seeds = way.seeds
-            alike = (way.variance / own - squares) / (seeds - squares)
-            seen = np.minimum(mean, 1 - mean) / seeds
-            alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
-            alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
-            parts.append(own / (mean * (1 - mean)) * (squares + alike * (seeds - squares)))
-            free.append(way.freedom(squares, alike))
-        each, (freedom, lacking) = parts[0], free[0]
-        seeds = ways[0].seeds
-        if len(parts) > 1:
-            one, other, both = parts
-            each = np.maximum(one + other - both, np.maximum(one, other))
-            seeds = ways[0].seeds + ways[1].seeds - ways[2].seeds
-            lacking = np.where(free[1][0] < freedom, free[1][1], lacking)
-            freedom = np.minimum(freedom, free[1][0])
+        seeds = way.seeds
+        alike = (way.variance / own - squares) / (seeds - squares)
+        seen = np.minimum(mean, 1 - mean) / seeds
+        alike = np.where(np.isfinite(alike), alike, 1.0).clip(0, 1)
+        alike = (seen * alike + _ALIKE) / (seen + _ALIKE)
+        each = own / (mean * (1 - mean)) * (squares + alike * (seeds - squares))
+        freedom, lacking = way.freedom(squares, alike)
         worth = 1 / each
         each = each * _half_widths(freedom) ** 2 / Z**2 * lacking
     each = np.fmin(each, seeds)
@@ -373,12 +353,9 @@ def left_out(by_item: Floats) -> Floats:
 class Items:
     """Figures of verdicts, each of which belongs to one of n items."""
 
-    def __init__(self, n: int, item: Indices, crossed: Indices | None = None) -> None:
-        """``item``: of each verdict, any shape; rows below are flags of that shape.
-
-        ``crossed``: who gave it, where shares are of other people too.
-        """
-        self.n, self.item, self.crossed = n, item, crossed
+    def __init__(self, n: int, item: Indices) -> None:
+        """``item``: of each verdict, any shape; rows below are flags of that shape."""
+        self.n, self.item = n, item
 
     def sums(self, values: Floats, rows: Flags) -> Floats:
         """Sums of ``values`` (chosen rows, k), of all items and without each, (n + 1, k)."""
@@ -392,8 +369,7 @@ class Items:
         # As `sums` does, in a fraction of the time.
         by_item = [np.bincount(item, of, self.n).astype(np.float64) for of in (values, once)]
         total, n = left_out(np.stack(by_item, -1)).T
-        crossed = None if self.crossed is None else self.crossed[rows]
-        found = by_seed(np.zeros(len(item), np.intp), item, values, 1, crossed=crossed)
+        found = by_seed(np.zeros(len(item), np.intp), item, values, 1)
         low, high, worth = (float(part[0]) for part in (found.low, found.high, found.worth))
         free, share = self.freedom(rows), ratio(total, n)
         items = self.count(rows)

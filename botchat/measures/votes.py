@@ -17,9 +17,6 @@ from botchat.verdicts import Floats, Indices
 Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 """What a model said in each vote, a text for each utterance; ``None``: not known."""
 
-FEWEST = 5
-"""Of items, or judges, that errors are clustered by where the other is there too: of fewer it is
-these judges that are spoken of, and not others like them."""
 
 MOST_TEXTS = 20_000
 """Votes whose texts are read, evenly spread over the file."""
@@ -79,21 +76,18 @@ class Votes:
         found = np.where(self.item < 0, np.arange(len(self)), known)
         return np.unique(found, return_inverse=True)[1]
 
-    def clusters(self, least: int) -> list[tuple[Indices, str]]:
-        """What votes share, for errors, and its plural; nothing: votes are independent.
+    def clusters(self, least: int) -> tuple[Indices, str] | None:
+        """What votes share, for errors, and its plural; ``None``: votes are independent.
 
-        Items and judges, the fewer first, where there are at least `FEWEST` of both, more than
-        ``least`` of either, and not every vote has its own. Else items; judges where there are no
-        items, where every vote has its own, or where only judges are more than ``least``.
+        Items; judges where there are no items, where every vote has its own, or where only judges
+        are more than ``least``.
         """
         ways = [(self.item, self.asked)] if bool((self.item >= 0).all()) else []
         ways = [one for one in (*ways, (self.judge, self.who)) if len(one[0])]
         number = {name: int(np.count_nonzero(np.bincount(labels))) for labels, name in ways}
         ways = [one for one in ways if 1 < number[one[1]] < len(self)]
         large = [one for one in ways if number[one[1]] > least]
-        if len(ways) > 1 and large and min(number[name] for _, name in ways) >= FEWEST:
-            return sorted(ways, key=lambda one: number[one[1]])
-        return large[:1] or [one for one in ways if one[1] == self.asked]
+        return next(iter(large or (one for one in ways if one[1] == self.asked)), None)
 
     def annotations(self, *, once: bool = False) -> tuple[list[Annotation], int]:
         """One for each vote, and how many votes were given again: of these the last counts.

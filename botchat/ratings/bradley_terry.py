@@ -69,8 +69,6 @@ class BradleyTerryResult:
     n_comparisons: int
     n_clusters: int | None
     warning: str
-    n_crossed: int | None = None
-    """Clusters that cross these, of whom there are not fewer."""
 
     @property
     def logits(self) -> Floats:
@@ -154,9 +152,6 @@ def fit(
         n_comparisons=len(comparisons),
         n_clusters=n_clusters,
         warning=warning,
-        n_crossed=None
-        if n_clusters is None or comparisons.crossed is None
-        else len(distinct(comparisons.crossed)[0]),
     )
 
 
@@ -190,8 +185,8 @@ def _unseen(
 ) -> Floats:
     """What the variance of each pair's score lacks to be that of `UNSEEN` units, shape (m, m).
 
-    A unit is a seed with all its verdicts on the pair alike, one person's on it where people cross
-    seeds, or one comparison where these are not known. Verdicts that are all ties, or one win for
+    A unit is a seed with all its verdicts on the pair alike, or one comparison where
+    these are not known. Verdicts that are all ties, or one win for
     each order, do not vary, which does not make them certain: so many seeds with another result may
     still go unseen (Wilson's z² cases).
     """
@@ -199,7 +194,8 @@ def _unseen(
     low, high, scored = comparisons.oriented()
     weight = weights(comparisons, settings.tie_weight)
     expected = score_rate(theta[low] - theta[high])
-    unit = np.arange(len(low)) if n_clusters is None else comparisons.ways[-1]
+    cluster = comparisons.cluster if n_clusters else None
+    unit = np.arange(len(low)) if cluster is None else cluster
     cells, cell = distinct((unit * m + low) * m + high)
     pair = cells % (m * m)
     apart, shown = sums(cell, weight * (scored - expected)), sums(cell, weight)
@@ -216,39 +212,26 @@ def clustered(
 ) -> tuple[Floats | None, int]:
     """Variance of the slope of the log-likelihood as clusters show it, and how many there are.
 
-    Shape (m + k, m + k), ``None`` of fewer than two clusters. Where another way crosses them, it
-    adds what of V_other - V_both is positive (see `botchat.measures.intervals`). Arguments as of
-    `scores_by_cluster`.
+    Shape (m + k, m + k), ``None`` of fewer than two clusters. Arguments as of `scores_by_cluster`.
     """
-    found, n = [], 0
-    for way in comparisons.ways:
-        by = scores_by_cluster(comparisons, residual, style, way)
-        n = n or len(by)
-        found.append(by.T @ by * (len(by) / max(len(by) - 1, 1)))
-    if n < 2:
-        return None, n
-    if len(found) == 1:
-        return found[0], n
-    values, vectors = np.linalg.eigh(found[1] - found[2])
-    return np.asarray(found[0] + vectors * np.maximum(values, 0) @ vectors.T), n
+    by = scores_by_cluster(comparisons, residual, style)
+    n = len(by)
+    return (None if n < 2 else np.asarray(by.T @ by * (n / (n - 1)))), n
 
 
 def scores_by_cluster(
     comparisons: Comparisons,
     residual: Floats,
     style: Floats | None = None,
-    way: Indices | None = None,
 ) -> Floats:
     """What each known seed contributes to the slope of the log-likelihood, shape (seeds, m + k).
 
     ``residual``: (result less expectation) times weight. ``style``: regressors, shape (n, k).
-    ``way``: other clusters than these, shape (n,).
     """
     m, features = len(comparisons.models), [] if style is None else list(style.T)
-    way = comparisons.cluster if way is None else way
-    if way is None:
+    if comparisons.cluster is None:
         return np.empty((0, m + len(features)))
-    labels, cluster = distinct(way)
+    labels, cluster = distinct(comparisons.cluster)
     n = len(labels)
     gained = sums(cluster * m + comparisons.first, residual, n * m)
     lost = sums(cluster * m + comparisons.second, residual, n * m)

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.measures.intervals import pairs_of
 from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
 
 
@@ -19,9 +18,7 @@ class Comparisons:
     """Comparisons of models, in columns of shape (n,).
 
     ``first``, ``second``: indices into the m ``models``. ``result``: 1, ½ or 0 for ``first``.
-    ``cluster``: number of the ChatSEED, None if not known. ``crossed``: of who was asked, where
-    errors are shared both ways; not more clusters than these. Raises ``ValueError`` for anything
-    else.
+    ``cluster``: number of the ChatSEED, None if not known. Raises ``ValueError`` for anything else.
     """
 
     models: tuple[str, ...]
@@ -29,17 +26,17 @@ class Comparisons:
     second: Indices
     result: Floats
     cluster: Indices | None = None
-    crossed: Indices | None = None
 
     def __post_init__(self) -> None:
         """Check shapes and ranges; other sequences of numbers (a pandas Series) become arrays."""
         for name, kind in (("first", np.intp), ("second", np.intp), ("result", np.float64)):
             object.__setattr__(self, name, _column(name, getattr(self, name), kind))
-        shared = [name for name in ("cluster", "crossed") if getattr(self, name) is not None]
-        for name in shared:
-            object.__setattr__(self, name, _column(name, getattr(self, name), np.intp))
+        shared = []
+        if self.cluster is not None:
+            shared = [_column("cluster", self.cluster, np.intp)]
+            object.__setattr__(self, "cluster", shared[0])
         n, m = len(self.first), len(self.models)
-        columns = [self.first, self.second, self.result, *(getattr(self, name) for name in shared)]
+        columns = [self.first, self.second, self.result, *shared]
         if any(column.shape != (n,) for column in columns):
             raise ValueError(f"comparisons need columns of one length, got {columns!r:.200}")
         sides = np.stack([self.first, self.second])
@@ -49,7 +46,7 @@ class Comparisons:
             raise ValueError("a comparison has the same model on both sides")
         if not bool(np.isin(self.result, (WIN, TIE, LOSS)).all()):
             raise ValueError("a result is not 1, 0.5 or 0")
-        if any(bool((getattr(self, name) < 0).any()) for name in shared):
+        if any(bool((cluster < 0).any()) for cluster in shared):
             raise ValueError("a cluster number is negative")
 
     def __len__(self) -> int:
@@ -84,19 +81,11 @@ class Comparisons:
             else np.array([clusters.setdefault(seed, len(clusters)) for seed in seeds], np.intp),
         )
 
-    @property
-    def ways(self) -> list[Indices]:
-        """What errors are shared by: nothing; clusters; or clusters, those crossed, and both."""
-        if self.cluster is None or self.crossed is None:
-            return [] if self.cluster is None else [self.cluster]
-        both, most = pairs_of(self.cluster, self.crossed), max(2, MOST_CELLS // len(self.models))
-        return [self.cluster, self.crossed, put_together(both, most)]
-
     def only(self, kept: Flags) -> Comparisons:
         """Some of them."""
-        ways = (None if way is None else way[kept] for way in (self.cluster, self.crossed))
         sides = self.first[kept], self.second[kept]
-        return Comparisons(self.models, *sides, self.result[kept], *ways)
+        cluster = None if self.cluster is None else self.cluster[kept]
+        return Comparisons(self.models, *sides, self.result[kept], cluster)
 
     def oriented(self) -> tuple[Indices, Indices, Floats]:
         """Each comparison as (lower index, higher index, result for the lower), shape (n,)."""

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from botchat.boards.results import Sides
 from botchat.errors import ConfigError, MissingError
 from botchat.ratings.bradley_terry import (
     BradleyTerrySettings,
-    clustered,
     fit,
 )
 from botchat.ratings.comparisons import Comparisons, distinct
@@ -221,48 +219,3 @@ def test_settings_that_define_no_rating(wrong, said):
     """A setting outside its range is refused with its value."""
     with pytest.raises(ConfigError, match=said):
         BradleyTerrySettings(**wrong)
-
-
-def crossed_world(rng, m=4, n=1500, questions=30, workers=12):
-    """Votes whose questions and workers each have favourites, and by one of the two alone."""
-    question, worker = rng.integers(questions, size=n), rng.integers(workers, size=n)
-    first = rng.integers(m, size=n)
-    second = (first + rng.integers(1, m, size=n)) % m
-    likes = rng.normal(size=(questions, m))[question] + rng.normal(size=(workers, m))[worker]
-    chance = likes[np.arange(n), first] - likes[np.arange(n), second]
-    won = (rng.random(n) < 1 / (1 + np.exp(-chance))).astype(float)
-    names = tuple(f"m{i}" for i in range(m))
-    return [
-        Comparisons(names, first, second, won, *ways)
-        for ways in ((worker, question), (worker,), (worker, np.arange(n)))
-    ]
-
-
-def test_two_ways_are_those_of_statsmodels():
-    """V_question + V_worker - V_both of differences from the first model (Cameron et al. 2011).
-
-    By statsmodels 0.15.0: ``Logit(won, first less second).fit()``, then of `cov_cluster` by worker,
-    by question and by both the sum of two less the third, each times clusters / (clusters - 1).
-    """
-    made = crossed_world(np.random.default_rng(3))[0]
-    mine = fit(made)
-    apart = np.hstack([-np.ones((3, 1)), np.eye(3)]) / mine.settings.elo
-    theirs = [
-        [0.07814127, 0.03298127, 0.05664339],
-        [0.03298127, 0.08965824, 0.06050115],
-        [0.05664339, 0.06050115, 0.12660714],
-    ]
-    np.testing.assert_allclose(apart @ mine.covariance @ apart.T, theirs, rtol=1e-6)
-    assert (mine.n_clusters, mine.n_crossed) == (12, 30)
-
-
-def test_a_second_way_that_shares_nothing_changes_nothing():
-    """Where each vote is its own, both are that way too; two ways are never narrower than one."""
-    worlds = crossed_world(np.random.default_rng(4))
-    both, one, own = (clustered(made, made.result - 0.5)[0] for made in worlds)
-    np.testing.assert_allclose(own, one, atol=1e-9)
-    assert (np.linalg.eigvalsh(both - one) > -1e-9).all()
-    rates = [Sides.of(made).by_model() for made in worlds]
-    for name, row in rates[1].items():
-        assert row == pytest.approx(rates[2][name])
-        assert rates[0][name]["win_low"] < row["win_low"]
