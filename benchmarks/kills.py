@@ -2,8 +2,8 @@
 
     python benchmarks/kills.py [--kills 200] [--seed 0] [--latency-ms 5]
 
-KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a cascade,
-Arena, a whole run and batches, against the suite's server as a process of its
+KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel,
+a whole run and batches, against the suite's server as a process of its
 own. A killed command is run again until it is done; a stage that is done while kills are left
 begins anew in a fresh workspace. Counted are what the server received and what is in the ledger:
 
@@ -46,13 +46,12 @@ STAGES = {
     "generate": GENERATE,
     "single": [*ARENA, "umpire"],
     "panel": [*ARENA, "pair", "--judge-model", "umpire"],
-    "cascade": [*ARENA, "steps"],
     "run": ["run", "--seeds", "small", *MODELS, "--protocol", "unieval", "--judge", "umpire"],
     "batch": [*GENERATE, "--batch"],
 }
 """Stage -> command."""
 
-JUDGING = ("single", "panel", "cascade")
+JUDGING = ("single", "panel")
 """Those that need dialogues."""
 
 _PROGRAM = (
@@ -66,12 +65,6 @@ turns = 6
 
 [panels.pair]
 strategy = "one-by-one"
-
-[panels.steps]
-strategy = "cascade"
-cheap = "alpha"
-strong = "umpire"
-calibration = 0.2
 """
 
 

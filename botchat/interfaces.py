@@ -24,7 +24,6 @@ from botchat.records import (
     Outcome,
     Remark,
     Verdict,
-    not_in_turn,
 )
 
 Row: TypeAlias = dict[str, Any]
@@ -61,26 +60,15 @@ class Decoding:
     max_tokens: int | None = None
     sample: int = 0
     """Number of the draw: asking the same request again has a ledger key of its own."""
-    schema: Mapping[str, Any] | None = None
-    """JSON schema for the reply; left out where a model cannot be held to one."""
-    logprobs: int | None = None
-    """Ask for the log-probability of every token, and of this many alternatives to each."""
 
     @property
     def settings(self) -> dict[str, Any]:
         """All of it, JSON-ready, for keys and digests."""
-        # Only where they are asked for: ledgers made before these two existed keep their keys.
-        asked = {"schema": self.schema, "logprobs": self.logprobs}
         return {
             "temperature": self.temperature,
             "max_tokens": self.max_tokens,
             "sample": self.sample,
-            **{name: value for name, value in asked.items() if value is not None},
         }
-
-
-TokenLogprobs: TypeAlias = tuple[tuple[bytes, float], ...]
-"""Each token of a reply with its log-probability."""
 
 
 MOST_TOKENS = 1_000_000_000
@@ -138,8 +126,6 @@ class Reply(msgspec.Struct, frozen=True):
     left out of its batch): it was certainly not billed."""
     key: str = ""
     """Ledger key; empty until recorded."""
-    tokens: TokenLogprobs = ()
-    """Of the whole text, thoughts included; empty: not asked for, or the endpoint sent none."""
 
     @property
     def usable(self) -> bool:
@@ -238,25 +224,16 @@ class Shown:
     utterances: tuple[str, ...]
     n_seed: int = N_SEED
     """Its first utterances that are not the contestant's."""
-    spoken_by: tuple[int, ...] = ()
-    """The number of each utterance's speaker, 0 who speaks first; empty: two take turns."""
 
     @classmethod
     def of(cls, dialogue: Dialogue, end: int | None = None) -> Shown:
         """A dialogue, cut to its first ``end`` utterances."""
-        by = not_in_turn(dialogue.spoken_by[:end])
-        return cls(dialogue.contestant, dialogue.utterances[:end], dialogue.n_seed, by)
-
-    @property
-    def whose(self) -> tuple[int, ...]:
-        """The number of each utterance's speaker, also where two take turns."""
-        return self.spoken_by or tuple(at % 2 for at in range(len(self.utterances)))
+        return cls(dialogue.contestant, dialogue.utterances[:end], dialogue.n_seed)
 
     @cached_property
     def digest(self) -> bytes:
-        """64 hex digits of the utterances and, where two do not take turns, of who says them."""
-        by = self.spoken_by
-        return _digest((*self.utterances, "\0" + ",".join(map(str, by))) if by else self.utterances)
+        """64 hex digits of the utterances."""
+        return _digest(self.utterances)
 
 
 class _KnownCase:
@@ -291,13 +268,6 @@ class Case(_KnownCase):
     """The verdicts that the question offers."""
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
     """``text -> (verdict, reason)``; verdict ``None``: the text has none of ``choices``."""
-    schema: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    """JSON schema of a reply that ``read`` understands too; ``None``: there is none."""
-    words: Callable[[str], Sequence[tuple[int, int]]] | None = field(
-        default=None, repr=False, compare=False
-    )
-    """``text -> (start, end)`` of each word of the verdict that ``read`` finds, empty if it finds
-    none. ``None``: this kind of question has no such words."""
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
     """Makes the same question with its two dialogues (or answers) swapped; a verdict on it is about
     the swapped order. ``None``: there is no order to swap, as in UniEval."""
@@ -318,6 +288,10 @@ class Case(_KnownCase):
         """The question without what it is about: the prompt as far as its first dialogue."""
         first = self.dialogues[0].utterances[0] if self.dialogues else self.prompt
         return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
+
+
+MakeCase: TypeAlias = Callable[[], "Case"]
+"""Makes a case when it is called."""
 
 
 class Unmade(_KnownCase, msgspec.Struct, frozen=True, gc=False):
@@ -387,8 +361,6 @@ class Answer:
     outcome: Outcome = "ok"
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
-    confidence: float | None = None
-    """Probability of the verdict's words in the judge's reply, if known."""
 
 
 class Judge(Protocol):

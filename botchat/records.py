@@ -31,14 +31,6 @@ as they were, what an older version has generated and judged is not asked for ag
 HUMAN = "human"
 """Name of the contestant whose dialogues are the seed set's own."""
 
-MACHINE = "model"
-"""Who a speaker is that is a machine, where no name is known."""
-
-LETTERS = "ABCDEFGH"
-"""What speakers are called wherever a dialogue is shown, in the order in which they first speak."""
-
-MOST_SPEAKERS = len(LETTERS)
-
 N_SEED = 2
 """Utterances of a human dialogue that make a ChatSEED (BotChat §3.1)."""
 
@@ -76,8 +68,6 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
     id: str
     utterances: tuple[str, ...]
-    speakers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """As of `Dialogue`; of people's chats that name them, also where two take turns."""
 
     def __post_init__(self) -> None:
         """Refuse what no stage could use."""
@@ -90,7 +80,6 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         for n, text in enumerate(self.utterances, 1):
             if not text.strip():
                 raise ValueError(f"seed {self.id}: utterance {n} is empty")
-        _check_speakers(self.speakers, self.utterances)
 
 
 class Utterance(msgspec.Struct, frozen=True, gc=False):
@@ -120,34 +109,6 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     """Second speaker in cross-play; utterances then alternate model, partner, model, ..."""
     detail: str = ""
     """Why a stopped dialogue stopped, in one line."""
-    speakers: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Who says each utterance, by name, of two to eight; not written where two take turns and
-    nothing is known of them."""
-    who: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
-    """Who each speaker is, in the order in which they first speak: `HUMAN`, `MACHINE` or a
-    machine's name; empty of whom it is not known. Not written where nothing is."""
-
-    def __post_init__(self) -> None:
-        """Refuse speakers who do not fit the utterances."""
-        _check_speakers(self.speakers, self.utterances)
-
-    @property
-    def spoken_by(self) -> tuple[int, ...]:
-        """The number of each utterance's speaker, as of `numbered`; empty: two take turns."""
-        return () if isinstance(self.speakers, msgspec.UnsetType) else numbered(self.speakers)
-
-    @property
-    def speaker_names(self) -> tuple[str, ...]:
-        """Who speaks, in the order in which they first do; without names ``A`` and ``B``."""
-        return tuple(dict.fromkeys(self.speakers or LETTERS[:2]))
-
-    @property
-    def known_speakers(self) -> dict[int, str]:
-        """Number of a speaker -> `HUMAN` or the machine's name, of those of whom it is known."""
-        who = self.who or ()
-        alone = {*who} <= {HUMAN, MACHINE, ""}
-        known = (self.contestant if alone and one == MACHINE else one for one in who)
-        return {i: one for i, one in enumerate(known) if one}
 
     @property
     def contestant(self) -> str:
@@ -161,10 +122,9 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
 
     def cut(self, n: int) -> Dialogue:
         """Its first n utterances, as a dialogue that was to be so long."""
-        by = self.speakers[:n] if self.speakers else msgspec.UNSET
         facts = self.facts[: max(0, n - self.n_seed)]
         return msgspec.structs.replace(
-            self, utterances=self.utterances[:n], facts=facts, status="complete", speakers=by
+            self, utterances=self.utterances[:n], facts=facts, status="complete"
         )
 
     @property
@@ -263,8 +223,6 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
-    confidence: float | msgspec.UnsetType = msgspec.UNSET
-    """Probability the judge gave to its verdict's words; not written where unknown."""
 
 
 class PairVerdict(msgspec.Struct, frozen=True, gc=False):
@@ -340,32 +298,7 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
 
 def human_dialogue(seed: Seed) -> Dialogue:
     """A seed's human dialogue, as the contestant ``human``: none of its utterances is generated."""
-    return Dialogue(
-        seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "", speakers=seed.speakers
-    )
-
-
-def numbered(speakers: Iterable[str]) -> tuple[int, ...]:
-    """A number for the speaker of each utterance, 0 who speaks first; empty: two take turns."""
-    known: dict[str, int] = {}
-    return not_in_turn(tuple([known.setdefault(name, len(known)) for name in speakers]))
-
-
-def not_in_turn(spoken_by: tuple[int, ...]) -> tuple[int, ...]:
-    """The same, empty where two take turns."""
-    return spoken_by if any(who != at % 2 for at, who in enumerate(spoken_by)) else ()
-
-
-def _check_speakers(
-    speakers: tuple[str, ...] | msgspec.UnsetType, utterances: tuple[str, ...]
-) -> None:
-    if isinstance(speakers, msgspec.UnsetType):
-        return
-    if len(speakers) != len(utterances) or len({*speakers}) > MOST_SPEAKERS or "" in speakers:
-        raise ValueError(
-            f"{len(speakers)} speakers of {len(utterances)} utterances: name one for each, of at "
-            f"most {MOST_SPEAKERS}"
-        )
+    return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "")
 
 
 def eligible(seeds: Iterable[Seed]) -> list[Seed]:

@@ -253,8 +253,6 @@ def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part
         return protocols.beside_human(judged, seeds)
     if judged.protocol.kind == "place":
         return protocols.place(judged, seeds, dialogues)
-    if judged.protocol.kind == "choice":
-        return protocols.named(judged, seeds, dialogues)
     if judged.protocol.kind == "report":
         return protocols.reported(judged, seeds, dialogues)
     return protocols.scored(judged, seeds)
@@ -282,7 +280,7 @@ def evidence(
         kept = [j for j in made if j.seed_id in ids and there.issuperset(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         verdicts = Verdicts.of(pairs, protocol)
-        said = [protocol.whole(one.verdict) for one in single]
+        said = [one.verdict for one in single]
         untold = {
             (one.contestants[0], one.seed_id)
             for one, verdict in zip(single, said, strict=True)

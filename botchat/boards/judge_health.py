@@ -85,17 +85,16 @@ RATES = (
 SURENESS = (
     Column("stable", "Samples all agree", "rate"),
     Column("samples_agree", "Two samples agree", "rate"),
-    Column("confidence", "Confidence", "rate"),
     Column("cut", "Went on as another, cut", "rate"),
 )
-"""Of judges that are sampled, whose probabilities are known, or whose members spoke for others."""
+"""Of judges that are sampled, or whose members spoke for others."""
 
 
 def sureness(judgments: Sequence[Judgment]) -> Row:
     """`SURENESS` of a judge in one protocol, without what is not known.
 
-    ``samples_agree``: the chance that two samples of a case are the same; ``confidence``: mean
-    probability given to the verdicts; ``cut``: of all remarks, `Remark.cut`.
+    ``samples_agree``: the chance that two samples of a case are the same; ``cut``: share of
+    remarks that went on as another agent (`Remark.cut`).
     """
     found: Row = {}
     talked = [j for j in judgments if j.transcript]
@@ -106,11 +105,6 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
         for key, name in (("stable", "unanimous"), ("samples_agree", "agreement")):
             values = [getattr(one, name) for _, one in steady for _ in range(one.n)]
             found |= share(values, seeds, key)
-    known = [
-        (j.seed_id, j.confidence) for j in judgments if not isinstance(j.confidence, UnsetType)
-    ]
-    if known:
-        found |= share([sure for _, sure in known], [seed for seed, _ in known], "confidence")
     spoken = [
         (j.seed_id, not isinstance(one.cut, UnsetType)) for j in talked for one in j.transcript
     ]

@@ -30,7 +30,6 @@ from botchat.boards.tables import (
     with_interval,
 )
 from botchat.interfaces import Row
-from botchat.measures import intervals
 from botchat.measures.annotations import BLIND_PAGE
 from botchat.measures.intervals import entries, mean, of_share
 from botchat.protocols import rates
@@ -193,10 +192,6 @@ class Place(Part):
         return self.quoted[:-1]
 
 
-class NamedSpeaker(Part):
-    """A protocol that asks which speaker of one dialogue it is."""
-
-
 class BesideHuman(Part):
     """A protocol that sets models beside people, such as GTEval."""
 
@@ -322,37 +317,6 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
         keys,
     )
     return Scored(protocol, shown, keys=keys)
-
-
-def named(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> NamedSpeaker:
-    """How often each contestant's speakers are named, a person beside them, and nobody."""
-    wanted, rows = judged.protocol.chosen_wins, []
-    key, heading = ("named", "Named") if wanted else ("not_named", "Not named")
-    for name, judgments in judged.by_contestant.items():
-        known = [one for one in judgments if one.verdict is not None]
-        own = [rates.names_own(dialogues[name][one.seed_id], one.verdict) for one in known]
-        hits = [hit is True if wanted else not hit for hit in own]
-        row: Row = {"model": name, "rate": _rate(judged, seeds, name, sum(hits), len(known))}
-        ids = [one.seed_id for one in known]
-        row |= intervals.share(hits, ids, key)
-        row |= intervals.share([hit is False for hit in own], ids, "person")
-        row |= intervals.share([hit is None for hit in own], ids, "nobody")
-        rows.append(row)
-    shown = _standing(
-        judged,
-        [
-            *with_interval(Column(key, heading, "rate")),
-            *with_interval(Column("person", "Another named", "rate")),
-            *with_interval(Column("nobody", "None named", "rate")),
-            *covered(itemgetter("rate")),
-        ],
-        rows,
-        "In percent of dialogues, with 95 % intervals: those in which a speaker that is the "
-        f"contestant is {heading.lower()} by the judge; in which it names another, who is known to "
-        "be a person; and in which it names none.",
-        [key],
-    )
-    return NamedSpeaker(judged.protocol, shown, keys=[key])
 
 
 def _rate(judged: Evidence, seeds: Sequence[Seed], name: str, hits: int, n: int) -> Rate:

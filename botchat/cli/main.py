@@ -143,7 +143,7 @@ def _read(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _joined(words: Sequence[str]) -> list[str]:
-    """The words with the two of ``bench probe`` as one: ``bench`` alone is a command, too."""
+    """The words with the two of ``leaderboard figure`` as one: its first is a command, too."""
     known = [one.split() for one in requests() if " " in one and one.split()[0] not in HELP]
     for i, (first, then) in enumerate(pairwise(words)):
         if [first, then] in known:

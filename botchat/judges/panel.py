@@ -15,9 +15,16 @@ from typing import Literal, assert_never
 import msgspec
 
 from botchat.errors import ConfigError
-from botchat.interfaces import Answer, Case, ChatModel, Decoding, Judge, Subject, settings_digest
+from botchat.interfaces import (
+    Answer,
+    Case,
+    ChatModel,
+    Decoding,
+    Judge,
+    Subject,
+    settings_digest,
+)
 from botchat.judges import discussion, talk
-from botchat.judges.cascade import CASCADE, CHEAP, Cascade, Guarantee
 from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, has_vote, mirrored, opening_votes, openings
 from botchat.languages import ENGLISH, Language
@@ -31,7 +38,6 @@ from botchat.workspace.panels import (
     AgentSettings,
     EnsembleSettings,
     PanelSettings,
-    TalkSettings,
 )
 
 BEFORE_TALK = " (before talk)"
@@ -109,26 +115,17 @@ def build_panel(
     settings: PanelSettings,
     model_of: Callable[[str], ChatModel],
     default_model: str | None,
-    judge_of: Callable[[str], Judge] | None = None,
     language: Language = ENGLISH,
     subject: Subject = "answers",
-    run: int = 1,
 ) -> Judge:
     """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
-    under ``name@model``. ``judge_of`` finds a cascade's judges. ``language``: of what agents are
-    told. ``subject``: of the question, which decides the texts of roles; default: ChatEval's own.
-    ``run``: which of several independent runs, each with draws of its own, from 1. Raises
-    `ConfigError`: agents without a model, a default that none needs, an unread role
-    text, a guarantee in a cascade, a language that lacks the prompts.
+    under ``name@model``. ``language``: of what agents are told. ``subject``: of the question, which
+    decides the texts of roles; default: ChatEval's own. Raises `ConfigError`: agents without a
+    model, a default that none needs, an unread role text, a language that lacks the prompts.
     """
     model_of = cache(model_of)
-    if isinstance(settings, panels.CascadeSettings):
-        if default_model is not None:
-            raise ConfigError(f"panel {name} {_COMPLETE}")
-        assert judge_of is not None, "a cascade's judges are found by judge_of"
-        return _cascade(panels.in_run(name, run), settings, judge_of)
     complete = all(member.model for member in settings.members)
     if complete and default_model is not None:
         raise ConfigError(f"panel {name} {_COMPLETE}")
@@ -138,13 +135,12 @@ def build_panel(
             f"model = … in [panels.{name}]"
         )
     samples: int = getattr(settings, "samples", 1)
-    first = (run - 1) * samples  # number of the first draw
     agents: list[Agent] = []
     for member in settings.members:
         if member.file is not None:
             raise ConfigError(f"panel {name}: the role text {member.file} has not been read")
         for n in range(samples):
-            decoding = Decoding(settings.temperature, settings.max_tokens, first + n)
+            decoding = Decoding(settings.temperature, settings.max_tokens, n)
             called = f"{member.name} #{n + 1}" if samples > 1 else f"{member.name}"
             role = _role(settings, member, language, subject)
             agents.append(
@@ -154,12 +150,12 @@ def build_panel(
     agents = [replace(one, others=tuple(n for n in names if n != one.name)) for one in agents]
     summarizer: str | None = getattr(settings, "summarizer", None)
     served = model_of(summarizer) if summarizer else agents[0].model
-    decoding = Decoding(settings.temperature, settings.max_tokens, first)
+    decoding = Decoding(settings.temperature, settings.max_tokens)
     serving = {who: Agent(who, "", served, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)}
     if default_model is not None:
         name = f"{name}@{model_of(default_model).name}"
     return Panel(
-        panels.in_run(name, run),
+        name,
         _talking(settings, Cast(agents, serving, language)),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
@@ -171,35 +167,12 @@ def build_panel(
 _COMPLETE = "names all its models itself; leave out --judge-model"
 
 
-def _cascade(
-    name: str, settings: panels.CascadeSettings, judge_of: Callable[[str], Judge]
-) -> Cascade:
-    cheap, strong = judge_of(settings.cheap), judge_of(settings.strong)
-    for part in (cheap, strong):
-        if isinstance(part, Cascade) and part.guarantee is not None:
-            raise ConfigError(
-                f"panels.{name}: {part.name} has alpha, which is kept on whole sets only; name "
-                "its judges, or give it calibration in place of alpha"
-            )
-    guarantee = None
-    if settings.alpha is not None:
-        drawn = settings.calibration_seeds or 0
-        guarantee = Guarantee(settings.alpha, settings.delta or panels.DELTA, drawn)
-    share = settings.calibration or 0.0
-    return Cascade(name, cheap, strong, calibration=share, guarantee=guarantee)
-
-
 def wording(
     settings: PanelSettings,
     language: Language = ENGLISH,
     subjects: Sequence[Subject] = ("answers",),
 ) -> dict[str, str]:
-    """What a panel's agents are told, beside questions about ``subjects``: title -> text.
-
-    Empty for a cascade.
-    """
-    if isinstance(settings, panels.CascadeSettings):
-        return {}
+    """What a panel's agents are told, beside questions about ``subjects``: title -> text."""
     told: dict[str, str] = {}
     for member in settings.members:
         roles = dict.fromkeys(_role(settings, member, language, one) for one in subjects)
@@ -209,7 +182,7 @@ def wording(
 
 
 def _digest(
-    settings: TalkSettings, agents: Sequence[Agent], served: ChatModel, language: Language
+    settings: PanelSettings, agents: Sequence[Agent], served: ChatModel, language: Language
 ) -> str:
     """Of everything that decides a panel's verdicts: models by their identity, not their name.
 
@@ -244,7 +217,7 @@ def _digest(
     return settings_digest(in_order, who, dict(served.identity), wording)
 
 
-def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
+def _said(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
     match settings:
         case EnsembleSettings():
@@ -259,14 +232,14 @@ def _said(settings: TalkSettings, language: Language) -> tuple[str, ...]:
 
 
 def _role(
-    settings: TalkSettings, member: AgentSettings, language: Language, subject: Subject
+    settings: PanelSettings, member: AgentSettings, language: Language, subject: Subject
 ) -> str:
     if member.role is None:
         return (member.text or "").strip()
     return language.text(settings.role_prompt(member.role, subject)).strip()
 
 
-def _talking(settings: TalkSettings, cast: Cast) -> Talking:
+def _talking(settings: PanelSettings, cast: Cast) -> Talking:
     match settings:
         case EnsembleSettings():
             return Ensemble(settings, cast)
@@ -313,8 +286,6 @@ def talks(judgments: Sequence[Judgment]) -> bool:
     """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
     talked = [judgment.transcript for judgment in judgments if judgment.transcript]
     speakers = {remark.speaker for transcript in talked for remark in transcript}
-    if not speakers.isdisjoint((CHEAP, CASCADE)):
-        return False
     voters = [[said.speaker for said in each if has_vote(said)] for each in talked]
     if all(len({speaker.removesuffix(SWAPPED) for speaker in each}) < 2 for each in voters):
         return False  # one that hears itself
@@ -343,13 +314,9 @@ def before_talk(
 def call_matched(settings: PanelSettings, model: str | None) -> EnsembleSettings:
     """The panel that asks as often as ``settings`` does, without roles and without talk.
 
-    Each model gives as many samples as the others, together at least `calls`;
-    ``model`` is that of agents that name none. Raises `ConfigError` for a cascade.
+    Each model gives as many samples as the others, together at least `calls`; ``model`` is that of
+    agents that name none.
     """
-    if isinstance(settings, panels.CascadeSettings):
-        raise ConfigError(
-            f"{panels.CONTROL} a cascade makes no fixed number of calls; name its strong panel"
-        )
     models = list(dict.fromkeys(member.model or model for member in settings.members))
     return EnsembleSettings(
         agents=tuple(AgentSettings(model=name) for name in models),
@@ -361,7 +328,7 @@ def call_matched(settings: PanelSettings, model: str | None) -> EnsembleSettings
     )
 
 
-def calls(settings: TalkSettings) -> int:
+def calls(settings: PanelSettings) -> int:
     """Calls of a panel's talk about one case in one order, if none of them fails."""
     members = len(settings.members)
     match settings:

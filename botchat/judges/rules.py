@@ -15,7 +15,6 @@ from functools import lru_cache
 from importlib import resources
 
 from botchat.interfaces import Answer, Case, Shown, settings_digest
-from botchat.languages import ENGLISH, Language
 from botchat.measures.criteria import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
@@ -43,20 +42,16 @@ class RulesJudge:
     parallel = 1
     models = ()
 
-    def __init__(
-        self, human_dialogues: Iterable[tuple[str, ...]], language: Language = ENGLISH
-    ) -> None:
+    def __init__(self, human_dialogues: Iterable[tuple[str, ...]]) -> None:
         """Fit the thresholds to the human dialogues of the seed set; see `fit_thresholds`."""
-        self.language = language
-        self.thresholds = fit_thresholds(human_dialogues, language)
+        self.thresholds = fit_thresholds(human_dialogues)
         # Cached: a dialogue is compared with every other contestant of its seed, in both orders.
         self._flags = lru_cache(maxsize=1024)(self._found)
 
     @property
     def digest(self) -> str:
-        """Digest of the thresholds, and of the language's lists."""
-        lists = () if self.language.english else (self.language.digest,)
-        return settings_digest(VERSION, self.thresholds._asdict(), *lists)
+        """Digest of the thresholds."""
+        return settings_digest(VERSION, self.thresholds._asdict())
 
     async def answer(self, case: Case) -> Answer:
         """Answer from ``case.dialogues`` and ``case.choices``."""
@@ -72,28 +67,14 @@ class RulesJudge:
             verdict = _compare(accused[0], accused[1], case.choices)
             told = enumerate(map(_reason, accused), 1)
             reason = "; ".join(f"conversation {n}: {why}" for n, why in told)
-        elif len(accused) == 1 and (found := self._of_speakers(case.dialogues[0], case.choices)):
-            verdict, reason = found
         else:
             return Answer(None, _NOT_MINE)
         if verdict not in case.choices:
             return Answer(None, f"no offered choice says what the rules found: {reason}")
         return Answer(verdict, reason)
 
-    def _of_speakers(self, shown: Shown, choices: Set[Verdict]) -> tuple[Verdict, str] | None:
-        """The first that each speaker is accused of, or who is accused first, as asked."""
-        first: dict[int, Flag] = {}
-        for flag in self._flags(shown):
-            first.setdefault(shown.whose[flag.index - 1], flag)
-        told = "; ".join(_reason(first[who]) for who in sorted(first)) or _reason(None)
-        if "neither" in choices:
-            return (str(next(iter(first)) + 1) if first else "neither"), told
-        words = [str(first[who].index) if who in first else "No" for who in sorted({*shown.whose})]
-        verdict = " ".join(words)
-        return (verdict, told) if verdict in choices else None
-
     def _found(self, shown: Shown) -> list[Flag]:
-        return flags(shown.utterances, self.thresholds, self.language, shown.n_seed)
+        return flags(shown.utterances, self.thresholds, shown.n_seed)
 
     def _report(self, shown: Shown) -> str:
         found = self._flags(shown)

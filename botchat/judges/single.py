@@ -6,14 +6,13 @@ temperature 1): one verdict, and how stable the answers are.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
-from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, Reply, settings_digest
+from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, settings_digest
 from botchat.judges.panel import Ensemble, Panel
 from botchat.judges.talk import SWAPPED, Agent, Cast
 from botchat.records import Remark, Verdict
@@ -34,9 +33,6 @@ class SingleJudge:
     """What the judgments are filed under."""
     model: ChatModel
     decoding: Decoding
-    _: KW_ONLY
-    structured: bool = False
-    """Replies follow the case's JSON schema, where it has one."""
 
     @property
     def parallel(self) -> int:
@@ -50,14 +46,12 @@ class SingleJudge:
 
     @property
     def digest(self) -> str:
-        """Of the model, the decoding and the form of the reply."""
-        form = ("structured",) if self.structured else ()
-        return settings_digest(self.model.identity, self.decoding.settings, *form)
+        """Of the model and the decoding."""
+        return settings_digest(self.model.identity, self.decoding.settings)
 
     async def answer(self, case: Case) -> Answer:
         """Ask and read."""
-        decoding = replace(self.decoding, schema=case.schema if self.structured else None)
-        reply = await self.model.chat([Message(role="user", content=case.prompt)], decoding)
+        reply = await self.model.chat([Message(role="user", content=case.prompt)], self.decoding)
         calls = (reply.key,) if reply.key else ()
         if not reply.usable:
             return Answer(None, reply.detail, outcome=reply.outcome, calls=calls)
@@ -66,47 +60,22 @@ class SingleJudge:
         talk = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
         if verdict is None or verdict not in case.choices:
             return Answer(None, reason, reply.outcome, talk, calls)
-        return Answer(verdict, reason, reply.outcome, talk, calls, confidence(case, reply))
+        return Answer(verdict, reason, reply.outcome, talk, calls)
 
 
-def confidence(case: Case, reply: Reply) -> float | None:
-    """Probability of the tokens that overlap the verdict's words, 0 to 1; ``None`` if unknown."""
-    if not reply.tokens or case.words is None:
-        return None
-    said = b"".join(token for token, _ in reply.tokens)
-    start = said.rfind(reply.text.encode())  # reasoning tokens may come before it
-    spans = case.words(reply.text)
-    if start < 0 or not spans:
-        return None
-    words = [[start + len(reply.text[:end].encode()) for end in span] for span in spans]
-    logprob, at = 0.0, 0
-    for token, of_token in reply.tokens:
-        after = at + len(token)
-        if any(at < last and after > first for first, last in words):
-            logprob += of_token
-        at = after
-    return min(1.0, math.exp(logprob))
-
-
-def sampled(
-    name: str, model: ChatModel, decoding: Decoding, n_samples: int, *, structured: bool = False
-) -> Panel:
+def sampled(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
     """A `SingleJudge` asked ``n_samples`` times a case, its votes counted.
 
-    ``decoding``: of the first sample; the others have the numbers after it.
+    ``decoding``: of every sample, each of which has a number of its own.
     """
     agents = [
-        Agent(
-            f"{name} #{n + 1}", "", model, replace(decoding, sample=decoding.sample + n), structured
-        )
-        for n in range(n_samples)
+        Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n)) for n in range(n_samples)
     ]
-    form = ("structured",) if structured else ()
     return Panel(
         f"{name} ({n_samples} samples)",
         Ensemble(EnsembleSettings(), Cast(agents)),
         (model,),
-        settings_digest(model.identity, decoding.settings, n_samples, *form),
+        settings_digest(model.identity, decoding.settings, n_samples),
     )
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -104,20 +104,16 @@ class Agent:
     """Role description, empty for none."""
     model: ChatModel
     decoding: Decoding
-    structured: bool = False
-    """Votes follow the case's JSON schema, where it has one."""
     others: tuple[str, ...] = ()
     """Names of those whose messages it sees."""
 
     async def say(self, prompt: str, case: Case | None = None) -> Remark:
         """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
-        decoding, vote = replace(self.decoding, schema=None), None
-        if case is not None:
-            decoding = replace(self.decoding, schema=case.schema if self.structured else None)
-        reply = await self.model.chat([Message(role="user", content=prompt)], decoding)
+        reply = await self.model.chat([Message(role="user", content=prompt)], self.decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
         text = own_part(reply.text, self.others, prompt)
+        vote = None
         if case is not None and (said := case.read(text)[0]) in case.choices:
             vote = said
         cut = len(reply.text) - len(text) or msgspec.UNSET

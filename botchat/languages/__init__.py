@@ -1,7 +1,7 @@
 """Languages: a pack is a folder of data, from which everything that knows a language takes it.
 
-``language.toml`` has the name, the unit (words or characters), labels that answers are read by,
-word lists, thresholds and sentences for planted faults; ``prompts/`` one text file a prompt, named
+``language.toml`` has the name, the unit (words or characters), labels that answers are read by;
+``prompts/`` one text file a prompt, named
 as in `botchat.prompts`. A part may be left out: it is missed, in one line, where it is needed, and
 English never takes its place; its prompts are those of `botchat.prompts`.
 
@@ -14,7 +14,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -88,56 +88,6 @@ class Labels(_OfPack, frozen=True, kw_only=True, omit_defaults=True):
     also: Words = ()  # as `choice`, where nothing else marks a verdict: "Answer"
 
 
-class Lists(_OfPack, frozen=True, kw_only=True):
-    """``[words]``: phrases that the rules look for, in lower case.
-
-    ``{name}`` in a phrase stands for any entry of the list of that name, ``{name?}`` for one or
-    nothing, and ``…`` for up to 12 characters of the same sentence. English phrases are regular
-    expressions: ``signs`` has of each list words of which one is in each of its phrases
-    (``NAME_inside``: parts of words that do as well), ``ends`` what must stand behind a phrase.
-    """
-
-    function: Words  # words that carry no content
-    closing: Words  # thank, answer thanks, wish well or say goodbye
-    courtesy: Words  # close a conversation or fill a courtesy, and carry no subject of their own
-    ai: Words  # call a speaker a program
-    denied: Words = ()  # words of which one right before a phrase of `ai` takes it back
-    formal: Words  # connectives and phrases of written language and of assistants
-    full: Words = ()  # written forms of words that speech says otherwise
-    spoken: Words = ()  # marks of speech: contractions, particles
-    endings: Words = ()  # of inflected words, taken off so that related ones are one; only "words"
-    long_word: int = 0  # letters that make a word a long one; 0: none is
-    lists: dict[str, Words] = {}  # what {name} stands for
-    signs: dict[str, Words] = {}
-    ends: dict[str, str] = {}
-
-
-class Grammar(_OfPack, frozen=True, kw_only=True):
-    """``[faults.grammar]``; see `botchat.protocols.planting`."""
-
-    linking: Words  # words beside a number that do not tell what it counts
-    common_first: Words  # first words of a sentence that lose their capital within one
-    expansions: tuple[tuple[str, str], ...]  # contraction, a regular expression -> short for what
-    base: dict[str, str]  # form of a verb that "didn't" or "doesn't" can deny -> its base form
-
-
-class Faults(_OfPack, frozen=True, kw_only=True):
-    """``[faults]``: with what `botchat.protocols.probe` plants faults."""
-
-    ai_phrases: Words
-    openers: Words
-    tags: Words
-    question_tags: Words
-    rambling: Words
-    formal_openers: Words
-    formal_closers: Words
-    stiff: dict[str, str] = {}  # everyday word -> what a stiff letter says instead
-    negated: dict[str, str] = {}  # words of a statement -> the same, denied
-    negations: Words = ()  # a sentence with one of these is not denied again
-    kinds: tuple[Words, ...] = ()  # names of which one can stand for another in a wrong fact
-    grammar: Grammar | None = None  # of English, which is rewritten more exactly
-
-
 class ReportWords(_OfPack, frozen=True, kw_only=True):
     """``[report]``: what reports on the errors in a text are read by; English is read beside it.
 
@@ -184,11 +134,6 @@ class Pack(_OfPack, frozen=True, kw_only=True):
     units: Literal["words", "characters"] = "words"
     """Whether blanks part words, or each character counts as one (Chinese, Japanese, Thai)."""
     labels: Labels | None = None
-    words: Lists | None = None
-    thresholds: dict[str, float] | None = None
-    """Criterion of the rules -> the most that an utterance may show of it, as a floor."""
-    borrowed: str = ""  # the language whose floors these are, where none were measured
-    faults: Faults | None = None
     report: ReportWords | None = None
 
 
@@ -230,36 +175,6 @@ class Language:
     def labels(self) -> Labels:
         """What answers are read by; raises `ConfigError` if the pack has none, as do the next."""
         return self.pack.labels or self._lacks("[labels]", "to read what a judge answers")
-
-    @property
-    def words(self) -> Lists:
-        """Word lists of the rules."""
-        return self.pack.words or self._lacks("[words]", "for the rules judge and the flags")
-
-    @property
-    def thresholds(self) -> Mapping[str, float]:
-        """Floors of the rules."""
-        found = self.pack.thresholds
-        return found or self._lacks("[thresholds]", "for the rules judge and the flags")
-
-    @property
-    def has_rules(self) -> bool:
-        """Whether dialogues can be flagged: there are words to look for, and limits."""
-        return bool(self.pack.words and self.pack.thresholds)
-
-    def borrowed_floors(self, seed_set: str) -> str:
-        """A sentence on floors that are another language's; empty where they are its own."""
-        lender = self.pack.borrowed
-        return lender and (
-            f"The floors of flags and rules judge are those of {lender}, not measured on people's "
-            f"dialogues in {self.name}; whom they accuse of yours says: botchat bench language "
-            f"{self.code} --seeds {seed_set}."
-        )
-
-    @property
-    def faults(self) -> Faults:
-        """Sentences for planted faults."""
-        return self.pack.faults or self._lacks("[faults]", "to plant faults")
 
     @cached_property
     def plain(self) -> Mapping[int, int | str]:
@@ -336,10 +251,9 @@ def _parsed(file: Traversable, said: str, as_: type[T]) -> T:
 
 def _check(pack: Pack, file: str) -> None:
     """Refuse labels that could not be told apart, and empty words."""
-    for part in (pack.labels, pack.words, pack.faults):
-        for key, value in msgspec.structs.asdict(part).items() if part else ():
-            if isinstance(value, tuple) and "" in value:
-                raise ConfigError(f"{file}: {key}: an entry is empty; take it out")
+    for key, value in msgspec.structs.asdict(pack.labels).items() if pack.labels else ():
+        if isinstance(value, tuple) and "" in value:
+            raise ConfigError(f"{file}: {key}: an entry is empty; take it out")
     for keys in ("choice index reason", "yes no", "first second both neither"):
         owner: dict[str, str] = {}
         for key in keys.split() if pack.labels else ():
@@ -377,17 +291,12 @@ def _read(file: Traversable) -> str:
         raise ConfigError(f"{file}: not UTF-8; save the file as UTF-8") from None
 
 
-KEYED = {"es": "2c58987d", "zh": "99e66ffa"}
-"""Digests by which ledgers know what was said in a pack; its other texts may change."""
-
-
 @cache
 def built_in() -> Mapping[str, Language]:
     """The languages that come with BotChat, by code."""
     folders = {folder.name: folder for folder in resources.files(__name__).iterdir()}
     packs = sorted(code for code, folder in folders.items() if (folder / FILE).is_file())
-    found = {code: load(folders[code], code) for code in packs}
-    return {code: replace(one, digest=KEYED.get(code, one.digest)) for code, one in found.items()}
+    return {code: load(folders[code], code) for code in packs}
 
 
 ENGLISH = load(resources.files(__name__) / EN, EN)

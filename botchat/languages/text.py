@@ -12,18 +12,19 @@ segmentation.
 
 from __future__ import annotations
 
-import math
 import re
+import tomllib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
-from typing import TypeAlias
+from importlib import resources
+from itertools import chain
 
-from botchat.errors import ConfigError
-from botchat.languages import Language, Words
+import msgspec
+
+from botchat.languages import Words
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+(?:'[^\W_{IDEOGRAPHS}]+)*")
@@ -38,9 +39,7 @@ _ASCII_BLANKS = re.sub(rb"[^a-z0-9]", b" ", bytes(range(256)))
 _ENGLISH_STOP = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
 """A stop before a blank, a line break, or a Chinese or Japanese stop; fast as it begins."""
 
-_STOP = re.compile(r"[.!?\u2026\n\u3002\uff01\uff1f\uff1b\u061f\u0964]+")
 _CHARACTER = re.compile(r"[a-z0-9]+|[^\s]")
-_ADDRESS = re.compile(r"https?://\S{1,2000}")
 
 EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 
@@ -69,12 +68,11 @@ _FORMAL_DAMPING = 40
 class ReadText:
     """One utterance read by itself."""
 
-    def __init__(self, raw: str, known: Known) -> None:
-        """``known``: the words of its language, `known_words`."""
+    def __init__(self, raw: str) -> None:
+        """Cut it into words."""
         self.raw = raw
         self.low = low = raw.lower().replace("\u2019", "'")
-        self._known = known
-        self.sentences = each = known.sentences(low)
+        self.sentences = each = [english_words(sentence) for sentence in _ENGLISH_STOP.split(low)]
         """Words of each sentence."""
         self.words = words = each[0] if len(each) == 1 else list(chain.from_iterable(each))
         self.apostrophed = [word for word in words if "'" in word] if "'" in low else []
@@ -82,20 +80,21 @@ class ReadText:
         self.different = different = frozenset(words)
         self.pieces = different.union(*parts) if parts else different
         """``words``, and their parts between apostrophes."""
-        self.content, self.subject = known.content(self)
+        self.content = frozenset(map(_stem, different - _FUNCTION)) - {""}
+        self.subject = self.content - _COURTESY
         """What carries a subject or a courtesy (stems of words), and what of it a subject."""
         self.question = "?" in raw or "\uff1f" in raw or "\u061f" in raw
-        self.contractions = known.contractions(self)
-        self.long_words = len([word for word in words if len(word) >= known.long_word])
+        self.contractions = len(list(filter(_SPOKEN.fullmatch, self.apostrophed)))
+        self.long_words = len([word for word in words if len(word) >= _LISTS.long_word])
         self.emoji = not raw.isascii() and EMOJI.search(raw) is not None
 
     def ai_phrases(self) -> list[str]:
         """Phrases that call a speaker a program."""
-        return self._known.ai.found(self.low, self.pieces)
+        return _AI.found(self.low, self.pieces)
 
     def formal_phrases(self) -> list[str]:
         """Connectives and phrases of written language and of assistants."""
-        return self._known.formal.found(self.low, self.pieces)
+        return _FORMAL.found(self.low, self.pieces)
 
     def formality(self) -> float:
         """Formal marks in 100 words; see `botchat.measures.criteria.Thresholds`."""
@@ -105,11 +104,11 @@ class ReadText:
 
     def full_forms(self) -> int:
         """Written forms of words that speech says otherwise: contracts, in English."""
-        return len(self._known.full.found(self.low, self.pieces))
+        return len(_FULL.found(self.low, self.pieces))
 
     def closes(self) -> bool:
         """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""
-        return bool(self._known.closing.found(self.low, self.pieces))
+        return bool(_CLOSING.found(self.low, self.pieces))
 
     def layout_marks(self) -> int:
         """Marks of a document or script."""
@@ -118,7 +117,35 @@ class ReadText:
         return len(_LAYOUT.findall(raw)) if marked else 0
 
 
-# ------------------------------------------------------------------- what a language's pack knows
+# ------------------------------------------------------------------- what is looked for
+
+
+class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`rule_words.toml`: English words and phrases, regular expressions in lower case.
+
+    ``{name}`` in a phrase stands for the pattern of that name in ``lists``. ``signs`` has of each
+    list words of which one is in each of its phrases (``NAME_inside``: parts of words that do as
+    well), ``ends`` what must stand behind a phrase.
+    """
+
+    function: Words  # words that carry no content
+    closing: Words  # thank, answer thanks, wish well or say goodbye
+    courtesy: Words  # close a conversation or fill a courtesy, and carry no subject of their own
+    ai: Words  # call a speaker a program
+    formal: Words  # connectives and phrases of written language and of assistants
+    full: Words  # written forms of words that speech says otherwise
+    spoken: Words  # contractions
+    endings: Words  # of inflected words, taken off so that related ones are one
+    long_word: int  # letters that make a word a long one
+    lists: dict[str, Words]
+    signs: dict[str, Words]
+    ends: dict[str, str]
+
+
+_LISTS = msgspec.convert(
+    tomllib.loads(resources.files(__package__).joinpath("rule_words.toml").read_text("utf-8")),
+    _Lists,
+)
 
 
 @dataclass(frozen=True)
@@ -126,17 +153,24 @@ class _Phrases:
     """A list of phrases to look for."""
 
     pattern: re.Pattern[str]
-    signs: frozenset[str] | None = None
-    """Words of which a text has one if it has a phrase; ``None``: not known."""
-    inside: Words = ()
+    signs: frozenset[str]
+    """Words of which a text has one if it has a phrase."""
+    inside: Words
     """What may stand inside a word, or between two, instead."""
 
+    @classmethod
+    def of(cls, name: str) -> _Phrases:
+        """Return the list of that name."""
+        pattern = _any_of(getattr(_LISTS, name), _LISTS.ends.get(name, ""))
+        inside = _LISTS.signs.get(f"{name}_inside", ())
+        return cls(re.compile(pattern), frozenset(_LISTS.signs[name]), inside)
+
     def found(self, low: str, pieces: Iterable[str]) -> list[str]:
-        """What the pattern finds; it is not searched in a text without any sign of a phrase.
+        """Return what the pattern finds; a text without any sign of a phrase is not searched.
 
         ``pieces``: the text's words, and their parts between apostrophes.
         """
-        if self.signs is None or not self.signs.isdisjoint(pieces):
+        if not self.signs.isdisjoint(pieces):
             return self.pattern.findall(low)
         for part in self.inside:  # a generator takes as long as the search that it saves
             if part in low:
@@ -144,114 +178,47 @@ class _Phrases:
         return []
 
 
-Content: TypeAlias = tuple[frozenset[str], frozenset[str]]
-"""What carries a subject or a courtesy, and what of it a subject."""
+def _any_of(phrases: Iterable[str], end: str = "") -> str:
+    said = "|".join(_NAME.sub(lambda name: _LISTS.lists[name[1]][0], one) for one in phrases)
+    return rf"\b(?:{said})" + end
 
 
-class Known:
-    """A pack's word lists, as patterns."""
+_NAME = re.compile(r"\{([a-z_]+)\}")
+_FUNCTION = frozenset(_LISTS.function)
+_ENDINGS = sorted(_LISTS.endings, key=len, reverse=True)
+_SPOKEN = re.compile(_any_of(_LISTS.spoken))
+_AI, _FORMAL, _FULL, _CLOSING = map(_Phrases.of, ("ai", "formal", "full", "closing"))
 
-    def __init__(self, language: Language) -> None:
-        """Raises `ConfigError` for a list that is missing, or a phrase that names none there is."""
-        self.language, told = language, language.words
-        self.stem = lru_cache(maxsize=1 << 16)(self._stem)
-        self.spaced = language.pack.units == "words"
-        self.function, self.courtesy = frozenset(told.function), frozenset(told.courtesy)
-        self.formal, self.full, self.closing = map(self._listed, ("formal", "full", "closing"))
-        self.ai = self._listed("ai", "".join(rf"(?<!\b{re.escape(one)}\s)" for one in told.denied))
-        self.spoken = self._any_of(told.spoken)
-        # Of characters: a courtesy, or a function word; the longest of what is possible.
-        self.cut = self._any_of(() if self.spaced else {*told.courtesy, *told.function})
-        self._endings = sorted(told.endings, key=len, reverse=True)
-        self.long_word = told.long_word or math.inf
-        if self.spaced:
-            words = chain.from_iterable(map(self.split, told.courtesy))
-            self.courtesy = frozenset(map(self.stem, words))
 
-    def _listed(self, name: str, before: str = "") -> _Phrases:
-        """The list of that name; ``before``: what must stand before a phrase."""
-        told = self.language.words
-        said = self._any_of(getattr(told, name), told.ends.get(name, "")).pattern
-        signs = frozenset(told.signs[name]) if told.signs else None
-        return _Phrases(re.compile(before + said), signs, told.signs.get(f"{name}_inside", ()))
-
-    def _any_of(self, phrases: Iterable[str], end: str = "") -> re.Pattern[str]:
-        lists = self.language.words.lists
-        said = "|".join(_phrase(one.lower(), lists, self.language) for one in longest(phrases))
-        around = r"(?<!\w)(?:{})(?!\w)" if self.spaced else "(?:{})"
-        return re.compile(around.format(said) + end if said else r"(?!)")
-
-    def split(self, text: str) -> list[str]:
-        """Words of a text in lower case, or characters."""
-        return split(text, self.spaced)
-
-    def sentences(self, low: str) -> list[list[str]]:
-        """Words of each sentence."""
-        return [self.split(part) for part in _STOP.split(low)]
-
-    def contractions(self, text: ReadText) -> int:
-        """Marks of speech."""
-        return len(self.spoken.findall(text.low))
-
-    def content(self, text: ReadText) -> Content:
-        """Of the words of a text."""
-        if self.spaced:
-            found = frozenset(map(self.stem, text.different - self.function)) - {""}
-            return found, found - self.courtesy
-        low = _ADDRESS.sub(" ", text.low).translate(_ONLY_WORDS)
-        subject: set[str] = set()
-        for run in self.cut.sub(" ", low).split():
-            letters = _CHARACTER.findall(run)
-            subject.update(map("".join, pairwise(letters)) if len(letters) > 1 else letters)
-        courtesies = self.courtesy.intersection(self.cut.findall(low))
-        return frozenset(subject | courtesies), frozenset(subject)
-
-    def _stem(self, word: str) -> str:
-        """The word without its inflection, roughly: only whether two stems are equal is used."""
-        for ending in self._endings:
-            if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-                return word[: -len(ending)]
-        return word
+def english_words(text: str) -> list[str]:
+    """Return the words of a text in lower case."""
+    if not text.isascii():
+        return WORD.findall(text)
+    if "'" in text:
+        return ASCII_WORD.findall(text)
+    return text.encode().translate(_ASCII_BLANKS).decode().split()
 
 
 _SHORTEST_STEM = 3
 
 
-class _KnownEnglish(Known):
-    """English, which is read fast, and whose phrases, stems and contractions are more exact."""
-
-    def _any_of(self, phrases: Iterable[str], end: str = "") -> re.Pattern[str]:
-        lists = self.language.words.lists
-        said = "|".join(_NAME.sub(lambda name: lists[name[1]][0], one) for one in phrases)
-        return re.compile(rf"\b(?:{said})" + end if said else r"(?!)")
-
-    def split(self, text: str) -> list[str]:
-        if not text.isascii():
-            return WORD.findall(text)
-        if "'" in text:
-            return ASCII_WORD.findall(text)
-        return text.encode().translate(_ASCII_BLANKS).decode().split()
-
-    def sentences(self, low: str) -> list[list[str]]:
-        return [self.split(sentence) for sentence in _ENGLISH_STOP.split(low)]
-
-    def contractions(self, text: ReadText) -> int:
-        return len(list(filter(self.spoken.fullmatch, text.apostrophed)))
-
-    def _stem(self, word: str) -> str:
-        found = word.partition("'")[0]
-        if found in self.function:
-            return ""
-        found = super()._stem(found[:32])
-        if len(found) > _SHORTEST_STEM and found[-1] == found[-2]:
-            found = found[:-1]
-        return found[:-1] if len(found) > _SHORTEST_STEM and found[-1] in "eiy" else found
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    """The word without its inflection, roughly: only whether two stems are equal is used."""
+    found = word.partition("'")[0]
+    if found in _FUNCTION:
+        return ""
+    found = found[:32]
+    for ending in _ENDINGS:
+        if found.endswith(ending) and len(found) - len(ending) >= _SHORTEST_STEM:
+            found = found[: -len(ending)]
+            break
+    if len(found) > _SHORTEST_STEM and found[-1] == found[-2]:
+        found = found[:-1]
+    return found[:-1] if len(found) > _SHORTEST_STEM and found[-1] in "eiy" else found
 
 
-@lru_cache(maxsize=8)
-def known_words(language: Language) -> Known:
-    """The lists of a pack; raises as `Known`."""
-    return (_KnownEnglish if language.words.signs else Known)(language)
+_COURTESY = frozenset(map(_stem, chain.from_iterable(map(english_words, _LISTS.courtesy))))
 
 
 class _OnlyWords(dict[int, int]):
@@ -274,29 +241,6 @@ def split(text: str, spaced: bool) -> list[str]:
 def longest(words: Iterable[str]) -> list[str]:
     """The words, longest first, so that the first that fits is the longest."""
     return sorted(words, key=lambda word: (-len(word), word))
-
-
-_NAME = re.compile(r"\{([a-z_]+)\}")
-_PART = re.compile(r"\{(\w+)(\??)\}|(\u2026)")
-_GAP = r"[^.!?\n\u3002\uff01\uff1f,\uff0c]{0,12}?"
-
-
-def _phrase(text: str, named: Mapping[str, Words], language: Language) -> str:
-    """A pattern of a phrase with its ``{name}``s and ``…``."""
-    said, at = "", 0
-    for part in _PART.finditer(text):
-        said += re.escape(text[at : part.start()])
-        at = part.end()
-        if part[3]:
-            said += _GAP
-        elif part[1] in named:
-            said += f"(?:{'|'.join(map(re.escape, longest(named[part[1]])))}){part[2]}"
-        else:
-            raise ConfigError(
-                f"{language.where}: words: {text!r}: no list {part[1]!r} is in [words.lists]; add "
-                "it, or take the braces out"
-            )
-    return said + re.escape(text[at:])
 
 
 _COMMON = {

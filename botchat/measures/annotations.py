@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.records import MISSING, SOMEWHERE, UNDECIDED, Verdict, natural_key
+from botchat.records import SOMEWHERE, UNDECIDED, Verdict, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
 
 NOBODY = ""
@@ -41,8 +41,6 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
     confidence: float | None = None
     """Probability of the verdict by the judge, where it is known."""
-    part: str = ""
-    """What of the item it is about, if not all: a speaker, or its first utterances."""
 
 
 NOT_SAID = 10**9
@@ -50,14 +48,13 @@ NOT_SAID = 10**9
 
 
 UNTOLD = -1
-"""`accused_index` where nobody is accused, and of some it is undecided or missing."""
+"""`accused_index` where an annotator cannot tell."""
 
 
 def accused_index(verdict: Verdict, of: str) -> int:
     """The 1-based utterance that a UniEval verdict accuses, or `NOT_SAID`; 0 for No, or `UNTOLD`.
 
-    Of a word for each speaker it is the first that is accused. Raises `DataError` for a verdict
-    that is none of these.
+    Raises `DataError` for a verdict that is none of these.
     """
     if (found := _accused(verdict)) is None:
         raise DataError(
@@ -69,15 +66,12 @@ def accused_index(verdict: Verdict, of: str) -> int:
 
 @lru_cache(maxsize=1 << 12)  # there are few, and each is read for every column
 def _accused(verdict: Verdict) -> int | None:
-    words = verdict.split(" ")
-    if verdict == MISSING or not all(map(_PLACE.fullmatch, words)):
-        return None
-    found = [_PLACES[word] if word in _PLACES else int(word) for word in words]
-    return min([one for one in found if one > 0] or found)
+    if verdict in _PLACES:
+        return _PLACES[verdict]
+    return int(verdict) if re.fullmatch("0*[1-9][0-9]{0,8}", verdict) else None
 
 
-_PLACES = {"No": 0, SOMEWHERE: NOT_SAID, UNDECIDED: UNTOLD, MISSING: UNTOLD}
-_PLACE = re.compile(rf"No|{SOMEWHERE}|{UNDECIDED}|\?|0*[1-9][0-9]{{0,8}}")
+_PLACES = {"No": 0, SOMEWHERE: NOT_SAID, UNDECIDED: UNTOLD}
 
 
 def is_person(judge: str, truth_prefix: str | None) -> bool:
@@ -124,12 +118,11 @@ class Opinions:
         of = {name: [*map(attrgetter(name), rows)] for name in Annotation.__struct_fields__}
         items = _numbered(sorted({*of["item"]}, key=natural_key))
         contestants = _numbered(chain.from_iterable(zip(of["first"], of["second"], strict=True)))
-        names, parts = _numbered(of["judge"]), _numbered(of["part"])
+        names = _numbered(of["judge"])
         item, judge = _indices(items, of["item"]), _indices(names, of["judge"])
         first, second = (_indices(contestants, of[side]) for side in ("first", "second"))
-        part, m = _indices(parts, of["part"]), len(contestants)
+        m = len(contestants)
         key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
-        key = key * max(1, len(parts)) + part
         _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
         order = np.argsort(seen)  # comparisons as they are found, not by their numbers
         begin, comparison = seen[order], np.argsort(order)[comparison]
@@ -137,7 +130,7 @@ class Opinions:
         _, kept = np.unique((judge * len(begin) + comparison) * 2 + mirrored, return_index=True)
         if len(kept) < len(rows):
             row = rows[int(np.setdiff1d(np.arange(len(rows)), kept)[0])]
-            about = row.part if row.second == NOBODY else f"{row.first} before {row.second}"
+            about = "" if row.second == NOBODY else f"{row.first} before {row.second}"
             raise DataError(
                 f"{row.judge} has judged item {row.item}{f', {about}' if about else ''}, twice; "
                 "keep one of the two"

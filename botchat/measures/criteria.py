@@ -2,7 +2,7 @@
 
 The criteria are those of the UniEval prompt (BotChat Appendix B, without fluency) and the bad cases
 of Appendix C, made countable: one number per utterance, from the dialogue up to and including it.
-Word lists are those of the language; a Chinese or Japanese character is a word.
+Word lists are English.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from botchat.errors import ConfigError
-from botchat.languages import ENGLISH, Language
-from botchat.languages.text import ReadText, known_words
+from botchat.languages.text import ReadText
 from botchat.records import N_SEED
 
 NEAR_CONTEXT = 6
@@ -36,7 +34,7 @@ _DRIFT_LINK = 6
 class Thresholds(NamedTuple):
     """The most that an utterance may show of each criterion, the one to prefer first.
 
-    Floors, in a language's pack, are English ones here; those without another source are the
+    Those of `FLOORS` without another source are the
     rounded 99th percentile of MuTual's 547 human dialogues.
     """
 
@@ -80,6 +78,19 @@ class Thresholds(NamedTuple):
     length + 40 words; never below 0."""
 
 
+FLOORS = Thresholds(
+    ai_phrases=0,
+    exact_repeat=3,
+    closing_chain=4,
+    layout_marks=1,
+    words=60,
+    verbatim_run=5,
+    overlap=0.5,
+    drift=20,
+    formality=11,
+)
+"""The least thresholds, whatever the set's people do."""
+
 Values: TypeAlias = Thresholds
 """What one utterance shows of each criterion."""
 
@@ -103,50 +114,36 @@ class Flag:
         return self.value / self.threshold if self.threshold else math.inf
 
 
-def floors(language: Language) -> Thresholds:
-    """The least thresholds in a language; raises `ConfigError` if its pack lacks one."""
-    if odd := sorted(set(language.thresholds) ^ set(CRITERIA)):
-        fault = "is missing" if odd[0] in CRITERIA else "is unknown"
-        raise ConfigError(
-            f"{language.where}: thresholds.{odd[0]} {fault}; criteria: {', '.join(CRITERIA)}"
-        )
-    return Thresholds(**language.thresholds)
-
-
-def fit_thresholds(
-    dialogues: Iterable[tuple[str, ...]], language: Language = ENGLISH
-) -> Thresholds:
+def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     """The 99th percentile of what human dialogues reach, but not less than the floors.
 
     A dialogue counts with its most extreme utterance, so each criterion accuses at most 1 % of
     these dialogues. Of fewer than 100 the maximum is taken.
     """
-    peaks = [np.max(values(dialogue, language), axis=0) for dialogue in dialogues if dialogue]
-    least = floors(language)
+    peaks = [np.max(values(dialogue), axis=0) for dialogue in dialogues if dialogue]
     if not peaks:
-        return least
+        return FLOORS
     # "higher": no person is accused only because the percentile falls between two dialogues.
     limits = np.percentile(np.array(peaks), _PERCENTILE, axis=0, method="higher")
-    return Thresholds(*map(float, np.maximum(limits, least)))
+    return Thresholds(*map(float, np.maximum(limits, FLOORS)))
 
 
 def flags(
     utterances: tuple[str, ...],
     thresholds: Thresholds,
-    language: Language = ENGLISH,
     n_seed: int = N_SEED,
 ) -> list[Flag]:
     """Every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
-    reading = _read(utterances, language)
+    reading = _read(utterances)
     return [
         Flag(criterion, at + 1, value, limit, _evidence(reading, criterion, at))
         for criterion, at, value, limit in _exceeded(reading, thresholds, n_seed)
     ]
 
 
-def values(utterances: tuple[str, ...], language: Language = ENGLISH) -> tuple[Values, ...]:
+def values(utterances: tuple[str, ...]) -> tuple[Values, ...]:
     """What each utterance shows of each criterion, the ChatSEED's included."""
-    return _read(utterances, language).values
+    return _read(utterances).values
 
 
 def _exceeded(
@@ -174,9 +171,8 @@ class _ReadDialogue(NamedTuple):
     """Longest stretch of words said before."""
 
 
-def _read(utterances: tuple[str, ...], language: Language) -> _ReadDialogue:
-    known = known_words(language)
-    texts = tuple([ReadText(utterance, known) for utterance in utterances])
+def _read(utterances: tuple[str, ...]) -> _ReadDialogue:
+    texts = tuple([ReadText(utterance) for utterance in utterances])
     repeats, first = _repeats(texts)
     overlaps, like = _overlaps(texts)
     runs = _runs(texts)

@@ -29,7 +29,6 @@ from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, changes, visible
-from botchat.models.endpoint.replies import token_logprobs
 from botchat.models.limits import (
     OVERLOADED,
     Budget,
@@ -174,7 +173,7 @@ class RecordedModel:
         key = request_key(request)
         stored = self.ledger.get(key)
         if stored is not None:
-            stored = self._as_asked(stored, decoding)
+            stored = spoken(stored)
             self.on_reply(stored, True)
             return stored
         running = self._in_flight.get(key)
@@ -244,7 +243,7 @@ class RecordedModel:
                         )
                         await kept
                         self._door.open()
-                        reply = self._as_asked(reply, decoding)
+                        reply = spoken(reply)
                         break
                     self.ledger.add_attempt(key, reply, model=self.name)
                 finally:  # `drain` waits for it until it is stored
@@ -407,12 +406,6 @@ class RecordedModel:
                 "is new will stand beside what is replayed; to ask all of it anew, stop and give "
                 f"the model a revision, such as {self.name}@2"
             )
-
-    def _as_asked(self, reply: Reply, decoding: Decoding) -> Reply:
-        """A stored reply as its caller gets it."""
-        if decoding.logprobs is not None:
-            reply = replace(reply, tokens=token_logprobs(reply.raw))
-        return spoken(reply)
 
 
 def _turned_away(reply: Reply) -> bool:

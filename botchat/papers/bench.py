@@ -7,7 +7,7 @@ that has judged what is in the files, beside the numbers that the papers print.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from botchat.boards.judge_agreement import Findings
@@ -19,7 +19,6 @@ from botchat.errors import (
     MissingError,
     did_you_mean,
 )
-from botchat.judges.cascade import outside_slice
 from botchat.papers.benchmarks import (
     PEOPLE,
     Answered,
@@ -97,8 +96,6 @@ class _Bench:
             )
         if request.from_recorded and request.limit is not None:
             raise ConfigError(f"--limit {request.limit}: --recorded reads all; leave --limit out")
-        if request.runs is not None and request.runs < 1:
-            raise ConfigError(f"--runs {request.runs}: give a number from 1, or leave it out")
         return cls(request, workspace, _read(request.benchmark, request.data))
 
     @property
@@ -121,12 +118,10 @@ class _Bench:
         return found
 
     def asked(self) -> list[ask.Asked]:
-        """The judge in every run, with all its cases."""
+        """The judge, with all its cases."""
         if not self.request.judge:
             return []
-        judge, cases, runs = self.request.judge_name, self.cases, self.request.runs or 1
-        each = (replace(judge, run=run) for run in range(1, runs + 1))
-        return [ask.Asked(self.name, (), one, cases) for one in each]
+        return [ask.Asked(self.name, (), self.request.judge_name, self.cases)]
 
     def judged(self) -> dict[str, Judgments]:
         """Protocol -> judge -> judgments of what the files hold, with controls."""
@@ -138,7 +133,7 @@ class _Bench:
             by_judge = {}
             for path in sorted(folder.glob("*.jsonl")):
                 stored = self.workspace.judgments(path).items()
-                kept = outside_slice([one for key, one in stored if wanted.get(key) == one.case])
+                kept = [one for key, one in stored if wanted.get(key) == one.case]
                 if kept:
                     by_judge[kept[0].judge] = kept
             found[protocol.name] = with_controls(self.workspace, by_judge, protocol)

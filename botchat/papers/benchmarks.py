@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, ClassVar
 
 from botchat.boards import judge_agreement, which_judge
 from botchat.boards.judge_agreement import PRICE, Findings
-from botchat.boards.tables import Column, Table, table
+from botchat.boards.tables import Column, table
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.measures import lengths
@@ -39,7 +39,6 @@ from botchat.protocols.rates import calibrated, preferences
 from botchat.records import Judgment
 from botchat.requests.results import Compared
 from botchat.workspace.folder import Workspace
-from botchat.workspace.panels import run_of
 
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""
@@ -91,37 +90,6 @@ class Benchmark(ABC):
     @abstractmethod
     def compared(self, answered: Answered) -> Compared:
         """Everybody who has judged, beside people."""
-
-
-def printed(name: str, figures: Sequence[str], rows: Sequence[Row], signed: str) -> list[Table]:
-    """What the papers print of a benchmark and, where a judge was asked in runs, their means.
-
-    ``rows``: of a judge in a run each, with its ``figures``.
-    """
-    return [*runs_of(figures, rows, signed), table_of(name)]
-
-
-def runs_of(figures: Sequence[str], rows: Sequence[Row], signed: str) -> Iterator[Table]:
-    """Mean and standard deviation over the runs of each judge that has several."""
-    by_judge: dict[str, list[Row]] = {}
-    for row in rows:
-        by_judge.setdefault(run_of(row["judge"])[0], []).append(row)
-    found: list[Row] = []
-    for judge, of in by_judge.items():
-        row = {"judge": judge, "runs": len(of)}
-        for key in figures:
-            known = [one[key] for one in of if one.get(key) is not None]
-            row[key] = fmean(known) if known else None
-            row[f"{key}_std"] = stdev(known) if len(known) > 1 else None
-        found += [row] if len(of) > 1 else []
-    if found:
-        shown = [column(key) for key in figures]
-        columns = [Column("judge", "Judge", "name"), Column("runs", "Runs", "count")]
-        for one in shown:
-            heading = f"\u00b1 {one.heading.removesuffix(' (%)')}"
-            columns += [one, Column(f"{one.key}_std", heading, one.kind)]
-        note = "Mean of the runs, \u00b1 their standard deviation (n - 1)."
-        yield table("runs", "Judges in several runs", columns, found, [signed], note)
 
 
 _IN_ORDER = (
@@ -179,7 +147,7 @@ class FairEval(Benchmark):
         )
         first = tables.chateval_1(findings.rows, findings.signature)
         others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        beside = printed("faireval", self.figures, findings.rows, findings.signature)
+        beside = [table_of("faireval")]
         return publish(findings, [first, *others, *beside], answered.out, formats=answered.formats)
 
 
@@ -260,7 +228,7 @@ class RatedTexts(Benchmark):
         lines = [{**of[part], **in_one_row(self.parts, of)} for of in by_judge.values()]
         shown = [
             table(*self.table, columns, lines, [signed], _SCORED).filled(),
-            *printed(self.name, self.figures, lines, signed),
+            table_of(self.name),
         ]
         findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
         answer = _by_correlation(lines, self.first.key)

@@ -52,7 +52,7 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
         MissingError: no file has the columns of a figure; says which.
         DataError: a number that is none.
     """
-    asking = ("judge", "judge_model", "runs", "limit", "from_recorded")
+    asking = ("judge", "judge_model", "limit", "from_recorded")
     if unused := [name for name in asking if getattr(request, name)]:
         flag = unused[0].removeprefix("from_").replace("_", "-")
         raise ConfigError(f"--{flag}: bench botchat draws published numbers; leave it out")

@@ -21,9 +21,6 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     data: Annotated[Path, Arg("folder with upstream's files", "DIR")]
     judge: Annotated[str | None, Arg("see judge (none: show who has judged)", "JUDGE")] = None
     _: KW_ONLY
-    runs: Annotated[int | None, Arg("K runs: mean and standard deviation (1)", "K", most=1_000)] = (
-        None
-    )
     from_recorded: Annotated[
         bool, Arg("mateval: read upstream's discussions", flag="--recorded")
     ] = False

@@ -18,8 +18,7 @@ from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table
 from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.interfaces import Row, Shown, portable, settings_digest
-from botchat.judges.cascade import outside_slice
+from botchat.interfaces import Row, portable, settings_digest
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, before_talk, talks
 from botchat.measures.agreement import Agreement, compare, detection
 from botchat.measures.annotations import Annotation, Opinions, is_person
@@ -34,7 +33,6 @@ from botchat.requests.results import Compared
 from botchat.workspace import files
 from botchat.workspace.accounts import bills, total
 from botchat.workspace.folder import Workspace
-from botchat.workspace.panels import TalkSettings
 
 RESAMPLES = 1000
 """Of the bootstrap over items, from seed 0."""
@@ -148,21 +146,15 @@ def _findings(
     if protocol is not None:
         judged = with_controls(workspace, stage.judged, protocol)
         costs = expenses(workspace, judged)
-        judged = {name: outside_slice(made) for name, made in judged.items()}
-        if not any(judged.values()):
-            raise MissingError(
-                f"all verdicts of {', '.join(judged)} are on ChatSEEDs of its calibration slice, "
-                "which it is not compared on; judge more ChatSEEDs, or lower calibration_seeds"
-            )
         made_by = (j for made in judged.values() for j in made)
-        said += preferences(made_by, protocol, protocol.seen(stage.dialogues))
+        said += preferences(made_by, protocol)
     prefix = None if truth == OF_WRITERS else truth
     people = {is_person(name, HUMAN) for name in known}
     if truth is None and len(people) > 1:
         prefix = HUMAN
     elif prefix is None and protocol is not None and protocol.knows_truth:
         prefix = BUILT_IN
-        said += truth_of(said, BUILT_IN, stage.dialogues)
+        said += truth_of(said, BUILT_IN)
     elif prefix is None and True in people:
         prefix = HUMAN
     grid = Opinions.of(said, prefix)
@@ -200,7 +192,6 @@ def _findings(
             sorted(
                 (a.item, a.first, a.second, a.judge, a.verdict or "")
                 + (() if a.confidence is None else (a.confidence,))
-                + ((a.part,) if a.part else ())
                 for a in said
             ),
             prefix,
@@ -268,10 +259,7 @@ def _with_accusations(
 
     def first_ai(judgment: Judgment) -> int | None:
         (name,) = judgment.contestants
-        dialogue = dialogues[name][judgment.seed_id]
-        machines = {i for i, who in dialogue.known_speakers.items() if who != HUMAN}
-        spoken = (n for n, who in enumerate(Shown.of(dialogue).whose, 1) if who in machines)
-        return None if name == HUMAN else next(spoken, dialogue.n_seed + 1)
+        return None if name == HUMAN else dialogues[name][judgment.seed_id].n_seed + 1
 
     rows, pairs = detection((judgment for made in judged.values() for judgment in made), first_ai)
     return replace(
@@ -285,11 +273,6 @@ def _notes(
     stage: _Stage, judged: Mapping[str, Sequence[Judgment]], compared: Agreement, prefix: str | None
 ) -> Iterable[str]:
     for name in judged:
-        if left_out := len(stage.judged.get(name, judged[name])) - len(judged[name]):
-            yield (
-                f"{name} was calibrated on ChatSEEDs with {left_out} of its verdicts; these do not "
-                "count here, and are in its price."
-            )
         if stage.stale.get(name):
             yield (
                 f"{stage.stale[name]} judgments of {name} are about dialogues that have changed "
@@ -371,7 +354,7 @@ def with_controls(
         found[name] = judged[name]
         if talks(judged[name]):
             settings = panel_of(workspace, name)
-            votes = isinstance(settings, TalkSettings) and settings.decides == "majority"
+            votes = settings is not None and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
             found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], lambda _: choices, scores)
     return found

@@ -19,8 +19,7 @@ from botchat.boards import cases as of_cases
 from botchat.boards.tables import Table
 from botchat.boards.writers import Content, table_files
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Row, settings_digest
-from botchat.judges.cascade import MakeCase
+from botchat.interfaces import Case, MakeCase, Row, settings_digest
 from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of

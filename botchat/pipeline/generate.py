@@ -11,7 +11,6 @@ from botchat.interfaces import adapted, settings_digest
 from botchat.models.self_chat import PROMPT, Length, extend
 from botchat.parallel import together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.contestants import refuse_bursts
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import Session, in_session
 from botchat.pipeline.run.work import Stops, work_through
@@ -92,7 +91,6 @@ def checked(request: Generating, workspace: Workspace) -> tuple[int, list[Seed]]
     if turns > MOST_TURNS:
         raise ConfigError(f"--turns {turns}: a dialogue has at most {MOST_TURNS:,} utterances")
     seeds = workspace.seeds(request.seed_set)
-    refuse_bursts([*first_seeds(seeds, request.limit)], N_SEED, "a model goes on from it as one")
     if not all(seed.utterances for seed in seeds):
         raise ConfigError(
             f"{request.seed_set} has no ChatSEEDs: there is nothing to go on "

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import known_of
-from botchat.judges.cascade import MakeCase
+from botchat.interfaces import MakeCase, known_of
 from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.contestants import (
@@ -36,9 +35,8 @@ def judge(
 ) -> Results[StageResult]:
     """Ask and store; one result a protocol and N."""
     made = asked(request, workspace).run(workspace, spending, meter)
-    by_contestant = [list(one.calibrated.contestants) for one in made if one.calibrated]
     lines = (line for one in made for line in one.lines)
-    return Results(made, [[one.shown for one in made], *filter(None, by_contestant), *lines])
+    return Results(made, [[one.shown for one in made], *lines])
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:

@@ -225,7 +225,7 @@ def _cases(seed_id: str, protocol: Protocol, dialogues: Dialogues) -> Iterator[t
 
 def _offers(protocol: Protocol, shown: Shown, verdict: Verdict) -> bool:
     """Whether an annotator may say that: what a judge may, or of a place that they cannot tell."""
-    choices = protocol.reading(shown.utterances, shown.spoken_by).choices
+    choices = protocol.reading(shown.utterances).choices
     if protocol.kind == "place" and verdict in (UNDECIDED, MISSING):
         return verdict == UNDECIDED
     return verdict in choices

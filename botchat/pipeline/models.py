@@ -215,7 +215,7 @@ def described(named: ModelName) -> str:
 
 
 def _of_panel(panel: PanelSettings) -> str:
-    n = len(panel.members) or 2  # a cascade's
+    n = len(panel.members)
     return f"{panel.strategy}, {n} judge{'s' if n > 1 else ''}"
 
 

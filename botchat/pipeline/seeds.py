@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import UNSET, UnsetType
-
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, settings_digest
 from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import text_length
-from botchat.protocols.wording import letters
 from botchat.records import (
     HUMAN,
     MIN_HUMAN,
@@ -25,8 +22,6 @@ from botchat.records import (
     Dialogue,
     Seed,
     Utterance,
-    human_dialogue,
-    numbered,
 )
 from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
 from botchat.requests.results import Told
@@ -117,10 +112,9 @@ def shown(request: ShowingSeeds, workspace: Workspace) -> Told:
         raise MissingError(
             f"no dialogue {seed_id!r} in the set {name}; see: botchat seeds show {name}"
         )
-    spoken_as = letters(len(found.utterances), human_dialogue(found).spoken_by)
     rows = [
-        {"n": n, "speaker": who, "part": "seed" if n <= N_SEED else "human", "said": text}
-        for n, (who, text) in enumerate(zip(spoken_as, found.utterances, strict=True), 1)
+        {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
+        for n, text in enumerate(found.utterances, 1)
     ]
     return Told({"set": name, "id": found.id, "rows": rows})
 
@@ -169,15 +163,12 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
 
     Each gets the seed whose first two utterances are its own, white space aside. With
     ``new_seeds``, or for a set that does not exist yet, the others become seeds, of these two
-    utterances alone. Without ``model`` each is filed under the machines that it says take part,
-    ``a + b`` of two, and what people alone say becomes a seed, whole. A chat that says who speaks
-    goes on from no ChatSEED: its own seed, under its id, is empty.
+    utterances alone.
     What a judge is shown, and every table, is as of generated dialogues; signatures say
     ``imported:DIGEST``.
 
     Raises before anything is written:
-        ConfigError: a name that cannot be used, or is needed and not given; a model that has
-            dialogues already (``replace``).
+        ConfigError: a name that cannot be used; a model that has dialogues already (``replace``).
         DataError: see `botchat.seeds.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
@@ -185,51 +176,39 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     workspace.seeds_path(seed_set)
     data = {str(source): store.content(source, MAX_TABLE_BYTES) for source in request.sources}
     found = read_dialogues(data)
-    _check_names([_contestant(one, model) for one in found.told], given=model is not None)
+    _check_name(model)
     there = seed_set in workspace.seed_sets()
     if request.new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
     with workspace.locked():
         known = workspace.seeds(seed_set) if there else []
-        matched, made = _matched(found, known, request.new_seeds or not there, model)
+        matched, made = _matched(found, known, request.new_seeds or not there)
         if not matched:
             why = "; ".join(f"{n} {why}" for why, n in found.left_out.items())
             raise MissingError(
                 f"{', '.join(data)}: taken for {FORMATS[found.format]}, {found.read} read, and "
                 f"none can be imported to {seed_set}: {why}"
             )
-        told = [
-            (seed.id, one.utterances, one.outcome, *([one.speakers] * bool(numbered(one.speakers))))
-            for seed, one in matched
-        ]
+        told = [(seed.id, one.utterances, one.outcome) for seed, one in matched]
         signature = f"{SIGNED}|imported:{settings_digest(found.format, told)}|set:{seed_set}"
         count = text_length().tokens
-        dialogues: dict[str, list[Dialogue]] = {}
-        for seed, one in matched:
-            name = _contestant(one, model)
-            dialogues.setdefault(name, []).append(_dialogue(seed, one, name, signature, count))
-        names = ", ".join(dialogues)
-        dialogues.pop(HUMAN, None)  # they are the seeds
-        paths = {name: workspace.dialogues_path(seed_set, name) for name in dialogues}
-        if not request.replace and (
-            taken := next((n for n, p in paths.items() if p.exists()), None)
-        ):
+        dialogues = [_dialogue(seed, one, model, signature, count) for seed, one in matched]
+        path = workspace.dialogues_path(seed_set, model)
+        if not request.replace and path.exists():
             raise ConfigError(
-                f"--model {taken}: it has dialogues on the set {seed_set} already; --replace puts "
+                f"--model {model}: it has dialogues on the set {seed_set} already; --replace puts "
                 "these in their place"
             )
         if made:
             workspace.write_seeds(seed_set, [*known, *made])
-        for name, path in paths.items():
-            store.finish(path, dialogues[name], dialogue_order)
-    where = next(iter(paths.values())) if len(paths) == 1 else workspace.seeds_path(seed_set)
+        store.finish(path, dialogues, dialogue_order)
     row: Row = {
         "set": seed_set,
-        "model": names,
+        "model": model,
         "dialogues": len(matched),
-        "stopped": sum(not one.complete for made in dialogues.values() for one in made),
+        "stopped": sum(not one.complete for one in dialogues),
         "new_seeds": len(made),
-        "path": where,
+        "path": path,
     }
     more = {
         "format": found.format,
@@ -251,65 +230,42 @@ def _taken(found: Collection, n: int) -> str:
     )
 
 
-def _contestant(one: ToldDialogue, model: str | None) -> str:
-    """Whose dialogue it is: the model's that was named, or the machines' that take part."""
-    if model is not None:
-        return model
-    if not one.who or {*one.speakers} != {*one.who}:
-        raise ConfigError(f"{one.place} does not name the machine that takes part: give --model")
-    return " + ".join(one.machines) or HUMAN
-
-
-def _check_names(names: Sequence[str], *, given: bool) -> None:
-    for name in dict.fromkeys(names):
-        odd = len(name) > _LONGEST_NAME or not name.isprintable() or not name.strip()
-        if odd or (given and name == HUMAN):
-            raise ConfigError(
-                f"--model {name[:_LONGEST_NAME]!r}: give a printable name of at most "
-                f"{_LONGEST_NAME} characters, and not {HUMAN}, which is the set's own dialogues "
-                "(botchat seeds import)"
-            )
+def _check_name(name: str) -> None:
+    odd = len(name) > _LONGEST_NAME or not name.isprintable() or not name.strip()
+    if odd or name == HUMAN:
+        raise ConfigError(
+            f"--model {name[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
+            f"characters, and not {HUMAN}, which is the set's own dialogues (botchat seeds import)"
+        )
 
 
 def _matched(
-    found: Collection, known: Sequence[Seed], making: bool, model: str | None
+    found: Collection, known: Sequence[Seed], making: bool
 ) -> tuple[list[tuple[Seed, ToldDialogue]], list[Seed]]:
     """Each dialogue that is stored with its seed, and the seeds that are new; counts the others."""
     by_start: dict[tuple[str, ...], list[Seed]] = {}
     for seed in known:
         by_start.setdefault(_start(seed.utterances), []).append(seed)
-    ids, taken = {seed.id for seed in known}, set[tuple[str, str]]()
+    ids, taken = {seed.id for seed in known}, set[str]()
     matched: list[tuple[Seed, ToldDialogue]] = []
     made: list[Seed] = []
-    alone = {seed.id: seed for seed in known if not seed.utterances}
     for one in found.told:
-        name, is_plain = _contestant(one, model), found.format == "plain"
         # One that stopped at once says something of the model; one that ended says nothing.
-        if len(one.utterances) < N_SEED + (not is_plain and one.outcome in ("ok", "truncated")):
+        if len(one.utterances) < N_SEED + (one.outcome in ("ok", "truncated")):
             found.left_out[TOO_SHORT] += 1
             continue
-        if len({*one.speakers}) == 1:
-            found.left_out[ONE_SPEAKER] += 1
-            continue
-        start = _start(one.utterances)
-        there = by_start.setdefault(start, [])
-        if is_plain and name != HUMAN and one.id in alone:
-            there = [alone[one.id]]
-        elif making and not (one.id in {s.id for s in there} if is_plain else there):
-            seed = _new_seed(one, ids, None if name == HUMAN else 0 if is_plain else N_SEED)
+        there = by_start.setdefault(_start(one.utterances), [])
+        if making and not there:
+            seed = _new_seed(one, ids)
             ids.add(seed.id)
             made.append(seed)
-            there = [*there, seed]
-            if seed.utterances:
-                by_start[start] = there
+            there.append(seed)
         same = sorted(there, key=lambda seed: seed.id != one.id)
-        if name == HUMAN:  # what people say is the seed's own
-            same = [seed for seed in same if seed.utterances == one.utterances]
-        free = next((seed for seed in same if (name, seed.id) not in taken), None)
+        free = next((seed for seed in same if seed.id not in taken), None)
         if free is None:
             found.left_out[SECOND if there else NO_SEED] += 1
             continue
-        taken.add((name, free.id))
+        taken.add(free.id)
         matched.append((free, one))
     return matched, made
 
@@ -319,19 +275,13 @@ def _start(utterances: Sequence[str]) -> tuple[str, ...]:
     return tuple(" ".join(text.split()) for text in utterances[:N_SEED])
 
 
-def _new_seed(one: ToldDialogue, ids: set[str], end: int | None) -> Seed:
+def _new_seed(one: ToldDialogue, ids: set[str]) -> Seed:
     digest = sha256("\0".join(_start(one.utterances)).encode("utf-8", "replace")).hexdigest()[:8]
     free = (id_ for id_ in (one.id, f"{one.id or 'seed'}-{digest}") if id_ and id_ not in ids)
     id_ = next(free, None)
     if id_ is None:
         raise DataError(f"{one.place}: the id {one.id!r} is taken twice in the set; change it")
-    by = one.speakers or UNSET if end is None else _told_speakers(one.speakers[:end])
-    return Seed(id_, one.utterances[:end], by)
-
-
-def _told_speakers(speakers: tuple[str, ...]) -> tuple[str, ...] | UnsetType:
-    """Who says each utterance, where two do not take turns."""
-    return speakers if numbered(speakers) else UNSET
+    return Seed(id_, one.utterances[:N_SEED])
 
 
 def _dialogue(
@@ -340,7 +290,6 @@ def _dialogue(
     """The record, with the seed's own spelling of the ChatSEED and no ledger keys."""
     begun = seed.utterances[:N_SEED]
     said = one.utterances[len(begun) :]
-    order = dict.fromkeys(one.speakers)
     usable = one.outcome in ("ok", "truncated")
     facts = tuple(
         Utterance(
@@ -358,6 +307,4 @@ def _dialogue(
         status="complete" if usable else f"stopped:{one.outcome}",
         signature=signature,
         detail="" if usable else f"imported: its utterance {len(one.utterances) + 1} is no reply",
-        speakers=one.speakers if 0 < len(one.who) == len(order) else _told_speakers(one.speakers),
-        who=tuple(one.who.get(name, "") for name in order) if one.who else UNSET,
     )

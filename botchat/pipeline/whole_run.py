@@ -221,7 +221,6 @@ def _asked(
             request.judge,
             models,
             judge_model=request.judge_model,
-            samples=request.samples,
             limit=request.limit,
         )
         try:

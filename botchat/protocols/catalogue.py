@@ -73,35 +73,6 @@ DIAGNOSIS = Protocol(
 """Ten questions about one dialogue, an error type each, with place and evidence: MATEval (Li et al.
 2024, §3.2, §4.2) with the bad cases of BotChat (Appendix C); see `botchat.protocols.reports`."""
 
-SPEAKERS = Protocol(
-    "speakers",
-    "UniEval by speaker",
-    kind="place",
-    shows="one",
-    question="one dialogue: which of its speakers are machines? each from which utterance on?",
-    prompts=("speakers",),
-    short="By speaker",
-    explained="The judge reads one dialogue and says of each speaker whether it is a machine, and "
-    "from which utterance on.",
-    about_ai=True,
-    each_speaker=True,
-)
-"""UniEval's question of each speaker, as people are asked in Spot The Bot (Deriu et al. 2020)."""
-
-WHICH = Protocol(
-    "which",
-    "Which speaker",
-    kind="choice",
-    shows="one",
-    question="one dialogue: which of its speakers is the machine, if any?",
-    prompts=("which",),
-    explained="The judge reads one dialogue, of two to eight speakers, and names the one that it "
-    "takes for a machine, or none.",
-    labels=("None",),
-    about_ai=True,
-)
-"""The question of a Turing game of several, put to a judge that reads it: the inverse one."""
-
 VOTES = Protocol(
     "votes",
     "Votes",
@@ -115,7 +86,7 @@ VOTES = Protocol(
 )
 """What others asked; read by ``botchat rank``, asked of nobody."""
 
-BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS, SPEAKERS, WHICH)
+BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 
 RANKING = (UNIEVAL, ARENA, GTEVAL)
 """The paper's, which a leaderboard is made of."""

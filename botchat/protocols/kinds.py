@@ -27,7 +27,7 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, Unmade, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.measures.annotations import NOT_SAID, UNTOLD, accused_index
+from botchat.measures.annotations import UNTOLD, accused_index
 from botchat.protocols import replies, reports, scores
 from botchat.protocols.replies import LABELS, Understood
 from botchat.protocols.scores import Scale
@@ -35,7 +35,6 @@ from botchat.protocols.wording import Wording, wording
 from botchat.records import (
     HUMAN,
     N_SEED,
-    SOMEWHERE,
     Dialogue,
     Dialogues,
     Judgment,
@@ -72,10 +71,7 @@ class Protocol:
     scale: Scale | None = None
     """Of a score."""
     labels: tuple[str, ...] = LABELS
-    """Of a choice: what a judge writes for the first, the second, both and neither; among the
-    speakers of one dialogue, for none of them."""
-    each_speaker: bool = False
-    """Of a place: it is asked of each speaker by itself."""
+    """Of a choice: what a judge writes for the first, the second, both and neither."""
     chosen_wins: bool = False
     """Of a choice: whether the one that is named is the better; in Arena and GTEval it loses."""
     short: str = ""
@@ -140,7 +136,7 @@ class Protocol:
     @property
     def knows_truth(self) -> bool:
         """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
-        alone = self.kind in ("place", "choice") and self.shows == "one"
+        alone = self.kind == "place" and self.shows == "one"
         return self.about_ai and (alone or self.shows == "human")
 
     @property
@@ -164,12 +160,7 @@ class Protocol:
     @property
     def has_n(self) -> bool:
         """Whether it can be asked of the first N utterances."""
-        return self.shows == "pair" or (self.shows == "one" and self.kind in ("place", "choice"))
-
-    @property
-    def of_speakers(self) -> bool:
-        """Whether a verdict on one dialogue tells its speakers apart."""
-        return self.each_speaker or (self.kind == "choice" and self.shows == "one")
+        return self.shows == "pair" or self.kind == "place"
 
     def spoken(self, language: Language) -> Protocol:
         """The protocol asked in another language."""
@@ -247,22 +238,24 @@ class Protocol:
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
         """The case that asks ``prompt``, or what that makes, about what is shown."""
-        reading = self.reading(shown[0].utterances, shown[0].spoken_by)
+        reading = self.reading(shown[0].utterances)
         report: Report = "asked" if self.kind == "report" else "none"
         if self.scale is not None and self.scale.points_off:
             report = "read"
-        about = mirror, self.kind, self.about_ai, report
-        return Case(self.name, seed_id, shown, prompt, *reading, *about)
+        return Case(
+            self.name,
+            seed_id,
+            shown,
+            prompt,
+            *reading,
+            mirror=mirror,
+            kind=self.kind,
+            about_ai=self.about_ai,
+            report=report,
+        )
 
-    def reading(
-        self, utterances: tuple[str, ...] = (), spoken_by: tuple[int, ...] = ()
-    ) -> Understood:
+    def reading(self, utterances: tuple[str, ...] = ()) -> Understood:
         """How a reply about a dialogue with these utterances, or about two, is understood."""
-        if self.of_speakers:
-            by = spoken_by or tuple(at % 2 for at in range(len(utterances) or 2))
-            if self.each_speaker:
-                return replies.each(by, self.language)
-            return replies.speaker(len({*by}), self.labels[-1], self.language)
         if self.kind == "place":
             return replies.place(len(utterances), self.language)
         if self.kind == "choice":
@@ -271,7 +264,6 @@ class Protocol:
             return Understood(
                 reports.choices(len(utterances)),
                 partial(reports.read_diagnosis, utterances=utterances),
-                reports.SCHEMA,
             )
         read = partial(scores.read, scale=self.asked_scale, language=self.language)
         return Understood(scores.choices(self.asked_scale), read)
@@ -287,8 +279,8 @@ class Protocol:
 
     def _framed(self, shown: Shown) -> str:
         if self.kind == "report":
-            return reports.numbered(shown.utterances, shown.spoken_by)
-        said = self.wording.conversation(shown.utterances, shown.spoken_by)
+            return reports.numbered(shown.utterances)
+        said = self.wording.conversation(shown.utterances)
         return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
 
     def _worded(self, shown: Sequence[Shown]) -> str:
@@ -372,18 +364,7 @@ class Protocol:
     @property
     def innocent(self) -> Verdict | None:
         """The verdict that finds nothing wrong with a dialogue; ``None`` where there is none."""
-        choice = {"choice": "neither"} if self.shows == "one" else {}
-        return {"place": "No", "report": "0", **choice}.get(self.kind)
-
-    def whole(self, verdict: Verdict | None) -> Verdict | None:
-        """A verdict about a place as one about the whole dialogue, by the first that is accused.
-
-        ``None``: nobody is, and of some speaker it is undecided.
-        """
-        if self.kind != "place" or verdict is None or verdict in ("No", SOMEWHERE):
-            return verdict
-        accused = accused_index(verdict, self.name)
-        return {0: "No", NOT_SAID: SOMEWHERE, UNTOLD: None}.get(accused, str(accused))
+        return {"place": "No", "report": "0"}.get(self.kind)
 
     def seen(self, dialogues: Dialogues) -> Dialogues:
         """Dialogues alone as judges see them: cut to N where there is one; shorter ones are out."""

@@ -15,7 +15,6 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import UnsetType
 
 from botchat.errors import DataError
 from botchat.measures import intervals
@@ -25,10 +24,7 @@ from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import (
     HUMAN,
-    LETTERS,
-    MISSING,
     N_SEED,
-    UNDECIDED,
     Dialogue,
     Dialogues,
     Judgment,
@@ -59,22 +55,6 @@ def passed(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     if 0 < accused <= turns:
         return False
     return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
-
-
-def names_own(dialogue: Dialogue, verdict: Verdict | None) -> bool | None:
-    """Whether the speaker that a choice names is the contestant; ``None``: it names none.
-
-    A speaker of whom nothing is known is the contestant. Raises `DataError` for another verdict.
-    """
-    if verdict is None or verdict == "neither":
-        return None
-    if not verdict.isdecimal() or not 0 < int(verdict) <= len(dialogue.speaker_names):
-        raise DataError(
-            f"verdict {verdict!r} on seed {dialogue.seed_id} is no speaker's number, nor neither; "
-            "delete that line and judge again"
-        )
-    known = dialogue.known_speakers.get(int(verdict) - 1)
-    return dialogue.contestant == HUMAN or known != HUMAN
 
 
 @dataclass(frozen=True)
@@ -256,22 +236,16 @@ def better(lead: float) -> str | None:
     return "tie" if abs(lead) < 1e-9 else "1" if lead > 0 else "2"
 
 
-def preferences(
-    judgments: Iterable[Judgment], protocol: Protocol, dialogues: Dialogues | None = None
-) -> list[Annotation]:
+def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
     """What judgments of one protocol say about who is better.
 
     - pairs: the winner (`Protocol.result`), as shown.
     - a place: the dialogue alone, beside `NOBODY`: better (``"1"``) where nothing is accused.
-    - what tells speakers apart: each speaker of ``dialogues`` alone, so that it can be told who is
-      accused; of each the part is its letter.
     - scores and reports of single dialogues: of any two dialogues of one seed the one with the
       higher sum, in the order of their names.
 
     Raises `DataError` for a verdict that the protocol does not offer.
     """
-    if protocol.of_speakers:
-        return [one for made in judgments for one in _by_speaker(made, protocol, dialogues or {})]
     if protocol.shows == "one" and protocol.kind != "place":
         return list(_by_score(judgments, protocol))
     said, known = [], dict[tuple[Verdict | None, int], str | None]()
@@ -279,8 +253,7 @@ def preferences(
         first, second, *_ = shown = (*made.contestants, NOBODY)
         if (unlike := (made.verdict, len(shown))) not in known:
             known[unlike] = better(_lead(made, protocol))
-        sure = None if isinstance(made.confidence, UnsetType) else made.confidence
-        said.append(Annotation(made.seed_id, first, second, made.judge, known[unlike], sure))
+        said.append(Annotation(made.seed_id, first, second, made.judge, known[unlike]))
     return said
 
 
@@ -303,35 +276,12 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annota
     return [Annotation(*key, better(lead)) for key, lead in leads.items()]
 
 
-_OF_PLACE = {"No": "1", UNDECIDED: "tie", MISSING: None}
-"""Verdict on a speaker -> that of an `Annotation`; any other accuses."""
-
-
-def _by_speaker(made: Judgment, protocol: Protocol, dialogues: Dialogues) -> Iterator[Annotation]:
-    (name,) = made.contestants
-    dialogue = dialogues.get(name, {}).get(made.seed_id)
-    n = len(dialogue.speaker_names) if dialogue else 2
-    said: list[str | None] = [None] * n
-    if made.verdict is not None and protocol.each_speaker:
-        said = [_OF_PLACE.get(word, "2") for word in made.verdict.split(" ")]
-    elif made.verdict is not None:
-        named, other = ("1", "2") if protocol.chosen_wins else ("2", "1")
-        said = [named if made.verdict == str(i + 1) else other for i in range(n)]
-    for letter, verdict in zip(LETTERS, said, strict=False):
-        yield Annotation(made.seed_id, name, NOBODY, made.judge, verdict, part=letter)
-
-
-def truth(asked: Iterable[Annotation], judge: str, dialogues: Dialogues) -> Iterator[Annotation]:
-    """What is known without asking anybody: which side, dialogue or speaker is human."""
-    seen = {(a.item, a.first, a.second, a.part): a for a in asked}
-    for item, first, second, part in seen:
-        human: bool | None = first == HUMAN
-        dialogue = dialogues.get(first, {}).get(item)
-        if part and dialogue and first != HUMAN and dialogue.who:
-            known = dialogue.known_speakers.get(LETTERS.index(part))
-            human = None if known is None else known == HUMAN
-        if human is not None and (HUMAN in (first, second) or second == NOBODY):
-            yield Annotation(item, first, second, judge, "1" if human else "2", part=part)
+def truth(asked: Iterable[Annotation], judge: str) -> Iterator[Annotation]:
+    """What is known without asking anybody: which side, or dialogue, is human."""
+    seen = {(a.item, a.first, a.second): a for a in asked}
+    for item, first, second in seen:
+        if HUMAN in (first, second) or second == NOBODY:
+            yield Annotation(item, first, second, judge, "1" if first == HUMAN else "2")
 
 
 def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Annotation]:

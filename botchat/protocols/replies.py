@@ -7,17 +7,15 @@ they first speak, or ``"neither"``. What is said of each speaker is a word for e
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from botchat.languages import Language
 from botchat.protocols import verdicts
-from botchat.protocols.own_words import answered_in, own
-from botchat.protocols.scores import Combinations
-from botchat.protocols.verdicts import Found, Meaning, choice_schema
-from botchat.records import LETTERS, SOMEWHERE, Verdict
+from botchat.protocols.own_words import answered_in
+from botchat.protocols.verdicts import Found, Meaning
+from botchat.records import SOMEWHERE, Verdict
 
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 """What a judge answers to a choice in the papers' words."""
@@ -32,13 +30,10 @@ class Understood(NamedTuple):
 
     choices: Set[Verdict]
     read: Callable[[str], tuple[Verdict | None, str]]
-    schema: Mapping[str, Any] | None = None
-    words: Callable[[str], Sequence[tuple[int, int]]] | None = None
 
 
 def _marked(
     choices: Set[Verdict],
-    schema: Mapping[str, Any],
     language: Language,
     table: Callable[[Language], Mapping[str, str]],
     *,
@@ -64,7 +59,7 @@ def _marked(
         said = found(text)
         return settled(said) if settled else said.verdict, said.reason
 
-    return Understood(choices, read, schema, lambda text: found(text).words[: 2 if settled else 1])
+    return Understood(choices, read)
 
 
 @lru_cache(maxsize=256)
@@ -78,7 +73,6 @@ def place(n: int, language: Language) -> Understood:
 
     return _marked(
         frozenset({"No", SOMEWHERE, *map(str, range(1, n + 1))}),
-        choice_schema((language.labels.no[0], language.labels.yes[0]), language, index=True),
         language,
         partial(verdicts.labelled, keys=PLACES),
         settled=settled,
@@ -89,64 +83,11 @@ def place(n: int, language: Language) -> Understood:
 def choice(asked: tuple[str, ...], language: Language) -> Understood:
     """Of a reply about two dialogues: the verdict that its label, one of ``asked``, stands for."""
     own = dict(zip(asked, CHOICES.values(), strict=False))  # somebody's own criterion
-    if ours := asked == LABELS:
-        asked = tuple(getattr(language.labels, key)[0] for key in CHOICES)
+    ours = asked == LABELS
     return _marked(
         frozenset(own.values()),
-        choice_schema(asked, language),
         language,
         partial(verdicts.labelled, keys=CHOICES) if ours else lambda _: own,
         phrases=ours,
         sides=ours,
     )
-
-
-@lru_cache(maxsize=64)
-def speaker(n: int, none: str, language: Language) -> Understood:
-    """Of a reply that names one of n speakers, or ``none`` of them."""
-    numbers = {LETTERS[i]: str(i + 1) for i in range(n)}
-    asked = {f"Speaker {letter}": number for letter, number in numbers.items()}
-    asked[none] = "neither"
-    others = dict.fromkeys(("Neither", "Nobody", "No one", "None of them"), "neither")
-    known = asked | numbers | others
-    schema = choice_schema(tuple(asked), language)
-    return _marked(frozenset(asked.values()), schema, language, lambda _: known, phrases=False)
-
-
-# ------------------------------------------------------------------------------ of each speaker
-
-_OF_EACH = re.compile(
-    r"^[^\w\n]*(?:speaker[ \t]+)?(?P<who>[A-H])\b[^\w\n]*[:\uff1a][^\w\n]*"
-    r"(?:(?P<human>human|person|people|no)|machine|ai|bot|yes)\b(?P<rest>.*)$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_REASON = re.compile(
-    r"\breason\W*[:\uff1a](.*?)(?=^\W*speaker [A-H]\W*[:\uff1a]|\Z)", re.I | re.S | re.M
-)
-
-
-@lru_cache(maxsize=256)
-def each(spoken_by: tuple[int, ...], language: Language) -> Understood:
-    """Of a reply with a line for each speaker: human or a machine, and from where on.
-
-    ``spoken_by``: the number of each utterance's speaker. The last line about a speaker counts; an
-    index of another's utterance is no place. Without a line for one there is no verdict.
-    """
-    places: list[list[Verdict]] = [["No", SOMEWHERE] for _ in {*spoken_by}]
-    for number, who in enumerate(spoken_by, 1):
-        places[who].append(str(number))
-
-    def read(text: str) -> tuple[Verdict | None, str]:
-        text = own(text, language)
-        told = {match["who"].upper(): match for match in _OF_EACH.finditer(text)}
-        words = []
-        for letter, offered in zip(LETTERS, places, strict=False):
-            if (match := told.get(letter)) is None:
-                return None, " ".join(text.split())
-            index = re.search(r"[1-9]\d*", match["rest"])
-            at = index[0] if index and index[0] in offered else SOMEWHERE
-            words.append("No" if match["human"] else at)
-        why = _REASON.search(text)
-        return " ".join(words), " ".join((why[1] if why else text).split())
-
-    return Understood(Combinations(tuple(map(tuple, places))), read)

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from botchat.protocols.verdicts import json_fields
-from botchat.protocols.wording import END, letters, neutral, object_schema
+from botchat.protocols.wording import END, neutral
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -38,16 +38,6 @@ ERRORS: Mapping[str, str] = {
     "repetitive_phrasing": "Repetitive phrasing",
 }
 """Error types by name: MATEval's five (§4.2), then BotChat's five (Appendix C)."""
-
-_ERROR_FIELDS = {
-    "utterance": {"type": "integer"},
-    "quote": {"type": "string"},
-    "explanation": {"type": "string"},
-}
-SCHEMA = object_schema(
-    {type_: {"type": "array", "items": object_schema(_ERROR_FIELDS)} for type_ in ERRORS}
-)
-"""Of a reply in JSON: error type -> its errors, none for a No."""
 
 Evidence = Literal["found", "elsewhere", "not found", "none"]
 """Whether quoted words are in the utterance named, only in another one, in none, or not given."""
@@ -238,13 +228,10 @@ _QUOTATION_MARKS = str.maketrans(
 ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 
 
-def numbered(utterances: Sequence[str], spoken_by: Sequence[int] = ()) -> str:
+def numbered(utterances: Sequence[str]) -> str:
     """Utterances as a judge is shown them, with the numbers that it names errors by."""
     return "\n".join(
-        f"[{n}] {speaker}: {_shown(text)} {END}"
-        for n, (speaker, text) in enumerate(
-            zip(letters(len(utterances), spoken_by), utterances, strict=True), 1
-        )
+        f"[{n}] {'BA'[n % 2]}: {_shown(text)} {END}" for n, text in enumerate(utterances, 1)
     )
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
 
 from botchat.languages import ENGLISH, PLAIN, Language
 from botchat.languages.text import longest
 from botchat.protocols.own_words import any_known, any_of, known, numerals, own, withdrawn
-from botchat.protocols.wording import object_schema
 
 Meaning = Callable[[str], str | None]
 """Normalised words -> the verdict that they are, ``None``: none that is offered."""
@@ -32,8 +31,6 @@ class Found:
     reason: str
     index: int | None = None
     """Of an utterance, where one is told with the verdict."""
-    words: tuple[tuple[int, int], ...] = ()
-    """(start, end) in the reply of the verdict's words, and of the index."""
 
 
 def read_verdict(
@@ -56,18 +53,17 @@ def _read(
 ) -> tuple[Found, int]:
     """The last verdict that is given, and where its words end."""
     if (fields := _fields(plain, json_fields(text), w)) is not None:
-        return _of_fields(fields, text, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
+        return _of_fields(fields, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
     given = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
     ends = text.rstrip().rfind("{")
     if given is None and (fields := _fields("", json_fields(text[ends:]), w)) is not None:
-        return _of_fields(fields, text, meaning, w), len(text)
+        return _of_fields(fields, meaning, w), len(text)
     given = given or _boxed(plain, meaning) or _bare(plain, meaning, w)
     if given is None:
         return Found(w.one_by_one(plain) if sides else None, reason(text, w)), len(text)
     verdict, start, end = given
-    index, spans = _index(plain, text, start, end, w)
-    why = reason(text[start:], w)
-    return Found(verdict, why, index, ((start, end), *spans)), end
+    index = _index(plain, text, start, end, w)
+    return Found(verdict, reason(text[start:], w), index), end
 
 
 def _anew(found: Found, plain: str, after: int, meaning: Meaning, language: Language) -> Found:
@@ -77,12 +73,11 @@ def _anew(found: Found, plain: str, after: int, meaning: Meaning, language: Lang
     line = rest.partition("\n")[0]
     for said in (w.anew.match(rest), *w.choice.finditer(line)):
         if again.verdict is None and said and not _quoted(line, said.start()):
-            again = Found(_meant(said, rest, meaning, w), found.reason, words=(said.span("said"),))
+            again = Found(_meant(said, rest, meaning, w), found.reason)
     if again.verdict is None:
-        index, spans = _index(rest, rest, 0, 0, w)
-        again = Found(found.verdict if index else None, found.reason, index, tuple(spans))
-    words = tuple((start + after, end + after) for start, end in again.words)
-    return replace(again, words=words)
+        index = _index(rest, rest, 0, 0, w)
+        again = Found(found.verdict if index else None, found.reason, index)
+    return again
 
 
 def meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
@@ -145,19 +140,6 @@ def labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
         for key, verdict in keys.items()
         for word in getattr(one.labels, key)
     }
-
-
-def choice_schema(
-    choices: Sequence[str], language: Language, *, index: bool = False
-) -> dict[str, Any]:
-    """JSON schema of a reply with one of ``choices``, perhaps an index, and a reason."""
-    labels = language.labels
-    names = [labels.choice[0], labels.index[0], labels.reason[0]]
-    of_choice, of_index, of_reason = _FIELDS if language.english else names
-    fields: dict[str, Any] = {of_choice: {"type": "string", "enum": list(choices)}}
-    if index:
-        fields[of_index] = {"type": ["integer", "null"]}
-    return object_schema({**fields, of_reason: {"type": "string"}})
 
 
 # ---------------------------------------------------------------------------------- where
@@ -256,16 +238,11 @@ def _bare(plain: str, meaning: Meaning, w: _VerdictPatterns) -> tuple[str, int, 
     return found[0] if found and found[0][0] is not None and len(verdicts) == 1 else None  # type: ignore[return-value]
 
 
-def _index(
-    plain: str, text: str, start: int, end: int, w: _VerdictPatterns
-) -> tuple[int | None, list[tuple[int, int]]]:
-    """(number, its words) of the index that is told behind a verdict, else on a line before it.
-
-    Its words may be no number ("None").
-    """
+def _index(plain: str, text: str, start: int, end: int, w: _VerdictPatterns) -> int | None:
+    """The index that is told behind a verdict, else on a line before it."""
     behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
     if not behind and (at_once := w.index_at_once.match(plain, end)):
-        return int(at_once["said"] or at_once["other"]), [at_once.span(at_once.lastindex or 0)]
+        return int(at_once["said"] or at_once["other"])
     before = plain.rfind("\n\n", 0, start) + 1
     ahead = [
         match
@@ -277,9 +254,8 @@ def _index(
         number = w.numerals.get(said.lower())
         if number is None and re.fullmatch(r"\d{1,9}", said):
             number = int(said)
-        at = match.start("said")
-        return None if w.more.match(plain, match.end()) else number, [(at, at + len(said))]
-    return None, []
+        return None if w.more.match(plain, match.end()) else number
+    return None
 
 
 def _tells(match: re.Match[str], plain: str, text: str, after: int, w: _VerdictPatterns) -> bool:
@@ -315,20 +291,14 @@ def _cells(row: str) -> list[str]:
     return row.strip().strip("|").split("|") if "|" in row else []
 
 
-def _of_fields(
-    fields: Mapping[str, Any], text: str, meaning: Meaning, w: _VerdictPatterns
-) -> Found:
+def _of_fields(fields: Mapping[str, Any], meaning: Meaning, w: _VerdictPatterns) -> Found:
     said = " ".join(str(fields.get("reason") or "").split())
     told = "" if fields["choice"] is None else fields["choice"]
     value = w.choice.search(w.folded(f"choice: {told}"))
     verdict = _meant(value, value.string, meaning, w) if value else None
     told = f"index: {fields.get('index')}"
-    index, _ = _index(w.folded(told), told, 0, 0, w)
-    spans = {
-        w.fields[w.normal(match["key"])]: match.span("value") for match in w.value.finditer(text)
-    }
-    words = tuple(spans[name] for name in ("choice", "index") if name in spans)
-    return Found(verdict, said, index, words)
+    index = _index(w.folded(told), told, 0, 0, w)
+    return Found(verdict, said, index)
 
 
 # ---------------------------------------------------------------------------------- words

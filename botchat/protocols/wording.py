@@ -7,20 +7,17 @@ frame. How a verdict is found in what the judge says: `botchat.protocols.verdict
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from itertools import cycle
 
 from botchat.languages import PLAIN, Language
 from botchat.protocols.own_words import any_of
-from botchat.records import LETTERS
 
 END = "<chat_end>"
 
 _END_LIKE = re.compile(r"<\s*(/?)\s*chat[_\s-]*end\s*>", re.IGNORECASE)
 _SPEAKER_LIKE = re.compile(r"^([ \t>*_#-]*)([AB])([*_]*)\s*[:\uff1a]", re.MULTILINE)
-_OTHER_SPEAKER_LIKE = re.compile(_SPEAKER_LIKE.pattern.replace("AB", "C-H"), re.MULTILINE)
-"""Of frames with more than two speakers."""
 _MARKS = ("choice", "index", "reason")
 _VERDICT_LIKE = re.compile(
     rf"\b({'|'.join(_MARKS)})([\"'*_ \t]*)[:\uff1a]|^([ \t>*_#]*)(conversation)([ \t]*)([12])\b",
@@ -48,11 +45,6 @@ def _defused(match: re.Match[str]) -> str:
     return f"{match[3]}({match[4]} {match[6]})"
 
 
-def letters(n: int, spoken_by: Sequence[int] = ()) -> list[str]:
-    """What the speaker of each of n utterances is called; ``spoken_by``: empty, two take turns."""
-    return [LETTERS[who] for who in spoken_by or (at % 2 for at in range(n))]
-
-
 class Wording:
     """The frame around what a judge is shown, in one language; English marks are in every one."""
 
@@ -73,17 +65,11 @@ class Wording:
             re.IGNORECASE | re.MULTILINE,
         )
 
-    def conversation(self, utterances: Sequence[str], spoken_by: Sequence[int] = ()) -> str:
-        """Utterances as ``A: … <chat_end>`` and ``B: … <chat_end>`` lines (BotChat Appendix B).
-
-        ``spoken_by``: as of `botchat.interfaces.Shown`; a third speaker is ``C``.
-        """
-        said = [self.neutral(text) for text in utterances]
-        if spoken_by:
-            said = [_OTHER_SPEAKER_LIKE.sub(r"\1\2\3 -", text) for text in said]
+    def conversation(self, utterances: Sequence[str]) -> str:
+        """Utterances as ``A: … <chat_end>`` and ``B: … <chat_end>`` lines (BotChat Appendix B)."""
         return "\n".join(
-            f"{speaker}: {text} {self.end}"
-            for speaker, text in zip(letters(len(utterances), spoken_by), said, strict=True)
+            f"{speaker}: {self.neutral(text)} {self.end}"
+            for speaker, text in zip(cycle("AB"), utterances, strict=False)
         )
 
     def neutral(self, utterance: str) -> str:
@@ -105,13 +91,3 @@ class Wording:
 
 
 wording = lru_cache(maxsize=16)(Wording)
-
-
-def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object with all of these fields and no other, as strict endpoints want."""
-    return {
-        "type": "object",
-        "properties": dict(fields),
-        "required": list(fields),
-        "additionalProperties": False,
-    }

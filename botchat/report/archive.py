@@ -18,15 +18,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from botchat.interfaces import Shown
 from botchat.measures.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.kinds import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
-from botchat.protocols.wording import letters
 from botchat.records import (
     HUMAN,
-    LETTERS,
     N_SEED,
     SOMEWHERE,
     Dialogue,
@@ -118,7 +115,7 @@ def build(
         "judges": list(judged),
         "protocols": [protocol.name for protocol in protocols],
         "about": [
-            about_protocol(protocol) | ({"kind": "place"} if protocol.of_speakers else {})
+            about_protocol(protocol)
             for protocol in protocols
         ],
         "single": single,
@@ -162,12 +159,12 @@ def _file(
     """
     found: dict[tuple[int, ...], list[Any]] = {}
     alone = protocol.shows == "one"
-    is_place = protocol.kind == "place" or protocol.of_speakers
+    is_place = protocol.kind == "place"
     absent = "-" if not alone else -2 if is_place else None
     numbers = {name: i for i, name in enumerate(contestants)}
     code = cache(partial(_code, protocol))
     shown_by = cache(lambda names: tuple([numbers.get(name, -1) for name in names]))
-    in_dialogue = protocol.of_speakers or protocol.kind == "report"
+    in_dialogue = protocol.kind == "report"
     for judgment in sorted(judgments, key=attrgetter("contestants")):
         at, shown = places.get(judgment.seed_id), shown_by(judgment.contestants)
         if at is None or -1 in shown or len(shown) != (1 if alone else 2):
@@ -175,8 +172,6 @@ def _file(
         told: list[Any] = []
         by_seed = dialogues[judgment.contestants[0]] if in_dialogue else {}
         dialogue = by_seed.get(judgment.seed_id)
-        if protocol.of_speakers and dialogue is not None:
-            judgment = _at_a_place(protocol, judgment, dialogue)
         if protocol.kind == "report" and dialogue is not None:
             given = reports(judgment, dialogue.utterances)
             told = [[by, _errors(report)] for by, report in given.items()]
@@ -226,15 +221,6 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     }
 
 
-def _at_a_place(protocol: Protocol, judgment: Judgment, dialogue: Dialogue) -> Judgment:
-    """What is said of speakers as the reader shows it: where the first that is accused begins."""
-    verdict = protocol.whole(judgment.verdict)
-    if protocol.kind == "choice" and verdict is not None:
-        whose = Shown.of(dialogue).whose
-        verdict = "No" if verdict == "neither" else str(whose.index(int(verdict) - 1) + 1)
-    return msgspec.structs.replace(judgment, verdict=verdict)
-
-
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """A verdict as lists have it; see `_RESULTS` for pairs.
 
@@ -243,7 +229,7 @@ def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """
     if protocol.shows != "one":
         return _RESULTS[protocol.result(verdict)]
-    if protocol.kind == "place" or protocol.of_speakers:
+    if protocol.kind == "place":
         known = {None: -1, "No": 0, SOMEWHERE: -3}
         return known[verdict] if verdict is None or verdict in known else int(verdict)
     numbers = protocol.told(verdict) or ()
@@ -276,9 +262,7 @@ def about_protocol(protocol: Protocol) -> dict[str, Any]:
         "question": protocol.question,
         "prompt": protocol.template,
     }
-    if protocol.of_speakers:
-        told["of_speakers"], told["none"] = True, protocol.labels[-1]
-    elif protocol.kind == "choice":
+    if protocol.kind == "choice":
         answers = zip(_CHOICE, protocol.labels, strict=False)
         told["answers"] = [[said, label, _code(protocol, said)] for said, label in answers]
     if protocol.scale is not None:
@@ -319,10 +303,6 @@ def _dialogue(
     }
     if generated and dialogue.n_seed != N_SEED:
         told["begun"] = dialogue.n_seed
-    if dialogue.spoken_by:
-        told["speakers"] = "".join(letters(0, dialogue.spoken_by))
-    if who := dialogue.known_speakers:
-        told["who"] = {LETTERS[i]: who[i] for i in who}
     facts = list(enumerate(dialogue.facts, dialogue.n_seed + 1))
     if dropped := {index: fact.dropped for index, fact in facts if fact.dropped}:
         told["dropped"] = dropped

@@ -102,9 +102,7 @@ botchat.dialogues = (() => {
   const utterance = (dialogue, i, options) => {
     const at = i + 1;
     const accused = at === options.accused;
-    const letter = dialogue.speakers?.[i] ?? "AB"[i % 2];
-    const who = dialogue.who?.[letter];
-    const isPeoples = who ? who === "human" : i < (dialogue.begun ?? 2) || options.human;
+    const isPeoples = i < (dialogue.begun ?? 2) || options.human;
     const marks = [];
     const dropped = dialogue.dropped && dialogue.dropped[at];
     if (dropped) {
@@ -118,7 +116,7 @@ botchat.dialogues = (() => {
     }
     return el(
       "li",
-      { class: [letter === "B" ? "B" : "A", isPeoples ? "seed" : "", accused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
+      { class: ["AB"[i % 2], isPeoples ? "seed" : "", accused ? "accused" : ""].filter(Boolean).join(" "), "data-at": at },
       el(
         "div",
         { class: "bubble" },
@@ -126,7 +124,7 @@ botchat.dialogues = (() => {
         text(dialogue.said[i], options.term),
         (options.errors && options.errors[at]) || null,
       ),
-      el("span", { class: "no", title: who }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), dialogue.speakers ? `${letter} ${at}` : String(at)),
+      el("span", { class: "no" }, el("span", { class: "hidden" }, isPeoples ? "people, utterance " : "utterance "), String(at)),
       marks.length ? el("ul", { class: "flags", "aria-label": "Marks" }, marks) : null,
     );
   };

@@ -119,31 +119,6 @@ class Judging(Judged["Results[StageResult]"]):
     limit: Annotated[int | None, Arg("only the first K seeds, of all contestants", "K")] = None
 
 
-class Probing(Judged["Told"]):
-    """Does a judge find faults planted on purpose in human dialogues?"""
-
-    words, does, group = "bench probe", "pipeline.probe:probe", JUDGES
-
-    seed_set: Annotated[str, Arg("human dialogues (sample)", "SET", "--seeds")] = "sample"
-    judge: Annotated[str, Arg("see judge", "JUDGE")] = ""
-    _: KW_ONLY
-    limit: Annotated[int | None, Arg("only the first K dialogues", "K")] = None
-    rng_seed: Annotated[int, Arg("of where the faults go (0)", flag="--seed")] = 0
-
-
-class Auditing(Request["Told"]):
-    """Is a language pack fit for use? Nobody is asked."""
-
-    words, does, group = "bench language", "pipeline.probe:audit", JUDGES
-
-    language: Annotated[str, Word("of the pack", "CODE")]
-    seed_set: Annotated[
-        str | None, Arg("dialogues between people in that language (none)", "SET", "--seeds")
-    ] = None
-    limit: Annotated[int | None, Arg("only the first K dialogues", "K")] = None
-    rng_seed: Annotated[int, Arg("of where the faults go (0)", flag="--seed")] = 0
-
-
 OwnJudge = Annotated[str | None, Arg("whose verdicts (needed if there are two)", "JUDGE")]
 SomeJudges = Annotated[Sequence[str], Arg("repeatable (all)", "JUDGE", "--judge")]
 Out = Annotated[Path | None, Arg("where to (leaderboards/SET)", "DIR")]
@@ -321,9 +296,7 @@ class ImportingDialogues(Request["Told"]):
     seed_set: Annotated[
         str, Arg("the seed set that they begin with; made where there is none", "SET", "--set")
     ]
-    model: Annotated[
-        str | None, Arg("the contestant they become, any name (the machines in who)", "MODEL")
-    ] = None
+    model: Annotated[str, Arg("the contestant they become, any name", "MODEL")]
     _: KW_ONLY
     new_seeds: Annotated[bool, Arg("make seeds of what begins with none of the set")] = False
     replace: Annotated[bool, Arg("in place of the dialogues that the model has")] = False
@@ -432,7 +405,6 @@ MODULES = (__name__, "botchat.hub.requests", "botchat.papers.requests")
 run = verb(Running)
 generate = verb(Generating)
 judge = verb(Judging)
-probe = verb(Probing)
 leaderboard = verb(Leaderboard)
 agree = verb(Agreeing)
 compare = verb(Comparing)

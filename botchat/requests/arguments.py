@@ -204,10 +204,6 @@ class JudgeName:
     """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, or any model."""
     model: str | None = None
     """Of a panel's agents that name none (``--judge-model``)."""
-    samples: int = 1
-    """How often a single judge is asked about each case; the majority decides."""
-    run: int = 1
-    """Which of several independent runs, each with draws of its own (`Decoding.sample`)."""
 
 
 class Asking(Request[R], kw_only=True):
@@ -250,16 +246,13 @@ class Judged(Asking[R], kw_only=True):
     judge_model: Annotated[str | None, Arg("model of a panel's agents that name none", "MODEL")] = (
         None
     )
-    samples: Annotated[
-        int, Arg("ask a single judge K times a case; most decide (1)", "K", most=1_000)
-    ] = 1
 
     @property
     def judge_name(self) -> JudgeName:
         """The judge with all that is said of it; `ConfigError` where none is named."""
         if not (name := vars(self)["judge"]):
             raise ConfigError(f"{self.words} asks a judge: name one with --judge")
-        return JudgeName(name, self.judge_model, self.samples)
+        return JudgeName(name, self.judge_model)
 
 
 def fields_of(request: type[Any]) -> tuple[Field[Any], ...]:

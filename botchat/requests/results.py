@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.tables import Table
-    from botchat.judges.cascade import Calibrated, Escalations
     from botchat.judges.single import Stability
 
 
@@ -161,10 +160,6 @@ class StageResult:
     path: Path
     unanswered: int
     """Cases that another run may still get an answer for."""
-    escalations: Escalations | None = None
-    """What a cascade did with its cases."""
-    calibrated: Calibrated | None = None
-    """The threshold of a cascade with a guarantee."""
     stability: Stability | None = None
     """How far the answers of a judge that was sampled agree."""
 
@@ -181,10 +176,8 @@ class StageResult:
 
     @property
     def account(self) -> Row:
-        """``escalations``, ``calibrated`` and ``stability``, where there are such."""
-        keys = ("escalations", "calibrated", "stability")
-        found = {key: getattr(self, key) for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
+        """``stability``, where there is such."""
+        return {} if self.stability is None else {"stability": self.stability}
 
     @property
     def lines(self) -> list[str]:

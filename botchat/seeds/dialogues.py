@@ -1,12 +1,11 @@
-"""Dialogues that were made elsewhere: four formats, told apart by the fields of their records.
+"""Dialogues that were made elsewhere: three formats, told apart by the fields of their records.
 
 OpenAI's chat messages (``messages`` of role and content; LMSYS' ``conversation`` too), ShareGPT's
-(``conversations`` of from and value), ours (``utterances``), the plain form (``turns`` of speaker
-and text, or pairs of them, and ``who``: speaker -> human or a machine). A file is JSON lines, a
-JSON array, or one JSON object.
+(``conversations`` of from and value), ours (``utterances``). A file is JSON lines, a JSON array, or
+one JSON object.
 
-Utterances stay as they were sent, several in a row of one speaker too; two to eight may speak.
-System messages and a model's thoughts are passed over, tools are an error.
+Two speak; several messages in a row of one become one utterance. System messages and a model's
+thoughts are passed over, tools are an error.
 
 A new format is a line of `FORMATS`, and in `_HOLDS` the fields that it is known by.
 """
@@ -15,12 +14,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from botchat.errors import DataError
-from botchat.records import HUMAN, MACHINE, MOST_SPEAKERS, Outcome
+from botchat.records import Outcome
 from botchat.seeds.spreadsheets import MAX_ID
 from botchat.workspace.rows import (
     json_rows,
@@ -32,7 +33,6 @@ FORMATS: Mapping[str, str] = {
     "openai": "OpenAI chat messages",
     "sharegpt": "ShareGPT conversations",
     "utterances": "lists of utterances",
-    "plain": "chats that say who speaks",
 }
 """Name -> what it is in words."""
 
@@ -40,7 +40,6 @@ _HOLDS: Mapping[str, tuple[str, ...]] = {
     "openai": ("messages", "conversation"),
     "sharegpt": ("conversations",),
     "utterances": ("utterances",),
-    "plain": ("turns",),
 }
 """Fields that hold the dialogue, the first that is there."""
 
@@ -49,11 +48,6 @@ _TEXTS = ("content", "value", "text", "utterance")
 _IDS = ("id", "seed_id", "conversation_id", "dialogue_id", "question_id")
 _TOOLS = re.compile(r"(?i)tool|function|observation")
 _UNSPOKEN = ("system", "developer")
-_ROLES = {
-    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bot", "model", "ai"), MACHINE),
-    "human": HUMAN,
-}
-"""Who speaks under the name of a role; a ``user`` may be either."""
 _THOUGHTS = ("reasoning", "thinking")
 _FAILED = "$ERROR$"
 """What FastChat writes for an answer that it did not get."""
@@ -69,15 +63,6 @@ class ToldDialogue(NamedTuple):
     """Up to the first empty one."""
     outcome: Outcome
     """``ok`` if it came to its end; else why not."""
-    speakers: tuple[str, ...] = ()
-    """As of `botchat.records.Dialogue`; empty: nobody is named."""
-    who: Mapping[str, str] = {}
-    """As of `botchat.records.Dialogue`."""
-
-    @property
-    def machines(self) -> tuple[str, ...]:
-        """The names of the machines among them, sorted."""
-        return tuple(sorted({*self.who.values()} - {HUMAN}))
 
 
 @dataclass
@@ -99,7 +84,7 @@ def read_dialogues(files: Mapping[str, bytes]) -> Collection:
     """The dialogues of some files: name -> content.
 
     Raises `DataError`, with file and line or record: it is none of the formats, or not the first
-    record's; it cannot be read; it has tools, or more than eight speakers.
+    record's; it cannot be read; it has tools, or more than two speakers.
     """
     records = [
         (place, named(value, place))
@@ -129,8 +114,6 @@ def _expected() -> str:
 
 def _format_of(record: Mapping[str, object], place: str) -> str:
     there = record.keys()
-    if {"turns", "who"} <= there:
-        return "plain"
     for name in ("openai", "sharegpt", "utterances"):
         if there & set(_HOLDS[name]):
             return name
@@ -151,29 +134,17 @@ def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> To
     spoken = [one for one in said if one is not None]
     found.system_messages += len(said) - len(spoken)
     named = [speaker for speaker, _ in spoken if speaker is not None]
-    if (n := len({*named})) > MOST_SPEAKERS:
+    if (n := len({*named})) > 2:
         who = quoted(", ".join(dict.fromkeys(named)))
-        raise DataError(f"{place}: {n} speakers ({who}); leave talks of at most {MOST_SPEAKERS}")
+        raise DataError(f"{place}: {n} speakers ({who}); leave talks of two")
     if len(named) not in (0, len(spoken)):
         raise DataError(
             f"{place}: {len(named)} of {len(spoken)} messages name their speaker; name it in each"
         )
-    made = _told(place, record, [text for _, text in spoken])
-    speakers = tuple(named[: len(made.utterances)])
-    return made._replace(speakers=speakers, who=_who(place, record.get("who"), speakers))
-
-
-def _who(place: str, told: object, speakers: Sequence[str]) -> dict[str, str]:
-    """Who those are that speak, by what the record says or by the names of roles."""
-    order = dict.fromkeys(speakers)
-    if told is None:
-        return {name: _ROLES[name.lower()] for name in order if name.lower() in _ROLES}
-    fits = isinstance(told, Mapping) and all(isinstance(one, str) for one in told.values())
-    if not isinstance(told, Mapping) or not fits:
-        raise DataError(f"{place}: who: {quoted(told)} does not say {HUMAN} or {MACHINE} of names")
-    if missing := next((name for name in order if not str(told.get(name, "")).strip()), None):
-        raise DataError(f"{place}: who: it does not say who {quoted(missing)} is")
-    return {name: str(told[name]).strip() for name in order}
+    if not named:
+        return _told(place, record, [text for _, text in spoken])
+    turns = groupby(spoken, key=itemgetter(0))
+    return _told(place, record, [" ".join(text for _, text in turn) for _, turn in turns])
 
 
 def _message(message: object, place: str) -> tuple[str | None, str] | None:

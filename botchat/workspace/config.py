@@ -38,7 +38,6 @@ from botchat.workspace.panels import (
     PRESETS,
     AgentSettings,
     PanelSettings,
-    circle,
     with_texts,
 )
 from botchat.workspace.secrets import names_secret, public
@@ -65,11 +64,13 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     model: str
     temperature: Price | None = 0.0
     max_tokens: Positive | None = 1024
-    structured: bool = False
-    """Ask for JSON by the protocol's schema (``response_format``), where it has one. Off, since the
-    papers' prompts ask for plain text."""
-    logprobs: Annotated[int, msgspec.Meta(ge=0, le=20)] | None = None
-    """Ask for the log-probability of every token and of this many alternatives."""
+    samples: Positive = 1
+    """How often it is asked about each case (FairEval's MEC); its votes count as an ensemble's."""
+
+    def __post_init__(self) -> None:
+        """Refuse several samples of what is always the same."""
+        if self.samples > 1 and self.temperature == 0:
+            raise ValueError("samples: at temperature 0 all are the same; set temperature = 1.0")
 
 
 class GenerationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -179,10 +180,6 @@ def load(path: Path) -> Config:
         sections["panels"][name] = with_texts(panel, read)
     for name, own in sections["protocols"].items():
         sections["protocols"][name] = _read_prompt(file, f"protocols.{name}", name, own)
-    if names := circle(sections["panels"]):
-        line = file.line_of(f"panels.{names[0]}")
-        said = f"a cascade leads back to itself: {' -> '.join(names)}"
-        raise ConfigError(f"{path}:{line}: panels: {said}")
     return Config(**sections)
 
 
@@ -394,7 +391,7 @@ def _read_prompt(
         raise file.error(
             table,
             "a name is lower-case letters, digits and _ (at most 40), and none of BotChat's own,"
-            " such as arena, unieval or probe",
+            " such as arena or unieval",
         )
     text = file.text_beside(table, "prompt", settings.prompt)
     try:

@@ -9,13 +9,13 @@ import msgspec
 
 from botchat import prompts
 
-FOLDERS = ("probe", "stories")
+FOLDERS = ("stories",)
 """Folders of judgments that are no protocol of a board."""
 
 PLACES = {"one": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """What a prompt must have room for, by what is shown."""
 
-KINDS = {"place": ("one",), "choice": ("pair", "one"), "score": ("one", "pair"), "report": ("one",)}
+KINDS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
 """What can be shown, by kind of answer."""
 
 
@@ -41,10 +41,9 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """Score: ends of the scale; the higher number is the better one."""
     labels: tuple[str, ...] = ("Conversation 1", "Conversation 2", "Both", "Neither")
     """Choice: what the judge writes for the first, the second, both and neither; the last one or
-    two may be left out. Of one dialogue it names a speaker, ``Speaker A``; here is one label, for
-    none of them (None)."""
+    two may be left out."""
     chosen: Literal["wins", "loses"] = "wins"
-    """Choice: what becomes of the conversation, or of the speaker, that is named."""
+    """Choice: what becomes of the conversation that is named."""
 
     def __post_init__(self) -> None:
         """Refuse what does not fit the kind; each message begins with the key."""
@@ -75,14 +74,8 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
             raise ValueError(f"{key}: a score needs the ends of its scale, lowest below highest")
 
     def _check_labels(self) -> None:
-        if self.shows == "one" and self.labels != _DEFAULTS["labels"] and len(self.labels) != 1:
-            raise ValueError(
-                "labels: a choice about one names its speakers (Speaker A, …); give one label, for "
-                "none of them"
-            )
         plain = {" ".join(re.sub(r"[^\w\s/]+", " ", one).lower().split()) for one in self.labels}
-        least = 1 if self.shows == "one" else 2
-        if "" in plain or len(plain) < len(self.labels) or not least <= len(plain) <= 4:
+        if "" in plain or len(plain) < len(self.labels) or not 2 <= len(plain) <= 4:
             raise ValueError(
                 "labels: give two to four different ones, for the first, the second, both, neither"
             )

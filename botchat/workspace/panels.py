@@ -9,18 +9,14 @@ A new preset is a table of ``presets.toml``, a new role a name in `ROLES` and it
 
 from __future__ import annotations
 
-import math
-import re
 import tomllib
 from collections.abc import Callable, Mapping
-from graphlib import CycleError, TopologicalSorter
 from importlib import resources
 from pathlib import PurePath
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args, get_type_hints
+from typing import Annotated, ClassVar, Literal, TypeAlias, get_args, get_type_hints
 
 import msgspec
 
-from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import Subject
 
 ROLES = (
@@ -86,7 +82,7 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 class _AgentsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The keys of every strategy but the cascade."""
+    """The keys of every strategy."""
 
     strategy: str
     agents: tuple[AgentSettings | str, ...] = ()
@@ -268,81 +264,14 @@ class SingleReportSettings(_DiscussingSettings, frozen=True, kw_only=True):
             raise ValueError(f"agents: discussion-sa has 1 agent, not {len(self.members)}")
 
 
-DELTA = 0.05
-
-
-def fewest(alpha: float, delta: float) -> int:
-    """Accepted verdicts that show, if none disagrees, that at most ``alpha`` of all do."""
-    return math.ceil(math.log(delta) / math.log1p(-alpha))
-
-
-class CascadeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Two judges; `botchat.judges.cascade` says when each is asked."""
-
-    strategy: Literal["cascade"] = "cascade"
-    cheap: Name
-    """A model, a ``[judges]`` or a ``[panels]`` entry; it is asked first, in both orders."""
-    strong: Name
-    """Likewise; it is asked where ``cheap`` disagrees with itself or sees a tie."""
-    calibration: Share | None = None
-    """Share of the accepted verdicts of ``cheap`` that ``strong`` checks; this or ``alpha``."""
-    alpha: Inside | None = None
-    """Share of the accepted verdicts that may differ from ``strong``; see `judges.cascade`."""
-    delta: Inside | None = None
-    """Chance that it is more; default `DELTA`."""
-    calibration_seeds: Positive | None = None
-    """ChatSEEDs, a case of each, on which the threshold that keeps ``alpha`` is chosen."""
-
-    def __post_init__(self) -> None:
-        """Refuse the same judge twice, a missing calibration, and one that can show nothing."""
-        if self.cheap == self.strong:
-            raise ValueError("strong: it is the same judge as cheap")
-        if self.alpha is not None:
-            if self.calibration is not None:
-                raise ValueError("calibration: alpha has a slice of calibration_seeds; give one")
-            least = fewest(self.alpha, self.delta or DELTA)
-            if (self.calibration_seeds or 0) < least:
-                raise ValueError(
-                    f"calibration_seeds: {self.calibration_seeds or 'it is missing'}; fewer than "
-                    f"{least} accepted verdicts can never show that at most {self.alpha:g} "
-                    f"disagree; give more than that, such as {5 * least}"
-                )
-            return
-        if self.delta is not None or self.calibration_seeds is not None:
-            key = "delta" if self.delta is not None else "calibration_seeds"
-            raise ValueError(f"{key}: it belongs to alpha, which is not given")
-        if self.calibration is None:
-            raise ValueError(
-                "calibration: without a calibration slice nobody knows how good the verdicts of "
-                f"{self.cheap} are; give the share of them that {self.strong} checks, such as "
-                "calibration = 0.1, or calibration = 0 to go without, or alpha for a guarantee"
-            )
-
-    @property
-    def members(self) -> tuple[AgentSettings, ...]:
-        """A cascade has no agents of its own."""
-        return ()
-
-
-TalkSettings: TypeAlias = (
+PanelSettings: TypeAlias = (
     EnsembleSettings
     | DebateSettings
     | SummarizedDebateSettings
     | DiscussionSettings
     | SingleReportSettings
 )
-"""Panels with agents of their own."""
-
-PanelSettings: TypeAlias = TalkSettings | CascadeSettings
 """One ``[panels.NAME]`` entry."""
-
-SETTINGS = dict.fromkeys(
-    field.name
-    for kind in get_args(TalkSettings)
-    for field in msgspec.structs.fields(kind)
-    if field.name != "agents"
-)
-"""What the name of a panel can change (`find`)."""
 
 KINDS: Mapping[str, type[PanelSettings]] = {
     strategy: kind
@@ -357,8 +286,6 @@ def with_texts(settings: PanelSettings, read: Callable[[str], str]) -> PanelSett
 
     ``read``: path as in ``botchat.toml`` -> content. What it raises is passed on.
     """
-    if isinstance(settings, CascadeSettings):
-        return settings
 
     def told(agent: AgentSettings | str) -> AgentSettings | str:
         if isinstance(agent, str) or not agent.file:
@@ -367,16 +294,6 @@ def with_texts(settings: PanelSettings, read: Callable[[str], str]) -> PanelSett
         return msgspec.structs.replace(agent, text=text, file=None, name=name)
 
     return msgspec.structs.replace(settings, agents=tuple(map(told, settings.agents)))
-
-
-def circle(panels: Mapping[str, PanelSettings]) -> tuple[str, ...]:
-    """The names of cascades that lead back to themselves, in order; empty if there are none."""
-    cascades = {n: one for n, one in panels.items() if isinstance(one, CascadeSettings)}
-    try:
-        TopologicalSorter({n: (one.cheap, one.strong) for n, one in cascades.items()}).prepare()
-    except CycleError as error:
-        return tuple(reversed(error.args[1]))
-    return ()
 
 
 PRESETS: Mapping[str, PanelSettings] = {
@@ -389,75 +306,5 @@ PRESETS: Mapping[str, PanelSettings] = {
 
 
 def find(name: str, own: Mapping[str, PanelSettings]) -> PanelSettings | None:
-    """The panel of that name, one's own or a preset; ``None``: there is none.
-
-    ``PANEL[roles=3,rounds=1]`` is the panel with these settings in place of its own. Raises
-    `ConfigError` for a setting that it cannot have.
-    """
-    match = _POINT.fullmatch(name)
-    base = match["panel"] if match else name
-    settings = own.get(base) or PRESETS.get(base)
-    if match is None or settings is None:
-        return own.get(name) or PRESETS.get(name)
-    changed = dict(one.split("=", 1) for one in match["settings"].split(","))
-    try:
-        return _changed(settings, changed)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise ConfigError(f"{name}: {error}") from None
-
-
-def point(panel: str, settings: Mapping[str, str]) -> str:
-    """The name of a panel with some settings changed, which `find` reads."""
-    said = ",".join(f"{key}={value}" for key, value in settings.items())
-    return f"{panel}[{said}]" if said else panel
-
-
-def in_run(judge: str, run: int) -> str:
-    """What a judge's judgments in one of several runs are filed under; in the first, its name."""
-    return f"{judge} (run {run})" if run > 1 else judge
-
-
-def run_of(filed: str) -> tuple[str, int]:
-    """(name of the judge, number of the run): `in_run` the other way round."""
-    found = _RUN.search(filed)
-    return (filed[: found.start()], int(found[1])) if found else (filed, 1)
-
-
-_RUN = re.compile(r" \(run (\d+)\)$")
-_POINT = re.compile(
-    r"(?P<panel>[^\[\]]+)\[(?P<settings>[\w-]+=[^,\[\]=]+(?:,[\w-]+=[^,\[\]=]+)*)\]"
-)
-
-
-def _changed(settings: PanelSettings, changed: Mapping[str, str]) -> PanelSettings:
-    """The settings with some given as words; what another strategy has not is left out."""
-    if isinstance(settings, CascadeSettings):
-        raise ConfigError(f"a cascade has no settings to change: {', '.join(changed)}")
-    strategy = changed.get("strategy", settings.strategy)
-    if strategy not in KINDS:
-        raise ValueError(f"strategy: {strategy!r} is unknown; strategies: {', '.join(KINDS)}")
-    kind = KINDS[strategy]
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    stated: dict[str, Any] = {
-        field.encode_name: getattr(settings, field.name)
-        for field in msgspec.structs.fields(settings)
-        if field.name in fields and getattr(settings, field.name) != field.default
-    }
-    for key, value in changed.items():
-        name = "rounds" if key == "turns" else key
-        if name not in fields or name not in SETTINGS:
-            known = [name for name in fields if name in SETTINGS]
-            raise ValueError(
-                f"{key}: {strategy} has no such setting{did_you_mean(key, known)}; "
-                f"settings: {', '.join(known)}"
-            )
-        field = fields[name]
-        try:
-            stated[field.encode_name] = msgspec.convert(value, field.type, strict=False)
-        except msgspec.ValidationError as error:
-            words = [one for one in get_args(field.type) if isinstance(one, str)]
-            offered = f"one of {', '.join(words)}" if words else str(error)
-            raise ValueError(f"{key}: {value} is no value of it: {offered}") from None
-        if key == "roles":
-            stated.pop("agents", None)
-    return msgspec.convert(msgspec.to_builtins(stated), kind, strict=False)
+    """Return the panel of that name, a user's own or a preset; None if there is none."""
+    return own.get(name) or PRESETS.get(name)

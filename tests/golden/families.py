@@ -63,13 +63,13 @@ def votes(folder: Path) -> None:
 
 
 def chinese(folder: Path) -> None:
-    """A set in Chinese: the bot that retrieves continues it, a model judges in Chinese."""
+    """A set in Chinese: a model continues it, another judges it in Chinese."""
     said(folder, "seeds", "seeds", "import", ROOT / "tests" / "data" / "zh.jsonl",
          "--name", "zh-set", "--language", "zh")  # fmt: skip
     with Server(umpire) as server:
-        (folder / "botchat.toml").write_text(UMPIRE.format(url=server.url))
-        bot = ["--model", "bot:retrieval"]
-        said(folder, "run", "run", "--seeds", "zh-set", *bot, "--judge", "umpire")
+        (folder / "botchat.toml").write_text(MODELS.format(url=server.url))
+        asked = ["--model", "ada", "--judge", "umpire"]
+        said(folder, "run", "run", "--seeds", "zh-set", *asked)
     (folder / "botchat.toml").unlink()  # it names a port
 
 
@@ -85,7 +85,12 @@ def papers(folder: Path) -> None:
     said(folder, "prd", "agree", SHARED / "prd" / "verdicts.csv")
 
 
-UMPIRE = """
+MODELS = """
+[models.ada]
+model = "ada"
+base_url = "{url}"
+identity = "ada@here"
+
 [models.umpire]
 model = "umpire"
 base_url = "{url}"
@@ -93,13 +98,7 @@ identity = "umpire@here"
 """
 
 CRITERIA = (
-    """
-[models.ada]
-model = "ada"
-base_url = "{url}"
-identity = "ada@here"
-"""
-    + UMPIRE
+    MODELS
     + """
 [protocols.empathy]
 kind = "score"

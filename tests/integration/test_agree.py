@@ -127,11 +127,6 @@ strategy = "simultaneous-talk"
 model = "umpire"
 agents = ["general-public", "critic"]
 
-[panels.thrifty]
-strategy = "cascade"
-cheap = "lazy"
-strong = "umpire"
-calibration = 0.0
 """
 
 
@@ -177,7 +172,7 @@ def umpire(call):
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
-    """GTEval and UniEval by two models, GTEval by a panel with its control and by a cascade."""
+    """GTEval and UniEval by two models, GTEval by a panel with its control."""
     with Server(umpire) as server:
         folder = workspace(tmp_path_factory.mktemp("agree") / "w", server)
         judge = ["judge", "gteval", "--seeds", "small", "--dir", str(folder), "--judge"]
@@ -341,37 +336,10 @@ def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
     assert any("about dialogues that have changed" in note for note in found["notes"])
 
 
-def test_a_cascade_gives_account_of_what_it_escalated(tmp_path, capsys):
-    """The lazy judge contradicts itself in every pair: all goes to the strong one."""
-    with Server(umpire) as server:
-        folder = workspace(tmp_path / "w", server)
-        judge = ["judge", "gteval", "--seeds", "small", "--judge", "thrifty", "--dir", folder]
-        (made,) = said(capsys, *judge)["rows"]
-        n = N_GTEVAL
-        assert made["escalations"] == {
-            "n": n,
-            "accepted": 0,
-            "causes": {"the orders disagree": n},
-            "checked": 0,
-            "agreed": 0,
-            "agreed_low": None,
-            "agreed_high": None,
-        }
-        assert main([str(part) for part in judge]) == 0
-        printed = capsys.readouterr().out
-        assert f"0 of {n} verdicts are the cheap judge's" in printed
-        assert f"{n} went on (the orders disagree)" in printed
-        found = agreed(capsys, folder, "gteval")
-    # Strong and cheap are asked once in each order; both orders share the cheap one's calls.
-    assert row(found, "thrifty")["calls"] == 2.0
-    assert found["controls"] == []
-
-
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
         (["control:umpire"], "control:umpire: 'umpire' is no panel"),
-        (["control:thrifty"], "a cascade makes no fixed number of calls"),
     ],
 )
 def test_a_control_is_for_panels(tmp_path, capsys, judge, message):

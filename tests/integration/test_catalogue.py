@@ -26,9 +26,6 @@ N_SEEDS = 5
 N = 4
 
 OWN = """
-[protocols.kinder]
-kind = "choice"
-prompt = "kinder.txt"
 [protocols.empathy]
 kind = "score"
 prompt = "empathy.txt"
@@ -107,7 +104,6 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
     (folder / "botchat.toml").write_text(f"{judges}[arena]\nturns = [{N}]\n{more}")
     for name in ("empathy", "boredom", "faults"):
         (folder / f"{name}.txt").write_text(f"Is there {name}?\n{{{{conversation}}}}\n")
-    (folder / "kinder.txt").write_text("{{conversation}}\nSpeaker A, Speaker B or None?\n")
     for name in ("rivals", "warmth"):
         shown = "{{conversation_1}}\nor\n{{conversation_2}}"
         asked = "Left, Right or Same?" if name == "warmth" else ""
@@ -206,8 +202,6 @@ def test_the_wording_is_signed(tmp_path, capsys):
         ('kind = "score"\nprompt = "one.txt"', "numbers: name each number"),
         ('kind = "score"\nprompt = "one.txt"\nnumbers = ["A"]', "lowest: a score needs the ends"),
         ('kind = "report"\nshows = "pair"\nprompt = "two.txt"', "shows: a report is about one"),
-        ('kind = "choice"\nprompt = "one.txt"', "labels: one.txt never names 'None'"),
-        ('kind = "choice"\nprompt = "one.txt"\nlabels = ["A", "B"]', "give one label, for none"),
         ('kind = "place"\nshows = "pair"\nprompt = "two.txt"', "shows: a place is about one"),
         ('kind = "place"\nprompt = "one.txt"\nlowest = 1', "lowest: it belongs to the kind score"),
         ('kind = "place"\nprompt = "one.txt"\nchosen = "loses"', "chosen: it belongs to the kind"),
@@ -252,7 +246,7 @@ def test_a_question_that_no_reply_answers_is_stopped_and_shown(tmp_path, capsys)
         assert "not empathy; name a model" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["arena", "Empathy", "my-own", "probe"])
+@pytest.mark.parametrize("name", ["arena", "Empathy", "my-own"])
 def test_a_name_that_stands_for_something_else_is_refused(tmp_path, capsys, name):
     """It would hide a built-in protocol, or could not be told from N."""
     (tmp_path / "one.txt").write_text("{{conversation}}")

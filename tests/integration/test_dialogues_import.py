@@ -45,12 +45,6 @@ def utterances(talk, n):
     return {"id": f"u{n}", "utterances": talk}
 
 
-def plain(talk, n):
-    """A chat that says who speaks, in pairs."""
-    turns = [list(said) for said in two(talk, "0", "1")]
-    return {"id": f"p{n}", "turns": turns, "who": {"0": "human", "1": "M"}}
-
-
 def lines(records):
     """JSON lines."""
     return "".join(json.dumps(one) + "\n" for one in records)
@@ -60,7 +54,7 @@ def write(folder: Path, name: str) -> list[Path]:
     """The talks in one of the formats."""
     path = folder / f"{name}.jsonl"
     make = {
-        "openai": openai, "sharegpt": sharegpt, "utterances": utterances, "plain": plain,
+        "openai": openai, "sharegpt": sharegpt, "utterances": utterances,
     }  # fmt: skip
     records = [make[name](talk, n) for n, talk in enumerate(TALKS)]
     if name == "sharegpt":
@@ -70,7 +64,7 @@ def write(folder: Path, name: str) -> list[Path]:
     return [path]
 
 
-@pytest.mark.parametrize("name", ["openai", "sharegpt", "utterances", "plain"])
+@pytest.mark.parametrize("name", ["openai", "sharegpt", "utterances"])
 def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
     """Told from the records, with the same utterances, and a seed of the first two."""
     sources = write(tmp_path, name)
@@ -82,14 +76,13 @@ def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
     workspace = Workspace(tmp_path / "w")
     kept = workspace.dialogues("shop", "M").values()
     assert sorted(one.utterances for one in kept) == sorted(map(tuple, TALKS))
-    begun = 0 if name == "plain" else 2  # whoever says who speaks goes on from nobody
     seeds = {seed.utterances for seed in workspace.seeds("shop")}
-    assert seeds == {tuple(talk[:begun]) for talk in TALKS}
+    assert seeds == {tuple(talk[:2]) for talk in TALKS}
     for one in kept:
         assert one.complete
         assert one.contestant == "M"
         assert "|imported:" in one.signature
-        assert [fact.call for fact in one.facts] == [""] * (8 - begun)
+        assert [fact.call for fact in one.facts] == [""] * 6
     again = said(capsys, "dialogues", "import", *sources, *place, "--replace")
     assert again | {"new_seeds": 5} == found
 
@@ -159,7 +152,6 @@ TOOL = {
 }
 IMAGE = {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}
 NINE = {"utterances": [{"speaker": name, "text": name} for name in "abcdefghi"]}
-WHO = {"turns": [[name, "hello"] for name in "abc"], "who": {"a": "human", "b": "m"}}
 
 
 @pytest.mark.parametrize(
@@ -174,11 +166,8 @@ WHO = {"turns": [[name, "hello"] for name in "abc"], "who": {"a": "human", "b": 
         (lines([CHAT]) + "{", ":2: '{' is not JSON"),
         (lines([CHAT, TOOL]), ":2: message 4 calls a tool; judges read talk only"),
         (lines([IMAGE]), ":1: message 1: a part of type 'image_url' is no text"),
-        (lines([NINE]), ":1: 9 speakers ('a, b, c, d, e, f, g, h, i'); leave talks of at most 8"),
+        (lines([NINE]), ":1: 9 speakers ('a, b, c, d, e, f, g, h, i'); leave talks of two"),
         (lines([{"utterances": ["a", {"speaker": "b", "text": "c"}]}]), "1 of 2 messages name"),
-        (lines([WHO]), ":1: who: it does not say who 'c' is"),
-        (lines([WHO | {"who": "human"}]), ":1: who: 'human' does not say human or model of names"),
-        (lines([{"turns": [["a", "x"]] * 3, "who": {"a": "m"}}]), "1 in which one speaker alone"),
         (lines([{"messages": "no"}]), ":1: messages or conversation is no list of messages"),
         (lines([{"messages": [{"role": "user"}]}]), ":1: message 1 has no text (fields: role)"),
         (lines([{"messages": [{"role": "user", "content": 7}]}]), ":1: message 1: 7 is not text"),

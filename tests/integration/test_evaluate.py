@@ -239,7 +239,6 @@ def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content,
         ("t.txt", "x", ("--criteria", "y"), "--criteria y: unknown; criteria: mateval, answers"),
         ("t.txt", "x", ("--criteria", "answers"), "it is not about texts"),
         ("t.txt", "x", ("--criteria", "mateval"), "the rules judge knows only what tells"),
-        ("t.txt", "x", ("--samples", "3"), "the rules judge says the same"),
     ],
 )
 def test_a_wrong_file_is_one_line_and_nothing_is_written(

@@ -23,12 +23,6 @@ strategy = "simultaneous-talk"
 turns = 2
 model = "umpire"
 agents = [{ name = "Ann", text = "A." }, { name = "Bob", text = "B." }, { name = "Cy" }]
-
-[panels.steps]
-strategy = "cascade"
-cheap = "alpha"
-strong = "umpire"
-calibration = 0.5
 """
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "6", "--model", "alpha", "--model", "beta"]
@@ -97,9 +91,7 @@ def keys(folder, table="calls"):
     [
         ([], [CROSS], "overflow", ""),
         ([], [GENERATE, judge("unieval", "umpire")], "filtered", ""),
-        ([GENERATE], [judge("gteval", "umpire", "--samples", "3")], "overflow", ""),
         ([GENERATE], [judge("arena", "three", "--turns", "6")], "empty", "Ann"),
-        ([GENERATE], [judge("arena", "steps", "--turns", "6")], "refused", ""),
     ],
 )
 def test_after_forgetting_everything_is_as_if_it_had_never_happened(

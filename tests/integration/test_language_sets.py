@@ -145,25 +145,6 @@ def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server):
     assert again["rows"][0]["new"] == again["rows"][0]["cases"]
 
 
-def test_the_rules_judge_leaves_people_alone(tmp_path, monkeypatch, capsys):
-    """At most 10 % of 150 Chinese dialogues between people, with thresholds of their own or not."""
-    source = kdconv()
-    monkeypatch.chdir(tmp_path)
-    run(capsys, "seeds", "import", str(source), "--name", "kd", "--language", "zh")
-    status, found, _ = run(capsys, "bench", "language", "zh", "--seeds", "kd")
-    assert (status, found["n_people"], found["lacks"]) == (0, 150, [])
-    print({key: round(value, 3) for key, value in found["false_alarms"].items()})
-    assert found["false_alarms"]["same"] <= 0.10
-    assert found["false_alarms"]["held_out"] <= 0.10
-    detected = {row["fault"]: row["found"] for row in found["rows"]}
-    assert min(detected[fault] for fault in ("ai_phrase", "overlong")) > 0.9
-    assert min(detected[fault] for fault in ("repetition", "near_repetition", "formal")) > 0.6
-    assert not any(one["not_read"] or one["not_asked"] for one in found["labels"])
-    # The command for judges plants the same.
-    assert main(["bench", "probe", "--seeds", "kd", "--judge", "rules", "--limit", "3"]) == 0
-    assert "|lang:zh" in capsys.readouterr().out
-
-
 EMPATHY = """[protocols.empatia]
 kind = "score"
 prompt = "empatia.txt"
@@ -203,8 +184,6 @@ def test_an_own_criterion_in_spanish_takes_four_commands(tmp_path, monkeypatch, 
         assert (status, said.count("error")) == (0, 0), said
     means = {row["model"]: row["empatia_mean_1"] for row in made["rows"]}
     assert means["ada"] > 7 > 4 > means["bob"]
-    note = "those of English, not measured on people's dialogues in Spanish"
-    assert sum(note in line for line in made["notes"]) == 1
     shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
     assert all("<fin>" in prompt and "chat_end" not in prompt for prompt in shown)
 
@@ -235,15 +214,15 @@ def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server)
     files.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
     own = ("seeds", "import", "talks.jsonl", "--name", "own", "--language")
     assert run(capsys, *own, "de")[0] == 0
-    status, found, said = run(capsys, "bench", "language", "de", "--seeds", "own")
-    assert (status, found["lacks"], found["n_people"]) == (0, [], 4), said
-    assert [(one["not_read"], one["not_asked"]) for one in found["labels"]] == [([], [])] * 3
-    assert {row["fault"]: row["detected"] for row in found["rows"]}["ai_phrase"] == 1
     labels = Workspace(tmp_path).language("own").labels
     server.play(answers(labels, ("Na ja, der Hund.", "Ich weiß nicht."), colon=": "))
     board = judged(capsys, tmp_path, "own", ("ada", "bob"))
     assert "|lang:de" in board["signature"]
-    assert run(capsys, "judge", "unieval", "--seeds", "own", "--judge", "rules")[0] == 0
+    status, _, complaint = run(capsys, "judge", "unieval", "--seeds", "own", "--judge", "rules")
+    assert (status, "the judge rules reads English only, and this set is German" in complaint) == (
+        1,
+        True,
+    )
     shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
     assert all("<Ende>" in prompt and "chat_end" not in prompt for prompt in shown)
     # Elsewhere, under another code, it is found where botchat.toml says.
@@ -266,11 +245,6 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert run(capsys, "seeds", "import", source, "--name", "a", "--language", "zh")[0] == 0
     assert run(capsys, "seeds", "import", source, "--name", "b", "--language", "de")[0] == 0
     for command, complaint in (
-        (
-            ("bench", "language", "de", "--seeds", "a"),
-            "--seeds a: it is Chinese (zh), not German",
-        ),
-        (("bench", "probe"), "name one with --judge"),
         (("generate", "--seeds", "a", "--model", "bot:verbose"), "bot:verbose speaks English only"),
         (("judge", "diagnosis", "--seeds", "b", "--judge", "rules"), "no dialogues in"),
     ):
@@ -281,7 +255,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert (
         run(capsys, "generate", "--seeds", "b", "--model", "bot:retrieval", "--turns", "4")[0] == 0
     )
-    status, _, said = run(capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "rules")
+    status, _, said = run(capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "umpire")
     assert status == 1
     assert "Diagnosis is asked in English only, and this set is German (de)" in said
     (tmp_path / "seeds" / "b.toml").write_text("language = 3\n")
@@ -347,7 +321,7 @@ def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, ca
 def test_the_page_on_languages_runs_as_written(tmp_path, monkeypatch, capsys):
     """Every file and command of docs/languages.md, in an empty folder, in order."""
     monkeypatch.chdir(tmp_path)
-    assert walk(of_the_page(tmp_path), capsys) >= 5
+    assert walk(of_the_page(tmp_path), capsys) >= 2
 
 
 def test_protocol_digests_tell_packs_apart(tmp_path):
@@ -360,25 +334,3 @@ def test_protocol_digests_tell_packs_apart(tmp_path):
     assert 'both = ["Beide", ' in told
     file.write_text(told.replace('both = ["Beide", ', 'both = ["Beide", "zwo", '), "utf-8")
     assert ARENA.spoken(load(folder, "de")).digest != ARENA.spoken(one).digest
-
-
-def test_a_pack_without_words_has_a_board_without_flags(tmp_path, monkeypatch, capsys, server):
-    """Models are asked and judged; what nobody can look for is said once."""
-    monkeypatch.chdir(tmp_path)
-    of_the_page(tmp_path)
-    pack = tmp_path / "languages" / "de" / "language.toml"
-    pack.write_text(pack.read_text().partition("[words]")[0])
-    (tmp_path / "botchat.toml").write_text("[generation]\nturns = 4\n[arena]\nturns = [4]\n")
-
-    def say(call):
-        asked = str(call.messages)
-        pair = "Gespräch 2" in asked
-        return text(f"Wahl: {'Gespräch 1' if pair else 'Nein'}" if "Wahl" in asked else "Ach so.")
-
-    server.play(say)
-    names = [part for name in "ab" for part in ("--model", f"{server.url}#{name}")]
-    assert main(["seeds", "import", "gespraeche.jsonl", "--name", "g", "--language", "de"]) == 0
-    assert main(["run", "--seeds", "g", *names, "--judge", f"{server.url}#j"]) == 0
-    assert "The rules judge speaks no de: its pack has no [words]" in capsys.readouterr().out
-    board = json.loads((tmp_path / "leaderboards" / "g" / "leaderboard.json").read_text())
-    assert {row["model"] for row in board["rows"]} >= {f"{server.url}#a", f"{server.url}#b"}

@@ -75,7 +75,6 @@ COMMANDS = [
     (f"judge gteval {JUDGE} --turns 8", "gteval has no N of its own"),
     (f"judge gteval {JUDGE} --model human", "name a model besides human"),
     (f"judge unieval {JUDGE} --model bot:retrieval", "botchat generate --seeds sample"),
-    (f"judge unieval {JUDGE} --samples 3", "says the same however often"),
     ("judge unieval --seeds sample --judge control:rules", "'rules' is no panel"),
     ("judge unieval --seeds sample --judge rule", "did you mean 'rules'?"),
     ("judge unieval --seeds sample --judge human", "name a model, or rules"),

@@ -143,19 +143,13 @@ def test_attempts_that_were_turned_away_cost_nothing(tmp_path, monkeypatch):
             'agents = [{name = "a", model = "alpha"}, {name = "b", model = "gamma"}]\n',
             "gamma",
         ),
-        (
-            ["judge", "unieval", "--seeds", "small", "--judge", "first"],
-            '[panels.first]\nstrategy = "cascade"\ncheap = "alpha"\nstrong = "gamma"\n'
-            "calibration = 0.1\n",
-            "gamma",
-        ),
     ],
-    ids=["partner", "panel", "cascade"],
+    ids=["partner", "panel"],
 )
 def test_an_unknown_price_is_refused_before_anything_is_sent(
     tmp_path, capsys, command, toml, named
 ):
-    """--max-usd: exit 1, one line with the model and the settings; for the last one named too."""
+    """--max-usd: exit 1, one line with the model and the settings; for a panel too."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, **PRICES)
         assert run(folder) == 0

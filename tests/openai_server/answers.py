@@ -126,7 +126,6 @@ def text(
     reasoning_content: str | None = None,
     refusal: str | None = None,
     reasoning_tokens: int | None = None,
-    logprobs: Sequence[tuple[bytes, float]] | None = None,
 ) -> Answer:
     """A chat completion with one choice.
 
@@ -137,7 +136,6 @@ def text(
         reasoning_content: what a reasoning model thought, beside the content.
         refusal: what a refusing model said instead.
         reasoning_tokens: reported within the completion tokens.
-        logprobs: the content's tokens, which may be parts of characters, and their logarithms.
     """
     message: dict[str, Any] = {"role": "assistant", "content": content}
     if refusal is not None:
@@ -147,17 +145,6 @@ def text(
     if reasoning_tokens is not None:
         usage = {**COUNT, "reasoning_tokens": reasoning_tokens}
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish_reason}
-    if logprobs is not None:
-        tokens = [
-            {
-                "token": token.decode("utf-8", "replace"),
-                "logprob": logprob,
-                "bytes": list(token),
-                "top_logprobs": [],
-            }
-            for token, logprob in logprobs
-        ]
-        choice["logprobs"] = {"content": tokens, "refusal": None}
     return completion([choice], usage=usage)
 
 

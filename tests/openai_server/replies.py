@@ -7,7 +7,6 @@ order, the number or the timing of its requests.
 from __future__ import annotations
 
 import hashlib
-import json
 import random
 import re
 from collections.abc import Iterable, Mapping
@@ -54,10 +53,7 @@ def talk(call: Call) -> Answer:
 
 
 def judge(call: Call) -> Answer:
-    """A verdict in the paper's format, one of those the prompt offers, drawn by its hash.
-
-    As JSON where a schema is asked for, with log-probabilities where these are.
-    """
+    """A verdict in the paper's format, one of those the prompt offers, drawn by its hash."""
     return _judged(call, _digest(call))
 
 
@@ -76,17 +72,11 @@ def _judged(call: Call, digest: bytes) -> Answer:
         n_utterances = prompt.rpartition("Conversation:")[2].count("<chat_end>") or 1
         said["index"] = 1 + digest[2] % n_utterances if choice == "Yes" else None
     said["reason"] = _REASONS[digest[1] % len(_REASONS)]
-    if call.body.get("response_format"):
-        reply = json.dumps(said)
-    elif "Yes" in offered:
+    if "Yes" in offered:
         reply = "\n".join(f"{name.capitalize()}: {value}" for name, value in said.items())
     else:
         reply = f"Choice: {choice}; Reason: {said['reason']}"
-    if not call.body.get("logprobs"):
-        return text(reply)
-    tokens = re.findall(r"\s*\w+|\s*[^\w\s]+", reply)
-    told = [(token.encode(), -(digest[3] + n) / 1024) for n, token in enumerate(tokens)]
-    return text(reply, logprobs=told)
+    return text(reply)
 
 
 def in_turn(*steps: Step) -> Script:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from pathlib import Path
-from statistics import fmean, stdev
 
-import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
@@ -124,20 +121,6 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
         assert server.n_received == 12
         assert server.n_repeated == 0
     assert shown["rows"] == again["rows"]
-
-
-def test_a_judge_asked_several_times_is_a_row_of_its_own(faireval, tmp_path, capsys):
-    """`bench --samples`: K calls a case, as planned, beside the judge that is asked once."""
-    with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server)]
-        place = ["--dir", tmp_path / "w"]
-        planned = said(capsys, *bench, "--samples", "3", "--plan", *place)["rows"]
-        found = said(capsys, *bench, "--samples", "3", *place)
-        assert server.n_received == found["calls"] == 3 * 12
-        assert {row["calls"] for row in planned} == {3 * 12}
-    (row,) = found["rows"]
-    assert (row["evaluator"], row["method"]) == (url(server), "single (3 samples)")
-    assert row["accuracy"] == pytest.approx(4 / 6)
 
 
 def debater(call):
@@ -290,29 +273,6 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
 
 
 # ------------------------------------------------------------------------------------- runs
-
-
-def unsteady(call):
-    """Scores that differ from one question, and from one draw, to the next."""
-    asked = f"{call.messages[-1]['content']} {call.body.get('seed')}"
-    first, second = hashlib.sha256(asked.encode()).digest()[:2]
-    return text(f"Score of Assistant 1: {first % 9 + 1}\nScore of Assistant 2: {second % 9 + 1}")
-
-
-def test_runs_have_a_mean_and_a_deviation(faireval, tmp_path, capsys):
-    """Draws of their own: two calls a case and run, mean and deviation as worked out."""
-    with Server(unsteady) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--judge", url(server), "--limit", 4]
-        bench += ["--runs", 3, "--dir", tmp_path / "w"]
-        planned = said(capsys, *bench, "--plan")["rows"]
-        found = said(capsys, *bench)
-        assert {row["calls"] for row in planned} == {server.n_received} == {3 * 2 * 4}
-    values = [row["accuracy"] for row in found["rows"]]
-    assert len(values) == 3
-    ((line,),) = [pd.read_csv(path).to_dict("records") for path in tmp_path.rglob("runs.csv")]
-    assert (line["judge"], line["runs"]) == (url(server), 3)
-    assert line["accuracy"] == pytest.approx(fmean(values), abs=1e-4)
-    assert line["accuracy_std"] == pytest.approx(stdev(values), abs=1e-4)
 
 
 @pytest.mark.parametrize(("command", "message"), rows("a_mistake_is_one_line"))

@@ -72,11 +72,10 @@ def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
         (["A", SUMMARIZER], False),
         (["A", "B", "A", "B"], True),
         (["A", "B", FEEDBACK, SUMMARIZER], True),
-        (["Cheap judge", "A", "A", "Cascade"], False),
     ],
 )
 def test_only_those_who_heard_each_other_have_talked(speakers, expected):
-    """Singles, ensembles, single reports and cascades have no votes before a talk."""
+    """Singles, ensembles and single reports have no votes before a talk."""
     assert talks([judgment([turn(speaker, "1") for speaker in speakers])]) is expected
 
 

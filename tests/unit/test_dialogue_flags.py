@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.languages import ENGLISH
-from botchat.languages.text import ASCII_WORD, WORD, known_words
-from botchat.measures.criteria import (
-    fit_thresholds,
-    flags,
-    floors,
-    values,
-)
+from botchat.languages import text as text_patterns
+from botchat.languages.text import ASCII_WORD, WORD, english_words
+from botchat.measures.criteria import FLOORS, fit_thresholds, flags, values
 from tests.rows import rows
 
-FLOORS = floors(ENGLISH)
 SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")
 WORDS = "I you the van lamp bakery thanks bye see glad however additionally as an AI ? . \n 1. 你"
 LINE = st.lists(st.sampled_from(WORDS.split(" ")), max_size=9).map(" ".join) | st.text(max_size=20)
@@ -41,7 +35,7 @@ def test_words_and_exact_repeats_are_counted():
 def test_words_of_ascii_are_the_same_words(text: str):
     """The quicker pattern finds what the general one does, and so does what cuts at once."""
     assert ASCII_WORD.findall(text) == WORD.findall(text)
-    assert known_words(ENGLISH).split(text) == WORD.findall(text)
+    assert english_words(text) == WORD.findall(text)
 
 
 def test_closing_chains_and_verbatim_runs_are_counted():
@@ -139,7 +133,7 @@ def test_every_phrase_of_programs_has_a_sign():
 @pytest.mark.parametrize("name", ["ai", "formal", "full", "closing"])
 def test_phrases_capture_nothing(name: str):
     """A group that captures would stand in the evidence instead of the whole phrase."""
-    assert getattr(known_words(ENGLISH), name).pattern.groups == 0
+    assert getattr(text_patterns, f"_{name.upper()}").pattern.groups == 0
 
 
 @pytest.mark.parametrize(
@@ -159,8 +153,8 @@ def test_formal_phrases_found(text: str, marks: int):
 def test_stem_equates_inflections():
     """Plural, past and progressive forms share a stem; different words do not."""
     for group in ("park parks parked parking", "plan plans planned planning", "story stories"):
-        assert len({known_words(ENGLISH).stem(word) for word in group.split()}) == 1
-    assert len({known_words(ENGLISH).stem(word) for word in ("park", "spark", "bark", "part")}) == 4
+        assert len({text_patterns._stem(word) for word in group.split()}) == 1
+    assert len({text_patterns._stem(word) for word in ("park", "spark", "bark", "part")}) == 4
 
 
 def test_flags_carry_criterion_place_value_limit_and_evidence():

@@ -6,7 +6,6 @@ import pickle
 import re
 import shutil
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import example, given
@@ -16,14 +15,9 @@ from botchat import languages, prompts
 from botchat.errors import ConfigError
 from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
-from botchat.languages.text import ReadText, known_words
-from botchat.measures import criteria
 from botchat.models.bots import baseline
 from botchat.papers.stories import STORIES, asked_in
-from botchat.pipeline.probe import labels_read, lacks
-from botchat.protocols import probe
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
-from botchat.protocols.planting import planter
 from botchat.protocols.scores import Scale, harmless, read
 from botchat.records import Seed
 from botchat.workspace import files
@@ -32,7 +26,6 @@ from tests.rows import rows
 from tests.scripted import dialogue
 
 ZH = built_in()["zh"]
-KNOWN = known_words(ZH)
 OWN = Path(__file__).parents[1] / "data" / "zh.jsonl"
 SEEDS = files.read(OWN, Seed)
 PACK = Path(languages.__file__).parent / "zh"
@@ -50,8 +43,6 @@ def test_english_is_what_it_was():
         "arena": "044ddf69",
         "gteval": "04a6394c",
         "diagnosis": "b0a7b79b",
-        "speakers": "11771b6b",
-        "which": "1e33c92b",
     }
     assert [prompts.digest("generation"), STORIES.digest] == ["99561096", "b64efc5c"]
     assert ENGLISH.prompts_digest("generation") == prompts.digest("generation")
@@ -67,8 +58,6 @@ def test_a_packs_digests_are_its_own_and_plain_talk_is_shown_as_it_is():
         assert spoken.name == protocol.name
         assert spoken.digest != protocol.digest
     assert protocol.spoken(ENGLISH) is protocol
-    dialogues = [seed.utterances for seed in SEEDS]
-    assert RulesJudge(dialogues, ZH).digest != RulesJudge(dialogues).digest
     assert built_in()["zh"] == ZH != ENGLISH
     # As workers of other processes get it.
     assert pickle.loads(pickle.dumps(ARENA.spoken(ZH))) == ARENA.spoken(ZH)  # noqa: S301
@@ -79,7 +68,7 @@ def test_a_packs_digests_are_its_own_and_plain_talk_is_shown_as_it_is():
 
 @pytest.mark.parametrize("protocol", [UNIEVAL, ARENA, GTEVAL])
 def test_prompts_hold_no_english(protocol):
-    """Nor does the frame around the dialogue, nor the schema of a structured reply."""
+    """Nor does the frame around the dialogue."""
     spoken = protocol.spoken(ZH)
     dialogues = [dialogue("a", *SEEDS[0].utterances), dialogue("b", *SEEDS[1].utterances)]
     case = (
@@ -87,9 +76,7 @@ def test_prompts_hold_no_english(protocol):
         if spoken.shows == "one"
         else spoken.pair("s", *dialogues, 4)
     )
-    asked = case.schema["properties"]
-    said = [case.prompt, ZH.text("generation"), *asked, *asked["选择"]["enum"]]
-    assert LATIN.findall(" ".join(said)) == []
+    assert LATIN.findall(f"{case.prompt} {ZH.text('generation')}") == []
 
 
 prefixes = st.sampled_from(
@@ -208,75 +195,13 @@ def test_scores_in_chinese_are_read(form):
     assert asked_in(ENGLISH) is STORIES
 
 
-@pytest.mark.parametrize(
-    ("code", "said", "marks"),
-    [
-        ("zh", "作为一个人工智能语言模型，我没有情感。", 2),
-        ("zh", "我只是一个聊天机器人。", 1),
-        ("zh", "我是由OpenAI训练的。", 1),
-        ("zh", "我妈妈不喜欢机器人。", 0),
-        ("zh", "这个机器人的电影我看过。", 0),
-        ("zh", "我没有时间。", 0),
-        ("es", "Como modelo de lenguaje, no tengo sentimientos.", 2),
-        ("es", "Solo soy un chatbot, no me hagas caso.", 1),
-        ("es", "Fui entrenado por OpenAI.", 1),
-        ("es", "No soy humana.", 1),
-        ("es", "¿Eres una IA?", 1),
-        ("es", "No soy un bot, soy tu vecina.", 0),
-        ("es", "Soy un programador de Lima.", 0),
-        ("es", "No tengo cuerpo para fiestas.", 0),
-        ("es", "Hoy emiten mi programación favorita.", 0),
-        ("es", "Me entrenó mi padre.", 0),
-    ],
-)
-def test_a_machine_that_says_so_is_found(code, said, marks):
-    """People who deny it, talk about machines or mean something else are not taken for one."""
-    assert len(ReadText(said, known_words(built_in()[code])).ai_phrases()) == marks
-
-
-def test_measures_of_chinese():
-    """Characters are words, pairs of characters carry content, courtesies are told apart."""
-    text = ReadText("谢谢你的帮助，再见！", KNOWN)
-    assert len(text.words) == 8
-    assert text.closes()
-    assert not text.subject
-    assert text.content == {"谢谢", "帮助", "再见"}
-    assert ReadText("这家面馆的牛肉面不错", KNOWN).subject >= {"面馆", "牛肉", "肉面"}
-    formal = ReadText("首先，该景点具有重要意义。此外，综上所述，请随时联系。", KNOWN)
-    assert formal.formality() > 10 > ReadText("嗯，挺好的呀，那咱们走吧。", KNOWN).formality()
-    loop = ("在吗？", "在的。", "谢谢。", "不客气。", "再见。", "拜拜。", "晚安。", "保重。")
-    limits = criteria.floors(ZH)
-    assert [flag.criterion for flag in criteria.flags(loop, limits, ZH)] == ["closing_chain"] * 2
-
-
-def test_faults_are_planted_in_chinese():
-    """Each differs from the dialogue where it says, and holds no English."""
-    planted = list(probe.probes(SEEDS, probe.strangers_of(SEEDS, ZH), 0, ZH))
-    assert {one.fault for one in planted} >= {"ai_phrase", "overlong", "formal", "near_repetition"}
-    for one in planted:
-        before = next(seed.utterances for seed in SEEDS if seed.id == one.seed_id)
-        changed = [
-            i
-            for i, pair in enumerate(zip(before, one.utterances, strict=True), 1)
-            if pair[0] != pair[1]
-        ]
-        assert changed[0] == one.index
-        assert not LATIN.search(" ".join(one.utterances))
-    faults = planter(ZH)
-    assert faults.contradiction("我喜欢这家店的面。") == "我不喜欢这家店的面。"
-    assert faults.contradiction("我不知道。你喜欢吗？") is None
-    assert faults.wrong_fact("那就周六见。", ["周六我有空。"], Random(0)).startswith("那就周")
-    assert faults.wrong_fact("要20分钟。", ["走20分钟就到。"], Random(0)) != "要20分钟。"
-    assert faults.wrong_fact("要20块。", ["走20分钟就到。"], Random(0)) is None
-
-
 def test_bots_speak_english_or_what_people_said():
     """A bot that would answer in English is refused; retrieval repeats the set's own people."""
     dialogues = [seed.utterances for seed in SEEDS]
     for name in ("parrot", "verbose"):
         with pytest.raises(ConfigError, match=f"bot:{name} speaks English only"):
             baseline(name, dialogues, ZH)
-    assert baseline("retrieval", dialogues, ZH).identity["language"] == ZH.digest
+    assert baseline("retrieval", dialogues, ZH).identity["language"] == "zh"
 
 
 def copy(folder, **changes):
@@ -298,19 +223,13 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
     assert pack.text("generation") == "Sprich."
     for needs, part in (
         (lambda: pack.text("arena"), "prompts/arena.txt"),
-        (lambda: ARENA.spoken(pack).reading(), r"\[labels\]"),
-        (lambda: RulesJudge([], pack), r"\[thresholds\]"),
-        (lambda: criteria.values(("a",), pack), r"\[words\]"),
-        (lambda: planter(pack), r"\[faults\]"),
+        (lambda: ARENA.spoken(pack).reading().read("1"), r"\[labels\]"),
     ):
         with pytest.raises(ConfigError, match=rf"xx \(.*\) has no {part}, which is needed") as said:
             needs()
         assert "\n" not in str(said.value)
     with pytest.raises(ConfigError, match=r"Diagnosis is asked in English only.*Made up \(xx\)"):
         assert DIAGNOSIS.spoken(pack).digest
-    needed, _ = lacks(pack)
-    assert needed[0] == "prompts/unieval.txt"
-    assert lacks(ZH)[0] == lacks(ENGLISH)[0] == []
 
 
 @pytest.mark.parametrize(
@@ -338,44 +257,37 @@ def test_a_broken_pack_is_one_line(tmp_path, change, said):
     assert "\n" not in str(found.value)
 
 
-def test_files_and_lists_without_a_meaning_are_refused(tmp_path):
-    """A prompt that nobody asks for, a list that is not there, a threshold that is no criterion."""
+def test_a_prompt_that_nobody_asks_for_is_refused(tmp_path):
+    """With its file."""
     folder = copy(tmp_path / "zz")
     (folder / "prompts" / "arnea.txt").write_text("?")
     with pytest.raises(ConfigError, match=r"arnea\.txt: no prompt has that name"):
         languages.load(folder, "zz")
-    broken = copy(tmp_path / "yy", **{"language.toml": lambda t: t.replace("{a?}", "{nix}")})
-    with pytest.raises(ConfigError, match="no list 'nix'"):
-        known_words(languages.load(broken, "yy"))
-    less = copy(tmp_path / "ww", **{"language.toml": lambda t: t.replace("drift = 40", "x = 1")})
-    with pytest.raises(ConfigError, match=r"thresholds\.drift is missing"):
-        criteria.floors(languages.load(less, "ww"))
-
-
-def test_the_audit_tells_labels_that_are_not_read(tmp_path):
-    """A label that holds a mark that ends it; a first label that no prompt asks for."""
-    assert all(not one.not_read and not one.not_asked for one in labels_read(ZH))
-    folder = copy(
-        tmp_path / "zz",
-        **{
-            "language.toml": lambda text: text.replace(
-                'both = ["两者"', 'both = ["两者", "一，二"'
-            ).replace('yes = ["是"', 'yes = ["对"')
-        },
-    )
-    unieval, arena, _ = labels_read(languages.load(folder, "zz"))
-    assert unieval.not_asked == ("选择：对",)
-    assert [reply.split(" / ")[0] for reply in arena.not_read] == ["选择：一，二", "理由：1 2 3"]
 
 
 ES = built_in()["es"]
 SPANISH = files.read(OWN.with_name("es.jsonl"), Seed)
 
 
-def test_spanish_prompts_hold_no_english_and_all_its_answers_are_read():
+@pytest.mark.parametrize("pack", [ENGLISH, ZH, ES], ids=["en", "zh", "es"])
+def test_every_label_of_a_pack_is_read(pack):
+    """Behind each mark of a verdict, whatever protocol asks for it."""
+    labels, place = pack.labels, UNIEVAL.spoken(pack).reading(("x",) * 4)
+    pair = ARENA.spoken(pack).reading()
+    wanted = {"1": labels.first, "2": labels.second, "both": labels.both, "neither": labels.neither}
+    for mark in labels.choice:
+        for verdict, words in wanted.items():
+            for label in words:
+                assert pair.read(f"{mark}: {label}")[0] == verdict, label
+        for label in labels.no:
+            assert place.read(f"{mark}: {label}")[0] == "No", label
+        for label in labels.yes:
+            for index in labels.index:
+                assert place.read(f"{mark}: {label}\n{index}: 3")[0] == "3", label
+
+
+def test_spanish_prompts_hold_no_english():
     """With accents and without; what judges write around a verdict."""
-    assert lacks(ES)[0] == []
-    assert all(not one.not_read and not one.not_asked for one in labels_read(ES))
     for name in ("generation", "unieval", "unieval_examples", "arena", "gteval"):
         assert not re.search(r"\b(the|you|and|Choice|Reason|Conversation)\b", ES.text(name))
         assert name == "generation" or "Razón: " in ES.text(name)
@@ -397,35 +309,3 @@ def test_spanish_prompts_hold_no_english_and_all_its_answers_are_read():
         ("Elección: No\nÍndice: Ninguno\nRazón: todo es cotidiano.", "No"),
     ):
         assert place(said)[0] == verdict, said
-
-
-def test_spanish_is_measured_and_faults_are_planted_in_it():
-    """Courtesies, formality, denials with pronouns; nothing that would be wrong is planted."""
-    known = known_words(ES)
-    thanks = ReadText("¡Muchas gracias por tu ayuda, hasta mañana!", known)
-    assert thanks.closes()
-    assert not thanks.subject
-    formal = ReadText("Asimismo, quedo a su disposición. En conclusión, es recomendable.", known)
-    assert formal.formality() > 11 > ReadText("Pues mira, vente mañana, ¿no?", known).formality()
-    assert known.stem("canciones") == known.stem("canción")
-    denied = planter(ES).contradiction
-    assert denied("Pues yo lo tengo en casa.") == "Pues yo no lo tengo en casa."
-    assert denied("Me gusta mucho.") == "No me gusta mucho."
-    for told in ("Te lo tengo dicho.", "Es que tengo frío.", "¿Tengo tiempo?", "Nunca es tarde."):
-        assert denied(told) is None
-    planted = list(probe.probes(SPANISH, probe.strangers_of(SPANISH, ES), 0, ES))
-    assert {one.fault for one in planted} >= {"ai_phrase", "overlong", "formal", "near_repetition"}
-    found = {"ai_phrase", "formal", "overlong"}
-    limits = criteria.floors(ES)
-    for one in planted:
-        if one.fault in found:
-            assert one.index in [flag.index for flag in criteria.flags(one.utterances, limits, ES)]
-    people = [flag for seed in SPANISH for flag in criteria.flags(seed.utterances, limits, ES)]
-    assert [flag.criterion for flag in people] == ["drift"]  # 23 of 20: English's floor
-
-
-def test_floors_that_nobody_measured_are_said_to_be_englishs():
-    """In the pack, and in a sentence for the board; a pack with its own says nothing."""
-    assert ES.thresholds == ENGLISH.thresholds
-    assert "not measured on people's dialogues in Spanish" in ES.borrowed_floors("charlas")
-    assert ZH.borrowed_floors("s") == ""

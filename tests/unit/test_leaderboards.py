@@ -279,7 +279,6 @@ def test_judgments_on_others_are_passed_over_and_other_verdicts_stop_the_board(
             judgment("unieval", "S-1", ("gone",), "3"),
             judgment("unieval", "gone", ("best",), "3"),
         ],
-        "probe": [judgment("probe", "S-1", ("best",), "3")],
     }
     assert files(replace(records_made, judgments=more).board()) == files(board)
     broken = {"arena-n8": [judgment("arena-n8", "S-4", ("best", "good"), "maybe")]}

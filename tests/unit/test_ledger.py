@@ -111,9 +111,6 @@ def test_the_first_answer_stays_and_what_is_refused_is_remembered(ledger):
         ({"model": "m"}, ASK, Decoding(temperature=None)),
         ({"model": "m"}, ASK, Decoding(max_tokens=5)),
         ({"model": "m"}, ASK, Decoding(sample=1)),
-        ({"model": "m"}, ASK, Decoding(schema={"type": "object"})),
-        ({"model": "m"}, ASK, Decoding(logprobs=0)),
-        ({"model": "m"}, ASK, Decoding(logprobs=1)),
     ],
 )
 def test_everything_that_decides_an_answer_is_in_the_key(identity, messages, decoding):

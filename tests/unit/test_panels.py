@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.errors import ConfigError
-from botchat.interfaces import Decoding, Subject
+from botchat.interfaces import Subject
 from botchat.judges.panel import build_panel, wording
-from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.stories import STORIES
@@ -31,10 +30,8 @@ from botchat.workspace.panels import (
     PRESETS,
     ROLES,
     AgentSettings,
-    CascadeSettings,
     DebateSettings,
     EnsembleSettings,
-    circle,
     with_texts,
 )
 from tests.scripted import Scripted, accusation, arena_case, choice, unieval_case
@@ -49,8 +46,7 @@ def read(text):
 def panel(entry, *names, default=None, said=None):
     """The judge, with scripted models of these names."""
     models = {name: Scripted(said or choice("1"), name=name) for name in names}
-    alone = {name: SingleJudge(name, model, Decoding()) for name, model in models.items()}
-    return build_panel("x", entry, models.__getitem__, default, alone.__getitem__), models
+    return build_panel("x", entry, models.__getitem__, default), models
 
 
 def test_a_whole_panel_is_read():
@@ -238,14 +234,6 @@ def test_the_golden_digests_cover_every_preset_and_strategy():
     assert {table["strategy"] for table in GOLDEN["panels"].values()} == set(KINDS)
 
 
-def test_cascades_that_lead_back_to_themselves_are_found():
-    """Directly or through others."""
-    a, b = (CascadeSettings(cheap="m", strong=name, calibration=0) for name in "ba")
-    assert circle({"a": a, "b": b}) == ("a", "b", "a")
-    assert circle({"a": a}) == ()
-    assert circle(PRESETS) == ()
-
-
 ALONE = list(PRESETS)
 """Presets that need no other question, and one of any form."""
 
@@ -300,5 +288,3 @@ def test_what_a_panel_is_told_can_be_read():
         agents=(AgentSettings(name="Teacher", text="You are Teacher."), "critic"),
     )
     assert wording(own)["role of Teacher"] == "You are Teacher."
-    cascade = CascadeSettings(cheap="a", strong="b", calibration=0.1)
-    assert wording(cascade) == {}

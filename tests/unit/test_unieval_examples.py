@@ -54,8 +54,8 @@ def test_an_example_says_the_truth_about_itself(language):
     assert max(len(one) for said in human for one in said) <= longest
     if language.english:
         sample = files.read(Path(__file__).resolve().parents[2] / "seeds/sample.jsonl", Seed)
-        limits = fit_thresholds((seed.utterances for seed in sample), language)
-        first = [next((f.index for f in flags(one, limits, language)), None) for one in shown]
+        limits = fit_thresholds(seed.utterances for seed in sample)
+        first = [next((f.index for f in flags(one, limits)), None) for one in shown]
         assert (first[0], first[1], first[3]) == (None, 11, None)
 
 

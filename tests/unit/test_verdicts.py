@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,37 +117,12 @@ PIECES = [
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_reading_never_raises(text):
-    """Whatever is said: a verdict that is offered or none, its words inside the reply."""
+    """Whatever is said: a verdict that is offered or none."""
     for language in PACKS:
         for protocol in ASKED:
             how = reading(language, protocol)
             verdict, _ = how.read(text)
             assert verdict is None or verdict in how.choices
-            for start, end in how.words(text) if how.words else ():
-                assert 0 <= start <= end <= len(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Choice: Both; Reason: x", ["Both"]),
-        ("**Choice:** Conversation 1 \n**Reason:** x", ["Conversation 1"]),
-        ('I quote "Choice: Both".\nChoice: Neither', ["Neither"]),
-        ('{"choice": "Conversation 2", "reason": "x"}', ["Conversation 2"]),
-        ("no verdict", []),
-    ],
-)
-def test_the_words_of_a_verdict_are_found(text, words):
-    """Whose probability is the confidence in it."""
-    how = ARENA.reading()
-    assert [text[start:end] for start, end in how.words(text)] == words
-
-
-def test_the_index_is_a_word_of_the_verdict_too():
-    """Of UniEval."""
-    text = "Choice: Yes\nIndex: Chat 7\nReason: x"
-    found = UNIEVAL.reading(("x",) * 8).words(text)
-    assert [text[start:end] for start, end in found] == ["Yes", "7"]
 
 
 def test_labels_of_ones_own_are_read_as_they_are():

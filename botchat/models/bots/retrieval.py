@@ -11,6 +11,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from botchat.errors import ConfigError
 from botchat.languages import ENGLISH, Language
-from botchat.languages.text import known_words
+from botchat.languages.text import split
 from botchat.models.bots.language import FUNCTION_WORDS, Bot, Dice, attend, one_line, words
 from botchat.records import N_SEED
 
@@ -58,9 +59,9 @@ class Retrieval(Bot):
             self._words, self._function, self._asks = words, FUNCTION_WORDS, "?"
             self._spoken = {}
         else:
-            known = known_words(language)
-            self._words, self._function, self._asks = known.split, known.function, "?\uff1f"
-            self._spoken = {"language": language.digest}
+            self._words = partial(split, spaced=language.pack.units == "words")
+            self._function, self._asks = frozenset(), "?\uff1f"
+            self._spoken = {"language": language.code}
         corpus = json.dumps(human_dialogues).encode("ascii")
         self._digest = hashlib.sha256(corpus).hexdigest()[:16]
         dialogues = [tuple(map(attend, utterances)) for utterances in human_dialogues]

@@ -25,18 +25,12 @@ PARAMETERS = {
         "max_tokens": r"\bmax_tokens\b",
         "temperature": r"\btemperature\b",
         "seed": r"\bseed\b",
-        "logprobs": r"\blogprobs\b",
-        "top_logprobs": r"\btop_logprobs\b",
-        "response_format": r"response.?format|json.?schema|structured.?output",
     }.items()
 }
 """Optional field of a request's body -> how an error names it."""
 
 RENAMED = {"max_tokens": "max_completion_tokens"}
 """Optional field -> the name under which some endpoints want it instead."""
-
-NEEDS = {"top_logprobs": "logprobs"}
-"""Optional field -> the one that it is an error without."""
 
 
 def identity(settings: ModelSettings) -> dict[str, Any]:
@@ -73,13 +67,6 @@ def body(
     if decoding.sample:
         # A server that caches by seed would repeat the first draw.
         made["seed"] = decoding.sample
-    if decoding.schema is not None:
-        form = {"name": "reply", "strict": True, "schema": decoding.schema}
-        made["response_format"] = {"type": "json_schema", "json_schema": form}
-    if decoding.logprobs is not None:
-        made["logprobs"] = True
-    if decoding.logprobs:
-        made["top_logprobs"] = decoding.logprobs
     return made
 
 

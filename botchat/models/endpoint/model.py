@@ -106,9 +106,6 @@ class EndpointModel:
                 value = body.pop(parameter)
                 if new:
                     body[new] = value
-        for parameter, needed in chat.NEEDS.items():
-            if needed not in body:
-                body.pop(parameter, None)
         for name, value in settings.extra.items():
             made = body.get(name)
             joined = isinstance(made, dict) and isinstance(value, dict) and not made.keys() & value

@@ -12,11 +12,11 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from botchat.interfaces import Reply, TokenLogprobs, Usage, token_count, visible
+from botchat.interfaces import Reply, Usage, token_count, visible
 from botchat.records import Outcome
 
 LONGEST_PAUSE_S = 600.0
@@ -129,25 +129,6 @@ def used_tokens(used: Any) -> Usage:
     return Usage(n_prompt, n_reply, hits if cached is None else cached)
 
 
-def logprobs(listed: Any) -> TokenLogprobs:
-    """Tokens as OpenAI's APIs list them; empty: there are none."""
-    try:
-        tokens = msgspec.convert(listed, list[_Token])
-    except msgspec.ValidationError:
-        return ()
-    # A token may be part of a character; then only its bytes are exact.
-    return tuple(
-        (token.token.encode() if token.bytes is None else bytes(token.bytes), token.logprob)
-        for token in tokens
-    )
-
-
-class _Token(msgspec.Struct):
-    token: str
-    logprob: float
-    bytes: list[Annotated[int, msgspec.Meta(ge=0, le=255)]] | None = None
-
-
 def money(value: Any, *path: str) -> float | None:
     """USD in the field ``cost`` at this place, a number or an object with a total."""
     cost = at(value, *path, "cost")
@@ -196,11 +177,3 @@ def retry_after_s(headers: Mapping[str, str]) -> float:
             # NaN compares false, so it ends as 0 too.
             return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
     return 0.0
-
-
-def token_logprobs(raw: str) -> TokenLogprobs:
-    """Those of a raw body; none: empty."""
-    try:
-        return logprobs(msgspec.json.decode(raw)["choices"][0]["logprobs"]["content"])
-    except (msgspec.DecodeError, ValueError, RecursionError, LookupError, TypeError):
-        return ()

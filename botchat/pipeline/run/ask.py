@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
-
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, Judge, Unmade, adapted, known_of
-from botchat.judges.cascade import Cascade, MakeCase, escalations
 from botchat.judges.single import SingleJudge, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import Length
@@ -60,13 +57,12 @@ class Asked:
         for answering, cases in self.judges(session):
             step = cases.protocol.name
             session.about = (step, ())
-            ready = await calibrated(answering, cases.make, Meter(), Stops())
-            filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+            filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
             for make in cases.make:
                 case = make()
                 session.about = (step, case.contestants)
                 if filing.stored(case) is None:
-                    await ready.answer(case)
+                    await answering.answer(case)
 
     def run(
         self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
@@ -81,8 +77,7 @@ class Asked:
         n_cases = sum(len(cases.make) for cases in self.cases)
         asked = []
         for answering, cases in answerers:
-            ready = await calibrated(answering, cases.make, session.meter, stops)
-            filing = filing_of(workspace, self.seed_set, cases.protocol, ready)
+            filing = filing_of(workspace, self.seed_set, cases.protocol, answering)
             asked.append((filing, cases))
         for filing, cases in asked:
             if len(filing.have) < len(cases.make):
@@ -158,10 +153,9 @@ def filing_of(workspace: Workspace, seed_set: str, protocol: Protocol, answering
     """The stage file of a judge's answers in a protocol, with their signature (DESIGN §4)."""
     name = protocol.base if protocol.template else protocol.name.split("-")[0]
     n = f"|n:{protocol.n}" if protocol.n else ""
-    kept = answering.calibrated if isinstance(answering, Cascade) else None
     signature = (
         f"{SIGNED}|{name}|set:{seed_set}{protocol.language.signed}{n}"
-        f"|judge:{answering.name}@{answering.digest}{f'|{kept.signed}' if kept else ''}"
+        f"|judge:{answering.name}@{answering.digest}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
     own = bool(protocol.template)
@@ -274,7 +268,6 @@ class Filing(AbstractContextManager["Filing"]):
                 outcome=answer.outcome,
                 transcript=answer.transcript,
                 calls=answer.calls,
-                confidence=msgspec.UNSET if answer.confidence is None else answer.confidence,
             )
             self._file.append(judgment)
             self.have[judgment_key(judgment)] = judgment
@@ -293,7 +286,6 @@ class Filing(AbstractContextManager["Filing"]):
         """What was asked and answered."""
         found = [self.have[key] for key in self.asked]
         talked = [one for one in found if one.transcript]
-        account = escalations(talked)
         return StageResult(
             protocol=self.protocol,
             judge=self.answering.name,
@@ -302,25 +294,5 @@ class Filing(AbstractContextManager["Filing"]):
             unreadable=sum(one.verdict is None and one.outcome not in UNANSWERED for one in found),
             path=self.path,
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
-            escalations=account if account.n else None,
-            calibrated=getattr(self.answering, "calibrated", None),
             stability=stability(judgment.transcript for judgment in talked),
         )
-
-
-async def calibrated(
-    answering: Judge, make: Sequence[MakeCase], meter: Meter, stops: Stops
-) -> Judge:
-    """The judge, ready for these cases: a cascade's guarantee is about all."""
-    if not isinstance(answering, Cascade) or answering.guarantee is None:
-        return answering
-
-    async def work(asked: Sequence[MakeCase], do: Callable[[MakeCase], Awaitable[None]]) -> None:
-        async def each(one: MakeCase) -> None:
-            await do(one)
-            meter.done += 1
-
-        meter.begin("calibrate", len(asked))
-        await work_through(asked, each, answering.parallel, stops, answering.name)
-
-    return await answering.calibrate(make, work)

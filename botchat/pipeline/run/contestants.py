@@ -16,7 +16,6 @@ from botchat.records import (
     Dialogues,
     Seed,
     human_dialogue,
-    not_in_turn,
 )
 from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
@@ -67,16 +66,6 @@ def pick(
 def of_people(seeds: Sequence[Seed]) -> dict[str, Dialogue]:
     """The human dialogues of a set by seed id."""
     return {seed.id: human_dialogue(seed) for seed in seeds if seed.utterances}
-
-
-def refuse_bursts(seeds: Sequence[Seed], end: int | None, why: str) -> None:
-    """`ConfigError` where two do not take turns in the first ``end`` utterances of a seed."""
-    odd = (one.id for one in seeds if not_in_turn(human_dialogue(one).spoken_by[:end]))
-    if (seed_id := next(odd, None)) is not None:
-        raise ConfigError(
-            f"dialogue {seed_id!r}: it takes two speakers in turn, since {why}, and here they are "
-            "more, or go on; leave such dialogues out of the set"
-        )
 
 
 def full_name(name: str, workspace: Workspace) -> str:
@@ -181,9 +170,9 @@ def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
     for ending in (BEFORE_TALK, CALL_MATCHED):
         judge = judge.removesuffix(ending)
-    return asked_once(panels.run_of(judge)[0])
+    return asked_once(judge)
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     """The settings of a panel; ``None`` of a judge that is none."""
-    return panels.find(panels.run_of(judge)[0].partition("@")[0], workspace.config.panels)
+    return panels.find(judge.partition("@")[0], workspace.config.panels)

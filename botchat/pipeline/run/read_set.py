@@ -85,20 +85,13 @@ class Read:
             catalogue=self.catalogue,
             elo=elo,
         )
-        invented, language = self.workspace.invented(self.seed_set), self.catalogue.language
+        invented = self.workspace.invented(self.seed_set)
         notes = [INVENTED.format(self.seed_set)] if invented else []
         if self.passed_over:
             notes.append(
                 f"{len(self.seeds)} of the set's {len(self.seeds) + self.passed_over} seeds take "
                 "part; no model was given the others, and they are not counted as missing."
             )
-        if not language.has_rules:
-            notes.append(
-                f"The rules judge speaks no {language.code}: its pack has no [words] or "
-                "[thresholds]."
-            )
-        elif borrowed := language.borrowed_floors(self.seed_set):
-            notes.append(borrowed)
         if self.gone:
             notes.append(
                 f"Judged, but without dialogues on {self.seed_set}, so not on the board: "

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -101,29 +100,10 @@ class Session:
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
         name, panel = asked.name, panels.find(asked.name, self._config.panels)
-        if asked.samples < 1:
-            raise ConfigError(f"--samples {asked.samples}: give a number from 1, or leave it out")
-        if name in config.OFFLINE and max(asked.samples, asked.run) > 1:
-            flag = "--samples" if asked.samples > 1 else "--runs"
-            raise ConfigError(
-                f"{flag}: the {name} judge says the same however often it is asked; leave it out"
-            )
         if name.startswith(panels.CONTROL):
             return self._control(asked)
         if panel is not None:
-            if asked.samples > 1:
-                raise ConfigError(
-                    f"--samples is for single judges and {name!r} is a panel; leave it out, or set "
-                    "samples in a [panels] entry with the strategy ensemble"
-                )
-            return self._built(
-                name,
-                panel,
-                asked,
-                asked.model,
-                judge_of=lambda other: self.judge(JudgeName(other, run=asked.run), subject),
-                subject=subject,
-            )
+            return self._built(name, panel, asked.model, subject=subject)
         if asked.model is not None:
             known = [*self._config.panels, *PRESETS]
             raise ConfigError(
@@ -135,8 +115,13 @@ class Session:
                 raise ConfigError(_NO_BATCH.format(name))
             from botchat.judges.rules import RulesJudge
 
-            return RulesJudge(self._humans, self._language)
-        return self._single(name, asked.samples, asked.run)
+            if not self._language.english:
+                raise ConfigError(
+                    f"the judge rules reads English only, and this set is {self._language.name} "
+                    f"({self._language.code}); name a model as the judge"
+                )
+            return RulesJudge(self._humans)
+        return self._single(name)
 
     def _control(self, asked: JudgeName) -> Judge:
         """The single judges that are asked as often as a panel makes calls."""
@@ -148,11 +133,9 @@ class Session:
             raise ConfigError(f"{asked.name}: {name!r} is no panel; name one, as in models")
         if asked.model is not None:
             name = f"{name}@{config.model_name(asked.model, self._config).name}"
-        return self._built(f"{name}{CALL_MATCHED}", call_matched(panel, asked.model), asked, None)
+        return self._built(f"{name}{CALL_MATCHED}", call_matched(panel, asked.model), None)
 
-    def _built(
-        self, name: str, settings: PanelSettings, asked: JudgeName, model: str | None, **of: Any
-    ) -> Judge:
+    def _built(self, name: str, settings: PanelSettings, model: str | None, **of: Any) -> Judge:
         from botchat.judges.panel import build_panel
 
         longest: int | None = getattr(settings, "max_tokens", None)
@@ -160,30 +143,19 @@ class Session:
         def ask(member: str) -> ChatModel:
             return self._judge_model(member, longest)
 
-        return build_panel(name, settings, ask, model, language=self._language, run=asked.run, **of)
+        return build_panel(name, settings, ask, model, language=self._language, **of)
 
-    def _single(self, name: str, samples: int, run: int) -> Judge:
-        from botchat.judges.single import TEMPERATURE, SingleJudge, sampled
+    def _single(self, name: str) -> Judge:
+        from botchat.judges.single import SingleJudge, sampled
 
         entry = self._config.judges.get(name)
-        named = entry is not None
-        entry = entry or config.JudgeSettings(
-            model=name, temperature=0.0 if samples == 1 else TEMPERATURE
-        )
-        asked = self._judge_model(entry.model, entry.max_tokens)
-        shown = name if named else asked.name
-        if samples > 1 and entry.temperature == 0:
-            raise ConfigError(
-                f"--samples {samples}: {name} is asked at temperature 0, where all answers are the "
-                f"same; set another temperature in [judges.{name}]"
-            )
-        first = (run - 1) * samples
-        decoding = Decoding(entry.temperature, entry.max_tokens, first, logprobs=entry.logprobs)
-        if samples == 1:
-            filed = panels.in_run(shown, run)
-            return SingleJudge(filed, asked, decoding, structured=entry.structured)
-        several = sampled(shown, asked, decoding, samples, structured=entry.structured)
-        return replace(several, name=panels.in_run(several.name, run))
+        settings = entry or config.JudgeSettings(model=name)
+        model = self._judge_model(settings.model, settings.max_tokens)
+        filed = name if entry else model.name
+        decoding = Decoding(settings.temperature, settings.max_tokens)
+        if settings.samples == 1:
+            return SingleJudge(filed, model, decoding)
+        return sampled(filed, model, decoding, settings.samples)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)
