@@ -84,7 +84,7 @@ $(OWN_UV):
 
 test-lowest: $(OWN_UV)
 	mkdir -p build
-	$(PIP_COMPILE) pyproject.toml --extra completion --python-version 3.11 --resolution lowest-direct --upgrade --no-strip-extras --annotation-style line -o build/all.txt
+	$(PIP_COMPILE) pyproject.toml --python-version 3.11 --resolution lowest-direct --upgrade --no-strip-extras --annotation-style line -o build/all.txt
 	grep -F '(pyproject.toml)' build/all.txt > build/lowest.txt
 	$(OWN_UV) venv --quiet --clear --python 3.11 build/lowest
 	$(OWN_UV) pip install --quiet --python build/lowest -r build/lowest.txt --group dev

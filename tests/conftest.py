@@ -7,11 +7,12 @@ import gc
 import inspect
 import os
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from hypothesis import settings
 
 from tests import explore
@@ -94,7 +95,8 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = place.parent  # of all workers
-    with FileLock(place / "demo.lock"):
+    with closing(sqlite3.connect(place / "demo.lock", timeout=600)) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
         if not (place / "demo.done").exists():
             # A process of its own: what `undrawn` changes may be changed already.
             made = Started(["demo", "--dir", place / "demo"])

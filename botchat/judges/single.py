@@ -18,9 +18,6 @@ from botchat.judges.talk import SWAPPED, Agent, Cast
 from botchat.records import Remark, Verdict
 from botchat.workspace.panels import EnsembleSettings
 
-TEMPERATURE = 1.0
-"""Default temperature of samples (FairEval)."""
-
 _SAMPLED = re.compile(r" \(\d+ samples\)$")
 _SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
 

@@ -74,13 +74,6 @@ def mirrored(verdict: Verdict | None) -> Verdict | None:
     return verdict
 
 
-def is_tie(verdict: Verdict) -> bool:
-    """Whether a verdict on two texts prefers neither."""
-    numbers = verdict.split()
-    equal = len(numbers) == 2 and bool(_NUMBERS.fullmatch(verdict)) and len({*numbers}) == 1
-    return equal or verdict in ("both", "neither", "tie")
-
-
 def openings(transcript: Iterable[Remark]) -> list[Remark]:
     """The first remark of each member of a panel, each order of showing by itself."""
     first: dict[str, Remark] = {}

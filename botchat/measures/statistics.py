@@ -159,11 +159,6 @@ def correlation(both: Floats, first: Floats, second: Floats, n: Floats) -> Float
     return ratio(n * both - first * second, spread)
 
 
-def effective_votes(raters: int, correlation: Floats) -> Floats:
-    """How many independent voters are worth some whose errors correlate (Kish's design effect)."""
-    return ratio(raters, 1 + (raters - 1) * correlation)
-
-
 def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed: int = 0) -> float:
     """Two-sided p of the hypothesis that each item's sum might as well have the other sign.
 

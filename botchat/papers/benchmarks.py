@@ -43,9 +43,6 @@ from botchat.workspace.folder import Workspace
 Files = Mapping[str, bytes]
 """Name -> content of upstream's files."""
 
-ByProtocol = Mapping[str, Sequence[Judgment]]
-"""Of one judge, by name of the protocol."""
-
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 

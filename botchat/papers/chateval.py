@@ -45,9 +45,6 @@ ASPECTS: Mapping[str, Protocol] = {
     for aspect, (lowest, highest) in _SCALES.items()
 }
 
-ORIGINAL = "Original Ground Truth"
-"""The system of Topical-Chat's file that is the conversation itself: what people said next."""
-
 _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
 
 

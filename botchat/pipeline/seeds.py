@@ -47,7 +47,6 @@ log = logging.getLogger("botchat")
 
 NO_SEED = "that begin with no ChatSEED of the set (--new-seeds makes seeds of them)"
 SECOND = "that begin with the ChatSEED of an earlier one"
-ONE_SPEAKER = "in which one speaker alone speaks"
 TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
 
 

@@ -179,13 +179,6 @@ class Protocol:
         # Beside a human dialogue that ends with the ChatSEED there is nothing to show.
         return [s for s in found if self.shows != "human" or len(s.utterances) > N_SEED]
 
-    def most_cases(self, seeds: Sequence[Seed], n_models: int, n_dialogues: int) -> int:
-        """Cases of n contestants besides ``human`` if every dialogue were long enough."""
-        if self.shows == "one":
-            return n_dialogues + len(seeds)
-        groups = n_models * (n_models - 1) if self.shows == "pair" else 2 * n_models
-        return groups * len(self.eligible(seeds))
-
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
         """A maker (to save memory) of a case for all that is long enough, seed by seed."""
         about = self._about

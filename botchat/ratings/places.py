@@ -31,13 +31,6 @@ _MANY = 10_000
 """Degrees of freedom above which the covariance is as good as known."""
 
 
-def of_ratings(
-    rating: Floats, covariance: Floats, freedom: int | None, confidence: float = 0.95
-) -> tuple[Indices, Indices]:
-    """First and last place of each model, shape (m,) each, 1 for the best; see `clearly_better`."""
-    return left_open(clearly_better(rating, covariance, freedom, confidence))
-
-
 def left_open(better: Flags) -> tuple[Indices, Indices]:
     """First and last place of each model, shape (m,) each, from who is clearly better, (m, m)."""
     first, last = 1 + better.sum(axis=0), len(better) - better.sum(axis=1)

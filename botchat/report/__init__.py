@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined, Template
-from markupsafe import Markup
 
 from botchat.boards.board import Board
 from botchat.boards.names import elided, labels
@@ -140,7 +139,7 @@ def render(
 
     about["orders"] = [[line.name for line in one.table.lines] for one in screens]
 
-    def apart(judge: int, where: str, part: Markup) -> str:
+    def apart(judge: int, where: str, part: str) -> str:
         """A part of the page of one judge, where it stands."""
         if others is None or not judge:
             return part
@@ -149,7 +148,6 @@ def render(
 
     return template("page.html").render(
         shown=_shown,
-        inline=inline,
         apart=apart,
         instead=instead,
         elided=elided,
@@ -287,11 +285,6 @@ def _shown(table: Table, links: Links | None = None) -> list[tuple[_TableCell, .
             )
         ])  # fmt: skip
     return [*zip(*columns, strict=True)]
-
-
-def inline(chart: Chart) -> Markup:
-    """A figure as an element of the page."""
-    return Markup(chart.inline)  # its own SVG: names in it are escaped
 
 
 def ranks(boards: Sequence[Board]) -> Table:

@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import socket
+import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +17,6 @@ from functools import cached_property, lru_cache, partial
 from importlib import resources
 from pathlib import Path
 
-import filelock
 import msgspec
 
 from botchat import languages
@@ -288,17 +288,23 @@ class Workspace:
     def locked(self) -> Iterator[None]:
         """Be the only writer; `LockedError`, with its name, if another process is."""
         store.make_folder(self.hidden)
-        lock = filelock.FileLock(self.hidden / "lock")
         holder = self.hidden / _HOLDER
         try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
+            lock = sqlite3.connect(
+                self.hidden / "lock", timeout=0, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            lock.close()
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
             who = self._holder() or "another process"
             raise LockedError(
                 f"the workspace {self.root} is in use by {who}; wait for it or stop it"
             ) from None
-        except OSError as error:
-            raise BotChatError(f"cannot lock {self.hidden}: {error.strerror}") from None
         try:
             for left in self.hidden.glob(f".{_HOLDER}.*"):  # by a process killed while it wrote
                 left.unlink()
@@ -308,7 +314,7 @@ class Workspace:
             yield
         finally:
             holder.unlink(missing_ok=True)
-            lock.release()
+            lock.close()
 
 
 def _digest(content: str | bytes) -> str:
@@ -339,14 +345,3 @@ def judgment_order(judgment: Judgment) -> tuple[object, ...]:
 def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
     """Canonical order of a generations file."""
     return natural_key(dialogue.seed_id)
-
-
-def _alive(process: int) -> bool:
-    if os.name == "nt":
-        return True  # os.kill would send it a Ctrl-C
-    with suppress(PermissionError):  # a process of another user
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return False
-    return True

@@ -235,10 +235,6 @@ class Ledger:
             for tag, id, sent, found, at in rows
         ]
 
-    def batch_ids(self) -> frozenset[str]:
-        """What endpoints call the noted batches, where that is known."""
-        return frozenset(id for (id,) in self.select("SELECT id FROM batches WHERE id IS NOT NULL"))
-
     def unbatch(self, keys: Sequence[str]) -> None:
         """Note that no batch will answer these calls any more."""
         with self.transaction():

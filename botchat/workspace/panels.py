@@ -38,9 +38,6 @@ DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
 """Speakers that take part in a talk but have no vote."""
 
 Positive = Annotated[int, msgspec.Meta(ge=1)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Inside = Annotated[float, msgspec.Meta(gt=0, lt=1)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 CONTROL = "control:"
 """Before the name of a panel: single judges asked as often as it makes calls."""

@@ -15,7 +15,7 @@ from botchat.protocols.catalogue import UNIEVAL
 from botchat.ratings import places
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.places import apart, of_ratings, quantile
+from botchat.ratings.places import apart, clearly_better, left_open, quantile
 from botchat.records import HUMAN
 from tests.judges import World
 
@@ -56,9 +56,9 @@ def test_the_quantile_is_tukeys_or_wider(m: int, freedom: int | None) -> None:
 def test_a_ladder_is_in_order_and_level_models_share_all_places() -> None:
     """Far apart: one place each; equal: every place."""
     covariance = np.eye(3)
-    first, last = of_ratings(np.array([30.0, 10.0, 20.0]), covariance, None)
+    first, last = left_open(clearly_better(np.array([30.0, 10.0, 20.0]), covariance, None))
     assert (first.tolist(), last.tolist()) == ([1, 3, 2], [1, 3, 2])
-    first, last = of_ratings(np.array([10.0, 10.0, 30.0]), covariance, 40)
+    first, last = left_open(clearly_better(np.array([10.0, 10.0, 30.0]), covariance, 40))
     assert (first.tolist(), last.tolist()) == ([2, 2, 1], [3, 3, 1])
 
 

@@ -106,11 +106,7 @@ class EndpointModel:
                 value = body.pop(parameter)
                 if new:
                     body[new] = value
-        for name, value in settings.extra.items():
-            made = body.get(name)
-            joined = isinstance(made, dict) and isinstance(value, dict) and not made.keys() & value
-            body[name] = made | value if joined else value  # as verbosity beside format in text
-        return body
+        return body | settings.extra
 
     def read(
         self, response: HttpResponse, sent: Mapping[str, Any], latency_s: float = 0.0
@@ -239,9 +235,7 @@ class EndpointModel:
                 known = known | {name: new if new and new in told else None}
                 self.quirks = self.quirks | {"parameters": known}
                 return True
-        if status == 403:  # OpenAI refuses log-probabilities so; no endpoint refuses a layout so
-            return False
-        if not (wording["no_system"] or wording["alternate"]):
+        if status == 403 or not (wording["no_system"] or wording["alternate"]):
             return False
         if self._arrangement(sent) != self._arrangement(self.quirks):
             return True

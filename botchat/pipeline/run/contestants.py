@@ -120,16 +120,6 @@ def too_short(n: int | None) -> MissingError:
     )
 
 
-def judge_named(workspace: Workspace, seed_set: str, name: str) -> str:
-    """A judge's name as its judgments on a set are filed; `MissingError` where it has none."""
-    known = workspace.judgment_files(seed_set)
-    found = next((one for one in (name, full_name(name, workspace)) if one in known), None)
-    if found is None:
-        who = ", ".join(sorted(known)) or "nobody"
-        raise MissingError(f"{name!r} has not judged {seed_set}; judges who have: {who}")
-    return found
-
-
 def method(workspace: Workspace, judge: str) -> tuple[str, str]:
     """(model asked, how it is asked)."""
     base = _bare(judge)

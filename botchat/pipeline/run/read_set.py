@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 Judgments = Mapping[str, Sequence[Judgment]]
 """Protocol -> judgments."""
 
-Latest = Mapping[tuple[str, tuple[str, ...]], Judgment]
-"""By seed id and contestants in the order shown."""
-
 
 @dataclass(frozen=True)
 class Read:
