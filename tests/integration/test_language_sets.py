@@ -255,7 +255,9 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert (
         run(capsys, "generate", "--seeds", "b", "--model", "bot:retrieval", "--turns", "4")[0] == 0
     )
-    status, _, said = run(capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "http://127.0.0.1:9/v1#x")
+    status, _, said = run(
+        capsys, "judge", "diagnosis", "--seeds", "b", "--judge", "http://127.0.0.1:9/v1#x"
+    )
     assert status == 1
     assert "Diagnosis is asked in English only, and this set is German (de)" in said
     (tmp_path / "seeds" / "b.toml").write_text("language = 3\n")
