@@ -43,11 +43,6 @@ class Change:
         return self.after.value - self.before.value
 
     @property
-    def turned(self) -> Change:
-        """From after to before."""
-        return Change(self.after, self.before, self.correlation)
-
-    @property
     def low(self) -> float:
         """Lower end of its interval at `LEVEL`."""
         return self.value - self._reach(
@@ -76,11 +71,7 @@ class Change:
         return normal.cdf(self.value / self._reach_up * normal.inv_cdf(0.5 + LEVEL / 2))
 
     def smallest_found(self, alpha: float, power: float) -> float:
-        """The fall that a test at level ``alpha`` finds in a share ``power`` of comparisons.
-
-        Of estimates as sure as these: none of many that it could be, since an interval is narrower
-        at an end of the scale.
-        """
+        """The fall that a test at level ``alpha`` finds in a share ``power`` of comparisons."""
         normal = NormalDist()
         error = self._reach_up / normal.inv_cdf(0.5 + LEVEL / 2)
         return error * (normal.inv_cdf(1 - alpha) + normal.inv_cdf(power))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from statistics import fmean
@@ -27,7 +28,6 @@ from botchat.workspace import files as store
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
-    from botchat.boards.by_seed import Values
     from botchat.boards.tables import Kind, Table
 
 _MOST_BYTES = 2**28
@@ -42,13 +42,12 @@ _RATING = re.compile(r"(bt|elo)(_n\d+)?")
 _RELATIVE = re.compile(rf"{_RATING.pattern}|bt_length(_n\d+)?|win|tie|lose|win_or_tie")
 """Keys of all that is: here a model falls, too, where another rises."""
 
-WORSE = ("lose",)
-"""Keys of what is worse where it is more."""
-
-
 SURVIVED = re.compile(r"survived_n(\d+)")
 """The number by which a model falls, and its N: of all it alone finds falls at the beginning of
-dialogues and at their end, whoever else is on the board (`benchmarks/coverage_changes.py`)."""
+dialogues and at their end, whoever else is on the board."""
+
+_IDENTITY = ("asked", "answered", "revision", "host", "temperature", "system_prompt")
+"""Of what was asked: who it was. Days and costs differ each time."""
 
 
 def compare(request: Comparing, workspace: Workspace) -> Differences:
@@ -57,8 +56,8 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
     Lines say what is assumed, and what does not agree; ``failure`` names the models that fell.
 
     Raises:
-        MissingError, DataError, ConfigError: no such board, none that can be compared, no such key
-            or model.
+        MissingError, DataError, ConfigError: no such board, none that can be compared, no such
+            model.
     """
     before, after, alpha, models = request.before, request.after, request.alpha, request.models
     if not 0 < alpha < 1:
@@ -69,29 +68,23 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
             f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike, or "
             "compare them all the same with --anyway"
         )
-    shared = both.models
     for name in models:
-        if name not in shared:
+        if name not in both.models:
             raise ConfigError(
-                f"--model {name}: not on both boards{did_you_mean(name, shared)}; there are: "
-                f"{', '.join(shared)}"
+                f"--model {name}: not on both boards{did_you_mean(name, both.models)}; there are: "
+                f"{', '.join(both.models)}"
             )
-    keys = _keys_of_both(both, request.by)
-    changes = {key: _changes(key, both) for key in keys}
-    by = keys[0]
-    left_out = _untested(both, models or changes[by], named=bool(models))
+    changes, by = both.changes, both.key
+    left_out = _untested(both, models or changes, named=bool(models))
     tested = {
-        name: one.turned if by in WORSE else one
-        for name, one in changes[by].items()
+        name: one
+        for name, one in changes.items()
         if name not in left_out and (not models or name in models)
     }
     p = dict(zip(tested, holm([one.fell for one in tested.values()]), strict=True))
-    lines = [*_notes(both, by), *_tested(tested, left_out, by, alpha)]
-    if tested:
-        paired = max(int((~np.isnan(both.said(by, m))).all(axis=0).sum()) for m in tested)
-        lines.append(_assumed(alpha, tested, paired))
     fell = [name for name in tested if p[name] <= alpha]
-    table = _table(changes, by, list(shared), p, f"{both.old.path} → {both.new.path}")
+    lines = [*_notes(both), *_tested(both, tested, left_out, alpha)]
+    table = _table(both, p)
     whole = {
         "rows": table.records,
         "by": by,
@@ -102,9 +95,15 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
         "before": str(both.old.path),
         "after": str(both.new.path),
     }
-    rate = f"false alarms at most {100 * alpha:g} % over {_models(list(tested))} together"
+    verdict = f"fell: {', '.join(fell)}" if fell else f"no model fell in {by}"
+    if not tested:
+        verdict = (
+            "no model was tested, so --gate passes and says nothing of any; ask a model again with "
+            "a revision, MODEL@2, test a floor bot with --model"
+        )
+    rate = f"false alarms at most {100 * alpha:g} % over {_models(tested)} together"
     failure = Fell(f"fell in {by}: {', '.join(fell)} ({rate})") if fell else None
-    return Differences(whole, [table, table.note, *lines, _verdict(whole)], failure=failure)
+    return Differences(whole, [table, table.note, *lines, verdict], failure=failure)
 
 
 @dataclass(frozen=True)
@@ -115,16 +114,14 @@ class ToldBoard:
     rows: Mapping[str, Row]
     """Model -> its row; people are none."""
     signatures: Sequence[str]
-    judge: str
-    """By whom; empty where the file does not say."""
-    seeds: Sequence[str]
-    """A digest of each, where the file beside it says."""
-    by_seed: Values
-    """What each says about each number."""
-    dialogues: Mapping[str, str]
-    """Model -> a digest of its dialogues."""
     asked: Mapping[tuple[str, str, str], Row]
     """Contestant or judge, stage, model -> what was asked; see `botchat.records.Provenance`."""
+    seeds: Sequence[str] = ()
+    """A digest of each, where the file beside it says."""
+    by_seed: Mapping[str, Mapping[str, Sequence[float | None]]] = field(default_factory=dict)
+    """Key of a number -> model -> its value by seed; ``None``: the seed says nothing."""
+    dialogues: Mapping[str, str] = field(default_factory=dict)
+    """Model -> a digest of its dialogues."""
 
     @property
     def n(self) -> int:
@@ -146,18 +143,17 @@ class ToldBoard:
     def measures(self) -> list[str]:
         """Keys of the numbers that have intervals, most important first."""
         keys = dict.fromkeys(key for row in self.rows.values() for key in row)
-        return [
-            key
-            for key in keys
-            if key != "rank" and any(estimate(row, key) for row in self.rows.values())
-        ]
+        keys.pop("rank", None)
+        known = [key for key in keys if any(estimate(row, key) for row in self.rows.values())]
+        relative = [key for key in known if _RELATIVE.fullmatch(key)]
+        return sorted(known, key=lambda key: (not SURVIVED.fullmatch(key), key in relative))
 
 
 class _Boards:
     """Two boards, and who is on both: ``models``, each with its names there.
 
     The last revision of a model on the first board and its only new one on the second are one.
-    Raises `DataError` where nobody is on both.
+    ``key``: the number by which a model falls. Raises `DataError` where both share none.
     """
 
     def __init__(self, old: ToldBoard, new: ToldBoard) -> None:
@@ -176,19 +172,44 @@ class _Boards:
             "gone": [name for name in old.rows if name not in shared[0]],
             "new": [name for name in new.rows if name not in shared[1]],
         }
+        self.key = next((key for key in old.measures if key in new.measures), "")
+        if not self.key:
+            raise DataError(f"no number has an interval on both boards: {old.path} and {new.path}")
 
-    def estimates(self, key: str, model: str) -> tuple[Estimate, Estimate] | None:
-        """A number before and after; ``None`` where it has no interval on both."""
-        before, after = self.models[model]
-        found = estimate(self.old.rows[before], key), estimate(self.new.rows[after], key)
-        return (found[0], found[1]) if found[0] and found[1] else None
+    @cached_property
+    def changes(self) -> dict[str, Change]:
+        """Model -> how `key` changed; ratings are moved to the same mean of the shared models."""
+        pairs: dict[str, tuple[Estimate, Estimate]] = {}
+        for name, (old, new) in self.models.items():
+            before = estimate(self.old.rows[old], self.key)
+            if before and (after := estimate(self.new.rows[new], self.key)):
+                pairs[name] = before, after
+        shift = 0.0
+        if pairs and _RATING.fullmatch(self.key) and any(self.alone.values()):
+            shift = fmean(after.value - before.value for before, after in pairs.values())
+        return {
+            name: Change(
+                before, Estimate(*(end - shift for end in after)), correlation(*self.said(name))
+            )
+            for name, (before, after) in pairs.items()
+        }
 
-    def said(self, key: str, model: str) -> Floats:
-        """What every seed of either board says about a number on both, (2, seeds); nan: nothing."""
+    @property
+    def kind(self) -> Kind:
+        """What `key` is shown as."""
+        if SURVIVED.fullmatch(self.key):
+            return "number"
+        if _RATING.fullmatch(self.key):
+            return "rating"
+        ends = (end for one in self.changes.values() for end in (*one.before, *one.after))
+        return "rate" if all(0 <= end <= 1 for end in ends) else "decimal"
+
+    def said(self, model: str) -> Floats:
+        """What every seed of either board says about `key` on both, (2, seeds); nan: nothing."""
         seeds = list(dict.fromkeys((*self.old.seeds, *self.new.seeds)))
         told = []
         for board, name in zip((self.old, self.new), self.models[model], strict=True):
-            said = board.by_seed.get(key, {}).get(name, ())
+            said = board.by_seed.get(self.key, {}).get(name, ())
             known = dict(zip(board.seeds, said, strict=False))
             told.append([known.get(seed) for seed in seeds])
         return np.array(told, dtype=np.float64)
@@ -216,35 +237,28 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
             f"({', '.join(there) or 'there is none here'}), a folder with leaderboard.json, or "
             "such a file"
         )
+    reading, beside = path, path.with_name(BY_SEED)
     try:
         told = json.loads(store.content(path, _MOST_BYTES))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
         signatures = told.get("signatures") or [told["signature"]]
-        beside = _beside(path.with_name(BY_SEED))
-        for key, said in beside[1].items():
-            if survived := SURVIVED.fullmatch(key):
-                for name in said.keys() & rows.keys():
-                    values = [one for one in said[name] if one is not None]
-                    ends = mean(values, 0, int(survived[1]))
-                    rows[name] |= entries(key, fmean(values or [math.nan]), *ends)
-        judge = told.get("judge", {}).get("name", "")
         measured = told.get("tables", {}).get("measured", {}).get("rows", ())
         asked = {(row["name"], row["stage"], row["model"]): row for row in measured}
-        return ToldBoard(path, rows, signatures, judge, *beside, asked)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{path} is no board of botchat leaderboard; make it again") from None
-
-
-def _beside(path: Path) -> tuple[Sequence[str], Values, Mapping[str, str]]:
-    """Seeds, what each says, and digests of dialogues; none where the file is not there."""
-    if not path.is_file():
-        return (), {}, {}
-    try:
-        told = json.loads(store.content(path, _MOST_BYTES))
+        if not beside.is_file():
+            return ToldBoard(path, rows, signatures, asked)
+        reading = beside
+        told = json.loads(store.content(beside, _MOST_BYTES))
         values = {key: dict(said) for key, said in told["values"].items()}
-        return list(map(str, told["seeds"])), values, dict(told.get("dialogues", {}))
+        for key, said in values.items():
+            if survived := SURVIVED.fullmatch(key):
+                for name in said.keys() & rows.keys():
+                    known = [one for one in said[name] if one is not None]
+                    ends = mean(known, 0, int(survived[1]))
+                    rows[name] |= entries(key, fmean(known or [math.nan]), *ends)
+        seeds, dialogues = list(map(str, told["seeds"])), dict(told.get("dialogues", {}))
+        return ToldBoard(path, rows, signatures, asked, seeds, values, dialogues)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
+        raise DataError(f"{reading} is not what leaderboard writes; make the board again") from None
 
 
 def estimate(row: Row, key: str) -> Estimate | None:
@@ -253,33 +267,7 @@ def estimate(row: Row, key: str) -> Estimate | None:
     return None if any(not isinstance(one, int | float) for one in found) else Estimate(*found)  # type: ignore[arg-type]
 
 
-def _keys_of_both(both: _Boards, by: str | None) -> list[str]:
-    """Keys of the numbers of both boards, first the one by which a model falls."""
-    known = [key for key in both.old.measures if key in both.new.measures]
-    if not known or (by is not None and by not in known):
-        hint = did_you_mean(by or "", known)
-        raise ConfigError(
-            f"--by {by}: no number with an interval on both boards{hint}; "
-            f"there are: {', '.join(known) or 'none'}"
-        )
-    absolute = [key for key in known if not _RELATIVE.fullmatch(key) and key not in WORSE]
-    survived = [key for key in known if SURVIVED.fullmatch(key)]
-    by = by or (survived or absolute or known)[0]
-    return [by, *(key for key in known if key != by)]
-
-
-def _verdict(whole: Row) -> str:
-    """The last line: who fell; where nothing was tested, that green means nothing."""
-    if not whole["tested"]:
-        return (
-            "no model was tested, so --gate passes and says nothing of any; ask a model again with "
-            "a revision, MODEL@2, test a floor bot with --model"
-        )
-    fell = ", ".join(whole["fell"])
-    return f"fell: {fell}" if fell else f"no model fell in {whole['by']}"
-
-
-def _untested(both: _Boards, models: Iterable[str], *, named: bool) -> dict[str, str]:
+def _untested(both: _Boards, models: Collection[str], *, named: bool) -> dict[str, str]:
     """Model -> why nothing is to be tested of it."""
     from botchat.boards.names import is_floor_bot
 
@@ -295,124 +283,94 @@ def _untested(both: _Boards, models: Iterable[str], *, named: bool) -> dict[str,
 
 
 def _tested(
-    tested: Mapping[str, Change], left_out: Mapping[str, str], by: str, alpha: float
+    both: _Boards, tested: Mapping[str, Change], left_out: Mapping[str, str], alpha: float
 ) -> Iterator[str]:
-    """Who is tested, who is not and why, and the smallest fall that is found."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in left_out.items():
-        reasons.setdefault(why, []).append(name)
-    for why, names in reasons.items():
+    """Who is tested, who is not and why, the smallest fall that is found, and what is assumed."""
+    for why in dict.fromkeys(left_out.values()):
+        names = (name for name in left_out if left_out[name] == why)
         yield f"not tested, {why}: {', '.join(names)}"
-    if tested:
-        least = max(one.smallest_found(alpha / len(tested), POWER) for one in tested.values())
-        size = f"{least:.1f} utterances" if SURVIVED.fullmatch(by) else f"{least:.2f}"
-        if _RATING.fullmatch(by) or _is_rate(tested.values()):
-            size = f"{least if _RATING.fullmatch(by) else 100 * least:.0f} points"
-        yield (
-            f"Tested in {by}: {', '.join(tested)}. A fall by {size} would be found in "
-            f"{100 * POWER:g} % of comparisons."
-        )
+    if not tested:
+        return
+    least = max(one.smallest_found(alpha / len(tested), POWER) for one in tested.values())
+    size = {
+        "number": f"{least:.1f} utterances",
+        "rating": f"{least:.0f} points",
+        "rate": f"{100 * least:.0f} points",
+    }.get(both.kind, f"{least:.2f}")
+    yield (
+        f"Tested in {both.key}: {', '.join(tested)}. A fall by {size} would be found in "
+        f"{100 * POWER:g} % of comparisons."
+    )
+    shared = max(int((~np.isnan(both.said(name))).all(axis=0).sum()) for name in tested)
+    paired = (
+        f"Paired by the {shared:,} ChatSEEDs of both boards."
+        if shared
+        else f"The boards are taken as independent, since no {BY_SEED} says how far a model came "
+        "on each ChatSEED; of the same ChatSEEDs, intervals are wider than need be."
+    )
+    yield (
+        f"{paired} A model fell where p, after Holm over {_models(tested)}, is at most {alpha:g}: "
+        f"if none is worse, at most {100 * alpha:g} % of comparisons name any."
+    )
 
 
-_IDENTITY = ("asked", "answered", "revision", "host", "temperature", "system_prompt")
-"""Of what was asked: who it was. Days and costs differ each time."""
-
-
-def _asked_otherwise(both: _Boards) -> Iterator[str]:
-    """Which models are others than they were, as far as both boards say who was asked."""
-    for (name, stage, model), before in both.old.asked.items():
-        after = both.new.asked.get((name, stage, model), before)
-        apart = [key for key in _IDENTITY if before.get(key) != after.get(key)]
-        if told := [f"{key} {before.get(key)} → {after.get(key)}" for key in apart]:
-            yield f"{name} ({stage}) is another than it was: {', '.join(told)}"
-
-
-def _changes(key: str, both: _Boards) -> dict[str, Change]:
-    """Model -> how a number changed; ratings are moved to the same mean of the shared models."""
-    pairs = {name: two for name in both.models if (two := both.estimates(key, name))}
-    shift = 0.0
-    if pairs and _RATING.fullmatch(key) and any(both.alone.values()):
-        shift = fmean(after.value - before.value for before, after in pairs.values())
-    return {
-        name: Change(
-            before,
-            Estimate(*(end - shift for end in after)),
-            correlation(*both.said(key, name)),
-        )
-        for name, (before, after) in pairs.items()
-    }
-
-
-def _table(
-    changes: Mapping[str, Mapping[str, Change]],
-    by: str,
-    models: Sequence[str],
-    p: Mapping[str, float],
-    signature: str,
-) -> Table:
+def _table(both: _Boards, p: Mapping[str, float]) -> Table:
     from botchat.boards.tables import Column, table, with_interval
 
-    columns = [Column("model", "Model", "name")]
-    rows: dict[str, Row] = {name: {"model": name} for name in models}
-    for key, changed in changes.items():
-        kind: Kind = "rating" if _RATING.fullmatch(key) else "decimal"
-        kind = "number" if SURVIVED.fullmatch(key) else kind
-        if _is_rate(changed.values()):
-            kind = "rate"
-        main, title = key == by, _title(key)
-        for when in ("before", "after"):
-            columns.append(Column(f"{key}_{when}", f"{title} {when}", kind, not main))
-        columns += with_interval(
-            Column(f"{key}_change", f"{title} change", kind, priority=0 if main else 1)
-        )
-        if main:
-            columns.append(Column("p_fell", "p that it did not fall", "decimal"))
-        for name, one in changed.items():
-            rows[name] |= {
-                f"{key}_before": one.before.value,
-                f"{key}_after": one.after.value,
-                f"{key}_change": one.value,
-                f"{key}_change_low": one.low,
-                f"{key}_change_high": one.high,
-            }
-            if main:
-                rows[name]["p_fell"] = p.get(name)
-    note = "Rates in percent, their changes in points; in brackets 95 % intervals of the change."
-    if SURVIVED.fullmatch(by):
-        note = f"Survived: utterances until one is taken for a machine's, the seed's too. {note}"
-    return table("changes", "Changes", columns, rows.values(), [signature], note, [f"{by}_change"])
-
-
-def _is_rate(changes: Iterable[Change]) -> bool:
-    return all(0 <= end <= 1 for one in changes for end in (*one.before, *one.after))
-
-
-def _title(key: str) -> str:
+    key, kind = both.key, both.kind
     name, _, n = key.partition("_n")
     words = name.replace("_", " ").capitalize().replace("Gteval", "GTEval")
-    named = {"bt": "Bradley–Terry", "elo": "Elo"}.get(name, words)
-    return f"{named} @{n}" if n.isdigit() else named if not n else key
+    words = {"bt": "Bradley–Terry", "elo": "Elo"}.get(name, words)
+    title = f"{words} @{n}" if n.isdigit() else words if not n else key
+    columns = [
+        Column("model", "Model", "name"),
+        Column(f"{key}_before", f"{title} before", kind),
+        Column(f"{key}_after", f"{title} after", kind),
+        *with_interval(Column(f"{key}_change", f"{title} change", kind)),
+        Column("p_fell", "p that it did not fall", "decimal"),
+    ]
+    rows: dict[str, Row] = {name: {"model": name} for name in both.models}
+    for name, one in both.changes.items():
+        rows[name] |= {
+            f"{key}_before": one.before.value,
+            f"{key}_after": one.after.value,
+            **entries(f"{key}_change", one.value, one.low, one.high),
+            "p_fell": p.get(name),
+        }
+    note = "Rates in percent, their changes in points; in brackets 95 % intervals of the change."
+    if SURVIVED.fullmatch(key):
+        note = f"Survived: utterances until one is taken for a machine's, the seed's too. {note}"
+    signature = f"{both.old.path} → {both.new.path}"
+    return table("changes", "Changes", columns, rows.values(), [signature], note, [f"{key}_change"])
 
 
-def _notes(both: _Boards, by: str) -> Iterator[str]:
+def _notes(both: _Boards) -> Iterator[str]:
     """What does not agree between the boards."""
     for what, names in both.alone.items():
         if names:
             yield f"{what}: {', '.join(names)}"
-    if any(both.alone.values()) and _RATING.fullmatch(by):
+    if any(both.alone.values()) and _RATING.fullmatch(both.key):
         yield (
             "The contestants differ, so ratings are moved to the same mean of the models on both; "
             "how sure that mean is does not count in the intervals."
         )
-    if _RELATIVE.fullmatch(by):
-        yield f"{by} is relative: a model falls, too, where the others rise"
-    yield from _asked_otherwise(both)
-    made = both.old.made, both.new.made
-    for subject, before in made[0].items():
-        if subject not in made[1]:
+    if _RELATIVE.fullmatch(both.key):
+        yield f"{both.key} is relative: a model falls, too, where the others rise"
+    for (name, stage, model), asked in both.old.asked.items():
+        now = both.new.asked.get((name, stage, model), asked)
+        told = [
+            f"{key} {asked.get(key)} → {now.get(key)}"
+            for key in _IDENTITY
+            if asked.get(key) != now.get(key)
+        ]
+        if told:
+            yield f"{name} ({stage}) is another than it was: {', '.join(told)}"
+    made = both.new.made
+    for subject, before in both.old.made.items():
+        if subject not in made:
             yield f"{subject}: only on the first board"
             continue
-        after = made[1][subject]
+        after = made[subject]
         apart = [
             " and ".join(part for part in one.values() if part not in other.values()) or "nothing"
             for one, other in ((before, after), (after, before))
@@ -445,16 +403,3 @@ def _apart(both: _Boards) -> Iterator[str]:
 
 def _models(names: Collection[str]) -> str:
     return f"{len(names)} model{'s' * (len(names) != 1)}"
-
-
-def _assumed(alpha: float, tested: Collection[str], shared: int) -> str:
-    paired = (
-        f"Paired by the {shared:,} ChatSEEDs of both boards."
-        if shared
-        else "The boards are taken as independent: they share no ChatSEEDs, or were written before "
-        f"{BY_SEED} was; where they do share them, intervals are wider than need be."
-    )
-    return (
-        f"{paired} A model fell where p, after Holm over {_models(tested)}, is at most {alpha:g}: "
-        f"if none is worse, at most {100 * alpha:g} % of comparisons name any."
-    )

@@ -155,19 +155,6 @@ def fit(
     )
 
 
-def influence(comparisons: Comparisons, fitted: BradleyTerryResult) -> tuple[Indices, Floats]:
-    """Seeds, and how far each moves the ratings, in points, shape (seeds, m); none where not known.
-
-    Its squares, summed over seeds, are the variances of the ratings (but for small corrections).
-    """
-    if fitted.warning or comparisons.cluster is None:
-        return np.empty(0, dtype=np.intp), np.empty((0, len(comparisons.models)))
-    weight, theta = fitted.settings.tie_weight, fitted.logits
-    residual = _residual(comparisons, weight, theta)
-    moves = scores_by_cluster(comparisons, residual) @ _bread(comparisons, weight, theta)
-    return distinct(comparisons.cluster)[0], fitted.settings.elo * _centred_rows(moves)
-
-
 def _residual(comparisons: Comparisons, tie_weight: float, theta: Floats) -> Floats:
     """Result less expectation of each comparison, times its weight, shape (n,)."""
     expected = score_rate(theta[comparisons.first] - theta[comparisons.second])

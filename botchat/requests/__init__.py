@@ -190,10 +190,6 @@ class Comparing(Request["Differences"]):
         str, Word("SET, SET/NAME (leaderboard --keep), a board's folder or json", "BEFORE")
     ]
     after: Annotated[str, Word("likewise", "AFTER")]
-    by: Annotated[
-        str | None,
-        Arg("number that must not fall, such as bt_n16 (utterances survived)", "KEY"),
-    ] = None
     alpha: Annotated[float, Arg("rate of false alarms, over all models together (0.05)")] = 0.05
     models: Annotated[
         Sequence[str], Arg("repeatable; to test (all that changed, no bots)", "MODEL", "--model")

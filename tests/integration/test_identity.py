@@ -233,7 +233,7 @@ def test_compare_holds_a_new_revision_against_the_last_one(tmp_path, capsys):
 
     old = board("old.json", {"m": 0.5, "m@1": 0.9, "x": 0.5}, "u-1")
     new = board("new.json", {"m@1": 0.9, "m@2": 0.2, "x": 0.5}, "u-2")
-    did(tmp_path, "compare", old, new, "--gate", "--by", "success_n4", code=4)
+    did(tmp_path, "compare", old, new, "--gate", code=4)
     said_of = capsys.readouterr()
     assert "fell in success_n4: m@1 → m@2" in said_of.err
     assert "umpire (unieval) is another than it was: answered u-1 → u-2" in said_of.out
