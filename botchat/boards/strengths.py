@@ -13,7 +13,7 @@ from botchat.boards.tables import Column, with_ends
 from botchat.measures.intervals import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.style import fit_style
+from botchat.ratings.length import fit_at_equal_length
 from botchat.verdicts import Floats
 
 UNEVEN = 1.1
@@ -102,8 +102,7 @@ class Strengths:
         """
         equal = None
         if differences is not None and (known := np.isfinite(differences)).any():
-            longer = differences[known][:, None]
-            equal = fit_style(comparisons.only(known), longer, ["length"]).adjusted
+            equal = fit_at_equal_length(comparisons.only(known), differences[known])
         return cls(design, fit(comparisons), equal)
 
     @property
