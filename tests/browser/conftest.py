@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from botchat.workspace.folder import Workspace
-from tests.browser.pages import HOSTILE, hostile_page, own_page
+from tests.browser.pages import hostile_page, own_page
 
 if TYPE_CHECKING:
     from selenium.webdriver.chrome.webdriver import WebDriver
@@ -176,12 +176,6 @@ def page(demo_workspace: Workspace) -> Path:
 def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of somebody's own criteria."""
     return own_page(tmp_path_factory.mktemp("own"))
-
-
-@pytest.fixture(scope="session")
-def hostile_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with criteria that are attacks."""
-    return own_page(tmp_path_factory.mktemp("hostile-own"), f" {HOSTILE[0]} {HOSTILE[1]}")
 
 
 @pytest.fixture(scope="session")

@@ -45,27 +45,27 @@ def hostile_page(folder: Path) -> Path:
     return write_page(Made(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
 
 
-def own_page(folder: Path, attack: str = "") -> Path:
+def own_page(folder: Path) -> Path:
     """A page with somebody's own criteria of every kind, beside UniEval."""
-    one = "{{conversation}}" + attack
-    two = "{{conversation_1}} {{conversation_2}}" + attack
+    one = "{{conversation}}"
+    two = "{{conversation_1}} {{conversation_2}}"
     known = catalogue(
         {
             "empathy": CriterionSettings(
-                kind="score", prompt=one, title=f"Empathy{attack}", question=f"How warm?{attack}",
+                kind="score", prompt=one, title="Empathy", question="How warm?",
                 numbers=("Empathy",), lowest=1, highest=10,
             ),
             "style": CriterionSettings(
-                kind="score", prompt=one, numbers=("Wit", f"Tact{attack}"), lowest=0, highest=100
+                kind="score", prompt=one, numbers=("Wit", "Tact"), lowest=0, highest=100
             ),
-            "drift": CriterionSettings(kind="place", prompt=one, title=f"First drift{attack}"),
+            "drift": CriterionSettings(kind="place", prompt=one, title="First drift"),
             "faults": CriterionSettings(kind="report", prompt=one, title="Faults"),
             "warmth": CriterionSettings(
-                kind="choice", shows="pair", prompt=two, title=f"Warmth{attack}",
+                kind="choice", shows="pair", prompt=two, title="Warmth",
                 labels=("Left", "Right", "Level"),
             ),
             "depth": CriterionSettings(
-                kind="score", shows="pair", prompt=two, numbers=(f"Depth{attack}",),
+                kind="score", shows="pair", prompt=two, numbers=("Depth",),
                 lowest=1, highest=10,
             ),
         }

@@ -17,7 +17,6 @@ from tests.openai_server import Server, converse
 LONG = "9" * 5000
 DEEP = "[" * 200_000 + "]" * 200_000  # Python 3.12 and newer read 5,000
 RATES = "model_a,model_b,win_rate,win_or_tie_rate\nA,B,.5,.7\nB,C,.5,.7\nA,C,.6,.8\n"
-ITEM = b'{"article":"m : hello there . f : hi . "}'
 
 
 def one_line(arguments, capsys):

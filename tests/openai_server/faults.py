@@ -262,11 +262,6 @@ def no_choices(choices: Any = None) -> Answer:
     return completion(choices)
 
 
-def missing_choices() -> Answer:
-    """A completion without the field ``choices``."""
-    return Answer(200, {"id": "chatcmpl-0", "object": "completion-without-choices"})
-
-
 def null_message() -> Answer:
     """A choice whose message is null."""
     return completion([{"index": 0, "message": None, "finish_reason": "stop"}])

@@ -266,7 +266,6 @@ def test_a_prompt_that_nobody_asks_for_is_refused(tmp_path):
 
 
 ES = built_in()["es"]
-SPANISH = files.read(OWN.with_name("es.jsonl"), Seed)
 
 
 @pytest.mark.parametrize("pack", [ENGLISH, ZH, ES], ids=["en", "zh", "es"])
