@@ -25,6 +25,7 @@ import aiohttp
 import httpx2
 import msgspec
 import openai
+from yarl import URL
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Reply
@@ -111,7 +112,7 @@ class Connection:
         """Nothing is open yet."""
         self._session: aiohttp.ClientSession | None = None
         self._composer = _Composer()
-        self._places: dict[tuple[Any, ...], tuple[str, dict[str, str]]] = {}
+        self._places: dict[tuple[Any, ...], tuple[URL, dict[str, str]]] = {}
         """Method, path and query -> where such requests go, with which headers."""
         self._sent: dict[str, str] = {}
         self._secrets: tuple[str, ...] = ()
@@ -217,7 +218,7 @@ class Connection:
         ) as reply:
             return HttpResponse(reply.status, reply.headers, await self._read(reply))
 
-    async def _composed(self, request: HttpRequest) -> tuple[str, dict[str, str], bytes]:
+    async def _composed(self, request: HttpRequest) -> tuple[URL, dict[str, str], bytes]:
         """Address, headers and body of what the client would send."""
         client, kind = self._client, httpx2.Response
         async with self._entering:  # the composer keeps one at a time
@@ -231,7 +232,8 @@ class Connection:
                 await client.post(request.path, content=request.body, cast_to=kind)
             made = self._composer.composed
         kept = {name: made.headers[name] for name in self._kept if name in made.headers}
-        return str(made.url), {**kept, "accept-encoding": "gzip"}, made.content
+        url = URL(str(made.url), encoded=True)  # as text it would be quoted anew
+        return url, {**kept, "accept-encoding": "gzip"}, made.content
 
     async def _read(self, reply: aiohttp.ClientResponse) -> bytes:
         packed = reply.headers.get("content-encoding", "identity").lower() != "identity"
