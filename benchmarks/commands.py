@@ -2,8 +2,8 @@
 
     python benchmarks/commands.py [ROW …] [--repeats 3]
 
-Rows: the sample's `leaderboard`, with and without PNG; the page of 14 made-up models on 547 seeds
-by two judges; the rules judge on 202,020 cases, and the same again, where nothing is left to judge;
+Rows: the sample's `leaderboard`, with and without PNG; the rules
+judge on 202,020 cases, and the same again, where nothing is left to judge;
 the `leaderboard` of a million verdicts. All by default. Before and after each command the plain
 loop of Elo is timed, 20 times 40,404 games in pure Python: on a machine with nothing else to do it
 took `LOOP` seconds of CPU, and aims are as much larger as it takes longer here and now. Prints
@@ -54,26 +54,25 @@ ROWS = {
 }
 
 STARTER = """
-import os, subprocess, sys, time
-begun = time.perf_counter()
+import os, subprocess, sys
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, used = os.wait4(process.pid, 0)
-seconds = time.perf_counter() - begun
-print(status, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+print(status, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 """
 
 
-def measured(made: list[str]) -> tuple[float, float, float]:
-    """Seconds, CPU seconds and greatest megabytes of a command, which is one process.
+def call(made: list[str]) -> tuple[float, float]:
+    """CPU seconds and greatest megabytes of a command, which is one process.
 
     A small process starts it: Linux counts what the starting one has ever held as the command's.
+    Its modules are compiled before, as where it is installed.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     run = [sys.executable, "-c", STARTER, *made]
     told = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True).stdout.split()
     if told[0] != "0":
         sys.exit(f"{made} ended with {told[0]}")
-    seconds, cpu, memory = map(float, told[1:])
-    return seconds, cpu, memory
+    return float(told[1]), float(told[2])
 
 
 def make(workspace: str, folder: Path) -> None:
@@ -81,8 +80,6 @@ def make(workspace: str, folder: Path) -> None:
     if workspace == "sample":
         demo = [*BOTCHAT, "demo", "--dir", str(folder), "--quiet"]
         call(demo)
-    elif workspace == "judges":
-        leaderboard.make(folder, 14, 547, ("openai:a-judge", "openai:b-judge"))
     elif workspace == "cases":
         leaderboard.make(folder, 14, 5 * 547, ())
     else:
@@ -95,16 +92,6 @@ def loop() -> float:
     order = np.random.default_rng(0).permutation(len(data))
     orders = np.tile(order, (20, 1))
     return ratings.stopwatch(lambda: ratings.plain_elo(data, orders), time.process_time)
-
-
-def call(command: list[str]) -> tuple[float, float]:
-    """CPU seconds and the most memory, in MB, of a command and of the processes that it starts.
-
-    Its modules are compiled before, as where it is installed.
-    """
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    _, cpu, memory = measured(command)
-    return cpu, memory
 
 
 def main() -> None:

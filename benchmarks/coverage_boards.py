@@ -1,17 +1,12 @@
 """How often the intervals and places of boards hold: made-up worlds of known truth, seeds fixed.
 
-    python benchmarks/coverage_boards.py [PART_OF_A_NAME ...]
-
-Each family draws worlds of one kind and prints, for each, what was stated, what was achieved with
-its standard error, and the mean width. Exits with 1 where achieved is below stated by more than two
-standard errors. docs/statistics.md quotes the table. Arguments choose families by name.
+Each family draws worlds of one kind and yields, for each, what was stated, what was achieved with
+its standard error, and the mean width. `coverage.py` prints them.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -19,8 +14,7 @@ import numpy as np
 
 from botchat.boards.results import Sides
 from botchat.measures import intervals
-from botchat.ratings import places
-from botchat.ratings.bradley_terry import BradleyTerryResult, differences, fit
+from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo
 
@@ -174,7 +168,7 @@ def elo() -> Iterator[Line]:
 
 
 def level() -> Iterator[Line]:
-    """Boards of equal models: how often nothing is called clearly better, beside the old groups."""
+    """Boards of equal models: how often nothing is called clearly better."""
     rng = np.random.default_rng(6)
     every: list[np.ndarray] = []
     for world, tie in (("level", 0.0), ("level, two thirds ties", 1.5)):
@@ -183,11 +177,9 @@ def level() -> Iterator[Line]:
                 worlds = max(60, min(200, 40_000 // (m * n)))
                 fits = [fit(board(np.zeros(m), n, rng, tie=tie)) for _ in range(worlds)]
                 none = np.array([bool((one.rank == 1).all()) for one in fits])
-                old = np.array([not _old(one).any() for one in fits])
                 size = f"{m} x {n}"
                 every += [none] if m > 2 and n > 5 else []
                 yield of("nothing called better", world, size, none, math.nan)
-                yield of("  old groups, for comparison", world, size, old, math.nan, math.nan)
     yield of(
         "nothing called better",
         "all of these of 8 x 20 and more",
@@ -198,7 +190,7 @@ def level() -> Iterator[Line]:
 
 
 def power() -> Iterator[Line]:
-    """Ladders: the share of all pairs that places separate, beside the old groups."""
+    """Ladders: the share of all pairs that places separate."""
     rng = np.random.default_rng(7)
     for m, step in ((8, 30), (14, 15), (14, 30)):
         for n in (40, 222):
@@ -206,18 +198,10 @@ def power() -> Iterator[Line]:
             fits = [fit(board(strength, n, rng)) for _ in range(30)]
             pairs, size = m * (m - 1) / 2, f"{m} x {n}"
             found = np.array([(one.rank - 1).sum() / pairs for one in fits])
-            old = np.array([_old(one).sum() / pairs for one in fits])
             world = f"ladder of {step} Elo a step"
             yield of("pairs separated", world, size, found, math.nan, math.nan)
-            yield of("  old groups, for comparison", world, size, old, math.nan, math.nan)
             wrong = np.array([not np.tril(_better(one)).any() for one in fits])
             yield of("none separated wrongly", world, size, wrong, math.nan)
-
-
-def _old(rated: BradleyTerryResult) -> np.ndarray:
-    """Which models were clearly better than which by each difference's own interval, (m, m)."""
-    reach = rated.width * np.sqrt(np.maximum(differences(rated.covariance), 0))
-    return np.asarray(rated.rating[:, None] - rated.rating[None, :] > reach)
 
 
 def _better(rated: BradleyTerryResult) -> np.ndarray:
@@ -229,24 +213,3 @@ def _better(rated: BradleyTerryResult) -> np.ndarray:
 FAMILIES: list[Callable[[], Iterator[Line]]] = [
     rates, means, boards, elo, level, power,
 ]  # fmt: skip
-
-
-def main(chosen: list[str], families: list[Callable[[], Iterator[Line]]] = FAMILIES) -> int:
-    """Print the table; 1 where a promise was not kept."""
-    broken = 0
-    places.DRAWS = 3000  # enough here, where thousands of boards are drawn
-    print(f"{'method':<31}{'world':<60}{'n':>8}  stated  achieved  error    width")
-    for family in families:
-        if chosen and not any(name in family.__name__ for name in chosen):
-            continue
-        begin = time.perf_counter()
-        for line in family():
-            print(line, flush=True)
-            broken += not line.holds
-        print(f"# {family.__name__}: {time.perf_counter() - begin:.0f} s", flush=True)
-    print(f"{broken} promises not kept")
-    return int(broken > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,26 +1,15 @@
-"""How long a leaderboard of a million judgment records takes, and in how much memory.
+"""Makes up a workspace of a million judgment records, which `commands.py` times.
 
-    python benchmarks/leaderboard.py [--models 47] [--seeds 547] [--dir DIR] [--repeats 3]
-        [--backend loky]
+    python benchmarks/leaderboard.py DIR [--models 47] [--seeds 547]
 
-Makes a workspace up: dialogues of some models, and one judge's judgments in all protocols of the
-paper (UniEval, Arena at N = 8 and 16, GTEval), as the pipeline writes them. 47 models on 547 seeds
-are 1,007,000 records. Then runs ``botchat leaderboard`` on it as a user does: a process of its own,
-from files to tables, figures and page. Says seconds and CPU seconds, and of one more run the
-greatest memory of all its processes together (shared pages counted once; on Linux), since asking
-for it slows them down. ``--backend``: of joblib, in place of BotChat's own choice. Fails above 10 s
-or 1.5 GB.
+Dialogues of some models, and one judge's judgments in all protocols of the paper (UniEval, Arena at
+N = 8 and 16, GTEval), as the pipeline writes them. 47 models on 547 seeds are 1,007,000 records.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import resource
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
@@ -32,7 +21,6 @@ from botchat.interfaces import Shown, case_digest
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, slug
 
 JUDGE = "openai:a-judge"
-SECONDS, MEGABYTES = 10.0, 1536
 SPOKEN = (
     "i you the a to of and in it is that was for on we they he she my your this what so do "
     "have be with at not no yes but can will just think know go went like really time today "
@@ -68,15 +56,9 @@ def make(
     n_models: int,
     n_seeds: int,
     judges: Sequence[str] = (JUDGE,),
-    *,
-    reasons: int = 0,
 ) -> int:
-    """Make the workspace; how many judgment records it holds.
-
-    ``reasons``: so many different ones are given, so that making them takes no time; 0: all differ.
-    """
+    """Make the workspace; how many judgment records it holds."""
     rng = random.Random(0)
-    given = [f"{talk(rng)} {talk(rng)}" for _ in range(reasons)]
     # Of MuTual's 547 dialogues 222 have 4 utterances or more, so that they compete.
     seeds = [
         Seed(f"S-{i}", tuple(talk(rng) for _ in range(rng.randint(4, 12) if i % 547 < 222 else 3)))
@@ -124,7 +106,7 @@ def make(
             contestants=tuple(dialogue.model for dialogue in shown),
             judge=judge,
             verdict=None if drawn > 0.99 else verdict,
-            reason=rng.choice(given) if given else f"{talk(rng)} {talk(rng)}",
+            reason=f"{talk(rng)} {talk(rng)}",
             shown=n or len(shown[0].utterances),
             case=case_digest(protocol, *(seen(one.model, one.seed_id, n) for one in shown)),
             signature=f"botchat:0.1.0|{protocol.split('-')[0]}|set:big|judge:{judge}@0a1b2c3d"
@@ -156,76 +138,14 @@ def make(
     return n_made
 
 
-def command(folder: Path, backend: str | None) -> list[str]:
-    """The command that makes the leaderboard."""
-    run = ["-m", "botchat"]
-    if backend is not None:
-        run = ["-c", "import sys, joblib; from botchat.cli.main import entry\n"]
-        run[1] += f"with joblib.parallel_config(backend={backend!r}, n_jobs=-1): entry()"
-    return [sys.executable, *run, "leaderboard", "--seeds", "big", "--json", "--dir", str(folder)]
-
-
-def timed(made: list[str]) -> tuple[float, float]:
-    """Seconds and CPU seconds of a command; those of loky's processes are not all counted."""
-    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(made, stdout=subprocess.DEVNULL, check=True)
-    seconds = time.perf_counter() - begun
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return seconds, cpu
-
-
-def greatest_memory(made: list[str]) -> float:
-    """Megabytes of a command's processes."""
-    most = 0.0
-    with subprocess.Popen(made, stdout=subprocess.DEVNULL) as process:
-        while process.poll() is None:
-            most = max(most, sum(map(megabytes, family(process.pid))))
-            time.sleep(0.2)
-    return most
-
-
-def family(process: int) -> list[int]:
-    """A process and all that come from it."""
-    try:
-        tasks = [*Path(f"/proc/{process}/task").iterdir()]
-        children = [int(n) for task in tasks for n in (task / "children").read_text().split()]
-    except OSError:
-        return [process]
-    return [process, *(member for child in children for member in family(child))]
-
-
-def megabytes(process: int) -> float:
-    """Memory of a process, a shared page divided among those that share it."""
-    try:
-        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
-
-
 def main() -> None:
-    """Make, measure, compare with the limits."""
+    """Make it; say how much it is."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dir", type=Path)
     parser.add_argument("--models", type=int, default=47)
     parser.add_argument("--seeds", type=int, default=547)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--backend", help="of joblib, such as loky")
-    parser.add_argument("--dir", type=Path, help="keep the workspace here, and use it again")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = arguments.dir or Path(temporary)
-        if not (folder / "judgments").exists():
-            print(f"{make(folder, arguments.models, arguments.seeds):,} records")
-        made = command(folder, arguments.backend)
-        taken = [timed(made) for _ in range(arguments.repeats)]
-        memory = greatest_memory(made)
-    for measured in taken:
-        print("{:.2f} s, {:.2f} s of CPU".format(*measured))
-    print(f"{memory:.0f} MB")
-    seconds = min(taken)[0]
-    if seconds > SECONDS or memory > MEGABYTES:
-        sys.exit(f"more than {SECONDS:g} s or {MEGABYTES} MB")
+    print(f"{make(arguments.dir, arguments.models, arguments.seeds):,} records")
 
 
 if __name__ == "__main__":
