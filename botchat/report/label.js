@@ -31,8 +31,8 @@
     const [, digest] = current();
     labels[digest] = verdict;
     order.push(digest);
-    show();
     keep();
+    show();
   };
   const skip = () => {
     skipped.add(current()[1]);
@@ -40,8 +40,8 @@
   };
   const undo = () => {
     delete labels[order.pop()];
-    show();
     keep();
+    show();
   };
 
   const AI = {
@@ -112,6 +112,12 @@
     else if (!current()) return;
     else if (key === "s") skip();
     else if (key in keys) answer(keys[key]);
+  });
+  // What this page wrote just before it was loaded again, or another tab writes, may come only now.
+  addEventListener("storage", ({ key, newValue }) => {
+    if (key !== store) return;
+    labels = JSON.parse(newValue) || {};
+    show();
   });
   at("name").addEventListener("change", keep);
   at("export").addEventListener("click", () => {

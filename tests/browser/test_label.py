@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -78,7 +77,6 @@ def test_from_the_page_to_filed_labels(
     browser.until(lambda: browser.text("#count") == "0 of 3")
     for done, key in enumerate(keys[:2], 1):
         answer(key, done)
-    time.sleep(1)  # the browser writes what a page keeps behind its back
     browser.driver.refresh()
     browser.until(lambda: browser.text("#count") == "2 of 3")
     answer(keys[2], 3)
