@@ -10,7 +10,8 @@
 
   let labels = {};
   try {
-    labels = JSON.parse(localStorage.getItem(store)) || {};
+    // A page loaded again at once may find what was stored before its last labels; its history has them.
+    labels = { ...JSON.parse(localStorage.getItem(store)), ...history.state };
     at("name").value = localStorage.getItem("botchat-annotator") || "";
   } catch {
     // Nothing is kept here; `keep` says so.
@@ -20,6 +21,7 @@
   const keep = () => {
     try {
       localStorage.setItem(store, JSON.stringify(labels));
+      history.replaceState(labels, "");
       localStorage.setItem("botchat-annotator", at("name").value);
     } catch {
       at("count").textContent = "This browser keeps nothing: export before you close the page.";
@@ -113,10 +115,11 @@
     else if (key === "s") skip();
     else if (key in keys) answer(keys[key]);
   });
-  // What this page wrote just before it was loaded again, or another tab writes, may come only now.
+  // Another tab of this page goes on with the same labels.
   addEventListener("storage", ({ key, newValue }) => {
     if (key !== store) return;
     labels = JSON.parse(newValue) || {};
+    history.replaceState(labels, "");
     show();
   });
   at("name").addEventListener("change", keep);
