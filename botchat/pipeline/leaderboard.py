@@ -151,10 +151,9 @@ def _views(
         others = [other for other in boards if other is not board]
         people = judge_verdict.with_people(board.judge, [*findings.values()])
         said.append(pages.Facts.of(board, others, people))
-    verdicts = {board.judge: facts.verdict for board, facts in zip(boards, said, strict=False)}
     views = []
     for board, facts in zip(boards[:n], said, strict=True):
-        views.append(pages.View(board, figures.draw(board, costs, verdicts), facts))
+        views.append(pages.View(board, figures.draw(board, costs), facts))
     return views, findings
 
 

@@ -34,16 +34,6 @@ const botchat = (() => {
   };
   const choice = (label, entries = []) => offer(el("select", { "aria-label": label }), entries);
 
-  // What this browser keeps under a name; keeps `value` first, if there is one.
-  const kept = (name, value) => {
-    try {
-      if (value !== undefined) localStorage.setItem(name, value);
-      return localStorage.getItem(name) || "";
-    } catch {
-      return "";
-    }
-  };
-
   const hash = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
 
   // Chunks call this: a page from disk may run scripts beside it, but not fetch them.
@@ -173,15 +163,11 @@ const botchat = (() => {
     return outcome(Math.abs(lead) < 1e-9 ? "t" : lead > 0 ? "w" : "l");
   };
 
-  // Hands text or a data URL to the browser as a file.
-  const save = (name, content, type = "text/plain") => {
-    const isUrl = typeof content === "string" && content.startsWith("data:");
-    const url = isUrl ? content : URL.createObjectURL(new Blob([content], { type }));
-    const anchor = el("a", { href: url, download: name });
-    document.body.append(anchor);
-    anchor.click();
-    anchor.remove();
-    if (!isUrl) setTimeout(() => URL.revokeObjectURL(url), 10000);
+  // Hands text to the browser as a file.
+  const save = (name, content) => {
+    const url = URL.createObjectURL(new Blob([content], { type: "text/csv" }));
+    el("a", { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
   };
 
   // Puts text where one can paste it from; whether it is there.
@@ -199,5 +185,5 @@ const botchat = (() => {
     }
   };
 
-  return { about, el, named, link, button, offer, choice, kept, hash, take, load, seed, dress, misfit, address, chosen, outcome, numbers, result, save, copy };
+  return { about, el, named, link, button, offer, choice, hash, take, load, seed, dress, misfit, address, chosen, outcome, numbers, result, save, copy };
 })();

@@ -1,6 +1,6 @@
-// One view at a time, named by the address; the judge of all views; light and dark.
+// One view at a time, named by the address; the judge of all views.
 (() => {
-  const { about, address, button, choice, chosen, dress, el, kept, link, named } = botchat;
+  const { about, address, choice, chosen, dress, link } = botchat;
   const views = [...document.querySelectorAll("[data-view]")];
   const names = views.map((view) => view.dataset.view);
 
@@ -51,16 +51,6 @@
     }
   });
 
-  // The reader's choice is kept where the browser keeps things for a page from disk.
-  const root = document.documentElement;
-  const theme = kept("botchat-theme");
-  if (theme) root.dataset.theme = theme;
-  const turn = () => {
-    const dark = (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-    root.dataset.theme = kept("botchat-theme", dark ? "light" : "dark") || (dark ? "light" : "dark");
-  };
-  document.querySelector("nav").append(button("◐", turn, { class: "quiet", title: "Light or dark", "aria-label": "Light or dark" }));
-
   document.querySelector(".skip")?.addEventListener("click", (event) => {
     event.preventDefault();
     const view = views.find((one) => !one.hidden);
@@ -69,7 +59,7 @@
     goal.focus();
   });
 
-  root.classList.add("scripted");
+  document.documentElement.classList.add("scripted");
   chosen.changed(judged);
   address.changed(show);
   chosen.settle();

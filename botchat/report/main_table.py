@@ -29,7 +29,7 @@ Interval = tuple[float, float, float]
 """A number and the ends of its interval."""
 
 SHOWN = 7
-"""Columns that are shown until the reader chooses."""
+"""Columns that are shown at most; the others are in files of tables."""
 
 _EDGE = 1.0
 """Percent of a cell that stays free on both sides."""
@@ -95,8 +95,6 @@ class Head:
     """What was done, over the first of its columns."""
     ticks: Sequence[tuple[float, str]] = ()
     """Of the scale of its bars: where, in percent, and what."""
-    shown: bool = False
-    """Without being asked for."""
     room: int = 2
     """0: at every width, 1: not on a phone, 2: on wide screens only."""
 
@@ -112,9 +110,7 @@ class Cell:
     path: str = ""
     """Of a survival curve, in a box of 100 by 20."""
     value: str = ""
-    """The exact number, to sort by and for files; empty: missing."""
-    low: str = ""
-    high: str = ""
+    """The exact number, to sort by; empty: missing."""
     ends: str = ""
     """The interval as people read it: ``61–69``."""
     parts: Sequence[float] = ()
@@ -160,9 +156,8 @@ class BarScale(NamedTuple):
 
     def cell(self, told: Interval, title: str, href: str) -> Cell:
         """A number with its interval."""
-        value, low, high = (f"{one:.6g}" for one in told)
         text, *ends = (f"{self.form(one):.0f}" for one in told)
-        return Cell(text, title, href, self.bar(told), "", value, low, high, "–".join(ends))
+        return Cell(text, title, href, self.bar(told), "", f"{told[0]:.6g}", "–".join(ends))
 
 
 def main_table(board: Board, links: Links) -> MainTable:
@@ -180,36 +175,35 @@ def main_table(board: Board, links: Links) -> MainTable:
     names = list(main.frame["model"])
     n = sum(name != HUMAN for name in names)
 
-    heads = [Head(rank.key, "Place", _RANK, "rank", "Place", shown=True, room=0)]
+    heads = [Head(rank.key, "Place", _RANK, "rank", "Place", room=0)]
     cells, seen = [_places(main, rank, n)], {""}
     for column in known:
         key, part = column.key, parts.get(column.key)
-        group, label, short = _words(board, part, column)
-        over = group if key in chosen and group not in seen else ""
-        seen.add(over)
-        results = _results(part) if part and key.endswith("win_or_tie") else None
-        drawn = scale if column is rated else _scale(main, column) if main.ends(key) else None
-        head = Head(
-            key,
-            f"{label}: {column.heading}" if column is rated else column.heading,
-            column.meaning,
-            "stack" if results is not None else "rated" if drawn else "plain",
-            label,
-            short,
-            over,
-            _ticks(drawn) if column is rated and drawn else (),
-            key in chosen,
-            chosen.get(key, 2),
-        )
-        to = [_target(name, part, column, links) for name in names]
-        heads.append(head)
-        made = _cells(main, column, to, drawn, results or {})
-        cells.append(made)
+        if key in chosen:
+            group, label, short = _words(board, part, column)
+            over = group if group not in seen else ""
+            seen.add(over)
+            results = _results(part) if part and key.endswith("win_or_tie") else None
+            drawn = scale if column is rated else _scale(main, column) if main.ends(key) else None
+            head = Head(
+                key,
+                f"{label}: {column.heading}" if column is rated else column.heading,
+                column.meaning,
+                "stack" if results is not None else "rated" if drawn else "plain",
+                label,
+                short,
+                over,
+                _ticks(drawn) if column is rated and drawn else (),
+                chosen[key],
+            )
+            heads.append(head)
+            to = [_target(name, part, column, links) for name in names]
+            cells.append(_cells(main, column, to, drawn, results or {}))
         if survival is not None and part is survival:
             last = max(len(curve.surviving) for curve in survival.curves.values())
             marks = [(0, "1"), (50, str(last // 2)), (100, str(last))]
-            heads.append(Head("survival", "Line by line", _SURVIVAL, "curve", "", ticks=marks,
-                              shown=True, room=1))  # fmt: skip
+            told = ("survival", "Line by line", _SURVIVAL, "curve", "")
+            heads.append(Head(*told, ticks=marks, room=1))
             cells.append([_curve(survival, name, links) for name in names])
             survival = None
     # Of votes names are whole: there is room.
@@ -268,7 +262,7 @@ def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, s
 def _chosen(
     known: Sequence[Column], parts: Mapping[str, Part], first: Column | None
 ) -> dict[str, int]:
-    """Keys of the columns that are shown unasked -> the room they take (`Head.room`)."""
+    """Keys of the columns that are shown -> the room they take (`Head.room`)."""
     found: dict[str, int] = {} if first is None else {first.key: 0}
     seen = [parts[first.key].protocol.base] if first else []
     for column in known:

@@ -122,7 +122,7 @@ def test_every_column_sorts_both_ways_and_the_address_keeps_it(
         ".dataset.value)"
     )
     keys = browser.run(
-        "return [...document.querySelectorAll(arguments[0] + ' thead th:not(.off)')]"
+        "return [...document.querySelectorAll(arguments[0] + ' thead th')]"
         ".map((head) => head.dataset.key)",
         TABLE,
     )
@@ -150,7 +150,7 @@ def test_every_column_sorts_both_ways_and_the_address_keeps_it(
         assert browser.run(SHOWN, TABLE) == shown
 
 
-def test_filter_columns_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:
+def test_filter_and_judge_are_in_the_address(browser: Browser, large: Path) -> None:
     """Opened again they show the same; what is at its default is not in it."""
     browser.open(large, width=1440, height=900)
     field = browser.driver.find_element("css selector", "#board input[type=search]")
@@ -158,14 +158,9 @@ def test_filter_columns_and_judge_are_in_the_address(browser: Browser, large: Pa
     shown = browser.run(SHOWN, TABLE)
     assert set(shown) == {"bot:eliza", "model-1", *(f"model-{i}" for i in range(10, 20))}
     assert browser.text("#board output") == "12 of 25"
-    browser.run("document.querySelector('#board .quiet input[value=elo_n16]').click()")
-    assert browser.run(
-        "return document.querySelector(arguments[0] + ' th[data-key=elo_n16]').offsetWidth > 0",
-        TABLE,
-    )
     browser.choose(".switch select", "1")
     fragment = browser.run("return location.hash")
-    for part in ("filter=ELIZA", "elo_n16", "judge=judge"):
+    for part in ("filter=ELIZA", "judge=judge"):
         assert part in fragment
     browser.open(large, fragment)
     second = TABLE.replace("'0'", "'1'")
@@ -188,7 +183,6 @@ def test_filter_columns_and_judge_are_in_the_address(browser: Browser, large: Pa
     [
         ("#view=nonsense", "no nonsense"),
         ("#sort=nonsense", "no column nonsense"),
-        ("#columns=bt_n16,nonsense", "no column nonsense"),
         ("#judge=nobody", "No judge nobody"),
         ("#no-such-part", "no no-such-part"),
     ],
@@ -213,31 +207,20 @@ def test_a_part_of_the_page_is_scrolled_to(browser: Browser, page: Path) -> None
     assert browser.run("return document.getElementById('board').hidden")
 
 
-def test_tables_and_figures_are_files(browser: Browser, page: Path) -> None:
-    """Csv with the ends of intervals, svg and png of the figure that is shown."""
-    browser.open(page, width=1440, height=900)
-    buttons = "[...document.querySelectorAll('#board > [data-judge=\"0\"] .quiet button')]"
-    browser.run(f"{buttons}.find((one) => one.textContent === 'Table as csv').click()")
-    path = browser.downloads / "leaderboard.csv"
+def test_tables_are_files(browser: Browser, page: Path) -> None:
+    """A row a row, as csv."""
+    browser.open(page, "#view=tables")
+    plain = '#tables > [data-judge="0"] details table.plain'
+    name = browser.run("return document.querySelector(arguments[0]).dataset.file", plain)
+    browser.click('#tables > [data-judge="0"] details .tools button')
+    path = browser.downloads / f"{name}.csv"
     browser.until(lambda: path.exists() and path.read_text().endswith("\n"))
-    rows = list(csv.DictReader(path.read_text().splitlines()))
-    assert [row["model"] for row in rows] == browser.run(SHOWN, TABLE)
-    assert all(
-        float(row["bt_n16_low"]) <= float(row["bt_n16"]) <= float(row["bt_n16_high"])
-        for row in rows
-        if row["model"] != "human"
+    rows = list(csv.reader(path.read_text().splitlines()))
+    assert "Model" in rows[0]
+    assert len(rows) == browser.run(
+        "return document.querySelector(arguments[0]).rows.length", plain
     )
     path.unlink()
-    browser.open(page, "#view=figures")
-    browser.run(
-        "document.querySelectorAll('#figure-0-survival .tools button').forEach(b => b.click())"
-    )
-    found = [browser.downloads / f"survival.{end}" for end in ("svg", "png")]
-    browser.until(lambda: all(one.exists() and one.stat().st_size for one in found))
-    assert found[0].read_text().startswith("<svg")
-    assert found[1].read_bytes().startswith(b"\x89PNG")
-    for one in found:
-        one.unlink()
     assert browser.complaints() == []
 
 
@@ -285,7 +268,7 @@ def test_paper_has_every_mark_on_six_sheets(browser: Browser, five: Path) -> Non
     assert filled == printed(backgrounds=True)[1]
     browser.run("document.documentElement.style.printColorAdjust = 'economy'")
     marks = browser.run("return document.querySelectorAll('#board .bar > b').length")
-    assert 50 < marks <= filled - printed(backgrounds=False)[1]
+    assert 20 < marks <= filled - printed(backgrounds=False)[1]
 
 
 def test_paper_has_the_columns_of_the_screen_and_no_controls(browser: Browser, large: Path) -> None:
@@ -306,18 +289,6 @@ def test_paper_has_the_columns_of_the_screen_and_no_controls(browser: Browser, l
         browser.command("Emulation.setEmulatedMedia", {"media": ""})
 
 
-def test_light_and_dark_can_be_chosen(browser: Browser, page: Path) -> None:
-    """And is remembered, where the browser keeps things for the page."""
-    browser.open(page)
-    ground = "return getComputedStyle(document.body).backgroundColor"
-    before = browser.run(ground)
-    browser.run("document.querySelector('nav button').click()")
-    assert browser.run(ground) != before
-    browser.run("document.querySelector('nav button').click()")
-    assert browser.run(ground) == before
-    browser.run("localStorage.clear()")
-
-
 def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
     """Verdict, table, figures and prompts are there."""
     browser.command("Emulation.setScriptExecutionDisabled", {"value": True})
@@ -328,7 +299,7 @@ def test_the_page_reads_without_scripts(browser: Browser, page: Path) -> None:
         assert all(row.is_displayed() for row in shown)
         assert browser.driver.find_element("css selector", ".judge .stamp").is_displayed()
         figures = browser.driver.find_elements("css selector", ".figures figure svg")
-        assert len(figures) >= 11
+        assert len(figures) >= 8
         assert browser.driver.find_element("css selector", "#tables details").is_displayed()
     finally:
         browser.command("Emulation.setScriptExecutionDisabled", {"value": False})
@@ -382,7 +353,7 @@ def test_the_first_screen_speaks_plainly(browser: Browser, large: Path) -> None:
     assert [term for term in JARGON if term in shown] == []
     cells = browser.run(
         "return [...document.querySelectorAll(arguments[0] + ' tbody td.rated')].filter((one) => "
-        "one.checkVisibility() && one.dataset.low).map((one) => "
+        "one.checkVisibility() && one.querySelector('small')).map((one) => "
         "[...['span', 'small'].map((part) => one.querySelector(part).textContent),"
         "one.querySelector('.bar b').offsetHeight])",
         TABLE,

@@ -46,6 +46,13 @@ def test_help_shows_every_flag(words, capsys, monkeypatch):
         assert flag.arg.help in shown
 
 
+def test_there_are_few_commands_and_flags():
+    """A new one takes the place of another."""
+    assert len(REQUESTS) <= 24
+    said = {f.name for one in REQUESTS.values() for f in flags(one) if not f.arg.word}
+    assert len(said) <= 55
+
+
 SAID = {"judge", "browser", "gate"}
 """Read by `vars`, or by who shows the result."""
 

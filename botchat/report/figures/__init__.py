@@ -1,6 +1,6 @@
-"""Figures of a leaderboard: eight questions for its page, and all others (BotChat Figures 2 to 6).
+"""Figures of a leaderboard: four questions for its page, and all others (BotChat Figures 2 to 6).
 
-A new figure is one function: its numbers, its words, and how it is drawn; one of the eight in
+A new figure is one function: its numbers, its words, and how it is drawn; one of the four in
 `questions`, others here.
 """
 
@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
@@ -28,9 +27,6 @@ from botchat.report.figures.points import Point
 from botchat.report.figures.questions import cases, counted, ends_of, told_apart
 from botchat.report.figures.sheet import WIDE
 
-if TYPE_CHECKING:
-    from botchat.boards.judge_verdict import JudgeVerdict
-
 _TOLD = 25
 """Contestants up to which a table of rates has room for its numbers: it is on the page."""
 
@@ -38,22 +34,17 @@ MOST_DRAWN = 100
 """Contestants that figures show; of more the first, and people: a thousand rows are unreadable."""
 
 
-def draw(
-    board: Board,
-    costs: Mapping[str, float] | None = None,
-    verdicts: Mapping[str, JudgeVerdict] | None = None,
-) -> list[Chart]:
-    """Every figure that the board has the numbers for, the page's eight first.
+def draw(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
+    """Every figure that the board has the numbers for, the page's four first.
 
-    ``costs``: contestant -> dollars of one conversation, where known. ``verdicts``: judge -> what
-    its checks come to.
+    ``costs``: contestant -> dollars of one conversation, where known.
     """
     of = board.seed_set
     if (n := len(board.main.frame)) > MOST_DRAWN:
         board = _of_some(board, {*board.main.frame["model"][:MOST_DRAWN], HUMAN})
         of += f" · the first {MOST_DRAWN} of {n:,}"
     where = f"{of} · judged by {elided(board.judge, LABEL_COLUMNS)}"
-    found = [*questions.ask(board, where, verdicts or {})]
+    found = [*questions.ask(board, where)]
     for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
         arenas = [one for one in board.arenas if one.protocol.base == base]
         found += _of_arenas(arenas, where, costs or {})

@@ -1,4 +1,4 @@
-"""The eight figures of the page: a question each, and what was found as its title.
+"""The four figures of the page: a question each, and what was found as its title.
 
 A title says what holds of these data and, where it is about a difference, what their 95 % intervals
 leave sure; where they leave nothing it says that. Floor bots are no models, and nor are people.
@@ -6,8 +6,7 @@ leave sure; where they leave nothing it says that. Floor bots are no models, and
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,32 +14,27 @@ import pandas as pd
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
 from botchat.boards.headline import chance
-from botchat.boards.judge_verdict import RULES, JudgeVerdict
 from botchat.boards.names import elided, is_floor_bot
 from botchat.boards.protocols import BesideHuman, Place
 from botchat.boards.results import Sides, comparisons_of
 from botchat.boards.tables import Table
-from botchat.measures.intervals import by_seed, mean
+from botchat.measures.intervals import by_seed
 from botchat.ratings.comparisons import Comparisons
-from botchat.records import HUMAN, N_SEED
+from botchat.records import HUMAN
 from botchat.report.figures import cells, points, rows
-from botchat.report.figures.axes import Axis
 from botchat.report.figures.chart import Chart, chart
-from botchat.report.figures.points import Point, Standing
-from botchat.verdicts import Flags, Floats, Indices
+from botchat.report.figures.points import Standing
+from botchat.verdicts import Flags, Floats
 
 _LETTERS = 22
 """Of a name in a title."""
 
 _FEWEST = 6
-"""Contestants below which nothing is said of what goes with length."""
+"""Contestants below which nothing is said of neighbours."""
 
 
-def ask(board: Board, where: str, verdicts: Mapping[str, JudgeVerdict]) -> Iterator[Chart]:
-    """Those of the eight that the board has the numbers for; ``where``: of which set and judge.
-
-    ``verdicts``: judge -> what its checks come to.
-    """
+def ask(board: Board, where: str) -> Iterator[Chart]:
+    """Those of the four that the board has the numbers for; ``where``: of which set and judge."""
     arena = board.arenas[0] if board.arenas else None
     place = next((part for part in board.of(Place) if part.protocol.about_ai), None)
     if arena:
@@ -50,13 +44,8 @@ def ask(board: Board, where: str, verdicts: Mapping[str, JudgeVerdict]) -> Itera
     for part in board.of(BesideHuman):
         if part.protocol.about_ai and part.table.frame["win"].notna().any():
             yield _beside(board, part, where)
-    yield from _length(board, arena, place, where)
     if arena and arena.comparisons.n:
         yield _pairs(arena, where)
-    if place and place.curves:
-        yield _given_away(place, where)
-    if verdicts:
-        yield _judges(board, verdicts)
 
 
 def models_of(names: Sequence[str]) -> list[str]:
@@ -257,126 +246,4 @@ def _beside(board: Board, part: BesideHuman, where: str) -> Chart:
         "model, cannot tell, or takes the person for it. Centred on ‘cannot tell’.",
         f"{cases(part.table)} comparisons", where, part.table.signatures,
         rows.wings, rates.loc[order], question="Beside a real person’s chat?",
-    )  # fmt: skip
-
-
-def _given_away(part: Place, where: str) -> Chart:
-    curves = part.curves
-    names = [name for name in curves if name != HUMAN]
-    third = max(1, len(names) // 3)
-
-    def half(some: Sequence[str]) -> int | None:
-        """The line by which half of those who are accused are."""
-        accused = np.sum([curves[name].accused for name in some], axis=0)
-        if not accused.sum():
-            return None
-        return int(np.searchsorted(accused.cumsum(), accused.sum() / 2)) + 1
-
-    best, worst, every = half(names[:third]), half(names[-third:]), half(names)
-    if every is None:
-        title = "Nobody is ever accused"
-    elif len(names) < _FEWEST or best is None or worst is None or best <= worst:
-        title = f"Half of those found out are found out by line {every}"
-    else:
-        title = f"The weakest {third} are mostly found out by line {worst}, the best by line {best}"
-    each = int(max((curve.at_risk[0] for curve in curves.values()), default=0))
-    return chart(
-        "given-away", title,
-        f"Area: share of chats first accused at that line. {N_SEED} lines are people’s.",
-        f"up to {each:,} chats each", where, part.table.signatures,
-        rows.given_away, curves, question="Where does it give itself away?",
-    )  # fmt: skip
-
-
-def _length(board: Board, arena: Arena | None, place: Place | None, where: str) -> Iterator[Chart]:
-    """What passes, or else the rating, over how much is said."""
-    spoken, n = board.utterance_lengths, max(1, len(board.human_lengths))
-    said = {name: _mean(each, n) for name, each in spoken.by_contestant.items() if len(each)}
-    if place:
-        (last, column), *_ = place.table.by_n().items()
-        ys = 100 * ends_of(place.table, column.key, "y").astype(float)
-        what, axis = "passes", Axis(f"% of chats that pass {last} lines", least=5)
-        signatures = place.table.signatures
-    elif arena:
-        ys, what = _chances(arena), "is called human"
-        axis = Axis("times in 100 called more human", least=5)
-        signatures = arena.table.signatures
-    else:
-        return
-    found = {str(name): Point(*said[name], *y) for name, *y in ys.dropna().itertuples()
-             if name in said}  # fmt: skip
-    if len(found) < 2:
-        return
-    rated = [point for name, point in found.items() if name != HUMAN]
-    tau, sure = _kendall([(point.x, point.y) for point in rated])
-    if len(rated) < _FEWEST:
-        title = f"{_what(models_of([*found]), len(rated))} are too few to say what length does"
-    elif not sure:
-        title = f"How much it says does not tell which of {len(rated)} {what} more often"
-    else:
-        title = f"The more one says in a line, the {'less' if tau < 0 else 'more'} often it {what}"
-    long = [point.x for point in found.values()]
-    x = Axis(f"{spoken.unit} a line", log=0 < 4 * min(long) < max(long))
-    yield chart(
-        "length", title, f"{axis.label[:1].upper()}{axis.label[1:]}, over mean {spoken.unit} a "
-        f"line; bars: 95 % intervals. Kendall’s τ of the two: {tau:+.2f}.".replace("-", "−"),
-        f"{len(rated)} contestants", where, [*signatures, *board.lengths.signatures],
-        points.against, found, x, axis, question="Is it only length?",
-    )  # fmt: skip
-
-
-def _mean(values: Indices, n: int) -> tuple[float, float, float]:
-    """The mean of a contestant's lengths with its 95 % interval, for other chats.
-
-    Lengths are in the order of its chats, ``n`` of about as many lines each.
-    """
-    each = [float(some.mean()) for some in np.array_split(values, n) if len(some)]
-    return float(values.mean()), *mean(each, 0, float(values.max()))
-
-
-def _kendall(spots: Sequence[tuple[float, float]]) -> tuple[float, bool]:
-    """Kendall's tau-a, and whether chance makes it so large in at most 5 % of orders.
-
-    By the normal approximation of its variance without ties, which ties only make smaller
-    (Kendall 1970, ch. 5).
-    """
-    n = len(spots)
-    if n < 2:
-        return 0.0, False
-    x, y = (np.sign(np.subtract.outer(part, part)) for part in np.transpose(spots))
-    s = float((x * y).sum()) / 2
-    return 2 * s / (n * (n - 1)), abs(s) > 1.96 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-
-
-# ------------------------------------------------------------------------------------ the judges
-
-_WORDS = {"trust": "yes", "with care": "care", "not tested": "–", "do not trust": "no"}
-
-
-def _judges(board: Board, verdicts: Mapping[str, JudgeVerdict]) -> Chart:
-    states = {judge: {c.key: c.state for c in said.checks} for judge, said in verdicts.items()}
-    every = dict.fromkeys(key for found in states.values() for key in found)
-    asked = [key for key in every if any(by.get(key, "unknown") != "unknown"
-                                         for by in states.values())]  # fmt: skip
-    failed = {judge: said for judge, said in verdicts.items() if said.word == "do not trust"}
-    faults, n = {said.fault for said in failed.values()}, len(verdicts)
-    if not asked:
-        title = "Nothing with a known answer was asked: no judge is tested"
-    elif len(failed) == 1:
-        title = f"{_listed([*failed])} fails: it {faults.pop()}"
-    elif failed:
-        title = f"{len(failed)} of {n} judges fail"
-        title += f": each {faults.pop()}" if len(faults) == 1 else ""
-    elif n == 1:
-        passed = [*next(iter(states.values())).values()].count("passes")
-        title = f"{_listed([*states])} passes {passed} of {len(asked)} checks and fails none"
-    else:
-        title = f"None of {n} judges fails a check"
-    return chart(
-        "judges", title,
-        "✕ the whole 95 % interval is on the wrong side of the line, ! a part of it, – not tested.",
-        f"{n} judges", board.seed_set, board.main.signatures[:1],
-        rows.checked, states, {key: RULES[key].name for key in asked or every},
-        {judge: _WORDS[said.word] for judge, said in verdicts.items()},
-        question="Can the judges be trusted?" if n > 1 else "Can the judge be trusted?",
     )  # fmt: skip

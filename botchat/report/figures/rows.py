@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from botchat.boards.names import is_floor_bot
-from botchat.boards.survival import Curve
-from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+from botchat.records import HUMAN, MIN_HUMAN
 from botchat.report.figures import ink
 from botchat.report.figures.axes import Axis, Ruler, ruler
-from botchat.report.figures.lettering import LEAST, SIZE, fitted, widest, width_of, wrapped
-from botchat.report.figures.sheet import Look, Shade, Sheet
+from botchat.report.figures.lettering import LEAST, fitted, widest, width_of
+from botchat.report.figures.sheet import Look, Sheet
 
 PERCENT = [(n / 100, str(n)) for n in (0, 25, 50, 75, 100)]
 """Ticks of an axis of shares."""
@@ -60,13 +58,6 @@ class Rows(NamedTuple):
         )
 
 
-def _at_left(names: Sequence[str], look: Look, whole: bool) -> tuple[list[str], float]:
-    """Names as they stand left of rows, and the px that they take; ``whole``: of `rows`."""
-    shown = [*names] if whole else fitted(names, max(104.0, 0.34 * look.px))
-    lines = [line for said in shown for line in said.split("\n")]
-    return shown, widest(lines) + 8
-
-
 def rows(
     names: Sequence[str],
     look: Look,
@@ -78,15 +69,14 @@ def rows(
     label: str = "",
     numbers: tuple[Axis, Sequence[float]] | None = None,
     each: float | None = None,
-    pale: bool = False,
-    whole: bool = False,
 ) -> Rows:
     """Names at the left, first on top; ``right``, ``top``, ``below``: px for what stands there.
 
     ``ticks``: shares of the scale and what they say, or ``numbers`` that it is of; ``label``: names
-    it. ``pale``: floor bots. ``whole``: names are not cut, and may have several lines.
+    it.
     """
-    (shown, left), n = _at_left(names, look, whole), max(1, len(names))
+    shown, n = fitted(names, max(104.0, 0.34 * look.px)), max(1, len(names))
+    left = widest(shown) + 8
     each = look.tall(each or (22 if n <= _FEW else 16), _LEAST_ROW, n)
     wide = look.wide(left, right)
     scale = None
@@ -104,13 +94,7 @@ def rows(
     if label:
         sheet.say(look.px, foot + 28, label, "end", shade=ink.SOFT)
     for row, (name, said) in enumerate(zip(names, shown, strict=True)):
-        soft = pale and is_floor_bot(name)
-        first, *rest = said.split("\n")
-        y = made.y(row) + 4 - 6.5 * len(rest)
-        name = first if whole else name
-        sheet.name(left - 8, y, name, first, shade=ink.SOFT if soft else ink.INK)
-        for i, line in enumerate(rest, 1):
-            sheet.say(left - 8, y + 13 * i, line, "end", size=SIZE)
+        sheet.name(left - 8, made.y(row) + 4, name, said)
     return made
 
 
@@ -212,107 +196,6 @@ def wings(rates: pd.DataFrame, look: Look) -> Sheet:
     said = "equal wings: level with people"
     half = width_of(said, LEAST) / 2
     sheet.say(min(max(middle, half), look.px - half), foot + 13, said, "middle", shade=ink.PEOPLE)
-    return sheet
-
-
-def given_away(curves: Mapping[str, Curve], look: Look) -> Sheet:
-    """At which line chats are first accused, as squares of that area, a row a contestant."""
-    last = max(len(curve.surviving) for curve in curves.values())
-    n = last - N_SEED
-    shown = [N_SEED + 1, *range(N_SEED + 2, last + 1, 2 if n <= 20 else 10 * math.ceil(n / 100))]
-    drawn = rows([*curves], look, right=4, top=20, below=22, pale=True, each=17)
-    sheet, column = drawn.sheet, drawn.wide / n
-
-    def x(line: float) -> float:
-        return drawn.left + (line - N_SEED - 0.5) * column
-
-    gap = widest(map(str, shown), LEAST) + 3
-    free = 0.0
-    for line in shown:
-        if x(line) >= free:
-            sheet.say(x(line), 12, str(line), "middle", shade=ink.SOFT)
-            free = x(line) + gap
-    most = max(
-        (float((c.accused / max(1, c.at_risk[0])).max()) for c in curves.values()), default=1
-    )
-    unit = min(column - 0.5, drawn.each - 1) / math.sqrt(max(most, 0.25))
-
-    def square(x: float, y: float, share: float, shade: Shade) -> None:
-        half = unit * math.sqrt(share) / 2
-        sheet.box(x - half, y - half, x + half, y + half, shade)
-
-    for row, (name, curve) in enumerate(curves.items()):
-        y = drawn.y(row)
-        sheet.line([(drawn.left, y), (look.px, y)], ink.GRID, 0.6)
-        for i, share in enumerate(curve.accused / max(1, curve.at_risk[0])):
-            if i >= N_SEED and share > 0:
-                square(x(i + 1), y, share, ink.PEOPLE if name == HUMAN else ink.INK)
-    foot, x1 = sheet.height - 5, look.px
-    sheet.say(0, foot, "line of the chat; area, of 100:", shade=ink.SOFT)
-    for share in (round(most, 2), 0.1) if most > 0.15 else (most,):
-        said, half = f"{100 * share:.0f}", unit * math.sqrt(share) / 2
-        sheet.say(x1, foot, said, "end", shade=ink.SOFT)
-        x1 -= width_of(said, LEAST) + 4 + half
-        square(x1, foot - 4, share, ink.INK)
-        x1 -= half + 12
-    return sheet
-
-
-def marked(
-    names: Sequence[str],
-    heads: Sequence[str],
-    look: Look,
-    *,
-    each: float = 17.0,
-    below: float = 4.0,
-    whole: bool = False,
-) -> tuple[Rows, float]:
-    """Rows under slanted heads, and the width of a column; ``whole``: names are not cut."""
-    turn = math.radians(62)
-    tall = max(width_of(one, LEAST, whole) for one in heads)
-    # A slanted head leans out at the right.
-    room, n = look.px - _at_left(names, look, whole)[1], len(heads)
-    lean = max(0.0, max(width_of(one, LEAST, whole) * math.cos(turn) - (n - i - 0.5) * room / n
-                        for i, one in enumerate(heads)) + 6)  # fmt: skip
-    drawn = rows(names, look, right=lean, top=tall * math.sin(turn) + 14, below=below, each=each,
-                 pale=True, whole=whole)  # fmt: skip
-    column = drawn.wide / n
-    for i, one in enumerate(heads):
-        drawn.sheet.say(drawn.left + (i + 0.6) * column, drawn.top - 6, one, turn=-62, bold=whole)
-    return drawn, column
-
-
-STATES = {"passes": "✓", "warns": "!", "fails": "✕", "unknown": "–"}
-
-
-def checked(
-    states: Mapping[str, Mapping[str, str]], checks: Mapping[str, str], words: Mapping[str, str],
-    look: Look,
-) -> Sheet:  # fmt: skip
-    """Judges by checks: ✓ passes, ! partly, ✕ fails, – not tested; last whether to trust.
-
-    ``states``: judge -> check -> state. ``checks``: check -> what a good judge does. ``words``:
-    judge -> yes, care, no.
-    """
-    heads = fitted([*states], 118.0, LEAST)
-    asks = ["\n".join(wrapped(said, SIZE, 118)) for said in checks.values()]
-    drawn, column = marked(asks, heads, look, each=30, below=22, whole=True)
-    sheet, foot = drawn.sheet, drawn.top + len(checks) * drawn.each
-    for j, (judge, found) in enumerate(states.items()):
-        x = drawn.left + (j + 0.5) * column
-        for row, key in enumerate(checks):
-            state, y = found.get(key, "unknown"), drawn.y(row)
-            if fails := state == "fails":
-                half = min(column - 4, 34) / 2
-                sheet.box(x - half, y - 10, x + half, y + 10, ink.INK)
-            bold = state in ("fails", "warns")
-            shade = 0.0 if fails else ink.BAR if state == "unknown" else ink.INK
-            sheet.say(x, y + 4, STATES[state], "middle", size=12, bold=bold, shade=shade)
-        sheet.say(x, foot + 15, words[judge], "middle", bold=True)
-    for row in range(1, len(checks) + 1):
-        y = drawn.top + row * drawn.each
-        sheet.line([(0, y), (drawn.left + drawn.wide, y)], ink.GRID, 0.8)
-    sheet.say(drawn.left - 8, foot + 15, "trust?", "end", bold=True)
     return sheet
 
 
