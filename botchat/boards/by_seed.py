@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from botchat.boards.board import Board
 from botchat.boards.protocols import Place
 from botchat.interfaces import settings_digest
-from botchat.measures.annotations import NOT_SAID, accused_index
+from botchat.measures.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.records import HUMAN, N_SEED, Dialogues, Judgment, Seed, Unread
 
 SURVIVED = "survived_n"
@@ -46,6 +46,8 @@ def _survived(judgment: Judgment, most: int) -> float | None:
     if judgment.verdict is None:
         return None
     accused = accused_index(judgment.verdict, judgment.seed_id)
+    if accused == UNTOLD:
+        return None
     if accused == NOT_SAID:
         return (N_SEED + min(judgment.shown - 1, most)) / 2
     if accused:

@@ -97,7 +97,7 @@
     const order = () => {
       const asked = address.get("sort");
       const column = keys.indexOf(asked.replace(/^-/, ""));
-      if (asked && column < 0) botchat.misfit(`This table has no column ${asked}.`);
+      if (asked && column < 0) botchat.wrongLink(`This table has no column ${asked}.`);
       sort(column, !asked.startsWith("-"));
     };
 

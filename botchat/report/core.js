@@ -71,8 +71,8 @@ const botchat = (() => {
 
   // Said where a link does not fit this page; nothing takes the place of what was asked for in
   // silence. Gone with the next address.
-  const misfit = (text) => {
-    const place = document.getElementById("misfit");
+  const wrongLink = (text) => {
+    const place = document.getElementById("wrong-link");
     place.textContent = text;
     place.hidden = !text;
   };
@@ -81,7 +81,7 @@ const botchat = (() => {
   // parts, an empty one goes; with `step` the browser's Back leads here again.
   const tellers = [];
   const tell = () => {
-    misfit("");
+    wrongLink("");
     tellers.forEach((one) => one());
   };
   const address = {
@@ -122,11 +122,11 @@ const botchat = (() => {
   const settle = () => {
     const asked = address.get("judge");
     const found = about.judges.indexOf(asked);
-    if (asked && found < 0) misfit(`No judge ${asked} is on this page; shown is ${about.judges[0]}.`);
+    if (asked && found < 0) wrongLink(`No judge ${asked} is on this page; shown is ${about.judges[0]}.`);
     if (judge === Math.max(found, 0)) return;
     judge = Math.max(found, 0);
     listeners.forEach((one) => one());
-    fill(judge).catch((error) => misfit(`This judge cannot be shown: ${error.message}.`));
+    fill(judge).catch((error) => wrongLink(`This judge cannot be shown: ${error.message}.`));
   };
   address.changed(settle);
   const chosen = {
@@ -185,5 +185,5 @@ const botchat = (() => {
     }
   };
 
-  return { about, el, named, link, button, offer, choice, hash, take, load, seed, dress, misfit, address, chosen, outcome, numbers, result, save, copy };
+  return { about, el, named, link, button, offer, choice, hash, take, load, seed, dress, wrongLink, address, chosen, outcome, numbers, result, save, copy };
 })();

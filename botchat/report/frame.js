@@ -16,7 +16,7 @@
     const target = isId ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
     let name = target ? target.closest("[data-view]")?.dataset.view : viewOf(address.get("view"));
     if (!name || (isId && !target)) {
-      botchat.misfit(`This link does not fit this page: it has no ${isId ? location.hash.slice(1) : address.get("view")}.`);
+      botchat.wrongLink(`This link does not fit this page: it has no ${isId ? location.hash.slice(1) : address.get("view")}.`);
       name = "board";
     }
     for (const view of views) view.hidden = view.dataset.view !== name;

@@ -1,7 +1,7 @@
 // Head to head: everybody against everybody, and two contestants seed by seed, with the verdicts of
 // both orders and the two dialogues side by side.
 (() => {
-  const { address, button, choice, chosen, el, link, misfit, named, offer, outcome } = botchat;
+  const { address, button, choice, chosen, el, link, wrongLink, named, offer, outcome } = botchat;
   const { acts, begin, called, calledNode, compared, completed, failed, inOrder, keys, stamp, talk, utterance } = botchat.dialogues;
   const FEWEST = 20; // seeds below which nobody is called ahead
   const MOST = 400; // pairs that are listed at once
@@ -382,7 +382,7 @@
         return;
       }
       if (!state.cases) {
-        misfit(state.why);
+        wrongLink(state.why);
         duel.replaceChildren(el("p", { class: "note" }, "Choose two to compare."));
         duel.dataset.key = "";
         return;
@@ -394,7 +394,7 @@
         duel.replaceChildren(...heading(), ...(state.cases.length ? boxes() : []), steps(), el("div", { class: "case" }));
         if (duel.getBoundingClientRect().top < 0) duel.scrollIntoView({ block: "start" });
       }
-      if (state.why) misfit(state.why);
+      if (state.why) wrongLink(state.why);
       else if (completed({ view: "pair", protocol, a: index.contestants[a], b: index.contestants[b], seed: at < 0 ? "" : index.seeds[at][0] })) return;
       read().catch(failed(duel.querySelector(".case")));
     };

@@ -1,7 +1,7 @@
 // One dialogue with its verdicts: a list with search and filters beside what is read. Opens at the
 // accused utterance. The state is the address; the controls only write it.
 (() => {
-  const { about, address, button, choice, chosen, el, link, misfit, named, offer, seed } = botchat;
+  const { about, address, button, choice, chosen, el, link, wrongLink, named, offer, seed } = botchat;
   const { acts, begin, called, completed, failed, inOrder, keys, marked, reported, scored, stamp, talk, utterance, words } = botchat.dialogues;
   const PAGE = 120;
 
@@ -324,7 +324,7 @@
     // To the utterance that the address names, or the accused one.
     const position = () => {
       const last = reading.querySelectorAll(".rail > *").length;
-      if (state.utterance > last) misfit(`This dialogue has no utterance ${state.utterance}.`);
+      if (state.utterance > last) wrongLink(`This dialogue has no utterance ${state.utterance}.`);
       const accused = Number(reading.querySelector(".rail > .accused")?.dataset.to);
       const target = state.utterance <= last ? state.utterance || accused : 0;
       if (target) lookAt(target);
@@ -360,7 +360,7 @@
       found = state.found || [];
       if (state.q && search.value !== state.q) searchAll().catch(failed(list)); // a link means all of it
       controls();
-      if (state.why) misfit(state.why);
+      if (state.why) wrongLink(state.why);
       else if (state.at >= 0 && completed({ view: state.protocol.name, a: index.contestants[state.a], seed: index.seeds[state.at][0] })) return;
       const listing = [chosen.judge, state.protocol.name, state.of || state.a, state.show, state.q, texts.size].join("|");
       const isNew = listing !== drawn.list;

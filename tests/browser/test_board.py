@@ -169,7 +169,7 @@ def test_filter_and_judge_are_in_the_address(browser: Browser, large: Path) -> N
         (large.parent / "chunks" / "judge-1.js").as_uri()
     ]
     assert browser.run("return document.querySelector(arguments[0]).offsetWidth > 0", second)
-    assert browser.run("return document.getElementById('misfit').hidden")
+    assert browser.run("return document.getElementById('wrong-link').hidden")
     browser.open(large, "#filter=eliza")
     field = browser.driver.find_element("css selector", "#board input[type=search]")
     assert field.get_attribute("value") == "eliza"
@@ -192,7 +192,7 @@ def test_a_link_that_does_not_fit_says_so(
 ) -> None:
     """Above the board, which is shown as it is."""
     browser.open(large, fragment)
-    assert words in browser.text("#misfit")
+    assert words in browser.text("#wrong-link")
     assert len(browser.run(SHOWN, TABLE)) == 25
 
 

@@ -94,9 +94,9 @@ def state(browser: Browser) -> dict[str, str]:
     return dict(parse_qsl(browser.run("return location.hash.slice(1)")))
 
 
-def misfit(browser: Browser) -> str:
+def wrong_link(browser: Browser) -> str:
     """What the page says of a link that does not fit."""
-    return browser.text("#misfit:not([hidden])")
+    return browser.text("#wrong-link:not([hidden])")
 
 
 def results(said: list[Judgment], a: str, b: str) -> dict[str, list[str | None]]:
@@ -276,20 +276,20 @@ def test_a_link_that_does_not_fit_shows_nothing_else(
 ) -> None:
     """It says what is not on the page; no other dialogue takes its place."""
     browser.open(shown, f"#{link}")
-    assert what in misfit(browser)
+    assert what in wrong_link(browser)
     browser.text("#pairs .duel > *, .reading .note")
     assert browser.texts(".columns, .reading .chat") == []
     assert state(browser) == dict(parse_qsl(link))
     browser.run("location.hash = '#view=unieval&a=alpha&seed=S-1'")
     browser.text(".reading .chat")
-    assert not browser.driver.find_element("id", "misfit").is_displayed()
+    assert not browser.driver.find_element("id", "wrong-link").is_displayed()
 
 
 def test_what_a_link_asks_beside_a_dialogue_is_said_too(browser: Browser, shown: Path) -> None:
     """A filter, an utterance or a judge that is not there; what fits is shown."""
     for part, what in (("show=odd", "odd"), ("at=99", "99"), ("judge=nobody", "nobody")):
         browser.open(shown, f"#view=unieval&a=alpha&seed=S-1&{part}")
-        assert what in misfit(browser)
+        assert what in wrong_link(browser)
         assert "S-1" in browser.text(".reading h3")
 
 
@@ -417,7 +417,7 @@ def test_what_is_missing_is_said(browser: Browser, tmp_path: Path) -> None:
     alone = dataclasses.replace(records, judgments={"unieval": records.judgments["unieval"][4:]})
     page = write_page(alone, tmp_path)
     browser.open(page, "#view=pair")
-    assert misfit(browser) == "Nothing on this page compares dialogues."
+    assert wrong_link(browser) == "Nothing on this page compares dialogues."
     browser.open(page, "#view=unieval&a=human&seed=S-1")
     assert browser.text(".reading .stamp") == "– Not judged"
     assert browser.text(".judges td") == "not judged"
