@@ -54,7 +54,7 @@ SOMEWHERE: Verdict = "Yes"
 """UniEval accuses, and does not say where: behind the ChatSEED, up to the end."""
 
 UNDECIDED: Verdict = "Undecided"
-"""People cannot tell; what nobody was asked is ``None``, or `MISSING` where others were told."""
+"""An annotator cannot tell; what nobody was asked is ``None``."""
 
 MISSING = "?"
 """Stands in a verdict of several words for one that is not told."""

@@ -52,9 +52,6 @@ def aggregate(
             for somewhere in (0.0, math.inf)
         }
         return medians.pop() if len(medians) == 1 else SOMEWHERE
-    if "No" in next(iter(choices), "").split():  # a word for each speaker
-        of_each = [aggregate(words, {"No"}) for words in zip(*map(str.split, cast), strict=True)]
-        return " ".join(filter(None, of_each))
     if scores == "mean" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in cast), strict=True)
         return " ".join(map(_mean, columns))
@@ -92,7 +89,7 @@ def opening_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
 
 
 def has_vote(remark: Remark) -> bool:
-    """Whether it is a member's own remark: not of one that serves the talk, nor as it was told."""
+    """Whether it is a member's own remark: not of one that serves the talk."""
     speaker = remark.speaker.removesuffix(SWAPPED)
     return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
 

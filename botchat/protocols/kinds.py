@@ -1,9 +1,8 @@
 """A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
 
 ``place``   ``"No"``, or the 1-based index of the first accused utterance (UniEval); ``"Yes"``: it
-            accuses, and names none; of each speaker one of these (`botchat.protocols.replies`)
-``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval); of one
-            the number of a speaker, or ``"neither"``
+            accuses, and names none
+``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
 ``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
 

@@ -1,9 +1,4 @@
-"""How a reply is understood, by what was asked: for a place, for a choice, of each speaker.
-
-A choice among the speakers of one chat is the number of the one it names, in the order in which
-they first speak, or ``"neither"``. What is said of each speaker is a word for each, in that order:
-``"No 4"`` accuses the second from utterance 4 on, ``"No Yes"`` does not say from where.
-"""
+"""How a reply is understood, by what was asked: for a place, or for a choice."""
 
 from __future__ import annotations
 
