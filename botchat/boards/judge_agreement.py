@@ -164,7 +164,7 @@ PRICE = (
 )
 """Of one verdict; money of a thousand, since that of one has too many decimals."""
 
-*_SAMPLED, _CONFIDENCE = SURENESS
+*_SAMPLED, _CUT = SURENESS
 
 _FIGURES = [
     *with_ends(Column("accuracy", "Accuracy", "rate")),
@@ -199,14 +199,7 @@ _JUDGES = [
     Column("verdicts", "Verdicts", "count"),
     *_FIGURES,
     *_SAMPLED,
-    *with_interval(_CONFIDENCE),
-    *_headline("overconfidence", "Overconfident", "decimal"),
-    *_headline(
-        "brier",
-        "Brier score",
-        "decimal",
-        "mean squared difference of confidence and right or wrong, 0 is best",
-    ),
+    *with_interval(_CUT),
     Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
     Column("accuracy_best", "Accuracy, best", "rate", detail=True),
     *PRICE,

@@ -36,9 +36,7 @@ class Agreement:
     rows: Sequence[Row] = ()
     """One a judge: ``judge``; ``n`` readable verdicts where people have one too; ``verdicts``
     readable and ``unreadable`` of all; ``accuracy_worst`` and ``accuracy_best``, with every
-    unreadable verdict taken as wrong or as right; where a judge's probabilities are known, their
-    mean ``confidence``, ``overconfidence``, confidence less the share that is right, and ``brier``,
-    the mean squared difference of the two (Brier 1950; 0 is best, always saying ½ gives ¼); and
+    unreadable verdict taken as wrong or as right; and
 
     - ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
     - what `botchat.measures.facts` says of a judge alone.
@@ -184,8 +182,6 @@ class _Tables:
             "accuracy_best": int((known & unreadable).sum() + right) / asked if asked else None,
             **figures(self._figures(judge, said, truth)),
         }
-        if judge in self._grid.confidence:
-            row |= figures(self._sureness(self._grid.confidence[judge], said, truth))
         return row
 
     def pair(self, a: str, b: str, truth: Codes) -> Row:
@@ -304,16 +300,6 @@ class _Tables:
             **self._of_rankings(said, truth, judged),
             "length_preference": self._preference(said, truth, judged, self._longer),
             "self_preference": self._preference(said, truth, judged & both, self._own(judge)),
-        }
-
-    def _sureness(self, confidence: Floats, said: Codes, truth: Codes) -> dict[str, Statistic]:
-        known = ~np.isnan(confidence)
-        judged = known & (said < UNREADABLE) & (truth < UNREADABLE)
-        beyond = (confidence - (said == truth).astype(np.float64))[judged]
-        return {
-            "confidence": self._items.mean(confidence[known], known),
-            "overconfidence": self._items.difference(beyond, judged),
-            "brier": self._items.mean(beyond**2, judged),
         }
 
     def _of_rankings(self, one: Codes, two: Codes, judged: Flags) -> dict[str, Statistic]:

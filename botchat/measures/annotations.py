@@ -18,7 +18,7 @@ import numpy as np
 
 from botchat.errors import DataError
 from botchat.records import SOMEWHERE, UNDECIDED, Verdict, natural_key
-from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Floats, Indices
+from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Indices
 
 NOBODY = ""
 """Name of the second contestant where a dialogue was judged alone."""
@@ -39,8 +39,6 @@ class Annotation(msgspec.Struct, frozen=True, gc=False):
     judge: str
     verdict: str | None
     """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
-    confidence: float | None = None
-    """Probability of the verdict by the judge, where it is known."""
 
 
 NOT_SAID = 10**9
@@ -106,8 +104,6 @@ class Opinions:
     """Contestants in the order of column 0, shape (c, 2)."""
     said: Mapping[str, Codes]
     """Judge or person -> shape (c, 2): 1 the side shown first, -1 the second, or a code above."""
-    confidence: Mapping[str, Floats]
-    """Judge -> shape (c, 2), nan where unknown; only judges with a known one."""
 
     @classmethod
     def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Opinions:
@@ -137,11 +133,6 @@ class Opinions:
             )
         said = np.full((len(names), len(begin), 2), ABSENT, np.int8)
         said[judge, comparison, mirrored] = [*map(_CODE.__getitem__, of["verdict"])]
-        confidence: dict[str, Floats] = {}
-        for i, row in enumerate(rows):
-            if row.confidence is not None:
-                known = confidence.setdefault(row.judge, np.full(said.shape[1:], np.nan))
-                known[comparison[i], mirrored[i]] = row.confidence
         return cls(
             people=tuple(name for name in names if name in people),
             judges=tuple(name for name in names if name not in people),
@@ -150,7 +141,6 @@ class Opinions:
             item=item[begin],
             sides=np.stack([first[begin], second[begin]], axis=1),
             said=dict(zip(names, said, strict=True)),
-            confidence=confidence,
         )
 
     def seen_by(self, person: str) -> Codes:

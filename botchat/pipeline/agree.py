@@ -189,11 +189,7 @@ def _findings(
         signature=signature(
             "agree",
             {"set": stage.seed_set, "protocol": name, "files": "+".join(f.name for f in files)},
-            sorted(
-                (a.item, a.first, a.second, a.judge, a.verdict or "")
-                + (() if a.confidence is None else (a.confidence,))
-                for a in said
-            ),
+            sorted((a.item, a.first, a.second, a.judge, a.verdict or "") for a in said),
             prefix,
         ),
         notes=list(_notes(stage, judged, compared, prefix)),

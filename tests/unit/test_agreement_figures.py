@@ -111,10 +111,3 @@ def test_a_judges_leaderboard_rates_contestants_by_its_verdicts():
     assert (
         judge_agreement.ratings(Opinions.of([Annotation("1", "a", "", "j", "1")], None), None) == {}
     )
-
-
-def sure(judge: str, confidence: float, right: int, n: int = 100) -> list[Annotation]:
-    """A judge that is right so many times of n, and as sure each time."""
-    return [
-        Annotation(str(i), "a", "b", judge, "1" if i < right else "2", confidence) for i in range(n)
-    ]

@@ -125,21 +125,6 @@ def test_verdicts_on_one_question_are_not_twenty_independent_ones():
     assert pair["sign_flip_p"] == pytest.approx(0.1622, abs=1e-4)
 
 
-def test_brier_of_a_judge_whose_probabilities_are_known():
-    """A judge that says 0.9 and is right 60 of 80 times, and 0.6 where it is right 30 of 80."""
-    said = []
-    for i in range(160):
-        sure, right = i < 80, i % 80 < (60 if i < 80 else 30)
-        said.append(Annotation(str(i), "a", "b", "human", "1"))
-        verdict = "1" if right else "2"
-        said.append(Annotation(str(i), "a", "b", "j", verdict, 0.9 if sure else 0.6))
-    found = compare(said, resamples=5)
-    (row,) = found.rows
-    expected = (60 * 0.01 + 20 * 0.81 + 30 * 0.16 + 50 * 0.36) / 160
-    assert row["brier"] == pytest.approx(expected)
-    assert row["brier_low"] < expected < row["brier_high"]
-
-
 @pytest.mark.parametrize("n", [2, 40, 547])
 def test_shares_of_independent_cases_are_wilsons(n: int) -> None:
     """As scipy has it, but with Poisson's end where at most two or three hit, or do not."""
