@@ -37,17 +37,17 @@ import openai
 
 import botchat
 from botchat.interfaces import Decoding
+from botchat.models.cached import RecordedModel
 from botchat.models.endpoint.connection import Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint
-from botchat.models.recorded import RecordedModel
 from botchat.models.self_chat import history
 from botchat.pipeline.run.work import run_now
 from botchat.records import Dialogue, Seed
-from botchat.workspace import files
-from botchat.workspace.accounts import stats
+from botchat.workspace import jsonl
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import stats
 
 ROOT = Path(__file__).resolve().parents[1]
 CALLS, CPU, FRESH = 8.0, 2.7, 1.3
@@ -212,7 +212,7 @@ def judge_a_queue(url, n_cases, in_flight):
         text = f'[models.judge]\nmodel = "judge"\nbase_url = "{url}"\n'
         (workspace.root / "botchat.toml").write_text(f"{text}max_concurrency = {in_flight}\n")
         seeds = [Seed(f"s{n}", ("How are you?", "Fine.", *SPOKEN[:2])) for n in range(n_seeds)]
-        files.finish(workspace.root / "seeds" / "queue.jsonl", seeds, lambda seed: seed.id)
+        jsonl.finish(workspace.root / "seeds" / "queue.jsonl", seeds, lambda seed: seed.id)
         for player in range(n_players):
             said = [
                 Dialogue(
@@ -226,7 +226,7 @@ def judge_a_queue(url, n_cases, in_flight):
                 )
                 for n, seed in enumerate(seeds)
             ]
-            files.finish(workspace.dialogues_path("queue", f"m{player}"), said, lambda d: d.seed_id)
+            jsonl.finish(workspace.dialogues_path("queue", f"m{player}"), said, lambda d: d.seed_id)
         del seeds, said
         before = resource.getrusage(resource.RUSAGE_SELF)
         started = time.perf_counter()

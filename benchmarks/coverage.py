@@ -19,10 +19,10 @@ from coverage_boards import FAMILIES as BOARDS
 from coverage_boards import Line, of
 from scipy import stats
 
-from botchat.measures import statistics
-from botchat.measures.agreement import compare
-from botchat.measures.annotations import Annotation
-from botchat.measures.intervals import Items, Statistic
+from botchat.metrics import statistics
+from botchat.metrics.agreement import compare
+from botchat.metrics.annotations import Annotation
+from botchat.metrics.intervals import Items, Statistic
 from botchat.ratings import places
 from botchat.verdicts import Floats
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.boards.results import Sides
-from botchat.measures import intervals
+from botchat.metrics import intervals
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo

@@ -78,8 +78,8 @@ def made(votes: int, models: int) -> pa.Table:
 def ours(path: Path) -> dict[str, float]:
     """Read, count, fit, with intervals and the places of ranks."""
     from botchat.boards.votes import compared
+    from botchat.importers.vote_formats import read_votes
     from botchat.ratings.bradley_terry import fit
-    from botchat.seeds.vote_formats import read_votes
 
     found = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])
     assert np.isfinite(found.low).all()

@@ -32,7 +32,7 @@ The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 
 
 Kind: TypeAlias = Literal["place", "choice", "score", "report"]
-"""What a judge answers with; see `botchat.protocols.kinds`."""
+"""What a judge answers with; see `botchat.protocols.protocol`."""
 
 Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
 """What the roles of a panel must be about, so that none pulls against the question: ``answers``:
@@ -168,7 +168,7 @@ class ChatModel(Protocol):
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
 
-        One attempt; `botchat.models.recorded` tries again. Raises only `FatalModelError`,
+        One attempt; `botchat.models.cached` tries again. Raises only `FatalModelError`,
         `LimitReached` and, where a limit could not be kept, `ConfigError` before anything is sent;
         every other failure is an outcome.
         """

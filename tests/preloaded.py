@@ -4,6 +4,6 @@ import importlib
 
 for name in ("chat", "batch", "batch_endpoint", "model"):
     importlib.import_module(f"botchat.models.endpoint.{name}")
-importlib.import_module("botchat.measures.lengths").counter()
+importlib.import_module("botchat.metrics.lengths").counter()
 for name in ("cli.main", "pipeline.generate", "pipeline.judge"):
     importlib.import_module(f"botchat.{name}")

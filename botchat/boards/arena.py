@@ -14,9 +14,9 @@ from botchat.boards.protocols import MODEL, PAIRWISE, Evidence, Part, covered
 from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
-from botchat.measures.lengths import log_words
+from botchat.metrics.lengths import log_words
 from botchat.protocols.catalogue import VOTES
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from botchat.boards.board import Board
 from botchat.boards.protocols import Place
 from botchat.interfaces import settings_digest
-from botchat.measures.annotations import NOT_SAID, UNTOLD, accused_index
+from botchat.metrics.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.records import HUMAN, N_SEED, Dialogues, Judgment, Seed, Unread
 
 SURVIVED = "survived_n"

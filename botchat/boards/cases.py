@@ -10,11 +10,11 @@ from typing import Any
 
 from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row, settings_digest
-from botchat.measures.correlation import Rating, compare_scores
-from botchat.measures.intervals import entries, of_share
+from botchat.metrics.correlation import Rating, compare_scores
+from botchat.metrics.intervals import entries, of_share
 from botchat.protocols import reports, texts
 from botchat.protocols.items import AnswerPair, plain
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.texts import OwnText
 from botchat.records import Judgment
 

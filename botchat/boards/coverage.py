@@ -15,7 +15,7 @@ from botchat.boards.protocols import Evidence, Part
 from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Field, Protocol
+from botchat.protocols.protocol import Field, Protocol
 from botchat.protocols.rates import passed
 from botchat.records import HUMAN, Dialogues, Seed, Verdict
 from botchat.verdicts import Verdicts

@@ -21,8 +21,8 @@ from botchat.boards.names import LABEL_COLUMNS, elided, is_floor_bot
 from botchat.boards.protocols import Part, Place
 from botchat.boards.tables import Column, triple
 from botchat.interfaces import Row
-from botchat.measures.annotations import is_person
-from botchat.measures.intervals import LEAST
+from botchat.metrics.annotations import is_person
+from botchat.metrics.intervals import LEAST
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.places import EQUAL
 from botchat.records import HUMAN

@@ -26,9 +26,9 @@ from botchat.boards.tables import (
 )
 from botchat.boards.which_judge import control_of
 from botchat.interfaces import Row
-from botchat.measures import lengths
-from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import NOBODY, Opinions
+from botchat.metrics import lengths
+from botchat.metrics.agreement import Agreement
+from botchat.metrics.annotations import NOBODY, Opinions
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import Dialogues, Judgment

@@ -14,9 +14,9 @@ from botchat.boards.protocols import Evidence
 from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.judges.single import stability
-from botchat.measures import lengths
-from botchat.measures.facts import accusations, facts
-from botchat.measures.intervals import figures, share
+from botchat.metrics import lengths
+from botchat.metrics.intervals import figures, share
+from botchat.metrics.judge_bias import accusations, facts
 from botchat.records import Dialogues, Judgment
 from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 

@@ -29,9 +29,9 @@ from botchat.boards.protocols import Evidence
 from botchat.boards.tables import DIGITS, triple
 from botchat.interfaces import Row
 from botchat.judges.rules import RulesJudge
-from botchat.measures.annotations import is_person
-from botchat.measures.intervals import LEAST, by_seed, share
-from botchat.measures.statistics import Z
+from botchat.metrics.annotations import is_person
+from botchat.metrics.intervals import LEAST, by_seed, share
+from botchat.metrics.statistics import Z
 from botchat.records import HUMAN
 from botchat.verdicts import LOSS, TIE, WIN, Floats, Verdicts
 

@@ -30,10 +30,10 @@ from botchat.boards.tables import (
     with_interval,
 )
 from botchat.interfaces import Row
-from botchat.measures.annotations import BLIND_PAGE
-from botchat.measures.intervals import entries, mean, of_share
+from botchat.metrics.annotations import BLIND_PAGE
+from botchat.metrics.intervals import entries, mean, of_share
 from botchat.protocols import rates
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS
 from botchat.ratings.places import apart

@@ -9,8 +9,8 @@ from itertools import permutations
 import numpy as np
 
 from botchat.interfaces import Row
-from botchat.measures import intervals
-from botchat.measures.intervals import Shares
+from botchat.metrics import intervals
+from botchat.metrics.intervals import Shares
 from botchat.protocols.rates import Tally
 from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices, Verdicts

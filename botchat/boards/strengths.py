@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.boards.tables import Column, with_ends
-from botchat.measures.intervals import LEAST
+from botchat.metrics.intervals import LEAST
 from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.length import fit_at_equal_length

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from botchat.interfaces import Row
-from botchat.measures.annotations import NOT_SAID, accused_index
-from botchat.measures.intervals import entries, of_share
+from botchat.metrics.annotations import NOT_SAID, accused_index
+from botchat.metrics.intervals import entries, of_share
 from botchat.records import HUMAN, Dialogues, Judgment
 from botchat.verdicts import Floats, Indices
 

@@ -18,9 +18,9 @@ from botchat.boards.protocols import MODEL, Evidence
 from botchat.boards.tables import DIGITS, Column, Table, rank_by, table, with_interval
 from botchat.boards.writers import inert
 from botchat.interfaces import Row
-from botchat.measures.intervals import Items, figures
-from botchat.measures.lengths import Lengths, words
-from botchat.measures.votes import Votes
+from botchat.metrics.intervals import Items, figures
+from botchat.metrics.lengths import Lengths, words
+from botchat.metrics.vote_arrays import Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import MOST_CELLS, Comparisons, put_together
 from botchat.ratings.elo import EloSettings

@@ -9,8 +9,8 @@ from operator import itemgetter
 from botchat.boards.tables import Table, triple
 from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
-from botchat.measures.agreement import Agreement
-from botchat.measures.intervals import LEAST
+from botchat.metrics.agreement import Agreement
+from botchat.metrics.intervals import LEAST
 
 CONTROLS: Mapping[str, str] = {
     BEFORE_TALK: "its own opening vote",

@@ -14,11 +14,11 @@ from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.hub.publish import DATA, MANIFEST, Manifest
 from botchat.hub.requests import Fetching
+from botchat.importers.hub import said_by_hub
 from botchat.records import Dialogue, Judgment, Provenance, Seed
 from botchat.requests.results import Told
-from botchat.seeds.hub import said_by_hub
 from botchat.workspace import export as moving
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import AboutSet, Workspace
 
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}")
@@ -72,14 +72,14 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     with workspace.locked():
         if ledger_file is not None:
             part = workspace.hidden / "fetched.jsonl.gz"
-            store.write_atomic(part, ledger_file, mode=0o600)
+            jsonl.write_atomic(part, ledger_file, mode=0o600)
             try:
                 with closing(workspace.ledger()) as ledger:
                     n_calls = sum(moving.import_(ledger, part))
             finally:
                 part.unlink()
-        store.write_all(workspace.root, contents)
-        store.write_all(workspace.hidden, {f"fetched-{manifest.seed_set}.json": to_json(record)})
+        jsonl.write_all(workspace.root, contents)
+        jsonl.write_all(workspace.hidden, {f"fetched-{manifest.seed_set}.json": to_json(record)})
     counts = {"files": len(contents), "calls": n_calls}
     return Told({**taken, "seed_set": manifest.seed_set, **counts})
 

@@ -16,14 +16,14 @@ import msgspec
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError
 from botchat.hub.requests import Publishing
+from botchat.importers.hub import Kind, said_by_hub
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.requests.results import Told
-from botchat.seeds.hub import Kind, said_by_hub
-from botchat.workspace import files as store
-from botchat.workspace.entries import api_key
+from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
 
 MANIFEST = "botchat-run.json"
@@ -200,10 +200,10 @@ def _calls(workspace: Workspace, seed_set: str) -> bytes:
 
 def _keys(workspace: Workspace, seed_set: str) -> Iterator[str]:
     for path in sorted((workspace.root / "generations" / seed_set).glob("*.jsonl")):
-        for dialogue in store.read(path, Dialogue):
+        for dialogue in jsonl.read(path, Dialogue):
             yield from (fact.call for fact in dialogue.facts)
     for path in sorted((workspace.root / "judgments" / seed_set).glob("*/*.jsonl")):
-        for judgment in store.read(path, Judgment):
+        for judgment in jsonl.read(path, Judgment):
             yield from judgment.calls
             yield from (remark.call for remark in judgment.transcript)
 

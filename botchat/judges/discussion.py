@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botchat.interfaces import Case
-from botchat.judges.talk import Agent, Cast, Talk, heard, history
+from botchat.judges.debate import Agent, Cast, Talk, heard, history
 from botchat.languages import Language
 from botchat.records import Remark
 from botchat.workspace.panels import (

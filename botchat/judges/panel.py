@@ -24,8 +24,8 @@ from botchat.interfaces import (
     Subject,
     settings_digest,
 )
-from botchat.judges import discussion, talk
-from botchat.judges.talk import SWAPPED, Agent, Cast, Talk, Talking, heard
+from botchat.judges import debate, discussion
+from botchat.judges.debate import SWAPPED, Agent, Cast, Talk, Talking, heard
 from botchat.judges.voting import aggregate, has_vote, mirrored, opening_votes, openings
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
@@ -226,7 +226,7 @@ def _said(settings: PanelSettings, language: Language) -> tuple[str, ...]:
             # Of English it is older than the digest.
             return ("ensemble_evidence",) if settings.evidence or language.english else ()
         case panels.DebateSettings() | panels.SummarizedDebateSettings():
-            return talk.PROMPTS
+            return debate.PROMPTS
         case _:
             return discussion.prompts(settings, language)
 
@@ -244,7 +244,7 @@ def _talking(settings: PanelSettings, cast: Cast) -> Talking:
         case EnsembleSettings():
             return Ensemble(settings, cast)
         case panels.DebateSettings() | panels.SummarizedDebateSettings():
-            return talk.Debate(settings, cast)
+            return debate.Debate(settings, cast)
         case panels.SingleReportSettings():
             return discussion.SingleReport(settings, cast)
         case _:

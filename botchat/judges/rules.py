@@ -1,7 +1,7 @@
 """The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
 
 It accuses the first utterance that does what at most 1 % of the set's human dialogues do
-(`botchat.measures.criteria`). It is a floor and a check for other judges, not one of the paper's:
+(`botchat.metrics.criteria`). It is a floor and a check for other judges, not one of the paper's:
 it sees form only, and finds no error of fact or logic. Of a diagnosis, error types that need
 understanding are "Not judged".
 """
@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib import resources
 
 from botchat.interfaces import Answer, Case, Shown, settings_digest
-from botchat.measures.criteria import Flag, fit_thresholds, flags
+from botchat.metrics.criteria import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
 VERSION = 1

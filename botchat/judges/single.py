@@ -13,8 +13,8 @@ from itertools import combinations
 from statistics import fmean
 
 from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, settings_digest
+from botchat.judges.debate import SWAPPED, Agent, Cast
 from botchat.judges.panel import Ensemble, Panel
-from botchat.judges.talk import SWAPPED, Agent, Cast
 from botchat.records import Remark, Verdict
 from botchat.workspace.panels import EnsembleSettings
 

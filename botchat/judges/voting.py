@@ -24,7 +24,7 @@ from functools import partial
 from itertools import islice
 from typing import Literal
 
-from botchat.judges.talk import SWAPPED
+from botchat.judges.debate import SWAPPED
 from botchat.records import MISSING, SOMEWHERE, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 

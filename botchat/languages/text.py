@@ -97,7 +97,7 @@ class ReadText:
         return _FORMAL.found(self.low, self.pieces)
 
     def formality(self) -> float:
-        """Formal marks in 100 words; see `botchat.measures.criteria.Thresholds`."""
+        """Formal marks in 100 words; see `botchat.metrics.criteria.Thresholds`."""
         marks = _FORMAL_PHRASE * len(self.formal_phrases()) + self.long_words - self.contractions
         marks += self.full_forms()
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))

@@ -18,9 +18,9 @@ from botchat.boards.judge_agreement import PRICE, Findings
 from botchat.boards.tables import Column, table
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
-from botchat.measures import lengths
-from botchat.measures.annotations import Opinions
-from botchat.measures.correlation import Rating, compare_scores
+from botchat.metrics import lengths
+from botchat.metrics.annotations import Opinions
+from botchat.metrics.correlation import Rating, compare_scores
 from botchat.papers import chateval, tables
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.printed import column, table_of
@@ -34,7 +34,7 @@ from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import method, own_name
 from botchat.protocols import scores
 from botchat.protocols.items import ANSWERS, pair_cases, pair_labels
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated, preferences
 from botchat.records import Judgment
 from botchat.requests.results import Compared

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.measures.intervals import of_share
+from botchat.metrics.intervals import of_share
 from botchat.papers.requests import Benching
 from botchat.pipeline.plot import FORMATS, written
 from botchat.ratings.rate_table import COLUMNS

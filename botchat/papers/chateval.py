@@ -17,9 +17,9 @@ from botchat import prompts
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Case, Shown
 from botchat.languages import ENGLISH
-from botchat.measures.correlation import Rating
+from botchat.metrics.correlation import Rating
 from botchat.protocols.items import AnswerPair
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale, harmless
 from botchat.protocols.wording import neutral, wording
 from botchat.workspace.rows import Record, json_rows, named, utf8

@@ -9,8 +9,8 @@ from pathlib import Path
 from botchat.boards.tables import Column
 from botchat.boards.writers import Formats
 from botchat.languages import built_in
-from botchat.measures.correlation import Rating
-from botchat.measures.error_reports import ToldKind
+from botchat.metrics.correlation import Rating
+from botchat.metrics.error_reports import ToldKind
 from botchat.papers import mateval_files, stories
 from botchat.papers.benchmarks import PEOPLE, Files, RatedTexts, of_parts
 from botchat.papers.stories import STORY

@@ -2,7 +2,7 @@
 
 The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with
 people's scores and one JSON file a strategy (Li et al. 2024, §4, Tables 1 and 2). A recorded report
-is read by the reader of live ones (`botchat.measures.error_reports`).
+is read by the reader of live ones (`botchat.metrics.error_reports`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 
 from botchat.errors import DataError, MissingError
 from botchat.languages import built_in
-from botchat.measures.error_reports import ToldKind, read_kinds
+from botchat.metrics.error_reports import ToldKind, read_kinds
 from botchat.protocols.texts import ERROR_TYPES
 from botchat.workspace.rows import json_rows, named, quoted, utf8
 

@@ -12,10 +12,10 @@ from hashlib import sha256
 
 from botchat.interfaces import Case, Shown
 from botchat.languages import Language
-from botchat.measures.correlation import Rating
+from botchat.metrics.correlation import Rating
 from botchat.papers.mateval_files import people
 from botchat.protocols import scores
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from botchat.protocols.texts import ERROR_TYPES
 from botchat.records import Judgment

@@ -20,19 +20,19 @@ from botchat.boards.writers import Formats, document, table_files, to_json
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.interfaces import Row, portable, settings_digest
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, before_talk, talks
-from botchat.measures.agreement import Agreement, compare, detection
-from botchat.measures.annotations import Annotation, Opinions, is_person
+from botchat.metrics.agreement import Agreement, compare, detection
+from botchat.metrics.annotations import Annotation, Opinions, is_person
 from botchat.pipeline.run.contestants import full_name, own_name, panel_of
 from botchat.pipeline.run.read_set import Read, read
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
 from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
 from botchat.requests import Agreeing
 from botchat.requests.results import Compared
-from botchat.workspace import files
-from botchat.workspace.accounts import bills, total
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
+from botchat.workspace.usage import bills, total
 
 RESAMPLES = 1000
 """Of the bootstrap over items, from seed 0."""
@@ -48,8 +48,8 @@ def agree(request: Agreeing, workspace: Workspace) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
     Verdicts are those of files (``item,first,second,judge,verdict``, or any format of votes, see
-    `botchat.seeds.vote_formats`; beside a set, their items are seeds) and of a set's stage files
-    of one protocol. Of files alone nothing is written unless ``out`` says where.
+    `botchat.importers.vote_formats`; beside a set, their items are seeds) and of a set's stage
+    files of one protocol. Of files alone nothing is written unless ``out`` says where.
     """
     files, seed_set, protocol = request.files, request.seed_set, request.protocol
     truth, out = request.truth, request.out
@@ -92,12 +92,12 @@ def votes_in(path: Path) -> bytes:
             f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
             "item,first,second,judge,verdict"
         )
-    return files.content(path, _MAX_BYTES)
+    return jsonl.content(path, _MAX_BYTES)
 
 
 def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
-    from botchat.seeds.vote_formats import read_votes  # pyarrow
+    from botchat.importers.vote_formats import read_votes  # pyarrow
 
     taken = read_votes(votes_in(path), str(path))
     found, again = taken.votes.annotations(once=taken.ours)
@@ -313,10 +313,10 @@ def publish(
 
         texts = {"agreement.md": document(found.subject, [*answer, *said], tables)}
         texts["agreement.json"] = to_json(whole)
-        files.write_all(out, {**table_files(tables, formats), **texts})
+        jsonl.write_all(out, {**table_files(tables, formats), **texts})
         for chart in figures.draw(found):
-            files.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
-            files.write_atomic(out / f"{chart.name}.png", chart.png)
+            jsonl.write_atomic(out / f"{chart.name}.svg", chart.svg.encode())
+            jsonl.write_atomic(out / f"{chart.name}.png", chart.png)
         lines.append(f"written to: {out}")
     shown = [part for part in tables if part.name not in ("pairs", "rankings")]
     return Compared(shown, lines, whole, out, answer)

@@ -17,14 +17,14 @@ import numpy as np
 
 from botchat.errors import ConfigError, DataError, Fell, MissingError, did_you_mean
 from botchat.interfaces import Row
-from botchat.measures.changes import Change, Estimate, correlation, holm
-from botchat.measures.intervals import entries, mean
+from botchat.metrics.changes import Change, Estimate, correlation, holm
+from botchat.metrics.intervals import entries, mean
 from botchat.pipeline.leaderboard import BY_SEED
 from botchat.records import HUMAN
 from botchat.requests import Comparing
 from botchat.requests.results import Differences
 from botchat.verdicts import Floats
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         )
     reading, beside = path, path.with_name(BY_SEED)
     try:
-        told = json.loads(store.content(path, _MOST_BYTES))
+        told = json.loads(jsonl.content(path, _MOST_BYTES))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
         signatures = told.get("signatures") or [told["signature"]]
         measured = told.get("tables", {}).get("measured", {}).get("rows", ())
@@ -247,7 +247,7 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         if not beside.is_file():
             return ToldBoard(path, rows, signatures, asked)
         reading = beside
-        told = json.loads(store.content(beside, _MOST_BYTES))
+        told = json.loads(jsonl.content(beside, _MOST_BYTES))
         values = {key: dict(said) for key, said in told["values"].items()}
         for key, said in values.items():
             if survived := SURVIVED.fullmatch(key):

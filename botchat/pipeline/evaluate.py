@@ -36,7 +36,7 @@ from botchat.protocols.items import (
     paragraphs,
     plain,
 )
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated
 from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
@@ -44,9 +44,9 @@ from botchat.requests import Evaluating, Leaderboard
 from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import Plan, Told
-from botchat.workspace import files
-from botchat.workspace.files import write_all
+from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
+from botchat.workspace.jsonl import write_all
 from botchat.workspace.rows import fields_of, rows, utf8
 
 Item = OwnText | AnswerPair
@@ -165,7 +165,7 @@ def read_items(
         raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
-    data, where = files.content(file, MAX_TABLE_BYTES), str(file)
+    data, where = jsonl.content(file, MAX_TABLE_BYTES), str(file)
     if kind == ".txt":
         found = paragraphs(utf8(data, where))
         if not found:
@@ -223,7 +223,7 @@ def _write_set(workspace: Workspace, name: str, listed: Sequence[Item]) -> None:
     for path in workspace.dialogue_files(name):
         path.unlink()  # of an earlier file of that name
     for model, made in by_model.items():
-        files.finish(workspace.dialogues_path(name, model), made, dialogue_order)
+        jsonl.finish(workspace.dialogues_path(name, model), made, dialogue_order)
 
 
 def _tables(

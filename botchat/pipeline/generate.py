@@ -19,10 +19,10 @@ from botchat.requests import Generating
 from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter, Step
 from botchat.requests.results import Generated, Plan, Results
-from botchat.workspace import files, measured
-from botchat.workspace.accounts import asked
+from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, dialogue_order
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import asked
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
@@ -70,13 +70,13 @@ async def ask(
     jobs, length = _jobs(request, workspace, session, turns, seeds), plan.text_length()
     for job in jobs:
         if job.pending:
-            files.Appender[Dialogue](job.path).ready()
+            jsonl.Appender[Dialogue](job.path).ready()
     session.meter.begin("generate", sum(len(job.pending) for job in jobs))
     session.meter.steps += [job.step for job in jobs]
     made = await together(job.run(length, stops, session.meter) for job in jobs)
     calls = {job.contestant: [*_calls(job.have.values())] for job in jobs}
     new = {one.model for one in made if one.new}
-    measured.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
+    provenance.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
     return made
 
 
@@ -216,7 +216,7 @@ class _Job:
 
     async def run(self, length: Length, stops: Stops, meter: Meter) -> Generated:
         new = self.pending
-        with files.Appender[Dialogue](self.path) as file:
+        with jsonl.Appender[Dialogue](self.path) as file:
 
             async def do(seed: Seed) -> None:
                 with self.step.item():
@@ -228,7 +228,7 @@ class _Job:
             parallel = min(speaker.model.parallel for speaker in self.speakers)
             await work_through(new, do, parallel, stops, self.contestant)
         if any(dialogue.answered for dialogue in self.have.values()):
-            files.finish(self.path, self.have.values(), dialogue_order)
+            jsonl.finish(self.path, self.have.values(), dialogue_order)
         else:  # no contestant as yet
             self.path.unlink(missing_ok=True)
         found = Counter(self.have[seed.id].status for seed in self._seeds if seed.id in self.have)

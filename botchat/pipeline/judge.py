@@ -16,7 +16,7 @@ from botchat.pipeline.run.contestants import (
     pick,
 )
 from botchat.pipeline.run.session import catalogue_of
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogues, Seed
 from botchat.requests import Judging
 from botchat.requests.arguments import Spending

@@ -18,15 +18,15 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Row, Shown, case_digest, known_of
-from botchat.measures.annotations import BLIND_PAGE, is_person
+from botchat.metrics.annotations import BLIND_PAGE, is_person
 from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, MISSING, SIGNED, UNDECIDED, Dialogues, Judgment, Verdict
 from botchat.requests import Labelling
 from botchat.requests.results import Told
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 PERSON = "human:"
@@ -72,7 +72,7 @@ def label(request: Labelling, workspace: Workspace) -> Told:
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
     path = workspace.out(seed_set) / f"label-{protocol.name}.html"
-    files.write_atomic(path, _page(protocol, seed_set, cases).encode())
+    jsonl.write_atomic(path, _page(protocol, seed_set, cases).encode())
     lines = [
         f"{len(cases)} cases: {path}",
         f"Then file what it exports: botchat label FILE --seeds {seed_set}",
@@ -156,7 +156,7 @@ def _filed(
     for path in request.files:
         if not path.is_file():
             raise MissingError(f"no file {path}; name what the page of botchat label exported")
-        for one in files.read(path, Label):
+        for one in jsonl.read(path, Label):
             protocol = catalogue.find(one.protocol)
             if protocol is None or protocol.kind == "report":
                 raise DataError(f"{path}: protocol {one.protocol[:40]!r} has no labels here")
@@ -170,9 +170,9 @@ def _filed(
             # An exported file that was put there by hand goes on where it is.
             there = workspace.judgment_files(seed_set).get(judge, {}).get(name)
             path = there or workspace.judgments_path(seed_set, name, judge)
-            last = {one.case: one.verdict for one in files.read(path, Judgment)}
+            last = {one.case: one.verdict for one in jsonl.read(path, Judgment)}
             new = 0
-            with files.Appender[Judgment](path) as file:
+            with jsonl.Appender[Judgment](path) as file:
                 for made in labels:
                     if last.get(made.case) != made.verdict:
                         file.append(made)

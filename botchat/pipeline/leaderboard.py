@@ -16,9 +16,9 @@ from botchat.ratings.elo import EloSettings
 from botchat.requests import Leaderboard
 from botchat.requests.meter import Meter
 from botchat.requests.results import Told
-from botchat.workspace import files as store
-from botchat.workspace.files import write_all
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
+from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
     from botchat.boards.board import Board
@@ -114,9 +114,9 @@ def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> 
     for chart in charts:
         if not chart.on_page:
             continue
-        store.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
+        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
         if png:
-            store.write_atomic(folder / f"{chart.name}.png", chart.png)
+            jsonl.write_atomic(folder / f"{chart.name}.png", chart.png)
         else:
             (folder / f"{chart.name}.png").unlink(missing_ok=True)
 

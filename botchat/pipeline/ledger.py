@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
-from botchat.models.recorded import spoken
+from botchat.models.cached import spoken
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.requests import (
@@ -25,8 +25,8 @@ from botchat.requests import (
     ImportingCalls,
 )
 from botchat.requests.results import Told
-from botchat.workspace import accounts, files
 from botchat.workspace import export as moving
+from botchat.workspace import jsonl, usage
 from botchat.workspace import ledger as stored
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
 
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 def stats(_: Accounting, workspace: Workspace) -> Told:
     """Calls, tokens and money, a row a model and stage."""
     with closing(_existing(workspace)) as ledger:
-        rows = [asdict(one) for one in accounts.stats(ledger)]
+        rows = [asdict(one) for one in usage.stats(ledger)]
     never = set() if any(row["superseded"] for row in rows) else {"superseded"}
     return Told({"rows": rows}, [[{k: row[k] for k in row if k not in never} for row in rows]])
 
@@ -157,7 +157,7 @@ def leave_out(
             changed[path] = kept
     for path, kept in changed.items():
         if kept:
-            files.finish(path, kept, order)
+            jsonl.finish(path, kept, order)
         else:
             delete(path)
     return removed
@@ -201,10 +201,10 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
     }
     asked = {key for by in keys.values() for of_dialogue in by for key in of_dialogue}
     with closing(workspace.ledger(readonly=True)) as ledger:
-        paid = accounts.bills(ledger, asked)
+        paid = usage.bills(ledger, asked)
     found = {}
     for name, by in keys.items():
-        usd = accounts.total(paid, [key for each in by for key in each], "cost_usd")
+        usd = usage.total(paid, [key for each in by for key in each], "cost_usd")
         if by and usd is not None:
             found[name] = usd / len(by)
     return found

@@ -24,11 +24,11 @@ from botchat.records import HUMAN
 from botchat.requests import Beginning, ImportingSeeds, Naming
 from botchat.requests.results import Told
 from botchat.workspace import config
-from botchat.workspace.accounts import CHECK, answered_by, last_answered_by
 from botchat.workspace.config import ModelName, ModelSettings
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
+from botchat.workspace.usage import CHECK, answered_by, last_answered_by
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""

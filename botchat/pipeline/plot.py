@@ -13,7 +13,7 @@ from botchat.pipeline.run.read_set import board_of, read
 from botchat.ratings.elo import EloSettings
 from botchat.requests import Plotting
 from botchat.requests.results import Told
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
 if TYPE_CHECKING:
@@ -124,5 +124,5 @@ def written(chart: Chart, look: Look, out: Path) -> Told:
     from botchat.report.figures import pictures
 
     drawn = chart.sheet(look)
-    store.write_atomic(out, pictures.written(drawn, out.suffix.lower().removeprefix(".")))
+    jsonl.write_atomic(out, pictures.written(drawn, out.suffix.lower().removeprefix(".")))
     return Told({"path": out})

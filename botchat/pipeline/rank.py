@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from botchat.errors import ConfigError, MissingError
-from botchat.measures.votes import Votes
+from botchat.importers.vote_formats import read_votes
+from botchat.metrics.vote_arrays import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import published, write_charts
 from botchat.ratings.comparisons import Comparisons
@@ -19,9 +20,8 @@ from botchat.ratings.rate_table import (
 from botchat.requests import Ranking
 from botchat.requests.meter import Meter
 from botchat.requests.results import Told
-from botchat.seeds.vote_formats import read_votes
-from botchat.workspace.files import write_all
 from botchat.workspace.folder import Workspace
+from botchat.workspace.jsonl import write_all
 from botchat.workspace.rows import utf8
 
 

@@ -1,6 +1,6 @@
 """Brought in from anywhere: seeds, and dialogues of a contestant that were made elsewhere.
 
-Opens what the pure importers in `botchat.seeds` read.
+Opens what the pure importers in `botchat.importers` read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from botchat.errors import ConfigError, DataError, MissingError
+from botchat.importers import hub
+from botchat.importers.dialogues import FORMATS, Collection, ToldDialogue, read_dialogues
+from botchat.importers.mutual import from_mutual, is_mutual_item
+from botchat.importers.spreadsheets import SUFFIXES, from_rows, from_table
 from botchat.interfaces import Row, settings_digest
 from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import text_length
@@ -25,11 +29,7 @@ from botchat.records import (
 )
 from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
 from botchat.requests.results import Told
-from botchat.seeds import hub
-from botchat.seeds.dialogues import FORMATS, Collection, ToldDialogue, read_dialogues
-from botchat.seeds.mutual import from_mutual, is_mutual_item
-from botchat.seeds.spreadsheets import SUFFIXES, from_rows, from_table
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order, in_order
 
 MAX_TABLE_BYTES = 2**28
@@ -147,14 +147,14 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
         items = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
         found = {name: file for name, file in items.items() if is_mutual_item(name)}
         limit = hub.MAX_ITEM_BYTES
-        return from_mutual({n: store.content(f, limit) for n, f in found.items()}, str(path))
+        return from_mutual({n: jsonl.content(f, limit) for n, f in found.items()}, str(path))
     kind = path.suffix.lower()
     if kind not in SUFFIXES:
         fault = "is none of these" if path.exists() else "does not exist and is none of these"
         raise ConfigError(f"seeds source {source!r} {fault}: {ACCEPTED}")
     if not path.is_file():
         raise ConfigError(f"seeds source {source!r} does not exist; accepted: {ACCEPTED}")
-    return from_table(store.content(path, MAX_TABLE_BYTES), str(path))
+    return from_table(jsonl.content(path, MAX_TABLE_BYTES), str(path))
 
 
 def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
@@ -168,12 +168,12 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
 
     Raises before anything is written:
         ConfigError: a name that cannot be used; a model that has dialogues already (``replace``).
-        DataError: see `botchat.seeds.dialogues.read_dialogues`.
+        DataError: see `botchat.importers.dialogues.read_dialogues`.
         MissingError: none of the dialogues belongs to the set.
     """
     seed_set, model = request.seed_set, request.model
     workspace.seeds_path(seed_set)
-    data = {str(source): store.content(source, MAX_TABLE_BYTES) for source in request.sources}
+    data = {str(source): jsonl.content(source, MAX_TABLE_BYTES) for source in request.sources}
     found = read_dialogues(data)
     _check_name(model)
     there = seed_set in workspace.seed_sets()
@@ -200,7 +200,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
             )
         if made:
             workspace.write_seeds(seed_set, [*known, *made])
-        store.finish(path, dialogues, dialogue_order)
+        jsonl.finish(path, dialogues, dialogue_order)
     row: Row = {
         "set": seed_set,
         "model": model,

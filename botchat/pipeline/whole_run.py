@@ -24,7 +24,7 @@ from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
 from botchat.pipeline.run.work import Stops
 from botchat.protocols.catalogue import RANKING
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogues
 from botchat.requests import Demo, Generating, Judging, Leaderboard, Running
 from botchat.requests.arguments import Limits, Spending

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from botchat.errors import ConfigError, did_you_mean
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.items import ANSWERS
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.replies import LABELS
 from botchat.protocols.scores import Scale
 from botchat.protocols.texts import MATEVAL

@@ -22,8 +22,8 @@ from itertools import starmap
 from botchat import prompts
 from botchat.errors import DataError
 from botchat.interfaces import Case, Shown
-from botchat.measures.annotations import Annotation
-from botchat.protocols.kinds import Protocol
+from botchat.metrics.annotations import Annotation
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from botchat.protocols.texts import ERROR_TYPES, OwnText
 

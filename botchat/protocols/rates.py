@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.measures import intervals
-from botchat.measures.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
-from botchat.measures.statistics import mean_interval, share
-from botchat.protocols.kinds import Protocol
+from botchat.metrics import intervals
+from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
+from botchat.metrics.statistics import mean_interval, share
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import (
     HUMAN,

@@ -16,8 +16,8 @@ from itertools import product
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
-from botchat.measures import error_reports
-from botchat.measures.correlation import Rating
+from botchat.metrics import error_reports
+from botchat.metrics.correlation import Rating
 from botchat.protocols.own_words import (
     answered_in,
     any_known,
@@ -40,7 +40,7 @@ class Scale:
     """As the judge writes them, in the order of the verdict."""
     points_off: bool = False
     """The numbers are points off for MATEval's kinds of error, in the order of the languages'
-    ``[report]``, and a reply is a report on them (`botchat.measures.error_reports`)."""
+    ``[report]``, and a reply is a report on them (`botchat.metrics.error_reports`)."""
 
     def part(self, number: float) -> float:
         """A number with the ends of the scale as 0 and 1."""

@@ -17,9 +17,9 @@ from itertools import accumulate, zip_longest
 
 from botchat import prompts
 from botchat.interfaces import Case, Shown
-from botchat.measures import error_reports
+from botchat.metrics import error_reports
 from botchat.protocols import scores
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ELISION, in_json, normal, within
 from botchat.protocols.scores import Scale
 from botchat.records import Judgment, Verdict

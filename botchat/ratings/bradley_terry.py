@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from botchat.measures.statistics import student_t
+from botchat.metrics.statistics import student_t
 from botchat.ratings.comparisons import Comparisons, check, distinct
 from botchat.ratings.places import clearly_better, left_open
 from botchat.verdicts import TIE, Flags, Floats, Indices

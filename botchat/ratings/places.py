@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from botchat.measures.statistics import LEVEL, Z
+from botchat.metrics.statistics import LEVEL, Z
 from botchat.verdicts import Flags, Floats, Indices
 
 EQUAL = 1e-6

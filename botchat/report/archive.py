@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from botchat.measures.intervals import by_seed
+from botchat.metrics.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, Report, reports
 from botchat.records import (
     HUMAN,

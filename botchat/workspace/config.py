@@ -20,7 +20,7 @@ import msgspec
 from botchat.errors import ConfigError, did_you_mean
 from botchat.records import HUMAN, N_SEED
 from botchat.workspace.criteria import CriterionSettings, is_taken, with_prompt
-from botchat.workspace.entries import (
+from botchat.workspace.model_settings import (
     OPENAI_URL,
     Positive,
     Price,
@@ -31,8 +31,8 @@ from botchat.workspace.entries import (
     unknown_model,
     url_fault,
 )
-from botchat.workspace.entries import ModelSettings as ModelSettings
-from botchat.workspace.entries import api_key as api_key
+from botchat.workspace.model_settings import ModelSettings as ModelSettings
+from botchat.workspace.model_settings import api_key as api_key
 from botchat.workspace.panels import (
     KINDS,
     PRESETS,

@@ -23,7 +23,7 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     """One ``[protocols.NAME]`` entry."""
 
     kind: Literal["place", "choice", "score", "report"]
-    """What the judge answers with; see `botchat.protocols.kinds`."""
+    """What the judge answers with; see `botchat.protocols.protocol`."""
     shows: Literal["one", "pair"] = "one"
     """One dialogue, or two of different models from one ChatSEED, in both orders."""
     prompt: str

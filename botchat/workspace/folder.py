@@ -40,8 +40,7 @@ from botchat.records import (
     natural_key,
     slug,
 )
-from botchat.workspace import config
-from botchat.workspace import files as store
+from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.secrets import public_arguments
 
@@ -126,7 +125,7 @@ class Workspace:
                 f"(there are: {', '.join(sorted(sets))}); "
                 f"make it with: botchat seeds import SOURCE --name {name}"
             )
-        seeds = store.read(path, Seed)
+        seeds = jsonl.read(path, Seed)
         if not seeds:
             raise MissingError(f"the seed set {path} is empty; import it again")
         twice, count = Counter(seed.id for seed in seeds).most_common(1)[0]
@@ -152,8 +151,8 @@ class Workspace:
         said = {"language": other, "source": source, "invented": invented}
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
         if lines:
-            store.write_atomic(beside, "".join(lines).encode())
-        store.finish(path, seeds, lambda seed: natural_key(seed.id))
+            jsonl.write_atomic(beside, "".join(lines).encode())
+        jsonl.finish(path, seeds, lambda seed: natural_key(seed.id))
         if language == languages.EN and not lines:
             beside.unlink(missing_ok=True)
         return path
@@ -252,15 +251,15 @@ class Workspace:
 
     def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
         """A stage file's judgments by seed id and contestants in the order shown."""
-        return store.latest(store.read(path, Judgment), judgment_key)
+        return jsonl.latest(jsonl.read(path, Judgment), judgment_key)
 
     def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
         """Judge -> protocol -> stage file, of all judgments on a set; reads only first lines."""
         found: dict[str, dict[str, Path]] = {}
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
-            first = store.first(path, Judgment)
+            first = jsonl.first(path, Judgment)
             if first is not None and first.outcome in UNANSWERED:  # in every case?
-                made = store.read(path, Judgment)
+                made = jsonl.read(path, Judgment)
                 first = next((one for one in made if one.outcome not in UNANSWERED), None)
             if first is not None:
                 found.setdefault(first.judge, {})[first.protocol] = path
@@ -272,7 +271,7 @@ class Workspace:
 
     def measured(self, seed_set: str) -> dict[tuple[str, str, str], Provenance]:
         """What was asked for a set, by stage, contestant or judge, and model."""
-        made = store.read(self.measured_path(seed_set), Provenance)
+        made = jsonl.read(self.measured_path(seed_set), Provenance)
         return {(one.stage, one.name, one.model): one for one in made}
 
     def out(self, seed_set: str) -> Path:
@@ -287,7 +286,7 @@ class Workspace:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Be the only writer; `LockedError`, with its name, if another process is."""
-        store.make_folder(self.hidden)
+        jsonl.make_folder(self.hidden)
         holder = self.hidden / _HOLDER
         try:
             lock = sqlite3.connect(
@@ -310,7 +309,7 @@ class Workspace:
                 left.unlink()
             said = f"botchat {public_arguments(sys.argv[1:])}"[:200]
             line = f"process {os.getpid()} on {socket.gethostname()}: {said}\n"
-            store.write_atomic(holder, line.encode("utf-8", "backslashreplace"), mode=0o600)
+            jsonl.write_atomic(holder, line.encode("utf-8", "backslashreplace"), mode=0o600)
             yield
         finally:
             holder.unlink(missing_ok=True)
@@ -324,7 +323,7 @@ def _digest(content: str | bytes) -> str:
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
     """A stage file's dialogues by seed id."""
-    return store.latest(store.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
+    return jsonl.latest(jsonl.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
 
 
 def in_order(seeds: Iterable[Seed]) -> list[Seed]:

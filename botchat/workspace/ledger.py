@@ -38,7 +38,7 @@ from botchat.workspace.calls import (
     opened_to_read,
     row_of,
 )
-from botchat.workspace.files import make_folder
+from botchat.workspace.jsonl import make_folder
 
 SCHEMA = 1
 

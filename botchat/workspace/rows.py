@@ -1,8 +1,8 @@
 """Files of rows that are not ours: csv, tsv, JSON and JSON lines; each row with its place.
 
 Whatever reads such a file begins here, so that a fault is told in one way: file, line or row, what
-was found, and what to do. Spreadsheets are opened in `botchat.seeds.spreadsheets`, columns of a
-million rows in `botchat.seeds.vote_tables`.
+was found, and what to do. Spreadsheets are opened in `botchat.importers.spreadsheets`, columns of a
+million rows in `botchat.importers.vote_tables`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from botchat.boards.board import build as build_board
 from botchat.records import natural_key
 from botchat.report import Facts, View, figures, files, render
 from botchat.report.archive import build
-from botchat.workspace.files import write_all
+from botchat.workspace.jsonl import write_all
 from tests.boards import QUICK, made
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
 

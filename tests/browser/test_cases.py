@@ -10,7 +10,7 @@ import pytest
 
 from botchat.report import View, files
 from botchat.report.archive import build
-from botchat.workspace.files import write_all
+from botchat.workspace.jsonl import write_all
 from tests.boards import made
 from tests.browser.conftest import Browser
 

@@ -8,7 +8,7 @@ import pytest
 
 import botchat
 from botchat.records import Judgment
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
 
@@ -92,7 +92,7 @@ def test_from_the_page_to_filed_labels(
         (row,) = botchat.label(workspace, [exported], seed_set=SAMPLE).rows
         assert (row["judge"], row["new"]) == ("human:amy", new)
     path = workspace.judgments_path(SAMPLE, protocol, "human:amy")
-    made = [one.verdict for one in files.read(path, Judgment)]
+    made = [one.verdict for one in jsonl.read(path, Judgment)]
     assert sorted(map(str, made)) == sorted(verdicts)
 
 

@@ -15,7 +15,7 @@ from botchat.boards.board import build as build_board
 from botchat.records import HUMAN, Judgment, Remark, natural_key
 from botchat.report import View, files
 from botchat.report.archive import build
-from botchat.workspace.files import write_all
+from botchat.workspace.jsonl import write_all
 from tests.boards import QUICK, Made, made
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
 from tests.browser.pages import write_page

@@ -17,7 +17,7 @@ from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline.run import session
 from botchat.records import UNANSWERED, Dialogue, Judgment
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
 from tests.explore import N, explore
 from tests.explore.mutations import encoded, of_bytes, of_json
@@ -176,9 +176,9 @@ def to_the_end(folder, command, capsys) -> None:
 def answered(folder):
     """Of each record whether it is final."""
     for path in folder.glob("generations/*/*.jsonl"):
-        yield from (one.answered for one in files.read(path, Dialogue))
+        yield from (one.answered for one in jsonl.read(path, Dialogue))
     for path in folder.glob("judgments/*/*/*.jsonl"):
-        yield from (one.outcome not in UNANSWERED for one in files.read(path, Judgment))
+        yield from (one.outcome not in UNANSWERED for one in jsonl.read(path, Judgment))
 
 
 CHAT = {"script": converse}
@@ -211,7 +211,7 @@ def test_a_reply_changed_in_any_field_is_typed_and_paid_once(tmp_path, capsys, w
             allowed = [may_be_said(*one) for one in server.sent]
         ends = []
         for path in folder.glob("generations/*/*.jsonl"):
-            for one in files.read(path, Dialogue):
+            for one in jsonl.read(path, Dialogue):
                 ends.append(one.status)
                 for said in one.utterances[2:]:
                     assert said.strip()
@@ -247,7 +247,7 @@ def test_an_exchange_about_a_batch_changed_in_any_field_is_typed_and_paid_once(
             twice = sum(server.paid.values()) - len(server.paid)
             allowed = [may_be_said(*one) for one in server.sent]
         for path in folder.glob("generations/*/*.jsonl"):
-            for one in files.read(path, Dialogue):
+            for one in jsonl.read(path, Dialogue):
                 for said in one.utterances[2:]:
                     assert any(letters(said) in one for one in allowed), said
         return "twice" if twice else "once"

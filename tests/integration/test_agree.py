@@ -15,7 +15,7 @@ import pytest
 from botchat import prompts
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, dialogue_order
 from tests.commands import refused, said
 from tests.openai_server import Server, text
@@ -137,7 +137,7 @@ def workspace(folder: Path, server: Server) -> Path:
         Seed(f"s{n}", tuple(f"That is line {i} of talk {n}." for i in range(4 + n % 3)))
         for n in range(N_SEEDS)
     ]
-    files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     models = [
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n'
         "price_input = 1.0\nprice_output = 2.0\n"
@@ -326,10 +326,10 @@ def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
     folder = tmp_path / "changed"
     shutil.copytree(judged, folder)
     (parrot,) = (folder / "generations" / "small").glob("bot-parrot*")
-    first, *others = files.read(parrot, Dialogue)
+    first, *others = jsonl.read(parrot, Dialogue)
     utterances = (*first.utterances[:2], "Well, no.", *first.utterances[3:])
     changed = msgspec.structs.replace(first, utterances=utterances)
-    files.finish(parrot, [changed, *others], dialogue_order)
+    jsonl.finish(parrot, [changed, *others], dialogue_order)
     found = agreed(capsys, folder, "gteval")
     assert row(found, "umpire")["n"] == N_GTEVAL - 2
     assert any("about dialogues that have changed" in note for note in found["notes"])
@@ -375,6 +375,6 @@ def test_the_control_asks_each_model_of_a_mixed_panel(tmp_path, capsys):
     }
     assert not any("referees" in c.messages[-1]["content"] for c in samples)
     path = next((folder / "judgments" / "small" / "gteval").glob("pair-control*"))
-    made = files.read(path, Judgment)
+    made = jsonl.read(path, Judgment)
     assert {j.judge for j in made} == {"pair (control)"}
     assert {len(j.calls) for j in made} == {4}

@@ -15,8 +15,8 @@ from botchat.errors import BotChatError
 from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.requests.meter import Meter
-from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import stats
 from tests.integration.test_runs import KEY, commands, stage_files, workspace
 from tests.openai_server import Answer, Gate, faults, per_request, templates
 from tests.openai_server.batches import BatchServer, Fate

@@ -14,7 +14,7 @@ from botchat.pipeline.run.read_set import read
 from botchat.pipeline.run.session import catalogue_of
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.report import archive
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import said
 from tests.openai_server import Server, text
@@ -97,7 +97,7 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
     """Seeds, dialogues of three models, two judges, and criteria of one's own."""
     folder.mkdir(parents=True)
     seeds = [Seed(f"s{n}", tuple(f"line {i} of {n}" for i in range(N))) for n in range(N_SEEDS)]
-    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     judges = "".join(
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n' for name in ("x", "y")
     )
@@ -117,7 +117,7 @@ def workspace(folder: Path, server: Server, more: str = OWN) -> Workspace:
             )
             for seed in seeds
         ]  # fmt: skip
-        store.finish(found.dialogues_path("small", model), made, lambda one: one.seed_id)
+        jsonl.finish(found.dialogues_path("small", model), made, lambda one: one.seed_id)
     return found
 
 
@@ -176,7 +176,7 @@ def test_a_panel_answers_a_criterion(tmp_path, capsys):
         place = ["--seeds", "small", "--dir", here.root]
         (row,) = said(capsys, "judge", "empathy", *place, "--judge", "two")["rows"]
         assert (row["unreadable"], row["cases"]) == (0, (len(MODELS) + 1) * N_SEEDS)
-    verdict = next(iter(store.read(Path(row["path"]), Judgment))).verdict
+    verdict = next(iter(jsonl.read(Path(row["path"]), Judgment))).verdict
     assert verdict is not None
     assert len(verdict.split()) == 2
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from botchat.records import Judgment
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from tests.commands import said
 
 
@@ -18,7 +18,7 @@ def drawn(folder, capsys, k):
     (row,) = said(capsys, *judge, "--comparisons", str(k), "--dir", str(folder))["rows"]
     path = folder / "judgments" / "sample" / "arena-n8"
     (file,) = path.iterdir()
-    found = {(one.seed_id, one.contestants) for one in files.read(file, Judgment)}
+    found = {(one.seed_id, one.contestants) for one in jsonl.read(file, Judgment)}
     file.unlink()
     assert row["cases"] == len(found)
     return found

@@ -10,7 +10,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.pipeline.run.read_set import read
 from botchat.records import Dialogue, Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import refused, said
 
@@ -217,7 +217,7 @@ def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     assert "has dialogues on the set shop already; --replace" in capsys.readouterr().err
     assert stored.read_bytes() == before
     assert main([*again, "--replace"]) == 0
-    assert "pears" in files.read(stored, Dialogue)[0].utterances[2]
+    assert "pears" in jsonl.read(stored, Dialogue)[0].utterances[2]
     assert said(capsys, *judging)["rows"][0]["new"] == 5
 
 

@@ -9,14 +9,14 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
+from botchat.models.cached import RecordedModel
 from botchat.models.endpoint.connection import MAX_BODY, Connection
 from botchat.models.endpoint.model import EndpointModel
 from botchat.models.limits import Endpoint, Prices, Retry
-from botchat.models.recorded import RecordedModel
 from botchat.models.self_chat import history
-from botchat.workspace.accounts import stats
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import stats
 from tests.openai_server import Gate, Server, faults, per_request, templates, text
 
 KEY = "sk-canary-0123456789abcdef"

@@ -11,7 +11,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
 from tests.commands import refused
 from tests.integration.test_runs import stage_files
@@ -56,7 +56,7 @@ def spoilt(outcome, share, prompts=""):
 def workspace(folder, server):
     """Ten seeds and three models whose window is known, so that an overflow is taken as it is."""
     seeds = [Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(6))) for n in range(10)]
-    files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     entries = [
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\nmax_concurrency = 4\n'
         "context_window = 100000\nprice_input = 1.0\nprice_output = 1.0\n"
@@ -136,7 +136,7 @@ def test_only_the_dialogues_that_rest_on_a_call_are_made_again(tmp_path, capsys)
         folder = workspace(tmp_path / "w", server)
         run(folder, GENERATE)
         dialogues = {
-            path.name[:4]: files.read(path, Dialogue)
+            path.name[:4]: jsonl.read(path, Dialogue)
             for path in (folder / "generations" / "small").iterdir()
         }
         stopped = {name: sum(not d.complete for d in made) for name, made in dialogues.items()}
@@ -144,7 +144,7 @@ def test_only_the_dialogues_that_rest_on_a_call_are_made_again(tmp_path, capsys)
         said = forget(folder, capsys, "--outcome", "filtered", "--model", "alpha")
         assert said == {"calls": stopped["alph"], "dialogues": stopped["alph"], "judgments": 0}
         left = {
-            path.name[:4]: files.read(path, Dialogue)
+            path.name[:4]: jsonl.read(path, Dialogue)
             for path in (folder / "generations" / "small").iterdir()
         }
         assert left["beta"] == dialogues["beta"]
@@ -159,7 +159,7 @@ def test_a_stage_alone(tmp_path, capsys):
         judged = [
             judgment
             for path in (folder / "judgments").rglob("*.jsonl")
-            for judgment in files.read(path, Judgment)
+            for judgment in jsonl.read(path, Judgment)
         ]
         without = sum(judgment.outcome == "filtered" for judgment in judged)
         assert without > 0

@@ -6,9 +6,9 @@ import asyncio
 
 from botchat.cli.main import main
 from botchat.interfaces import Decoding, Message
+from botchat.models.cached import RecordedModel
 from botchat.models.endpoint.connection import Connection
 from botchat.models.endpoint.model import EndpointModel
-from botchat.models.recorded import RecordedModel
 from botchat.records import Seed
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace

@@ -13,7 +13,7 @@ from botchat.cli.main import main
 from botchat.languages import built_in, load
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Dialogue, Judgment, Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import walk
 from tests.openai_server import text
@@ -100,7 +100,7 @@ def signatures(folder, kind, record):
     return {
         one.signature
         for path in (folder / kind).rglob("*.jsonl")
-        for one in files.read(path, record)
+        for one in jsonl.read(path, record)
     }
 
 
@@ -116,10 +116,10 @@ def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server):
     # A few, cut short, without what people wrote in Latin letters; the language stays beside.
     seeds = [
         Seed(seed.id, seed.utterances[:4])
-        for seed in files.read(path, Seed)
+        for seed in jsonl.read(path, Seed)
         if not ENGLISH.search(" ".join(seed.utterances[:4]))
     ][:4]
-    files.finish(path, seeds, lambda seed: seed.id)
+    jsonl.finish(path, seeds, lambda seed: seed.id)
     server.play(answers(built_in()["zh"].labels, SAYS))
     board = judged(capsys, tmp_path, "zh-set", ("ada", "bob"))
     assert {row["model"] for row in board["rows"]} >= {"ada", "bob"}
@@ -211,7 +211,7 @@ def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server)
     monkeypatch.chdir(tmp_path)
     entries(tmp_path, server, "ada", "bob", "umpire")
     of_the_page(tmp_path)
-    files.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
+    jsonl.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
     own = ("seeds", "import", "talks.jsonl", "--name", "own", "--language")
     assert run(capsys, *own, "de")[0] == 0
     labels = Workspace(tmp_path).language("own").labels
@@ -279,7 +279,7 @@ def test_a_panel_speaks_the_language_of_the_set(tmp_path, monkeypatch, capsys, s
     entries(tmp_path, server, "umpire")
     labels = built_in()["zh"].labels
     server.play(answers(labels, SAYS))
-    files.finish(tmp_path / "few.jsonl", files.read(OWN, Seed)[:3], lambda seed: seed.id)
+    jsonl.finish(tmp_path / "few.jsonl", jsonl.read(OWN, Seed)[:3], lambda seed: seed.id)
     assert (
         run(capsys, "seeds", "import", "few.jsonl", "--name", "zh-set", "--language", "zh")[0] == 0
     )
@@ -312,7 +312,7 @@ def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, ca
     status, _, said = run(capsys, "bench", "mateval", "--data", "LOT", "--judge", "umpire")
     assert status == 0, said
     (path,) = (tmp_path / "judgments" / "bench-mateval").rglob("*.jsonl")
-    made = files.read(path, Judgment)
+    made = jsonl.read(path, Judgment)
     assert {one.verdict for one in made} == {"0 0 -1 0 -1"}
     assert all("|lang:zh" in one.signature for one in made)
     asked = [call.messages[0]["content"] for call in server.calls]

@@ -10,7 +10,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.records import natural_key
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from tests.integration.test_runs import commands, workspace
 from tests.openai_server import Server, converse
 
@@ -238,11 +238,11 @@ def test_a_stage_that_cannot_be_written_is_found_before_a_call(tmp_path, capsys,
 def test_the_test_of_a_stage_file_leaves_nothing_behind(tmp_path):
     """No file where no record is written, and none beside one that is there."""
     path = tmp_path / "a" / "b.jsonl"
-    with store.Appender(path) as file:
+    with jsonl.Appender(path) as file:
         file.ready()
         assert list(path.parent.iterdir()) == []
     path.write_text("{}\n")
-    with store.Appender(path) as file:
+    with jsonl.Appender(path) as file:
         file.ready()
     assert [one.name for one in path.parent.iterdir()] == ["b.jsonl"]
     assert path.read_text() == "{}\n"

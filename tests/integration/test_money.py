@@ -13,8 +13,8 @@ import pytest
 from botchat.cli.main import main
 from botchat.models.limits import Retry
 from botchat.pipeline.run import session
-from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import stats
 from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace
 from tests.openai_server import Server, by_model, converse, faults, text
 

@@ -12,7 +12,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.judges.panel import calls
 from botchat.records import Judgment, Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.panels import KINDS
 from tests.openai_server import Server, converse, text
 
@@ -30,7 +30,7 @@ def workspace(folder, server, panel, n_seeds=3, in_flight=4):
         Seed(f"s{n}", tuple(f"line {i} of talk {n}, isn't it?" for i in range(4)))
         for n in range(n_seeds)
     ]
-    files.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     (folder / "botchat.toml").write_text(
         f'[models.umpire]\nmodel = "umpire"\nbase_url = "{server.url}"\n'
         f"max_concurrency = {in_flight}\nprice_input = 1.0\nprice_output = 2.0\n\n{panel}"
@@ -60,7 +60,7 @@ def judgments(folder):
     """Judge -> its Arena judgments."""
     found = {}
     for path in sorted((folder / "judgments" / "small" / "arena-n4").glob("*.jsonl")):
-        made = files.read(path, Judgment)
+        made = jsonl.read(path, Judgment)
         found[made[0].judge] = made
     return found
 

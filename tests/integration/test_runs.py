@@ -12,7 +12,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from tests.openai_server import Server, converse, flaky
 from tests.processes import Started
 
@@ -32,7 +32,7 @@ def workspace(folder, server, n_seeds=N_SEEDS, **settings):
         Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(2 + n % 8)))
         for n in range(n_seeds)
     ]
-    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     more = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
     entries = [
         f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n'
@@ -92,12 +92,12 @@ def test_a_whole_run_makes_every_dialogue_and_verdict(finished):
     dialogues = [
         dialogue
         for path in (folder / "generations").rglob("*.jsonl")
-        for dialogue in store.read(path, Dialogue)
+        for dialogue in jsonl.read(path, Dialogue)
     ]
     assert len(dialogues) == 24
     assert all(d.complete and len(d.utterances) == 8 for d in dialogues)
     judgments = {
-        path.parent.name: store.read(path, Judgment)
+        path.parent.name: jsonl.read(path, Judgment)
         for path in (folder / "judgments").rglob("*.jsonl")
     }
     # Seeds have 2 to 9 human utterances; 6 of them 4 and more; 9 is beyond 8 turns.
@@ -278,7 +278,7 @@ def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
         if not {"seeds", "measured"} & {*path.parts}
     }
     assert {path.parent for path in made.values()} == {folder / "generations" / "small"}
-    stored = {path: store.read(path, Dialogue) for path in made.values()}
+    stored = {path: jsonl.read(path, Dialogue) for path in made.values()}
     assert sorted(one.model for (one,) in stored.values()) == sorted(models)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["w"]
 

@@ -23,7 +23,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.errors import LockedError
 from botchat.records import Seed
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.openai_server import Server, converse, faults, text
 from tests.processes import Started
@@ -135,7 +135,7 @@ def workspace(folder, server, monkeypatch):
     ]
     (folder / "botchat.toml").write_text("\n".join(entries))
     seeds = [Seed(f"s{n}", tuple(f"line {i} of talk {n}" for i in range(6))) for n in range(3)]
-    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     return folder
 
 

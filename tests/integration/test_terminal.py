@@ -15,7 +15,7 @@ from botchat.cli.main import main
 from botchat.cli.output import LogFormatter, printable, progress_line
 from botchat.records import Seed
 from botchat.requests.meter import Meter
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from tests.openai_server import Server, faults
 from tests.processes import Started
 
@@ -33,7 +33,7 @@ def steering(text):
 def workspace(folder, server):
     """Seeds and names that hold escape sequences, and a model."""
     seeds = [Seed(f"s{n}{EVIL}", (f"hello {EVIL}", "b", "c", "d")) for n in range(2)]
-    store.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
+    jsonl.finish(folder / "seeds" / "small.jsonl", seeds, lambda seed: seed.id)
     (folder / "botchat.toml").write_text(
         f'[models.{json.dumps("m" + EVIL)}]\nmodel = "m"\nbase_url = "{server.url}"\n'
         f'[models.plain]\nmodel = {json.dumps("m" + EVIL)}\nbase_url = "{server.url}"\n'

@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from botchat.cli.main import main
 from botchat.records import Judgment
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from tests.openai_server import Server, text
 from tests.rows import rows
 
@@ -269,7 +269,7 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
     assert (rows["DCONT"]["n"], rows["DCONT"]["unreadable"]) == (5, 0)
     (path,) = (tmp_path / "w" / "judgments" / "bench-mateval" / "stories").iterdir()
     # A deduction without its minus is one all the same.
-    assert files.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
+    assert jsonl.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
 
 
 # ------------------------------------------------------------------------------------- runs

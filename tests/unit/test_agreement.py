@@ -16,14 +16,14 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from botchat.errors import DataError, MissingError
-from botchat.measures import statistics
-from botchat.measures.agreement import compare, detection
-from botchat.measures.annotations import NOBODY, Annotation
-from botchat.measures.correlation import Rating, compare_scores
+from botchat.importers import vote_formats
+from botchat.metrics import statistics
+from botchat.metrics.agreement import compare, detection
+from botchat.metrics.annotations import NOBODY, Annotation
+from botchat.metrics.correlation import Rating, compare_scores
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.rates import preferences
 from botchat.records import HUMAN, Judgment
-from botchat.seeds import vote_formats
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 MIRROR = {"1": "2", "2": "1", "tie": "tie", None: None}

@@ -11,8 +11,8 @@ import pytest
 
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import Findings
-from botchat.measures.agreement import compare
-from botchat.measures.annotations import Annotation, Opinions
+from botchat.metrics.agreement import compare
+from botchat.metrics.annotations import Annotation, Opinions
 from botchat.report.figures.agreement import NAMES, draw
 from botchat.report.figures.axes import Axis
 from botchat.report.figures.points import Point, against

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
+from botchat.models.cached import HOPELESS, RecordedModel
 from botchat.models.limits import (
     FREE,
     Budget,
@@ -20,7 +21,6 @@ from botchat.models.limits import (
     Retry,
     Spent,
 )
-from botchat.models.recorded import HOPELESS, RecordedModel
 from botchat.requests.meter import Meter
 from botchat.workspace.ledger import Ledger
 

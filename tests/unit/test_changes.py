@@ -19,7 +19,7 @@ import botchat
 from botchat.boards.by_seed import by_seed
 from botchat.cli.main import main
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.measures.changes import Change, Estimate, correlation, holm
+from botchat.metrics.changes import Change, Estimate, correlation, holm
 from botchat.workspace.folder import Workspace
 from tests.boards import made
 

@@ -6,7 +6,7 @@ import pytest
 
 from botchat.errors import ConfigError
 from botchat.workspace.config import Config, ModelSettings, load, model_name
-from botchat.workspace.entries import address, api_key, header_values
+from botchat.workspace.model_settings import address, api_key, header_values
 from tests.rows import rows
 
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from botchat.interfaces import Decoding
+from botchat.judges.debate import SWAPPED, Agent, Cast, Debate
 from botchat.judges.panel import Panel, before_talk, call_matched, calls, talks
-from botchat.judges.talk import SWAPPED, Agent, Cast, Debate
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import (

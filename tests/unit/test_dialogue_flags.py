@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botchat.languages import text as text_patterns
 from botchat.languages.text import ASCII_WORD, WORD, english_words
-from botchat.measures.criteria import FLOORS, fit_thresholds, flags, values
+from botchat.metrics.criteria import FLOORS, fit_thresholds, flags, values
 from tests.rows import rows
 
 SEED = ("Where did you park the van?", "Behind the bakery, under the lamp.")

@@ -9,9 +9,9 @@ import pytest
 
 from botchat import prompts
 from botchat.interfaces import Decoding, Reply
+from botchat.judges.debate import Agent, Cast, Debate
 from botchat.judges.discussion import Discussion, SingleReport
 from botchat.judges.panel import Panel, build_panel
-from botchat.judges.talk import Agent, Cast, Debate
 from botchat.judges.voting import opening_votes
 from botchat.papers import stories
 from botchat.papers.stories import Story

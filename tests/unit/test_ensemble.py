@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding
+from botchat.judges.debate import Agent, Cast
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
-from botchat.judges.talk import Agent, Cast
 from botchat.judges.voting import aggregate, mirrored, opening_votes
 from botchat.papers import stories
 from botchat.papers.stories import Story

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
-from botchat.measures.error_reports import ToldKind, before, read_kinds
+from botchat.metrics.error_reports import ToldKind, before, read_kinds
 from botchat.papers.mateval_files import STRATEGIES
 from botchat.papers.stories import asked_in
 from botchat.protocols.texts import ERROR_TYPES

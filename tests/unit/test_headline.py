@@ -14,7 +14,7 @@ from botchat.boards.board import Board
 from botchat.boards.files import as_json
 from botchat.boards.names import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue
 from tests.judges import USELESS, Say, World, always
 

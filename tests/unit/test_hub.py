@@ -1,4 +1,4 @@
-"""`botchat.seeds.hub`: dataset rows, and the download of MuTual, from a real local server."""
+"""`botchat.importers.hub`: dataset rows, and the download of MuTual, from a real local server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import botchat
 from botchat.errors import ConfigError, DataError, MissingError
-from botchat.seeds import hub
+from botchat.importers import hub
 from botchat.workspace.folder import Workspace
 from tests.hub_server import Hub, serving
 from tests.openai_server import Answer, Call, Server

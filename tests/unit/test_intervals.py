@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest, gamma, t
 
-from botchat.measures import statistics
-from botchat.measures.agreement import compare
-from botchat.measures.annotations import Annotation
-from botchat.measures.intervals import (
+from botchat.importers import vote_formats
+from botchat.metrics import statistics
+from botchat.metrics.agreement import compare
+from botchat.metrics.annotations import Annotation
+from botchat.metrics.intervals import (
     Items,
     Statistic,
     by_seed,
@@ -25,9 +26,8 @@ from botchat.measures.intervals import (
     of_share,
     share,
 )
-from botchat.measures.statistics import Z, student_t
+from botchat.metrics.statistics import Z, student_t
 from botchat.ratings.bradley_terry import BradleyTerryResult, BradleyTerrySettings
-from botchat.seeds import vote_formats
 
 PRD = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "prd" / "verdicts.csv"
 

@@ -15,7 +15,7 @@ from botchat.boards.board import Board
 from botchat.boards.judge_verdict import RULES, JudgeVerdict
 from botchat.boards.names import is_floor_bot
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from tests.judges import USELESS, World, renamed
 

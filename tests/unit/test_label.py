@@ -18,7 +18,7 @@ from botchat.interfaces import Shown, case_digest
 from botchat.pipeline.label import rater
 from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, dialogue_order
 from tests.boards import made
 
@@ -42,7 +42,7 @@ def workspace(tmp_path: Path) -> Workspace:
     found.write_seeds("made-up", RECORDS.seeds)
     for name in ("m", "o"):
         dialogues = RECORDS.dialogues[name].values()
-        files.finish(found.dialogues_path("made-up", name), dialogues, dialogue_order)
+        jsonl.finish(found.dialogues_path("made-up", name), dialogues, dialogue_order)
     return found
 
 
@@ -95,12 +95,12 @@ def test_twice_adds_nothing_and_a_second_answer_counts(workspace: Workspace) -> 
     news = [filed(workspace, row("unieval", ("m",), said)) for said in ("No", "4", "4")]
     assert news == [[1], [1], [0]]
     path = workspace.judgments_path("made-up", "unieval", "human:amy")
-    assert [one.verdict for one in files.read(path, Judgment)] == ["No", "4"]
+    assert [one.verdict for one in jsonl.read(path, Judgment)] == ["No", "4"]
     assert [one.verdict for one in workspace.judgments(path).values()] == ["4"]
     exported = path.rename(path.with_name("unieval.human-amy.jsonl"))
     filed(workspace, row("unieval", ("o",), "No", judge="human: AMY "))
     assert not path.exists()
-    assert len(files.read(exported, Judgment)) == 3
+    assert len(jsonl.read(exported, Judgment)) == 3
 
 
 WRONG: list[tuple[dict[str, Any], type[BotChatError], str]] = [

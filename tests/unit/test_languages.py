@@ -20,14 +20,14 @@ from botchat.papers.stories import STORIES, asked_in
 from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
 from botchat.protocols.scores import Scale, harmless, read
 from botchat.records import Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.rows import rows
 from tests.scripted import dialogue
 
 ZH = built_in()["zh"]
 OWN = Path(__file__).parents[1] / "data" / "zh.jsonl"
-SEEDS = files.read(OWN, Seed)
+SEEDS = jsonl.read(OWN, Seed)
 PACK = Path(languages.__file__).parent / "zh"
 
 CHOSEN = {"1": "对话1", "2": "对话2", "both": "两者", "neither": "都不是"}

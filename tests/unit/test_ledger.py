@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Reply, Usage
-from botchat.workspace.accounts import Bill, bills, stats
 from botchat.workspace.export import export, import_
 from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.usage import Bill, bills, stats
 
 ASK = [{"role": "user", "content": "hi"}]
 

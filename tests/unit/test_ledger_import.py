@@ -17,8 +17,8 @@ from botchat.cli.main import main
 from botchat.errors import DataError
 from botchat.interfaces import Decoding
 from botchat.workspace import export as moving
-from botchat.workspace.accounts import stats
 from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.usage import stats
 
 ASK = request_json({"model": "m"}, [{"role": "user", "content": "hi"}], Decoding()).decode()
 DEEP = 200_000  # Python 3.12 and newer read 5,000

@@ -17,7 +17,7 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.measures import lengths
+from botchat.metrics import lengths
 from botchat.records import HUMAN, Dialogue, Utterance
 
 

@@ -15,7 +15,7 @@ import pytest
 from botchat import languages
 from botchat.errors import DataError
 from botchat.judges.voting import aggregate
-from botchat.measures.annotations import NOT_SAID, accused_index
+from botchat.metrics.annotations import NOT_SAID, accused_index
 from botchat.papers.chateval import ASPECTS
 from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.items import ANSWERS

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import studentized_range, t
 
-from botchat.measures.intervals import of_shares
+from botchat.metrics.intervals import of_shares
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.ratings import places
 from botchat.ratings.bradley_terry import fit

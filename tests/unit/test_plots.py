@@ -22,7 +22,7 @@ from botchat.boards.board import Board, build
 from botchat.boards.names import columns
 from botchat.boards.protocols import Scored
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from botchat.records import HUMAN
 from botchat.report import figures

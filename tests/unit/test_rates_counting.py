@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from botchat.boards.results import Tallies, comparisons_of
 from botchat.errors import DataError
 from botchat.interfaces import Row
-from botchat.measures.facts import facts
-from botchat.measures.intervals import figures
+from botchat.metrics.intervals import figures
+from botchat.metrics.judge_bias import facts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import (
     Rate,

@@ -19,7 +19,7 @@ from botchat.pipeline.run import read_set
 from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread
 from botchat.verdicts import Verdicts
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.boards import QUICK, Made, made
 
@@ -62,7 +62,7 @@ def workspace(tmp_path: Path, records: Made) -> Workspace:
 
 def append(path: Path, *lines: Dialogue | Judgment) -> None:
     """Add lines to a stage file."""
-    with store.Appender[Dialogue | Judgment](path) as file:
+    with jsonl.Appender[Dialogue | Judgment](path) as file:
         for line in lines:
             file.append(line)
 
@@ -131,7 +131,7 @@ def test_the_board_is_the_same_after_changes(workspace: Workspace, records: Made
     new = msgspec.structs.replace(old, utterances=(*old.utterances[:2], *["Yes, I do."] * 14))
     append(workspace.dialogues_path("set", "good"), new)
     kept = [d for seed_id, d in records.dialogues["poor"].items() if seed_id != two]
-    store.finish(workspace.dialogues_path("set", "poor"), kept, lambda dialogue: dialogue.seed_id)
+    jsonl.finish(workspace.dialogues_path("set", "poor"), kept, lambda dialogue: dialogue.seed_id)
     anew = Made(records.seeds, {**records.dialogues, "good": {one: new}}, {})
     for protocol in ("arena-n8", "arena-n16"):
         again = next(

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.measures.intervals import of_share
+from botchat.metrics.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
 from botchat.records import HUMAN, Utterance

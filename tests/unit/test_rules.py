@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from botchat.interfaces import Answer, Case, Judge, Shown
 from botchat.judges.rules import RulesJudge
-from botchat.measures.criteria import flags
+from botchat.metrics.criteria import flags
 
 ROOT = Path(__file__).resolve().parents[2]
 BOTCHAT = ROOT.parent / "shared" / "data" / "botchat"

@@ -1,4 +1,4 @@
-"""`botchat.seeds` and `botchat.pipeline.seeds`: importers of seed sets."""
+"""`botchat.importers` and `botchat.pipeline.seeds`: importers of seed sets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
+from botchat.importers import hub
+from botchat.importers.mutual import from_mutual, is_mutual_item
+from botchat.importers.spreadsheets import from_rows, from_table
 from botchat.languages.text import spoken
 from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
-from botchat.seeds import hub
-from botchat.seeds.mutual import from_mutual, is_mutual_item
-from botchat.seeds.spreadsheets import from_rows, from_table
 from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -263,7 +263,7 @@ class TestTables:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The stated size is looked at before anything is unpacked."""
-        monkeypatch.setattr("botchat.seeds.spreadsheets._MAX_UNPACKED", 100)
+        monkeypatch.setattr("botchat.importers.spreadsheets._MAX_UNPACKED", 100)
         with pytest.raises(DataError, match="unpacks to"):
             from_table(workbook(["id"]), "f.xlsx")
 

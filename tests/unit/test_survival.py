@@ -11,7 +11,7 @@ from scipy.stats import CensoredData, ecdf
 
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
-from botchat.measures.intervals import of_share
+from botchat.metrics.intervals import of_share
 from botchat.protocols import rates
 from botchat.records import HUMAN
 from tests.boards import Made, judgment, made

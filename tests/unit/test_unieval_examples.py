@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from botchat.languages import built_in
-from botchat.measures.criteria import fit_thresholds, flags
+from botchat.metrics.criteria import fit_thresholds, flags
 from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.wording import wording as wording_of
 from botchat.records import Seed
-from botchat.workspace import files
+from botchat.workspace import jsonl
 
 LANGUAGES = [built_in()[code] for code in ("en", "zh")]
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -53,7 +53,7 @@ def test_an_example_says_the_truth_about_itself(language):
     longest = 90 if language.english else 35
     assert max(len(one) for said in human for one in said) <= longest
     if language.english:
-        sample = files.read(Path(__file__).resolve().parents[2] / "seeds/sample.jsonl", Seed)
+        sample = jsonl.read(Path(__file__).resolve().parents[2] / "seeds/sample.jsonl", Seed)
         limits = fit_thresholds(seed.utterances for seed in sample)
         first = [next((f.index for f in flags(one, limits)), None) for one in shown]
         assert (first[0], first[1], first[3]) == (None, 11, None)

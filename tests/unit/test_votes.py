@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from botchat.boards import votes as boards
 from botchat.boards.votes import compared
 from botchat.errors import DataError
-from botchat.measures.votes import Votes
+from botchat.importers import vote_formats
+from botchat.importers.vote_formats import read_votes
+from botchat.metrics.vote_arrays import Votes
 from botchat.ratings.bradley_terry import fit, tables
 from botchat.ratings.elo import EloSettings, play
-from botchat.seeds import vote_formats
-from botchat.seeds.vote_formats import read_votes
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "votes"
 FAST = EloSettings(shuffles=20, runs=2)

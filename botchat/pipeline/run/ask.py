@@ -18,12 +18,12 @@ from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops, work_through
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter, Step
 from botchat.requests.results import Plan, StageResult
-from botchat.workspace import files, measured
+from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 from botchat.workspace.ledger import Ledger
 
@@ -191,7 +191,7 @@ class Filing(AbstractContextManager["Filing"]):
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = 0
         self._own, self._odd = own, 0
-        self._file = files.Appender[Judgment](self.path)
+        self._file = jsonl.Appender[Judgment](self.path)
 
     def __exit__(self, *raised: object) -> None:
         """Close the file; put it into canonical order unless something was raised."""
@@ -201,7 +201,7 @@ class Filing(AbstractContextManager["Filing"]):
         if all(one.outcome in UNANSWERED for one in self.have.values()):
             self.path.unlink(missing_ok=True)  # nobody has judged as yet
         else:
-            files.finish(self.path, self.have.values(), judgment_order)
+            jsonl.finish(self.path, self.have.values(), judgment_order)
 
     def ready(self) -> None:
         """Refuse, before anything is asked, a stage file that cannot be written."""
@@ -280,7 +280,7 @@ class Filing(AbstractContextManager["Filing"]):
         who = self.answering.name
         calls = {who: [key for one in self.have.values() for key in one.calls]}
         changed = {who} if self._new else ()
-        measured.note(self._workspace, ledger, self._seed_set, self.protocol, calls, changed)
+        provenance.note(self._workspace, ledger, self._seed_set, self.protocol, calls, changed)
 
     def result(self) -> StageResult:
         """What was asked and answered."""

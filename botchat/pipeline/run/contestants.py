@@ -8,7 +8,7 @@ from typing import TypeVar
 from botchat.errors import ConfigError, MissingError, did_you_mean
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.judges.single import asked_once
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.records import (
     HUMAN,
     N_SEED,

@@ -13,9 +13,9 @@ from typing import Any
 
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
 from botchat.languages import ENGLISH, Language
-from botchat.measures import lengths
+from botchat.metrics import lengths
+from botchat.models.cached import spoken
 from botchat.models.limits import Prices
-from botchat.models.recorded import spoken
 from botchat.models.self_chat import Length, prompt_tokens
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import run_now

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingError
 from botchat.interfaces import Shown, case_digest, cut_at, digests_of_pairs
-from botchat.measures.annotations import is_person
+from botchat.metrics.annotations import is_person
 from botchat.pipeline.run.contestants import of_people, own_models
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.kinds import Protocol
+from botchat.protocols.protocol import Protocol
 from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
@@ -34,7 +34,7 @@ from botchat.records import (
     outline,
 )
 from botchat.verdicts import Collected, Flags, Indices, Verdicts
-from botchat.workspace import files as store
+from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, Workspace
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ _SECONDS_A_VERDICT = 1e-6
 def read_columns(path: Path, protocol: Protocol) -> Verdicts:
     """The verdicts of a stage file of pairwise judgments; `DataError` for a line that is none."""
     collected = Collected(protocol)
-    for block in store.blocks(path, PairVerdict):
+    for block in jsonl.blocks(path, PairVerdict):
         collected.add([one for one in block if one.outcome not in UNANSWERED])
     return collected.verdicts()
 

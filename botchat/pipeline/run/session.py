@@ -13,8 +13,8 @@ from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
+from botchat.models.cached import DRAIN_S, RecordedModel
 from botchat.models.limits import FREE, Budget, Endpoint, Prices, Retry
-from botchat.models.recorded import DRAIN_S, RecordedModel
 from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.run.work import Stops, run_now
@@ -22,7 +22,7 @@ from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter
-from botchat.workspace import config, entries, panels
+from botchat.workspace import config, model_settings, panels
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
@@ -249,11 +249,11 @@ class Session:
             self._servers[place] = (
                 Connection(
                     settings.base_url,
-                    lambda: entries.api_key(settings),
-                    lambda: entries.header_values(settings),
+                    lambda: model_settings.api_key(settings),
+                    lambda: model_settings.header_values(settings),
                     key_header,
                     MAX_OUTPUT if self._batch else MAX_BODY,
-                    partial(entries.address, settings),
+                    partial(model_settings.address, settings),
                 ),
                 Endpoint(
                     limits.max_concurrency or settings.max_concurrency,

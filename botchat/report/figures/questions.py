@@ -18,7 +18,7 @@ from botchat.boards.names import elided, is_floor_bot
 from botchat.boards.protocols import BesideHuman, Place
 from botchat.boards.results import Sides, comparisons_of
 from botchat.boards.tables import Table
-from botchat.measures.intervals import by_seed
+from botchat.metrics.intervals import by_seed
 from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN
 from botchat.report.figures import cells, points, rows

@@ -13,10 +13,10 @@ from itertools import groupby
 from urllib.parse import urlsplit
 
 from botchat.records import VERSION, Provenance
-from botchat.workspace import files
-from botchat.workspace.accounts import asked
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.usage import asked
 
 _DAY_S = 86_400
 
@@ -39,7 +39,7 @@ def note(
     rows = [row for name, keys in new.items() for row in _of(ledger, stage, name, keys)]
     kept = [row for row in known.values() if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
-        files.finish(workspace.measured_path(seed_set), [*kept, *rows], measured_key)
+        jsonl.finish(workspace.measured_path(seed_set), [*kept, *rows], measured_key)
 
 
 def measured_key(one: Provenance) -> tuple[str, str, str]:

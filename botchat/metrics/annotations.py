@@ -1,7 +1,7 @@
 """Verdicts of judges and people on comparisons, as lines and as arrays.
 
 A verdict here says which of two is *better* (of dialogues: more human), whatever the protocol asks.
-A judge's name decides whether it counts as a person: see `botchat.measures.agreement`.
+A judge's name decides whether it counts as a person: see `botchat.metrics.agreement`.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.interfaces import Row
-from botchat.measures.statistics import LEVEL, Z, ratio, student_t
+from botchat.metrics.statistics import LEVEL, Z, ratio, student_t
 from botchat.verdicts import Flags, Floats, Indices
 
 LEAST = 20

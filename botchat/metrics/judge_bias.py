@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from botchat.interfaces import Row
-from botchat.measures.intervals import Items, Statistic, share
+from botchat.metrics.intervals import Items, Statistic, share
 from botchat.records import HUMAN, Judgment, Verdict
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Indices
 

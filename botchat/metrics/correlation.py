@@ -11,10 +11,10 @@ import numpy as np
 
 from botchat.errors import DataError, MissingError
 from botchat.interfaces import Row
-from botchat.measures import statistics
-from botchat.measures.agreement import Agreement
-from botchat.measures.annotations import is_person
-from botchat.measures.intervals import Statistic, differences, figures, left_out
+from botchat.metrics import statistics
+from botchat.metrics.agreement import Agreement
+from botchat.metrics.annotations import is_person
+from botchat.metrics.intervals import Statistic, differences, figures, left_out
 from botchat.records import natural_key
 from botchat.verdicts import Flags
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.errors import DataError
-from botchat.measures.annotations import Annotation
+from botchat.metrics.annotations import Annotation
 from botchat.verdicts import Floats, Indices
 
 Texts: TypeAlias = Sequence[tuple[str, ...] | None]

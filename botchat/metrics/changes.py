@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from botchat.measures.statistics import LEVEL
+from botchat.metrics.statistics import LEVEL
 
 
 class Estimate(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingError
-from botchat.workspace.files import write_atomic
+from botchat.workspace.jsonl import write_atomic
 
 log = logging.getLogger("botchat")
 

@@ -21,8 +21,8 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from botchat.errors import DataError
+from botchat.importers.spreadsheets import MAX_ID
 from botchat.records import Outcome
-from botchat.seeds.spreadsheets import MAX_ID
 from botchat.workspace.rows import (
     json_rows,
     named,

@@ -26,7 +26,7 @@ from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, Unmade, settings_digest
 from botchat.languages import ENGLISH, Language
-from botchat.measures.annotations import UNTOLD, accused_index
+from botchat.metrics.annotations import UNTOLD, accused_index
 from botchat.protocols import replies, reports, scores
 from botchat.protocols.replies import LABELS, Understood
 from botchat.protocols.scores import Scale

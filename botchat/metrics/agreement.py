@@ -5,7 +5,7 @@ sign of the mean vote, as PRD's gold label (Li et al. 2023): the side that more 
 a tie. Votes for a tie count for neither side: first, tie, tie is a verdict for the first.
 
 A judge's verdicts are labels ``1``, ``2`` and ``tie`` in the order shown; an unreadable one is
-counted but has no label. Intervals are those of `botchat.measures.intervals`, by item.
+counted but has no label. Intervals are those of `botchat.metrics.intervals`, by item.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 
 from botchat.errors import MissingError
 from botchat.interfaces import Row
-from botchat.measures import statistics
-from botchat.measures.annotations import NOBODY, Annotation, Opinions, accused_index
-from botchat.measures.facts import facts
-from botchat.measures.intervals import Items, Statistic, by_seed, differences, figures
-from botchat.measures.statistics import ratio
+from botchat.metrics import statistics
+from botchat.metrics.annotations import NOBODY, Annotation, Opinions, accused_index
+from botchat.metrics.intervals import Items, Statistic, by_seed, differences, figures
+from botchat.metrics.judge_bias import facts
+from botchat.metrics.statistics import ratio
 from botchat.records import Judgment, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats
 
@@ -39,7 +39,7 @@ class Agreement:
     unreadable verdict taken as wrong or as right; and
 
     - ``accuracy``, ``kappa`` (Cohen), ``fleiss_kappa`` (of two raters): against people.
-    - what `botchat.measures.facts` says of a judge alone.
+    - what `botchat.metrics.judge_bias` says of a judge alone.
     - ``spearman``, ``kendall``: between the contestants' mean results (win 1, tie ½, loss 0) by the
       judge and by people on the same comparisons.
     - ``length_preference``: mean result of the longer text by the judge, less that by people on the

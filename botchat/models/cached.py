@@ -40,8 +40,8 @@ from botchat.models.limits import (
     plausible,
 )
 from botchat.models.self_chat import without_thoughts
-from botchat.workspace.accounts import CHECK, answered_by, askers, last_answered_by
 from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.usage import CHECK, answered_by, askers, last_answered_by
 
 log = logging.getLogger("botchat")
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.measures.votes import MOST_TEXTS, Texts, Votes
-from botchat.seeds.vote_tables import OpenTable, names_in, objects, opened, texts
+from botchat.importers.vote_tables import OpenTable, names_in, objects, opened, texts
+from botchat.metrics.vote_arrays import MOST_TEXTS, Texts, Votes
 from botchat.verdicts import Floats, Indices
 
 MOST_MODELS = 1000
