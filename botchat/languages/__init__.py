@@ -125,6 +125,11 @@ class ReadingWords(_OfPack, frozen=True, kw_only=True):
     each: Words = ()  # all whose scores are asked for: "both assistants"
     variants: Words = ()  # another way to write a character, and the one of the lists: "選选"
     names: dict[str, Words] = {}  # name of a score in English -> what it is called
+    roles: Words = ()  # names of speakers of a debate, as which a reply may go on: "[Critic]:"
+    speakers: Words = ()  # those that need no brackets: "Critic:"
+    undecided: Words = ()  # is in a sentence that takes back every verdict before it
+    total: Words = ()  # row or field of a whole score: "Overall"
+    foreign: dict[str, Words] = {}  # list of labels -> words of languages without a pack
 
 
 class Pack(_OfPack, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from botchat.languages import Language
 from botchat.protocols import verdicts
-from botchat.protocols.own_words import answered_in
+from botchat.protocols.own_words import answered_in, known, spell_letters
 from botchat.protocols.verdicts import Found, Meaning
 from botchat.records import SOMEWHERE, Verdict
 
@@ -48,6 +48,9 @@ def _marked(
 
     def found(text: str) -> Found:
         spoken = answered_in(text, language)
+        if sides:
+            names = [[*known(spoken, key)] for key in ("first", "second")]
+            text = spell_letters(text, [[x for x in each if len(x) > 1] for each in names])
         return verdicts.read_verdict(text, meaning(spoken), spoken, sides=sides)
 
     def read(text: str) -> tuple[Verdict | None, str]:

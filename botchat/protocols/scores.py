@@ -7,9 +7,11 @@ error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"`
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import product
@@ -22,8 +24,10 @@ from botchat.protocols.own_words import (
     answered_in,
     any_known,
     any_of,
+    known,
     numerals,
     own,
+    spell_letters,
     withdrawn,
     without_others,
 )
@@ -99,6 +103,7 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
     if scale.points_off:
         return _points_off(text, scale, language)
     spoken = answered_in(text, language)
+    text = spell_letters(text, [[name] for name in scale.names])
     plain = _BOX.sub(_on_its_own, own(text, spoken).translate(spoken.plain))
     given = _given(without_others(plain, spoken), scale, spoken)
     if given is None:
@@ -123,16 +128,55 @@ def _given(plain: str, scale: Scale, language: Language) -> Given | None:
             ends = [match.span() for match in named.values()]
             return found, min(start for start, _ in ends), max(end for _, end in ends)
     for match in _TABLE.finditer(plain):
-        heads = [w.names.get(_plain(cell)) for cell in match["head"].split("|")]
-        row = dict(zip(heads, match["row"].split("|"), strict=False))
-        cells = [re.fullmatch(rf"[\s*_]*({_NUMBER})[\s*_]*", row.get(i, "")) for i in range(w.n)]
-        if all(cells):
-            return [w.number(cell[1]) for cell in cells if cell], *match.span()
+        if (numbers := _table_scores(match, w)) is not None:
+            return numbers, *match.span()
+    if (numbers := _json_scores(plain, w)) is not None:
+        return numbers, plain.find("{"), len(plain)
     if w.n > 1 and (alike := list(w.each.finditer(plain))):
         return [w.number(alike[-1]["number"])] * w.n, *alike[-1].span()
     if bare := list(w.bare.finditer(plain)):
         return [w.number(one) for one in re.findall(_NUMBER, bare[-1][0])], *bare[-1].span()
     return None
+
+
+def _table_scores(table: re.Match[str], w: _ScorePatterns) -> list[float] | None:
+    """Return the scores of a table: of its only row, or of its row or column of whole scores."""
+    rows = [[*map(_plain, line.strip().strip("|").split("|"))] for line in table[0].splitlines()]
+    head, _, *body = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
+    by_name: dict[int | None, str] = {}
+    whole = next((i for i, name in enumerate(rows[0]) if i and name in w.total), None)
+    if whole is not None:
+        by_name = {w.names.get(_plain(row[0])): row[whole] for row in body if len(row) > whole}
+    else:
+        chosen = body if len(body) == 1 else [row for row in body if _plain(row[0]) in w.total]
+        for row in chosen:
+            by_name = dict(zip(map(w.names.get, map(_plain, head)), row, strict=False))
+    cells = [_CELL.fullmatch(by_name.get(i, "")) for i in range(w.n)]
+    return [w.number(cell[1]) for cell in cells if cell] if all(cells) else None
+
+
+def _json_scores(plain: str, w: _ScorePatterns) -> list[float] | None:
+    """Return the scores of an object in JSON: named, or the whole score of a named object."""
+    found: dict[int, float] = {}
+
+    def keep(name: object, value: object) -> None:
+        place = w.names.get(re.sub(r"^score(of)?|score$", "", _plain(str(name))))
+        if isinstance(value, dict):
+            totals = [each for key, each in value.items() if _plain(key) in w.total]
+            for key, each in value.items():
+                keep(key, each)
+                if totals:
+                    keep(f"{key} {each}", totals[0])
+            value = totals[0] if totals else None
+        for each in value if isinstance(value, list) else ():
+            keep("", each)
+        if place is not None and re.fullmatch(_NUMBER, str(value)):
+            found[place] = w.number(str(value))
+
+    for first, last in ("{}", "[]"):
+        with suppress(ValueError, RecursionError):
+            keep("", json.loads(plain[plain.find(first) : plain.rfind(last) + 1]))
+    return [found[i] for i in range(w.n)] if len(found) == w.n else None
 
 
 def _on_its_own(box: re.Match[str]) -> str:
@@ -194,12 +238,8 @@ def harmless(text: str, scale: Scale) -> str:
 _NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
 _MARKS = r"[\"'`*_~\s]*"
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?([^{}\n]*)\}+")
-_TABLE = re.compile(
-    r"^[ \t]*(?P<head>\|.*)\r?\n[ \t]*\|[\s|:-]*-[\s|:-]*\r?\n"
-    r"[ \t]*(?P<row>\|.*)(?!\r?\n[ \t]*\|)$",
-    re.MULTILINE,
-)
-"""A table of one row."""
+_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
+_CELL = re.compile(rf"[\s*_]*({_NUMBER})(?:[ ]*/[ ]*10(?:\.0)?)?[\s*_]*")
 _SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
 _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
@@ -220,6 +260,7 @@ class _ScorePatterns:
         }
         self.n = len(scale.names)
         self.names = {_plain(name): place for name, place in called.items()}
+        self.total = {*map(_plain, known(language, "total"))}
         self._numerals = numerals(language)
         in_words, names = any_of(self._numerals), _any_of(list(called))
         number = rf"(?P<number>{_NUMBER}|(?:{in_words})(?!\w))"
@@ -246,7 +287,7 @@ class _ScorePatterns:
         )
         # In a sentence: "gets a 7"; and one number for all.
         self.told = compiled(rf"{name}{given}{number}{behind}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){given}{number}{behind}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each')}){given}[:=]?{_MARKS}{number}{behind}")
         # Nothing but the numbers on a line; one number alone must be the whole reply.
         line = rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{self.n - 1}}}[ \t]*\r?$"
         self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")

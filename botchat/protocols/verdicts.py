@@ -75,7 +75,8 @@ def _anew(found: Found, plain: str, after: int, meaning: Meaning, language: Lang
         if again.verdict is None and said and not _quoted(line, said.start()):
             again = Found(_meant(said, rest, meaning, w), found.reason)
     if again.verdict is None:
-        index = _index(rest, rest, 0, 0, w)
+        bare = re.match(r"\W*(\d{1,9})[ \t]*(?:[.,;\n]|$|is\b)", rest)
+        index = _index(rest, rest, 0, 0, w) or (int(bare[1]) if bare else None)
         again = Found(found.verdict if index else None, found.reason, index)
     return again
 
@@ -124,6 +125,8 @@ def json_fields(text: str) -> dict[str, Any]:
         for name in _CALLED & fields.keys():
             called = fields[name]
             fields = json.loads(called) if isinstance(called, str) else called
+        while len(inner := [name for name in fields if isinstance(fields[name], dict)]) == 1:
+            fields |= fields.pop(inner[0])
         return {name.lower(): value for name, value in fields.items()}
     except (AttributeError, ValueError, RecursionError):
         return {}
@@ -134,11 +137,13 @@ def labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
 
     English labels are read beside the pack's, since judges fall back on them; the pack's decide.
     """
+    foreign = ENGLISH.reading.foreign
+    packs = (partial(getattr, pack.labels) for pack in (ENGLISH, language))
     return {
         word: verdict
-        for one in (ENGLISH, language)
+        for words in (foreign.get, *packs)
         for key, verdict in keys.items()
-        for word in getattr(one.labels, key)
+        for word in words(key) or ()
     }
 
 
@@ -375,7 +380,7 @@ class _VerdictPatterns:
         self.alternative = re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+")
         # The form of a reply, as the prompt gives it, behind a verdict in it.
         self.placeholder = compiled(
-            rf"\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_('placeholder')})"
+            rf"(?:\W*(?:{index}){_MARKS}[:=][^\n]*)?\W*{edge}(?:{why}){_MARKS}[:=]{_MARKS}(?:{any_('placeholder')})"
         )
         # Another number, or the rest of one, behind a number.
         self.more = compiled(rf"[.]\d|\s*(?:{any_('alternative')})\s*\d")

@@ -17,7 +17,7 @@ from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, mirrored, opening_votes
 from botchat.papers import stories
 from botchat.papers.stories import Story
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.texts import KINDS
 from botchat.records import Remark
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
@@ -265,3 +265,20 @@ def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
         Remark("Critic (swapped)", "z", verdict="2"),
     )
     assert opening_votes(talk) == ("1", None, "2")
+
+
+@pytest.mark.parametrize(
+    ("votes", "verdict"),
+    [
+        ("Yes Yes 5", "Yes"),
+        ("Yes 5 No", "Yes"),
+        ("3 3 Yes", "3"),
+        ("Yes No No", "No"),
+        ("4 9 Yes", "Yes"),
+        ("4 4 4 Yes No", "4"),
+        ("Yes", "Yes"),
+    ],
+)
+def test_a_panel_names_a_place_only_where_its_votes_do(votes, verdict):
+    """The median, wherever the votes without a place would fall."""
+    assert aggregate(votes.split(), UNIEVAL.reading(("x",) * 12).choices) == verdict

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from botchat.boards.results import Tallies, comparisons_of
 from botchat.errors import DataError
 from botchat.interfaces import Row
+from botchat.metrics.annotations import NOT_SAID, accused_index
 from botchat.metrics.intervals import figures
 from botchat.metrics.judge_bias import facts
 from botchat.protocols.catalogue import ARENA
@@ -232,3 +233,17 @@ def test_steadiness_of_a_judge_that_sees_no_order() -> None:
     found = said_of(Verdicts.of(made, ARENA))
     names = ("consistency", "same_winner", "first_preferred", "ties", "unreadable_rate")
     assert [found[name] for name in names] == [1, 1, 1 / 2, 2 / 6, 1 / 7]
+
+
+def test_accusations_without_an_index_fail_at_the_end_and_are_unknown_before() -> None:
+    """``Yes``: AI-involved somewhere behind the ChatSEED."""
+
+    def passes(n: int, turns: int) -> bool | None:
+        dialogue = Dialogue("s1", "m", ("x",) * n, 2, (), "complete", "")
+        return passed(dialogue, "Yes", turns)
+
+    assert [passes(16, n) for n in (2, 3, 8, 15, 16)] == [True, None, None, None, False]
+    assert passes(8, 16) is False
+    assert [accused_index(verdict, "x") for verdict in ("No", "7", "Yes")] == [0, 7, NOT_SAID]
+    with pytest.raises(DataError, match="neither No, Yes nor an index"):
+        accused_index("perhaps", "x")
