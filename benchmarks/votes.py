@@ -78,7 +78,7 @@ def made(votes: int, models: int) -> pa.Table:
 def ours(path: Path) -> dict[str, float]:
     """Read, count, fit, with intervals and the places of ranks."""
     from botchat.boards.votes import compared
-    from botchat.importers.vote_formats import read_votes
+    from botchat.importers.vote_files import read_votes
     from botchat.ratings.bradley_terry import fit
 
     found = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])

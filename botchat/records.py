@@ -60,7 +60,7 @@ MISSING = "?"
 """Stands in a verdict of several words for one that is not told."""
 
 
-class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
     """A human dialogue; its first two utterances are the ChatSEED.
 
     One without utterances is somebody's own text, or question: people said nothing there.
@@ -68,6 +68,8 @@ class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
 
     id: str
     utterances: tuple[str, ...]
+    topic: str = ""
+    """Subject that several dialogues share; empty where the file has none."""
 
     def __post_init__(self) -> None:
         """Refuse what no stage could use."""

@@ -14,7 +14,7 @@ from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.hub.publish import DATA, MANIFEST, Manifest
 from botchat.hub.requests import Fetching
-from botchat.importers.hub import said_by_hub
+from botchat.importers.hub import hub_errors
 from botchat.records import Dialogue, Judgment, Provenance, Seed
 from botchat.requests.results import Told
 from botchat.workspace import export as moving
@@ -101,7 +101,7 @@ def _opened(
     api = HfApi()
 
     def path_of(file: str, at: str | None) -> Path:
-        with said_by_hub(name, "dataset"):
+        with hub_errors(name, "dataset"):
             return Path(api.hf_hub_download(name, file, repo_type="dataset", revision=at))
 
     path = path_of(first, revision)

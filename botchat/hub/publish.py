@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError
 from botchat.hub.requests import Publishing
-from botchat.importers.hub import Kind, said_by_hub
+from botchat.importers.hub import hub_errors
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment
 from botchat.requests.results import Told
@@ -90,7 +90,9 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
     found = (path for path in sorted(out.rglob("*")) if path.suffix in _PAGE)
     page = {path.relative_to(out).as_posix(): path.read_bytes() for path in found}
     contents = _dataset(workspace, seed_set, page)
-    sent: list[tuple[Kind, str, Mapping[str, bytes]]] = [("dataset", name, contents)]
+    sent: list[tuple[Literal["dataset", "space"], str, Mapping[str, bytes]]] = [
+        ("dataset", name, contents)
+    ]
     if "index.html" in page:
         card = _SPACE.format(title=f"BotChat {seed_set}", name=name).encode()
         shown = {**page, "README.md": card, MANIFEST: contents[MANIFEST]}
@@ -157,7 +159,13 @@ def _lines(path: Path) -> bytes:
     return content[: content.rfind(b"\n") + 1]
 
 
-def _commit(name: str, kind: Kind, files: Mapping[str, bytes], seed_set: str, private: bool) -> str:
+def _commit(
+    name: str,
+    kind: Literal["dataset", "space"],
+    files: Mapping[str, bytes],
+    seed_set: str,
+    private: bool,
+) -> str:
     """Make a repository hold exactly these files, in one commit; its revision.
 
     A repository that is not there is made. One that has other files, and no manifest of ours, is
@@ -169,7 +177,7 @@ def _commit(name: str, kind: Kind, files: Mapping[str, bytes], seed_set: str, pr
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    with said_by_hub(name, kind):
+    with hub_errors(name, kind):
         api = HfApi()
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
         sdk = "static" if kind == "space" else None

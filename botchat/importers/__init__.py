@@ -1,5 +1,1 @@
-"""Importers: bytes in, seeds out. Files and archives are opened by `botchat.pipeline.seeds`.
-
-A new importer is a file here, chosen by suffix or name in `botchat.pipeline.seeds`; for people
-it is told in ``seeds/README.md``.
-"""
+"""Readers of other people's files: bytes in, seeds, dialogues or votes out."""

@@ -1,201 +1,225 @@
-"""Dialogues that were made elsewhere: three formats, told apart by the fields of their records.
+"""Dialogues from rows: seeds, and dialogues of a model that were generated elsewhere.
 
-OpenAI's chat messages (``messages`` of role and content; LMSYS' ``conversation`` too), ShareGPT's
-(``conversations`` of from and value), ours (``utterances``). A file is JSON lines, a JSON array, or
-one JSON object.
-
-Two speak; several messages in a row of one become one utterance. System messages and a model's
-thoughts are passed over, tools are an error.
-
-A new format is a line of `FORMATS`, and in `_HOLDS` the fields that it is known by.
+A row is a whole dialogue (a column of `FORMATS`: a list of texts or messages; in csv and xlsx as
+JSON) or, of seeds, one utterance (`_TEXTS`, perhaps with `_SPEAKERS`, and `_TURNS` to sort by).
+Consecutive texts of one speaker are one utterance; system messages and a model's reasoning are
+left out; tools are an error. Other columns are ignored.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple
 
 from botchat.errors import DataError
-from botchat.importers.spreadsheets import MAX_ID
-from botchat.records import Outcome
-from botchat.workspace.rows import (
-    json_rows,
-    named,
-    quoted,
-)
+from botchat.importers.tables import Row, column_name, json_value, named, quoted
+from botchat.records import N_SEED, Outcome, Seed
 
 FORMATS: Mapping[str, str] = {
-    "openai": "OpenAI chat messages",
-    "sharegpt": "ShareGPT conversations",
-    "utterances": "lists of utterances",
+    **dict.fromkeys(("utterances", "conv_gt", "dialogue", "dialog"), "utterances"),
+    **dict.fromkeys(("messages", "conversation"), "openai"),
+    "conversations": "sharegpt",
 }
-"""Name -> what it is in words."""
+"""Columns that hold a dialogue -> name of their format."""
 
-_HOLDS: Mapping[str, tuple[str, ...]] = {
-    "openai": ("messages", "conversation"),
-    "sharegpt": ("conversations",),
-    "utterances": ("utterances",),
-}
-"""Fields that hold the dialogue, the first that is there."""
-
-_SPEAKERS = ("role", "from", "speaker")
-_TEXTS = ("content", "value", "text", "utterance")
-_IDS = ("id", "seed_id", "conversation_id", "dialogue_id", "question_id")
+_IDS = ("id", "index", "seed_id", "dialogue_id", "dialog_id", "conversation_id", "conv_id",
+        "question_id")  # fmt: skip
+_TEXTS = ("utterance", "text", "content", "value", "message")
+_SPEAKERS = ("role", "speaker", "from")
+_TURNS = ("turn", "turn_id", "turn_number", "position")
+_INSTRUCTIONS = ("system", "developer")
 _TOOLS = re.compile(r"(?i)tool|function|observation")
-_UNSPOKEN = ("system", "developer")
-_THOUGHTS = ("reasoning", "thinking")
-_FAILED = "$ERROR$"
-"""What FastChat writes for an answer that it did not get."""
+_REASONING = ("reasoning", "thinking")
+_FAILED = ("", "$ERROR$")
+"""Texts of no reply; the second is FastChat's."""
+
+MAX_ID = 200
+"""Characters of an id."""
 
 
-class ToldDialogue(NamedTuple):
-    """One dialogue as it stands in a file."""
+class Message(NamedTuple):
+    """One utterance as it stands in a file; ``speaker`` is None where none is named."""
+
+    place: str
+    speaker: str | None
+    text: str
+    turn: float
+
+
+class ImportedDialogue(NamedTuple):
+    """One dialogue of a model, up to its first empty utterance.
+
+    ``id`` is empty where the file has none; ``outcome`` is ``ok`` if no utterance is empty.
+    """
 
     place: str
     id: str
-    """Empty: it has none."""
     utterances: tuple[str, ...]
-    """Up to the first empty one."""
     outcome: Outcome
-    """``ok`` if it came to its end; else why not."""
 
 
 @dataclass
-class Collection:
-    """What some files of one format hold."""
+class ImportedDialogues:
+    """Dialogues of some files of one format, a value of `FORMATS`."""
 
     format: str
-    """A key of `FORMATS`."""
-    read: int = 0
-    """Records."""
-    told: list[ToldDialogue] = field(default_factory=list)
+    dialogues: list[ImportedDialogue]
+    system_messages: int
     left_out: Counter[str] = field(default_factory=Counter)
-    """Why -> how many records."""
-    system_messages: int = 0
-    """Messages to a speaker that are no utterance."""
+    """Reason -> number of dialogues."""
 
 
-def read_dialogues(files: Mapping[str, bytes]) -> Collection:
-    """The dialogues of some files: name -> content.
+def read_seeds(rows: Iterable[Row], where: str) -> list[Seed]:
+    """Read seeds; a whole dialogue without an id has its row's number.
 
-    Raises `DataError`, with file and line or record: it is none of the formats, or not the first
-    record's; it cannot be read; it has tools, or more than two speakers.
+    Raises `DataError` with the row.
     """
-    records = [
-        (place, named(value, place))
-        for name, data in files.items()
-        for place, value in json_rows(data, name)
-    ]
-    if not records:
-        raise DataError(f"{', '.join(files)}: no dialogue; expected one of: {_expected()}")
-    first_place, first = records[0]
-    found = Collection(_format_of(first, first_place))
-    for place, record in records:
-        kind = _format_of(record, place)
-        if kind != found.format:
+    dialogues: dict[str, list[Message]] = {}
+    first_rows: dict[str, Row] = {}
+    complete: set[str] = set()
+    for number, row in enumerate(rows, 1):
+        place, fields = row
+        content = _first(fields, FORMATS)
+        seed_id = _id(fields, place) or ("" if content is None else str(number))
+        if not seed_id:
+            raise DataError(f"{place}: no id; give every dialogue one in a field named 'id'")
+        if seed_id in dialogues and (content is not None or seed_id in complete):
             raise DataError(
-                f"{place}: this is {FORMATS[kind]}, and {first_place} is {FORMATS[found.format]}; "
-                "import one format at a time"
+                f"{place}: id {seed_id!r} is taken by {first_rows[seed_id].place}; "
+                "give every dialogue its own"
             )
-    for place, record in records:
-        found.read += 1
-        found.told.append(_dialogue(place, record, found))
-    return found
+        parts = dialogues.setdefault(seed_id, [])
+        first_rows.setdefault(seed_id, row)
+        if content is None:
+            parts += _messages([fields], place, len(parts))
+        else:
+            parts += _messages(content, place)
+            complete.add(seed_id)
+    if not dialogues:
+        raise DataError(f"{where}: no dialogue; each needs an id and its utterances")
+    return [_seed(seed_id, parts, first_rows[seed_id]) for seed_id, parts in dialogues.items()]
 
 
-def _expected() -> str:
-    return ", ".join(f"{' or '.join(_HOLDS[name])} ({FORMATS[name]})" for name in FORMATS)
+def read_dialogues(rows: Iterable[Row], where: str) -> ImportedDialogues:
+    """Read the dialogues of a model; raises `DataError` with the row."""
+    dialogues, formats, n_left = [], [], 0
+    for place, record in rows:
+        fields = _fields(record, place)
+        column = next((name for name in FORMATS if name in fields), None)
+        if column is None:
+            names = ", ".join(fields)[:200] or "none"
+            raise DataError(
+                f"{place}: no dialogue (fields: {names}); expected one of: {', '.join(FORMATS)}"
+            )
+        messages = [m._replace(text=m.text.strip()) for m in _messages(fields[column], place)]
+        n_left += len(fields[column]) - len(messages)
+        texts = _join_turns(messages, place)
+        end = next((n for n, text in enumerate(texts) if text in _FAILED), None)
+        outcome: Outcome = "ok" if end is None else "empty"
+        dialogues.append(ImportedDialogue(place, _id(fields, place), tuple(texts[:end]), outcome))
+        formats.append(FORMATS[column])
+    if not dialogues:
+        raise DataError(f"{where}: no dialogue; expected one of: {', '.join(FORMATS)}")
+    return ImportedDialogues(formats[0], dialogues, n_left)
 
 
-def _format_of(record: Mapping[str, object], place: str) -> str:
-    there = record.keys()
-    for name in ("openai", "sharegpt", "utterances"):
-        if there & set(_HOLDS[name]):
-            return name
-    fields = ", ".join(map(str, record))[:200] or "none"
-    raise DataError(f"{place}: no dialogue (fields: {fields}); expected one of: {_expected()}")
+def _fields(record: object, place: str) -> dict[str, Any]:
+    return {column_name(name): value for name, value in named(record, place).items()}
 
 
-def _dialogue(place: str, record: Mapping[str, object], found: Collection) -> ToldDialogue:
-    holds = _HOLDS[found.format]
-    messages = next((record[name] for name in holds if name in record), None)
-    if not isinstance(messages, list):
-        fields = ", ".join(map(str, record))[:200]
-        raise DataError(
-            f"{place}: {' or '.join(holds)} is no list of messages (fields: {fields}); as "
-            f"{FORMATS[found.format]} it must be one"
-        )
-    said = [_message(message, f"{place}: message {n}") for n, message in enumerate(messages, 1)]
-    spoken = [one for one in said if one is not None]
-    found.system_messages += len(said) - len(spoken)
-    named = [speaker for speaker, _ in spoken if speaker is not None]
-    if (n := len({*named})) > 2:
-        who = quoted(", ".join(dict.fromkeys(named)))
-        raise DataError(f"{place}: {n} speakers ({who}); leave talks of two")
-    if len(named) not in (0, len(spoken)):
-        raise DataError(
-            f"{place}: {len(named)} of {len(spoken)} messages name their speaker; name it in each"
-        )
-    if not named:
-        return _told(place, record, [text for _, text in spoken])
-    turns = groupby(spoken, key=itemgetter(0))
-    return _told(place, record, [" ".join(text for _, text in turn) for _, turn in turns])
+def _first(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _message(message: object, place: str) -> tuple[str | None, str] | None:
-    """(speaker, text) of a message; ``None``: it is no utterance."""
-    if isinstance(message, str):
-        return None, message
-    if isinstance(message, list) and len(message) == 2:
-        message = dict(zip(("speaker", "text"), message, strict=True))
-    if not isinstance(message, Mapping):
-        raise DataError(f"{place}: {quoted(message)} is neither text nor a record; make it one")
-    speaker = next((message[name] for name in _SPEAKERS if message.get(name) is not None), None)
-    tools = message.get("tool_calls") or message.get("function_call")
-    if tools or (speaker is not None and _TOOLS.search(str(speaker))):
-        raise DataError(f"{place} calls a tool; judges read talk only: take such dialogues out")
-    if speaker is not None and str(speaker).lower() in _UNSPOKEN:
+def _id(fields: Mapping[str, Any], place: str) -> str:
+    """Return the id of a row, empty where it has none."""
+    value = _first(fields, _IDS)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise DataError(f"{place}: the id {quoted(value)} is no text or whole number; correct it")
+    if len(str(value)) > MAX_ID:
+        raise DataError(f"{place}: the id {quoted(value)} is longer than {MAX_ID} characters")
+    return str(value)
+
+
+def _messages(content: object, place: str, start: int = 0) -> list[Message]:
+    """Read texts, messages and [speaker, text] pairs; instructions to a speaker are left out."""
+    if isinstance(content, str):
+        content = json_value(content, place)
+    if not isinstance(content, list | tuple):
+        raise DataError(f"{place}: {quoted(content)} is not a list of utterances; make it one")
+    messages = [_message(item, place, n) for n, item in enumerate(content, start + 1)]
+    return [message for message in messages if message is not None]
+
+
+def _message(item: object, place: str, n: int) -> Message | None:
+    """Read a message; returns None for an instruction to a speaker."""
+    if isinstance(item, str):
+        return Message(place, None, item, n)
+    place = f"{place}: utterance {n}"
+    if isinstance(item, list) and len(item) == 2:
+        item = dict(zip(("speaker", "text"), item, strict=True))
+    fields = _fields(item, place)
+    speaker = _first(fields, _SPEAKERS)
+    if fields.get("tool_calls") or fields.get("function_call") or _TOOLS.search(str(speaker)):
+        raise DataError(f"{place} calls a tool; take such dialogues out")
+    if str(speaker).lower() in _INSTRUCTIONS:
         return None
-    names = [name for name in _TEXTS if name in message]
-    if not names:
-        raise DataError(
-            f"{place} has no text (fields: {', '.join(map(str, message))[:200] or 'none'}); "
-            f"expected one of: {', '.join(_TEXTS)}"
-        )
-    return None if speaker is None else str(speaker), _text(message[names[0]], place)
+    column = next((name for name in _TEXTS if name in fields), None)
+    if column is None:
+        names = ", ".join(fields)[:200] or "none"
+        raise DataError(f"{place}: no text (fields: {names}); expected one of: {', '.join(_TEXTS)}")
+    turn = _first(fields, _TURNS)
+    try:
+        position = float(n if turn is None else str(turn))
+    except ValueError:
+        raise DataError(f"{place}: the turn {quoted(turn)} is no number") from None
+    text = _text(fields[column], place)
+    return Message(place, None if speaker is None else str(speaker), text, position)
 
 
 def _text(content: object, place: str) -> str:
-    """The words of a message, whose content may be a list of parts."""
+    """Return the text of a message, whose content may be a list of parts."""
     if content is None or isinstance(content, str):
-        return (content or "").strip()
+        return content or ""
     if not isinstance(content, list):
         raise DataError(f"{place}: {quoted(content)} is not text; write it as text")
-    words = []
-    for part in content:
-        held = part if isinstance(part, Mapping) else {"text": part}
-        if isinstance(text := held.get("text"), str):
-            words.append(text)
-        elif (kind := held.get("type")) not in _THOUGHTS:
-            raise DataError(f"{place}: a part of type {quoted(kind)} is no text; take it out")
-    return " ".join(words).strip()
+    parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
+    parts = [part for part in parts if part.get("type") not in _REASONING]
+    if other := next((part for part in parts if not isinstance(part.get("text"), str)), None):
+        kind = quoted(other.get("type"))
+        raise DataError(f"{place}: a part of type {kind} is no text; take it out")
+    return " ".join(part["text"] for part in parts)
 
 
-def _told(place: str, record: Mapping[str, object], texts: Iterable[str]) -> ToldDialogue:
-    utterances: list[str] = []
-    outcome: Outcome = "ok"
-    for text in texts:
-        if not text.strip() or text.strip() == _FAILED:
-            outcome = "empty"
-            break
-        utterances.append(text)
-    value = next((record[name] for name in _IDS if record.get(name) is not None), "")
-    id_ = str(value).strip() if isinstance(value, str | int) else ""
-    if len(id_) > MAX_ID:
-        raise DataError(f"{place}: the id {quoted(id_)} is longer than {MAX_ID} characters")
-    return ToldDialogue(place, id_, tuple(utterances), outcome)
+def _join_turns(messages: Sequence[Message], place: str) -> list[str]:
+    """Join consecutive messages of one speaker."""
+    names = [message.speaker for message in messages if message.speaker is not None]
+    if len({*names}) > 2:
+        listed = quoted(", ".join(dict.fromkeys(names)))
+        raise DataError(f"{place}: {len({*names})} speakers ({listed}); leave dialogues of two")
+    if len(names) not in (0, len(messages)):
+        raise DataError(f"{place}: {len(names)} of {len(messages)} messages name their speaker")
+    turns = groupby(enumerate(messages), lambda pair: pair[1].speaker if names else pair[0])
+    return [" ".join(message.text for _, message in turn) for _, turn in turns]
+
+
+def _seed(seed_id: str, messages: list[Message], row: Row) -> Seed:
+    messages.sort(key=lambda message: message.turn)
+    if twice := next((b for a, b in pairwise(messages) if a.turn == b.turn), None):
+        raise DataError(f"{twice.place}: dialogue {seed_id!r} has turn {twice.turn:g} twice")
+    utterances = _join_turns(messages, row.place)
+    try:
+        if not utterances:
+            raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
+        return Seed(seed_id, tuple(utterances), str(row.fields.get("topic", "")).strip())
+    except ValueError as error:
+        fault = " ".join(str(error).split())
+        raise DataError(f"{row.place}: {fault}; complete it or take it out") from None

@@ -15,6 +15,7 @@ from typing import Any
 
 from botchat import prompts
 from botchat.errors import DataError, MissingError
+from botchat.importers.tables import Row, json_rows, named, read_text
 from botchat.interfaces import Case, Shown
 from botchat.languages import ENGLISH
 from botchat.metrics.correlation import Rating
@@ -22,7 +23,6 @@ from botchat.protocols.items import AnswerPair
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale, harmless
 from botchat.protocols.wording import neutral, wording
-from botchat.workspace.rows import Record, json_rows, named, utf8
 
 _SCALES = {
     "naturalness": (1, 3),
@@ -116,7 +116,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     review_file, *models = by_name[found[0]], *found[1:]
     questions = _by_question(files, by_name["question.jsonl"])
     answers = [_by_question(files, answer_files[model]) for model in models]
-    said = utf8(files[review_file], review_file).rstrip().splitlines()
+    said = read_text(files[review_file], review_file).rstrip().splitlines()
     if len(said) != len(questions):
         raise DataError(
             f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
@@ -181,7 +181,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _response(row: Record, ids: dict[tuple[str, str], str]) -> Response:
+def _response(row: Row, ids: dict[tuple[str, str], str]) -> Response:
     record = named(row.fields, row.place)
     try:
         scores: Any = record["scores"]

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from botchat.errors import DataError, MissingError
+from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.languages import built_in
 from botchat.metrics.error_reports import ToldKind, read_kinds
 from botchat.protocols.texts import ERROR_TYPES
-from botchat.workspace.rows import json_rows, named, quoted, utf8
 
 Files = Mapping[str, bytes]
 """Name -> content of one dataset's files, in any folders."""
@@ -41,7 +41,7 @@ _PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 def _scored(files: Files) -> tuple[str, list[tuple[str, str, str]]]:
     """Language of the first table of stories with people's scores, and (story, scores, place)."""
     for name in (name for name in sorted(files) if name.lower().endswith(".csv")):
-        text = io.StringIO(utf8(files[name], name), newline="")
+        text = io.StringIO(read_text(files[name], name), newline="")
         rows = csv.DictReader(text, restval="")  # rows end behind their last error
         for code, (story, scores) in COLUMNS.items():
             if {story, scores} <= {*(rows.fieldnames or ())}:

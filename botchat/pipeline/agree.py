@@ -48,7 +48,7 @@ def agree(request: Agreeing, workspace: Workspace) -> Compared:
     """Compare judges with people, with what is known anyway, and with each other.
 
     Verdicts are those of files (``item,first,second,judge,verdict``, or any format of votes, see
-    `botchat.importers.vote_formats`; beside a set, their items are seeds) and of a set's stage
+    `botchat.importers.vote_files`; beside a set, their items are seeds) and of a set's stage
     files of one protocol. Of files alone nothing is written unless ``out`` says where.
     """
     files, seed_set, protocol = request.files, request.seed_set, request.protocol
@@ -97,12 +97,12 @@ def votes_in(path: Path) -> bytes:
 
 def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:
     """The verdicts of a file of any format of votes, and what a reader must know of them."""
-    from botchat.importers.vote_formats import read_votes  # pyarrow
+    from botchat.importers.vote_files import read_votes  # pandas
 
     taken = read_votes(votes_in(path), str(path))
-    found, again = taken.votes.annotations(once=taken.ours)
+    found, again = taken.votes.annotations(once=taken.once)
     repeated = f"; {again:,} given again by the same judge, the last counts" if again else ""
-    return found, [f"{taken.said}{repeated}."]
+    return found, [f"{taken.note}{repeated}."]
 
 
 def beside_each_other(workspace: Workspace, found: Read) -> dict[str, Findings]:

@@ -19,6 +19,7 @@ from botchat.boards import cases as of_cases
 from botchat.boards.tables import Table
 from botchat.boards.writers import Content, table_files
 from botchat.errors import ConfigError, DataError
+from botchat.importers.tables import read_text, rows
 from botchat.interfaces import Case, MakeCase, Row, settings_digest
 from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
@@ -47,7 +48,6 @@ from botchat.requests.results import Plan, Told
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
 from botchat.workspace.jsonl import write_all
-from botchat.workspace.rows import fields_of, rows, utf8
 
 Item = OwnText | AnswerPair
 
@@ -167,12 +167,15 @@ def read_items(
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
     data, where = jsonl.content(file, MAX_TABLE_BYTES), str(file)
     if kind == ".txt":
-        found = paragraphs(utf8(data, where))
+        found = paragraphs(read_text(data, where))
         if not found:
             raise DataError(f"{where}: no texts; separate them by blank lines")
         return found
-    listed = [(place, fields_of(fields, place)) for place, fields in rows(data, where)]
-    return items(listed, where, numbers, columns)
+    cells = [
+        (place, {name.replace("_", ""): cell for name, cell in fields.items()})
+        for place, fields in rows(data, where)
+    ]
+    return items(cells, where, numbers, columns)
 
 
 def _asking(protocol: Protocol, listed: Sequence[Item]) -> Cases:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,19 +9,14 @@ from typing import Any
 from botchat.errors import ConfigError, DataError
 from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import LOSS, TIE, WIN
-from botchat.workspace.rows import csv_rows, named
 
 MOST = 10_000_000
 """Comparisons that a table may stand for; the paper's has 40,404."""
-
-MAX_RATES_BYTES = 2**24
-"""Of a table of rates."""
 
 PER_PAIR = 444
 """Comparisons a pair in the paper: 222 ChatSEEDs in both orders (BotChat §4.2)."""
 
 COLUMNS = ("model_a", "model_b", "win_rate", "win_or_tie_rate")
-
 
 Cells = Mapping[str, Mapping[str, Any]]
 """Place of a row -> its cells by the names of columns."""
@@ -30,13 +24,14 @@ Cells = Mapping[str, Mapping[str, Any]]
 
 def is_rates(data: bytes) -> bool:
     """Whether a file is a csv with the columns `COLUMNS`."""
-    lines = data.removeprefix(b"\xef\xbb\xbf").decode(errors="replace").splitlines()[:1002]
-    header = next(csv.reader(line for line in lines if line and not line.startswith("#")), [])
-    return {name.strip() for name in header}.issuperset(COLUMNS)
+    header = data[:1000].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").partition("\n")[0]
+    return {name.strip(' "\r') for name in header.split(",")}.issuperset(COLUMNS)
 
 
-def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
-    """Rebuild comparisons from a csv of rates with the columns `COLUMNS`, a row a pair.
+def comparisons_from_rates(
+    rows_of_table: Iterable[tuple[str, Mapping[str, Any]]], per_pair: int, where: str
+) -> Comparisons:
+    """Rebuild comparisons from rows (place, cells) with the columns `COLUMNS`, a pair each.
 
     Rates are all shares (0..1) or all percent (0..100), rounded to any digit. A pair may have one
     row, or one in each orientation, whose mean is used. The comparisons have no seeds. ``where``
@@ -45,14 +40,13 @@ def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
     """
     if per_pair < 1:
         raise ConfigError(f"{per_pair} comparisons a pair: give at least 1 (BotChat's Arena: 444)")
-    cells = {place: named(row, place) for place, row in csv_rows(text, where, comments=True)}
-    rows, rounding = _shares(_rows(cells, where), where)
+    rows, rounding = _shares(_rows(dict(rows_of_table), where), where)
     table: dict[tuple[str, str], _RatedPair] = {}
     for row in rows:
         if earlier := table.get((row.model_a, row.model_b)):
             raise DataError(
-                f"{row.place}: {row.model_a} against {row.model_b} stands on line"
-                f" {earlier.line} already: keep one of them"
+                f"{row.place}: {row.model_a} against {row.model_b} occurs in row"
+                f" {earlier.row} already: keep one of them"
             )
         table[row.model_a, row.model_b] = row
     made: list[tuple[str, str, float]] = []
@@ -83,16 +77,16 @@ class _RatedPair:
     digits: int
 
     @property
-    def line(self) -> str:
-        """Its number."""
-        return self.place.rpartition(":")[2]
+    def row(self) -> str:
+        """Number of the row."""
+        return self.place.rpartition(" ")[2]
 
 
 def _rows(records: Cells, where: str) -> Iterator[_RatedPair]:
     for place, cells in records.items():
         if missing := [name for name in COLUMNS if name not in cells]:
             raise DataError(
-                f"{where}:1: no column {missing[0]} among {', '.join(cells)}:"
+                f"{where}: no column {missing[0]} among {', '.join(cells)}:"
                 f" give {','.join(COLUMNS)}"
             )
         model_a, model_b, *rates = (cells[name].strip() for name in COLUMNS)
@@ -114,7 +108,7 @@ def _shares(rows: Iterable[_RatedPair], where: str) -> tuple[list[_RatedPair], f
     """The rows in shares (0..1), checked, and the largest rounding error of a sum of two."""
     rows = list(rows)
     if not rows:
-        raise DataError(f"{where}:1: no rows: give a line for each pair of models")
+        raise DataError(f"{where}: no rows: give a line for each pair of models")
     given = [rate for row in rows for rate in (row.win, row.win_or_tie) if rate > 0]
     # By majority, so that one wrong value does not decide the table's unit.
     percent = sum(rate > 1 for rate in given) * 2 > len(given)
@@ -144,8 +138,8 @@ def _one_way(
     seen += [] if mirrored is None else [(1 - mirrored.win_or_tie, 1 - mirrored.win)]
     if row and mirrored and max(abs(x - y) for x, y in zip(*seen, strict=True)) > rounding:
         raise DataError(
-            f"{mirrored.place}: {row.model_b} against {row.model_a} contradicts line"
-            f" {row.line}: win_rate of one and win_or_tie_rate of the other must add up"
+            f"{mirrored.place}: {row.model_b} against {row.model_a} contradicts row"
+            f" {row.row}: win_rate of one and win_or_tie_rate of the other must add up"
             f" to 1, here {row.win:g} + {mirrored.win_or_tie:g} and"
             f" {mirrored.win:g} + {row.win_or_tie:g} (as shares)"
         )

@@ -255,13 +255,13 @@ class ImportingSeeds(Request["Told"]):
 class ListingSeeds(Request["Told"]):
     """The sets of this workspace."""
 
-    words, does, group = "seeds list", "pipeline.seeds:listed", BEGIN
+    words, does, group = "seeds list", "pipeline.seeds:list_seed_sets", BEGIN
 
 
 class ShowingSeeds(Request["Told"]):
     """A set, or one dialogue of it."""
 
-    words, does, group = "seeds show", "pipeline.seeds:shown", BEGIN
+    words, does, group = "seeds show", "pipeline.seeds:show_seed_set", BEGIN
 
     name: Annotated[str, Word(metavar="SET")]
     seed_id: Annotated[str | None, Word(metavar="SEED_ID")] = None

@@ -139,7 +139,7 @@ def test_a_sheet_with_a_cell_far_away_is_bounded(tmp_path, capsys):
         ]
     path = zipped(tmp_path / "far.xlsx", members)
     line = one_line(["seeds", "import", path, "--name", "x", "--dir", tmp_path], capsys)
-    assert "cells" in line
+    assert "far.xlsx" in line
 
 
 @pytest.mark.parametrize(

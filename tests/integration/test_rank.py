@@ -86,14 +86,17 @@ def test_one_judge_of_several(votes, capsys):
     found = json.loads(capsys.readouterr().out)
     assert (found["judge"]["name"], sum(row["readable"] for row in found["rows"])) == ("1", 2 * 133)
     assert main(["rank", "mine.csv", "--judge", "7"]) == 1
-    assert "no votes of the judge '7'; there are: 0, 1, 2" in capsys.readouterr().err
+    assert "no votes of the judge '7'; available: 0, 1, 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n", "bad.csv: row 1: the columns a, b are no known format of votes"),
-        ("model_a,model_b,winner\nx,y,tie\nx,y,who\n", "bad.csv:3: column winner: 'who'"),
+        ("a,b\n1,2\n", "bad.csv: no votes (columns: a, b)"),
+        (
+            "model_a,model_b,winner\nx,y,tie\nx,y,who\n",
+            "bad.csv row 3: the winner 'who' is neither",
+        ),
         ("model_a,model_b,winner\nx,x,tie\n", "1 of a model against itself: nothing is left"),
     ],
 )

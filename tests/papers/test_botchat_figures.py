@@ -63,7 +63,7 @@ def test_what_cannot_be_drawn_is_told_in_a_line(tmp_path, capsys) -> None:
     draw(tmp_path, data=broken, code=1)
     assert "gteval.csv:2: 'many' is no number from 0 on" in capsys.readouterr().err
     assert main(["rank", str(PUBLISHED / "gteval.csv"), "--dir", str(tmp_path)]) == 1
-    assert "bench botchat" in capsys.readouterr().err
+    assert "no votes (columns: model" in capsys.readouterr().err
     draw(tmp_path, "--judge", "rules", code=1)
     assert "--judge: bench botchat draws published numbers" in capsys.readouterr().err
     draw(tmp_path, "--plan", code=1)

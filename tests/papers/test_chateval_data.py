@@ -171,14 +171,14 @@ def test_upstream_files_are_joined_by_question():
     ("changed", "message"),
     [
         ({"question.jsonl": None}, "FairEval needs question.jsonl"),
-        ({"question.jsonl": '{"question_id": 1}\n'}, "faireval/question.jsonl:1: not a record"),
+        ({"question.jsonl": '{"question_id": 1}\n'}, "faireval/question.jsonl row 1: not a record"),
         (
             {"question.jsonl": '{"question_id": 1, "text": "w"}\n{"text": "w"}\n'},
-            "faireval/question.jsonl:2: question_id '' is missing or there twice",
+            "faireval/question.jsonl row 2: question_id '' is missing or there twice",
         ),
         (
             {"answer_gpt35.jsonl": '{"question_id": 1, "text": "g"}\n{\n'},
-            "faireval/answer_gpt35.jsonl:2: '{' is not JSON",
+            "faireval/answer_gpt35.jsonl row 2: '{' is not JSON",
         ),
         (
             {"answer_gpt35.jsonl": '{"question_id": 1, "text": "g"}\n'},
@@ -229,7 +229,7 @@ def test_responses_to_one_conversation_share_its_item():
         ({}, "Topical-Chat needs a JSON file"),
         ({"x.json": b"[1]"}, "Topical-Chat needs a JSON file"),
         ({"x.json": b"[\n{]"}, "x.json: "),
-        ({"x.json": b"\n\xff"}, "x.json:2: byte 0xff is not UTF-8"),
+        ({"x.json": b"\n\xff"}, "x.json: line 2: byte 0xff is not UTF-8"),
         (
             {"x.json": json.dumps([topical(), topical(scores={})]).encode()},
             "x.json row 2: no 'naturalness'",

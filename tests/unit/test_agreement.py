@@ -16,7 +16,7 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
 from botchat.errors import DataError, MissingError
-from botchat.importers import vote_formats
+from botchat.importers import vote_files
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare, detection
 from botchat.metrics.annotations import NOBODY, Annotation
@@ -469,7 +469,7 @@ def prd():
     path = DATA / "prd" / "verdicts.csv"
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
-    return vote_formats.read_votes(path.read_bytes(), path.name).votes.annotations(once=True)[0]
+    return vote_files.read_votes(path.read_bytes(), path.name).votes.annotations(once=True)[0]
 
 
 def test_prd_as_its_authors_counted(prd):

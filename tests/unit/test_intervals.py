@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest, gamma, t
 
-from botchat.importers import vote_formats
+from botchat.importers import vote_files
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare
 from botchat.metrics.annotations import Annotation
@@ -119,7 +119,7 @@ def test_sign_flips_of_thousands_of_items_are_still_numbers():
 @pytest.mark.skipif(not PRD.exists(), reason="the verdicts of PRD are not part of this repository")
 def test_verdicts_on_one_question_are_not_twenty_independent_ones():
     """PRD's gpt4 and gpt35, 20 verdicts on each of 80 questions: McNemar said .091."""
-    votes = vote_formats.read_votes(PRD.read_bytes(), "prd").votes
+    votes = vote_files.read_votes(PRD.read_bytes(), "prd.csv").votes
     found = compare(votes.annotations(once=True)[0], resamples=10)
     (pair,) = [p for p in found.pairs if (p["judge_a"], p["judge_b"]) == ("gpt4", "gpt35")]
     assert pair["sign_flip_p"] == pytest.approx(0.1622, abs=1e-4)

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
+from botchat.importers import tables
+from botchat.ratings import rate_table
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.rate_table import comparisons_from_rates
 from tests.rows import rows
 
 HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
@@ -20,6 +21,12 @@ HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
 counts = st.integers(1, 1000).flatmap(
     lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, n))
 )
+
+
+def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
+    """Comparisons of a table's text."""
+    table = tables.rows(text.encode(), where)
+    return rate_table.comparisons_from_rates(table, per_pair, where)
 
 
 def tally(comparisons: Comparisons) -> dict[tuple[str, str], tuple[int, int, int]]:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from botchat.boards import votes as boards
 from botchat.boards.votes import compared
 from botchat.errors import DataError
-from botchat.importers import vote_formats
-from botchat.importers.vote_formats import read_votes
+from botchat.importers import vote_files
+from botchat.importers.vote_files import read_votes
 from botchat.metrics.vote_arrays import Votes
 from botchat.ratings.bradley_terry import fit, tables
 from botchat.ratings.elo import EloSettings, play
@@ -100,7 +100,7 @@ def test_battles_of_lmarena_are_read_from_every_kind_of_file(kind):
         ("q3", "z", "x", "u1", 0.0),
         ("q3", "z", "y", "u3", 0.5),
     ]
-    assert taken.said == f"b.{kind}: battles as of LMArena: 4 rows read; nothing left out"
+    assert taken.note == f"b.{kind}: battles as of LMArena: 4 rows read; nothing left out"
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -110,19 +110,19 @@ def test_our_verdicts_are_read_from_every_kind_of_file(kind):
         {"item": "1", "first": "a", "second": "b", "judge": "j", "verdict": v}
         for v in ("1", "2", "tie", "")
     ]
-    taken = read_votes(WRITERS[kind](rows), "f")
+    taken = read_votes(WRITERS[kind](rows), f"f.{kind}")
     assert told(taken.votes) == [("1", "a", "b", "j", r) for r in (1.0, 0.0, 0.5, None)]
-    assert taken.said == "f: verdicts of BotChat: 4 rows read; 1 without a readable verdict"
+    assert taken.note == f"f.{kind}: verdicts of BotChat: 4 rows read; 1 without a readable verdict"
 
 
 def test_our_verdicts_are_given_once():
     """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
     text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
-    found, _ = read_votes(text.encode(), "f").votes.annotations(once=True)
+    found, _ = read_votes(text.encode(), "f.csv").votes.annotations(once=True)
     assert [(one.item, one.first, one.verdict) for one in found] == [
         ("1", "a", "tie"), ("2", "a", None),
     ]  # fmt: skip
-    twice = read_votes(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f").votes
+    twice = read_votes(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f.csv").votes
     assert twice.annotations()[1] == 1
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
         twice.annotations(once=True)
@@ -135,9 +135,9 @@ def test_what_does_not_count_is_left_out_and_counted():
         {"model_a": "x", "model_b": "x", "winner": "tie", "anony": True},
         {"model_a": "y", "model_b": "x", "winner": "model_b", "anony": False},
     ]
-    taken = read_votes(as_lines(rows), "f")
+    taken = read_votes(as_lines(rows), "f.jsonl")
     assert len(taken.votes) == 1
-    assert "left out 1 of a model against itself; left out 1 not anonymous" in taken.said
+    assert "left out 1 of a model against itself; left out 1 not anonymous" in taken.note
 
 
 def battles(*winners, **more):
@@ -146,74 +146,61 @@ def battles(*winners, **more):
 
 
 OURS = b"item,first,second,judge,verdict\n"
-WRONG = {
-    "nothing": (b"", "f: the file is empty; its first row names columns"),
-    "unknown columns": (b"x,y\n1,2\n", "f: row 1: the columns x, y are no known format of votes"),
-    "no votes": (b"model_a,model_b,winner\n", "f: row 1: there are no votes below"),
-    "a verdict": (
+WRONG = [
+    ("csv", b"", "the file is empty; its first row names columns"),
+    ("csv", b"x,y\n1,2\n", "no votes (columns: x, y); name them model_a,model_b,winner or"),
+    ("csv", b"model_a,model_b,winner\n", "no votes below the names of columns"),
+    (
+        "csv",
         as_csv(battles("tie", "model_a", "modle_b")),
-        "f:4: column winner: 'modle_b' is none of model_a, model_1",
+        " row 4: the winner 'modle_b' is neither",
     ),
-    "a verdict after blank lines and quotes": (
-        b'model_a,model_b,winner,why\na,b,tie,"x\ny"\n\na,b,?,z\n',
-        "f:5: column winner: '?' is none of",
-    ),
-    "a verdict of json lines": (
-        b"\n" + as_lines(battles("tie", 3)),
-        "f:3: column winner: '3' is none of",
-    ),
-    "a verdict of parquet": (
-        as_parquet(battles("tie", "x")),
-        "f row 2: column winner: 'x' is none of",
-    ),
-    "a name": (
+    ("jsonl", b"\n" + as_lines(battles("tie", 3)), " row 2: the winner '3' is neither"),
+    ("parquet", as_parquet(battles("tie", "x")), " row 2: the winner 'x' is neither"),
+    (
+        "jsonl",
         as_lines([*battles("tie"), {"model_a": "a", "winner": "tie"}]),
-        "f:2: column model_b: empty; every vote names two models",
+        " row 2: model_b is empty",
     ),
-    "a mixed file": (
-        as_lines([*battles("tie"), {"first": "a", "second": "b", "winner": "left"}]),
-        "f:2: column model_a: empty",
-    ),
-    "cells": (
+    (
+        "csv",
         b"model_a,model_b,winner\na,b,tie\na,b,tie,4\n",
-        "f:3: 4 cells under 3 column names",
+        "not readable as csv (CSV parse error",
     ),
-    "an object": (b'{"model_a": 1}\n[]\n', "f:2: [] is not an object with named fields"),
-    "a list": (b"[1, 2]", "f row 1: 1 is not an object with named fields"),
-    "not text": (b"model_a,model_b,winner\na,b,\xff\n", "f:2: byte 0xff is not UTF-8"),
-    "bytes": (b"\0\1\2\3,4", "f: neither csv"),
-    "parquet": (b"PAR1....", "f: not readable as parquet"),
-    "a winner": (
+    ("jsonl", b'{"model_a": 1}\n[]\n', " row 2: [] is not an object with named fields"),
+    ("json", b"[1, 2]", " row 1: 1 is not an object with named fields"),
+    ("csv", b"model_a,model_b,winner\na,b,\xff\n", "line 2: byte 0xff is not UTF-8"),
+    ("parquet", b"PAR1....", "not readable as parquet"),
+    ("txt", b"x", "none of .csv, .tsv"),
+    (
+        "csv",
         as_csv([*battles("a"), {"model_a": "a", "model_b": "c", "winner": "b"}]),
-        "f:3: column winner: 'b' won, which is neither of the two models",
+        " row 3: the winner 'b' is neither a model of the row",
     ),
-    "a long name": (
-        as_csv([{"model_a": "x" * 300, "model_b": "b", "winner": "tie"}]),
-        "f:2: column model_a: 'xxx",
-    ),
-    "a verdict of ours": (OURS + b"1,a,b,j,1\n2,a,b,j,3\n", "f:3: column verdict: '3' is none"),
-    "a verdict without a judge": (OURS + b"1,a,b,,1\n", "f:2: column judge: empty"),
-    "a verdict without an item": (OURS + b'"1\n1",a,b,j,1\n,a,b,j,1\n', "f:4: column item: empty"),
-    "an open quote": (OURS + b'1,a,b,j,1\n"2,a,b,j,1\n', "f:3: not CSV"),
-}  # fmt: skip
+    ("csv", as_csv([{"model_a": "x" * 300, "model_b": "b", "winner": "tie"}]), "'xxx"),
+    ("csv", OURS + b"1,a,b,j,1\n2,a,b,j,3\n", " row 3: the winner '3' is neither"),
+    ("csv", OURS + b"1,a,b,,1\n", " row 2: judge is empty"),
+    ("csv", OURS + b'"1\n1",a,b,j,1\n,a,b,j,1\n', " row 3: item is empty"),
+]
+"""Ending, content, message."""
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_file_is_refused_in_one_line(name):
+@pytest.mark.parametrize(("suffix", "data", "message"), WRONG)
+def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
     """Which row, which column, what was expected."""
-    data, message = WRONG[name]
     with pytest.raises(DataError) as refused:
-        read_votes(data, "f")
-    assert str(refused.value).startswith(message)
+        read_votes(data, f"f.{suffix}")
+    assert message in str(refused.value)
+    assert str(refused.value).startswith(f"f.{suffix}")
     assert "\n" not in str(refused.value)
 
 
 def test_too_many_names_are_no_models(monkeypatch):
     """A column of questions taken for models would make tables of any size."""
-    monkeypatch.setattr(vote_formats, "MOST_MODELS", 2)
+    monkeypatch.setattr(vote_files, "MAX_MODELS", 2)
     rows = [{"model_a": str(n), "model_b": "b", "winner": "tie"} for n in range(3)]
-    with pytest.raises(DataError, match="f: 4 names in model_a and model_b; at most 2"):
-        read_votes(as_csv(rows), "f")
+    with pytest.raises(DataError, match=r"f\.csv: 4 names of models; at most 2"):
+        read_votes(as_csv(rows), "f.csv")
 
 
 VOTES = st.lists(
@@ -237,7 +224,7 @@ def test_the_order_of_rows_does_not_matter(rows, random):
     """Nor to what the data is signed with."""
     shuffled = list(rows)
     random.shuffle(shuffled)
-    one, two = (read_votes(table_of(given), "f").votes for given in (rows, shuffled))
+    one, two = (read_votes(table_of(given), "f.csv").votes for given in (rows, shuffled))
     assert Counter(told(one)) == Counter(told(two))
     assert boards.digest(one) == boards.digest(two)
     (first, _, _), (second, _, _) = compared(one), compared(two)
@@ -253,7 +240,7 @@ def test_swapping_sides_mirrors(rows):
     mirror = {"model_a": "model_b", "model_b": "model_a"}
     swapped = [(b, a, mirror.get(w, w), *rest) for a, b, w, *rest in rows]
     (one, _, _), (two, _, _) = (
-        compared(read_votes(table_of(g), "f").votes) for g in (rows, swapped)
+        compared(read_votes(table_of(g), "f.csv").votes) for g in (rows, swapped)
     )
     assert one.models == two.models
     for mine, others in zip(tables(one, 1.0), tables(two, 1.0), strict=True):
@@ -264,15 +251,15 @@ def test_swapping_sides_mirrors(rows):
 @given(VOTES, VOTES)
 def test_files_add_up(rows, more):
     """Votes of two files are those of one file with the rows of both."""
-    apart = Votes.together([read_votes(table_of(part), "f").votes for part in (rows, more)])
-    assert told(apart) == told(read_votes(table_of([*rows, *more]), "f").votes)
+    apart = Votes.together([read_votes(table_of(part), "f.csv").votes for part in (rows, more)])
+    assert told(apart) == told(read_votes(table_of([*rows, *more]), "f.csv").votes)
 
 
 def test_clusters_are_items_else_judges_else_nothing():
     """Few items cannot tell many models apart; an item a vote says nothing."""
 
     def clusters(rows):
-        votes = read_votes(table_of(rows), "f").votes
+        votes = read_votes(table_of(rows), "f.csv").votes
         found = votes.clusters(len(votes.contestants))
         return found and (len(set(found[0].tolist())), found[1])
 
@@ -291,11 +278,11 @@ def test_clusters_are_items_else_judges_else_nothing():
 def test_a_place_is_judged_by_what_was_asked_in_both_orders():
     """A file that always names the weak one first says nothing of the place."""
     one_way = [("a", "w", "model_b", str(i), "j") for i in range(9)]
-    board = boards.build(read_votes(table_of(one_way), "f").votes, "f", FAST)
+    board = boards.build(read_votes(table_of(one_way), "f.csv").votes, "f", FAST)
     assert board.evidence == {}
     assert board.judge_health.frame["first_preferred"].isna().all()
     both = [*one_way, *(("w", "a", "model_a", str(i), "j") for i in range(3)), one_way[0]]
-    votes = read_votes(table_of(both), "f").votes
+    votes = read_votes(table_of(both), "f.csv").votes
     row = boards.build(votes, "f", FAST).judge_health.records[0]
     assert (row["judged"], row["consistency"], row["first_preferred"]) == (13, 1, 0.5)
 
@@ -308,7 +295,7 @@ def test_many_clusters_are_put_together(monkeypatch):
         for i in range(2000)
         for a, b, win in [("a", "bc"[i % 2], rng.random() < 0.6), ("b", "c", rng.random() < 0.5)]
     ]
-    votes = read_votes(table_of(rows), "f").votes
+    votes = read_votes(table_of(rows), "f.csv").votes
     whole = fit(compared(votes)[0])
     monkeypatch.setattr("botchat.boards.votes.MOST_CELLS", 1500)
     made, units, _ = compared(votes)
@@ -329,7 +316,7 @@ def test_length_is_measured_where_texts_are():
                 for text in told]  # fmt: skip
         rows.append({"question_id": n, "model_a": a, "model_b": b, "winner": long,
                      "conversation_a": said[0], "conversation_b": said[1]})  # fmt: skip
-    board = boards.build(read_votes(as_lines(rows), "f").votes, "f", FAST)
+    board = boards.build(read_votes(as_lines(rows), "f.jsonl").votes, "f", FAST)
     frame = board.arenas[0].table.frame
     assert (frame["bt_length"] != frame["bt"]).all()
 

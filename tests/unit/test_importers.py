@@ -1,10 +1,11 @@
-"""`botchat.importers` and `botchat.pipeline.seeds`: importers of seed sets."""
+"""Files of seeds: the seeds in them, or a fault in one line."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import ConfigError, DataError
-from botchat.importers import hub
-from botchat.importers.mutual import from_mutual, is_mutual_item
-from botchat.importers.spreadsheets import from_rows, from_table
+from botchat.importers import hub, tables
+from botchat.importers.dialogues import read_seeds
+from botchat.importers.mutual import MUTUAL_FILE, read_mutual
 from botchat.languages.text import spoken
 from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
@@ -40,6 +41,11 @@ seeds_of_any_text = st.lists(
 )
 
 
+def from_table(data: bytes, name: str) -> list[Seed]:
+    """Seeds of a file."""
+    return read_seeds(tables.rows(data, name), name)
+
+
 def item(*turns: str) -> bytes:
     """A raw MuTual file whose speakers take turns."""
     article = " ".join(f"{'mf'[n % 2]} : {turn}" for n, turn in enumerate(turns))
@@ -48,7 +54,7 @@ def item(*turns: str) -> bytes:
 
 def texts(*items: tuple[str, bytes]) -> dict[str, tuple[str, ...]]:
     """Import raw items; id -> utterances."""
-    return {seed.id: seed.utterances for seed in from_mutual(dict(items), "here")}
+    return {seed.id: seed.utterances for seed in read_mutual(dict(items), "here")}
 
 
 def test_mutual_is_botchats_table() -> None:
@@ -82,11 +88,11 @@ class TestMutualRules:
     )
     def test_items_are_known_by_name(self, name: str, taken: bool) -> None:
         """Only files of the test split are read, whatever stands before it."""
-        assert is_mutual_item(name) is taken
+        assert (MUTUAL_FILE.fullmatch(name) is not None) is taken
 
     def test_one_item_under_two_folders_is_an_error(self) -> None:
         """Two copies of the split are not mixed."""
-        with pytest.raises(DataError, match=r"here: MuTual item 1 is there twice \(b/test/test_1"):
+        with pytest.raises(DataError, match=r"here: MuTual item 1 occurs twice \(b/test/test_1"):
             texts(
                 ("a/test/test_1.txt", item("yes .", "no .")),
                 ("b/test/test_1.txt", item("yes .", "yes .")),
@@ -172,9 +178,9 @@ class TestTables:
     def test_jsonl_round_trip(self, seeds: list[Seed]) -> None:
         """What is written as our own JSON lines is read back the same, any characters."""
         data = b"".join(msgspec.json.encode(seed) + b"\n" for seed in seeds)
-        assert from_table(data, "f") == seeds
-        assert from_table(msgspec.json.encode(seeds), "f") == seeds
-        assert from_rows([msgspec.to_builtins(seed) for seed in seeds], "f") == seeds
+        assert from_table(data, "f.jsonl") == seeds
+        assert from_table(msgspec.json.encode(seeds), "f.json") == seeds
+        assert read_seeds(tables.rows_of(map(msgspec.to_builtins, seeds), "f"), "f") == seeds
 
     @pytest.mark.parametrize(
         "row",
@@ -183,7 +189,9 @@ class TestTables:
     def test_common_field_names(self, row: dict[str, object]) -> None:
         """The layouts in use elsewhere give the same seed."""
         data = json.dumps(row).encode()
-        assert from_table(b"\xef\xbb\xbf" + data + b"\r\n\n", "f") == [Seed("a", ("One.", "Two."))]
+        assert from_table(b"\xef\xbb\xbf" + data + b"\r\n\n", "f.json") == [
+            Seed("a", ("One.", "Two."))
+        ]
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_layouts(self, layout: str) -> None:
@@ -194,54 +202,70 @@ class TestTables:
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            (b"", r"f: holds no dialogue"),
-            (b"\n \n", r"f: holds no dialogue"),
+            (b"", r"f.json: no dialogue"),
+            (b"\n \n", r"f.json: no dialogue"),
             (
                 b'{"id": "a", "utterances": ["x", "y"]}\n{"id": ',
-                r"f:2: .* is not JSON .*correct it",
+                r"f.json row 2: .* is not JSON .*correct",
             ),
-            (b'{"id": "a", "utterances": ["x", "y"]}\n\xff', r"f:2: byte 0xff is not UTF-8"),
-            (b'{"id": "a"}', r"f:1: no utterances \(fields: id\); name the field 'utterances'"),
-            (b'{"text": "x"}', r"f:1: no id; give every dialogue one"),
-            (b'{"id": true, "utterances": ["x", "y"]}', r"f:1: the id True is no text"),
-            (b'{"id": " ", "utterances": ["x", "y"]}', r"f:1: the id ' ' is no text"),
+            (
+                b'{"id": "a", "utterances": ["x", "y"]}\n\xff',
+                r"f.json: line 2: byte 0xff is not UTF-8",
+            ),
+            (b'{"id": "a", "name": 1}', r"f.json row 1: utterance 1: no text \(fields: id, name\)"),
+            (b'{"text": "x"}', r"f.json row 1: no id; give every dialogue one"),
+            (b'{"id": true, "utterances": ["x", "y"]}', r"f.json row 1: the id True is no text"),
+            (b'{"id": " ", "utterances": ["x", "y"]}', r"f.json row 1: the id ' ' is no text"),
             (
                 b'{"id": "a", "utterances": ["x"]}',
-                r"f:1: seed a has 1 utterances, needs at least 2",
+                r"f.json row 1: seed a has 1 utterances, needs at l",
             ),
-            (b'{"id": "a", "utterances": ["x", " "]}', r"f:1: seed a: utterance 2 is empty"),
-            (b'{"id": "a", "utterances": 5}', r"f:1: 5 is not a list of utterances"),
-            (b'{"id": "a", "utterances": ["x", 5]}', r"f:1: utterance 2: 5 is not an object"),
+            (
+                b'{"id": "a", "utterances": ["x", " "]}',
+                r"f.json row 1: seed a: utterance 2 is empty",
+            ),
+            (b'{"id": "a", "utterances": 5}', r"f.json row 1: 5 is not a list of utterances"),
+            (
+                b'{"id": "a", "utterances": ["x", 5]}',
+                r"f.json row 1: utterance 2: 5 is not an object",
+            ),
             (
                 b'{"id": "a", "messages": [{"text": 5}]}',
-                r"f:1: utterance 1: the utterance 5 is not",
+                r"f.json row 1: utterance 1: 5 is not text",
             ),
-            (b'["x", "y"]', r"f row 1: 'x' is not an object"),
+            (b'{"id": "a", "utterances": ["x", {"role": "tool"}]}', r"utterance 2 calls a tool"),
+            (
+                b'{"id": "a", "utterances": ["x", {"role": "b", "text": "y"}]}',
+                r"1 of 2 messages name",
+            ),
+            (b'["x", "y"]', r"f.json row 1: 'x' is not an object"),
             (
                 b'{"id": "a", "utterances": ["x", "y"]}\n\n{"id": "a", "utterances": ["x", "y"]}',
-                r"f:3: id 'a' is taken by f:1; give every dialogue its own",
+                r"f.json row 2: id 'a' is taken by f.json row 1; give every dialogue its own",
             ),
             (
                 b'{"id": "a", "messages": [{"role": "1", "text": "x"}, {"role": "2", "text": "x"},'
                 b'{"role": "3", "text": "x"}]}',
-                r"f:1: dialogue 'a' has 3 speakers \('1, 2, 3'\)",
+                r"f.json row 1: 3 speakers \('1, 2, 3'\)",
             ),
-            (b"[" * 100_000, r"f: .* is not JSON"),
-            (b"id,utterances\n", r"f.csv: holds no dialogue"),
-            (b"id,text\na,x\na,y,z\n", r"f.csv:3: 3 cells under 2 column names"),
-            (b'id,text\na,x\na,"y\n', r"f.csv:3: not CSV"),
-            (b"id,turn,text\na,one,x\n", r"f.csv:2: the turn 'one' is no number"),
-            (b"id,turn,text\na,1,x\na,1,y\n", r"f.csv:3: dialogue 'a' has turn 1 twice"),
-            (b"id,utterances\na,hello\n", r"f.csv:2: 'hello' is not JSON"),
-            (b"id,name\na,x\n", r"f.csv:2: no utterances \(fields: id, name\)"),
-            (b"id,text\na,x\nb,y\n", r"f.csv:2: seed a has 1 utterances"),
-            ("id,text\na,é\n".encode("latin-1"), r"f.csv:2: byte 0xe9 is not UTF-8"),
+            (b"[" * 100_000, r"f.json: .* is not JSON"),
+            (b"", r"f.csv: the file is empty"),
+            (b"id,utterances\n", r"f.csv: no dialogue"),
+            (b"id,text\na,x\na,y,z\n", r"f.csv: not readable .*Expected 2 columns, got 3: a,y,z"),
+            (b"id,turn,text\na,one,x\n", r"f.csv row 2: utterance 1: the turn 'one' is no number"),
+            (b"id,turn,text\na,1,x\na,1,y\n", r"f.csv row 3.*: dialogue 'a' has turn 1 twice"),
+            (b"id,utterances\na,hello\n", r"f.csv row 2: 'hello' is not JSON"),
+            (b"id,text\na,x\nb,y\n", r"f.csv row 2: seed a has 1 utterances"),
+            ("id,text\na,\u00e9\n".encode("latin-1"), r"f.csv: line 2: byte 0xe9 is not UTF-8"),
+            (b"PAR1....", r"f.parquet: not readable as parquet"),
         ],
     )
     def test_a_bad_table_is_one_line(self, data: bytes, message: str) -> None:
         """File, line (of CSV that on which its row begins), value and remedy, on one line."""
+        suffix = re.search(r"\.(csv|parquet)", message)
+        name = f"f{suffix[0]}" if suffix else "f.json"
         with pytest.raises(DataError, match=message) as caught:
-            from_table(data, "f.csv" if "f.csv" in message else "f")
+            from_table(data, name)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 300
 
@@ -252,20 +276,29 @@ class TestTables:
         with zipfile.ZipFile(other, "w") as archive:
             archive.writestr("a.txt", "x")
         for data in (b"id,text", b"", other.getvalue(), good[: len(good) // 2]):
-            with pytest.raises(DataError, match=r"^f.xlsx: not a.*xlsx.*save it again[^\n]*$"):
+            with pytest.raises(DataError, match=r"^f.xlsx: not readable as xlsx [^\n]*$"):
                 from_table(data, "f.xlsx")
-        with pytest.raises(DataError, match=r"f.xlsx: holds no dialogue"):
+        with pytest.raises(DataError, match=r"f.xlsx: no dialogue"):
             from_table(workbook(), "f.xlsx")
         with pytest.raises(DataError, match=r"f.xlsx row 3: id 'a' is taken by f.xlsx row 2"):
             from_table(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f.xlsx")
 
-    def test_an_xlsx_that_unpacks_to_too_much_is_refused(
-        self, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("limit", ["MAX_UNPACKED", "MAX_BYTES"])
+    def test_a_file_that_is_too_large_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch, limit: str
     ) -> None:
-        """The stated size is looked at before anything is unpacked."""
-        monkeypatch.setattr("botchat.importers.spreadsheets._MAX_UNPACKED", 100)
-        with pytest.raises(DataError, match="unpacks to"):
+        """Before anything is unpacked."""
+        monkeypatch.setattr(tables, limit, 100)
+        with pytest.raises(DataError, match="split"):
             from_table(workbook(["id"]), "f.xlsx")
+
+    def test_a_topic_is_kept(self) -> None:
+        """Of a whole dialogue, and of the first of its utterances."""
+        (seed,) = from_table(b'{"id": 1, "utterances": ["x", "y"], "Topic": "food"}', "f.jsonl")
+        (other,) = from_table(b"id,text,topic\n1,x,food\n1,y,\n", "f.csv")
+        assert seed == other == Seed("1", ("x", "y"), "food")
+        assert msgspec.json.encode(seed).endswith(b'"topic":"food"}')
+        assert msgspec.json.encode(Seed("1", ("x", "y"))) == b'{"id":"1","utterances":["x","y"]}'
 
 
 class TestReadSource:
@@ -293,15 +326,6 @@ class TestReadSource:
         (tmp_path / "s.xlsx").write_bytes(workbook(["id", "text"], ["a", "One."], ["a", "Two."]))
         for name in ("s.jsonl", "s.json", "s.CSV", "s.tsv", "s.xlsx"):
             assert read_source(str(tmp_path / name), tmp_path) == [Seed("a", ("One.", "Two."))]
-
-    def test_a_dataset_goes_through_datasets(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """An hf:// source is a dataset, here one on disk."""
-        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-        path = tmp_path / "rows.jsonl"
-        path.write_text('{"dialog": ["One.", "Two."]}\n')
-        assert read_source(f"hf://{path}", tmp_path) == [Seed("1", ("One.", "Two."))]
 
     @pytest.mark.parametrize("source", ["what", "s.docx", "nowhere/s.csv", "no.zip", ""])
     def test_what_is_no_source_is_told_what_is(self, source: str, tmp_path: Path) -> None:

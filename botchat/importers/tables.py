@@ -1,0 +1,191 @@
+"""Files of rows: csv, tsv, JSON, JSON lines, xlsx and parquet, as data frames.
+
+A fault is one line: file, row number, value, and what to do.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from io import BytesIO
+from pathlib import PurePath
+from typing import Any, NamedTuple, TypeGuard
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from botchat.errors import DataError
+
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
+
+MAX_BYTES = 2**31
+"""Size of a file."""
+
+MAX_UNPACKED = 2**26
+"""Bytes that an xlsx may unpack to."""
+
+
+class Row(NamedTuple):
+    """One row of a table, or one JSON value, with its place for messages."""
+
+    place: str
+    fields: Any
+
+
+def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd.DataFrame:
+    """Read a file by the ending of its name ``where``; the frame's index is the row number.
+
+    Names of columns are in small letters, words joined by ``_``; cells of csv are text. Of parquet
+    only ``columns`` are read. Raises `DataError`.
+    """
+    suffix = PurePath(where).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise DataError(f"{where}: none of {', '.join(SUFFIXES)}; convert it")
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{where}: {len(data):,} bytes, more than {MAX_BYTES:,}; split the file")
+    try:
+        if suffix == ".parquet":
+            frame = _parquet(data, columns)
+        elif suffix in (".json", ".jsonl"):
+            frame = _json(data, where)
+        else:
+            frame = _xlsx(data, where) if suffix == ".xlsx" else _csv(data, where)
+    except DataError:
+        raise
+    except Exception as error:  # each library raises its own
+        message = " ".join(str(error).split())[:200]
+        raise DataError(
+            f"{where}: not readable as {suffix[1:]} ({message}); correct or save it again"
+        ) from None
+    frame.columns = pd.Index([column_name(name) for name in frame.columns])
+    frame = frame.loc[:, ~frame.columns.duplicated()]
+    start = 1 if suffix in (".json", ".jsonl", ".parquet") else 2  # below the names of columns
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return frame
+
+
+def rows(data: bytes, where: str) -> Iterator[Row]:
+    """Yield the rows of a file that are not empty; missing cells are left out."""
+    frame = table(data, where)
+    columns = [frame[name].tolist() for name in frame]
+    for number, cells in zip(frame.index, zip(*columns, strict=True), strict=True):
+        fields = {name: cell for name, cell in zip(frame, cells, strict=True) if _has_value(cell)}
+        if any(cell != "" for cell in fields.values()):
+            yield Row(f"{where} row {number}", fields)
+
+
+def rows_of(records: Iterable[Mapping[str, object]], where: str) -> Iterator[Row]:
+    """Yield records of any origin as rows."""
+    for number, record in enumerate(records, 1):
+        fields = {column_name(name): cell for name, cell in record.items() if cell is not None}
+        yield Row(f"{where} row {number}", fields)
+
+
+def json_rows(data: bytes, where: str) -> list[Row]:
+    """Read a JSON array, JSON lines, or one JSON object."""
+    text = read_text(data, where)
+    if text.lstrip()[:1] == "[":
+        values = json_value(text, where)
+        return [Row(f"{where} row {n}", value) for n, value in enumerate(values, 1)]
+    lines = [line for line in text.split("\n") if line.strip()]
+    if lines and lines[0].strip() == "{":
+        return [Row(where, json_value(text, where))]
+    places = [f"{where} row {n}" for n in range(1, len(lines) + 1)]
+    return [Row(*pair) for pair in zip(places, map(json_value, lines, places), strict=True)]
+
+
+def json_value(text: str, place: str) -> Any:
+    """Decode a JSON value."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise DataError(f"{place}: {quoted(text)} is not JSON ({error}); correct it") from None
+
+
+def read_text(data: bytes, where: str) -> str:
+    """Decode UTF-8, with or without a byte order mark."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        byte = f"byte 0x{data[error.start]:02x}"
+        raise DataError(
+            f"{where}: line {line}: {byte} is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+def named(value: object, place: str) -> Mapping[str, Any]:
+    """Return a JSON object; anything else is a `DataError`."""
+    if not isinstance(value, Mapping):
+        raise DataError(f"{place}: {quoted(value)} is not an object with named fields; make it one")
+    return value
+
+
+def quoted(value: object) -> str:
+    """Show a value in a message, shortened where it is long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def column_name(name: object) -> str:
+    """Return a name in small letters, words joined by ``_``; ``dialogueId`` is two words."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name))
+    return re.sub(r"\W+", "_", words.lower()).strip("_")
+
+
+def _has_value(cell: object) -> TypeGuard[object]:
+    return not (cell is None or cell is pd.NA or (isinstance(cell, float) and cell != cell))
+
+
+def _csv(data: bytes, where: str) -> pd.DataFrame:
+    data = data.removeprefix(b"\xef\xbb\xbf").rstrip(b"\n")
+    while (start := data.rfind(b"\n") + 1) and data[start : start + 2] == b"# ":
+        data = data[: start - 1]  # the signature under our own tables
+    header = data.lstrip(b"\r\n").partition(b"\n")[0]
+    separator = max((b",", b";", b"\t"), key=header.count).decode()
+    if not header:
+        raise DataError(f"{where}: the file is empty; its first row names columns")
+    try:
+        return pd.read_csv(
+            BytesIO(data + b"\n"), sep=separator, dtype=str, keep_default_na=False, engine="pyarrow"
+        )
+    except ValueError:
+        read_text(data, where)
+        raise
+
+
+def _json(data: bytes, where: str) -> pd.DataFrame:
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    is_array = data.lstrip()[:1] == b"["
+    decoder: Any = msgspec.json.Decoder(list[dict[str, Any]] if is_array else dict[str, Any])
+    try:
+        records = decoder.decode(data) if is_array else decoder.decode_lines(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        records = [named(value, place) for place, value in json_rows(data, where)]
+    return pd.DataFrame(records, dtype=object)
+
+
+def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
+    schema = parquet.read_schema(pa.BufferReader(data))
+    texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
+    file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
+    cells = file.read([n for n in schema.names if columns is None or column_name(n) in columns])
+    cells.validate(full=True)  # texts may be no UTF-8
+    frame: pd.DataFrame = cells.to_pandas(types_mapper=pd.ArrowDtype)
+    return frame
+
+
+def _xlsx(data: bytes, where: str) -> pd.DataFrame:
+    """Read the first sheet of a workbook, bounded: a member may unpack to more than it states."""
+    copied = BytesIO()
+    with zipfile.ZipFile(BytesIO(data)) as archive, zipfile.ZipFile(copied, "w") as copy:
+        if (size := sum(member.file_size for member in archive.infolist())) > MAX_UNPACKED:
+            raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller files")
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                copy.writestr(member.filename, file.read(member.file_size))
+    # Empty cells alone are missing.
+    return pd.read_excel(copied, dtype=object, keep_default_na=False, na_values=[""])

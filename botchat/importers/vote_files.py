@@ -1,0 +1,234 @@
+"""Votes from a table: battles as of LMArena, and verdicts of BotChat.
+
+Battles have ``model_a``, ``model_b`` and ``winner``; verdicts ``item``, ``first``, ``second``,
+``judge`` and ``verdict``. Only the columns named here are read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from botchat.errors import DataError
+from botchat.importers.tables import quoted, table
+from botchat.metrics.vote_arrays import MOST_TEXTS, Texts, Votes
+from botchat.verdicts import Floats, Indices
+
+MAX_MODELS = 1000
+MAX_NAME = 200
+"""Characters of a model's name."""
+
+_VERDICTS = {"first": "model_a", "second": "model_b", "verdict": "winner"}
+"""Columns of our verdicts -> those of battles."""
+_SIDES = {
+    **dict.fromkeys(("model_a", "model_1", "model a", "a", "left", "first", "1"), 1.0),
+    **dict.fromkeys(("model_b", "model_2", "model b", "b", "right", "second", "2"), 0.0),
+    **dict.fromkeys(("tie", "draw", "equal", "both", "neither", "bothbad", "both_bad", "both bad",
+                     "tie (bothbad)", "tie (both bad)"), 0.5),
+    **dict.fromkeys(("error", "invalid", "unreadable", "none", "nan"), np.nan),
+}  # fmt: skip
+"""Winner -> result of the first model."""
+_ITEMS = {
+    "question_id": "questions", "item": "items", "uid": "questions",
+    "instruction_index": "instructions", "instruction": "instructions", "prompt_id": "prompts",
+    "prompt": "prompts", "question": "questions", "conversation_id": "conversations",
+    "id": "items",
+}  # fmt: skip
+"""Columns of items, the first that the file has, and what the items are called."""
+_JUDGES = {
+    "judge_model": "judges", "judge": "judges", "annotator": "annotators", "worker": "workers",
+    "worker_id": "workers", "judge_hash": "users", "user_id": "users", "user": "users",
+}  # fmt: skip
+_TEXTS = (
+    ("conversation_a", "conversation_b"), ("response_a", "response_b"), ("output_1", "output_2"),
+    ("completion_a", "completion_b"), ("answer_a", "answer_b"), ("text_1", "text_2"),
+)  # fmt: skip
+_COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS, *_JUDGES}
+_FIRST_IN_LIST = re.compile(r"\[\s*[\"']([^\"']+)[\"']")
+
+
+@dataclass(frozen=True)
+class VotesFile:
+    """Votes of a file; ``note`` says in one line what was read and left out.
+
+    ``once``: verdicts of BotChat, which a judge gives once an item and order.
+    """
+
+    votes: Votes
+    note: str
+    once: bool
+
+
+def read_votes(data: bytes, where: str) -> VotesFile:
+    """Read a file of votes; raises `DataError` with the row for what is none."""
+    frame = table(data, where, _COLUMNS.union(*_TEXTS))
+    once = {"item", "judge", *_VERDICTS} <= {*frame}
+    if once:
+        frame = frame.rename(columns=_VERDICTS)
+    elif not {"model_a", "model_b", "winner"} <= {*frame}:
+        names = ", ".join(map(str, frame))[:120]
+        raise DataError(
+            f"{where}: no votes (columns: {names}); name them model_a,model_b,winner or "
+            "item,first,second,judge,verdict (docs/votes.md)"
+        )
+    if frame.empty:
+        raise DataError(f"{where}: no votes below the names of columns")
+    kind = "verdicts of BotChat" if once else "battles as of LMArena"
+    votes = _votes(frame, where, once)
+    kept, left_out = _kept(votes, frame)
+    note = f"{where}: {kind}: {len(frame):,} rows read; {'; '.join(left_out) or 'nothing left out'}"
+    if not kept.any():
+        raise DataError(f"{note}: nothing is left to rank")
+    return VotesFile(votes if kept.all() else votes.only(kept), note, once)
+
+
+def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
+    item = next((name for name in _ITEMS if name in frame and (not once or name == "item")), None)
+    judge = next(
+        (name for name in _JUDGES if name in frame and (not once or name == "judge")), None
+    )
+    models, (first, second) = _numbered(frame["model_a"], frame["model_b"])
+    items, of_item = _column(frame, item)
+    judges, of_judge = _column(frame, judge)
+    checked = {"model_a": first, "model_b": second}
+    if once:
+        checked |= {"item": of_item, "judge": of_judge}
+    for name, numbers in checked.items():
+        if (numbers < 0).any():
+            raise _fault(frame, where, int(np.argmax(numbers < 0)), f"{name} is empty; fill it in")
+    _check_models(models, where)
+    result = _results(frame, where, once, models, first, second)
+    judges, of_judge = _named_judges(judges, of_judge)
+    sides = next((pair for pair in _TEXTS if {*pair} <= {*frame}), None)
+    return Votes(
+        models, items, judges, of_item, np.maximum(_column(frame, "turn")[1], 0), first, second,
+        of_judge, result, asked=_ITEMS[item] if item else "items",
+        who=_JUDGES[judge] if judge else "judges",
+        texts=(_texts(frame[sides[0]]), _texts(frame[sides[1]])) if sides else None,
+    )  # fmt: skip
+
+
+def _kept(votes: Votes, frame: pd.DataFrame) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """Return which votes count, shape (n,), and in words what does not."""
+    left_out = []
+    kept = votes.first != votes.second
+    if n_own := int((~kept).sum()):
+        left_out.append(f"left out {n_own:,} of a model against itself")
+    if "anony" in frame:
+        anonymous = frame["anony"].astype(str).str.lower().to_numpy() != "false"
+        if n_known := int((kept & ~anonymous).sum()):
+            left_out.append(f"left out {n_known:,} not anonymous")
+        kept &= anonymous
+    if n_unread := int((kept & ~votes.readable).sum()):
+        left_out.append(f"{n_unread:,} without a readable verdict")
+    return kept, left_out
+
+
+def _numbered(*columns: pd.Series[Any]) -> tuple[tuple[str, ...], list[Indices]]:
+    """Number the distinct texts of some columns in order of appearance; empty cells are -1."""
+    cells = pd.concat(columns, ignore_index=True) if len(columns) > 1 else columns[0]
+    try:
+        codes, values = pd.factorize(cells)
+    except TypeError:  # lists and objects
+        codes, values = pd.factorize(cells.map(str, na_action="ignore"))
+    numbers: dict[str, int] = {}
+    texts = [str(value).strip() for value in values]
+    places = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
+    return tuple(numbers), np.split(np.array([*places, -1], np.intp)[codes], len(columns))
+
+
+def _column(frame: pd.DataFrame, name: str | None) -> tuple[tuple[str, ...], Indices]:
+    if name not in frame:
+        return (), np.full(len(frame), -1, np.intp)
+    names, (numbers,) = _numbered(frame[name])
+    return names, numbers
+
+
+def _named_judges(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
+    """Take the first of a list, such as [judge, prompt]; votes without a judge are ``votes``'."""
+    short = [hit[1] if (hit := _FIRST_IN_LIST.match(name)) else name for name in judges]
+    if not judges or (of < 0).any():
+        short.append("votes")
+    numbers: dict[str, int] = {}
+    places = [numbers.setdefault(name, len(numbers)) for name in short]
+    return tuple(numbers), np.array(places, np.intp)[of]
+
+
+def _check_models(models: tuple[str, ...], where: str) -> None:
+    if len(models) > MAX_MODELS:
+        raise DataError(
+            f"{where}: {len(models):,} names of models; at most {MAX_MODELS:,} can be rated"
+        )
+    if long := next((name for name in models if len(name) > MAX_NAME), None):
+        raise DataError(f"{where}: {quoted(long)} is no name: {len(long):,} characters")
+
+
+def _results(
+    frame: pd.DataFrame,
+    where: str,
+    once: bool,
+    models: tuple[str, ...],
+    first: Indices,
+    second: Indices,
+) -> Floats:
+    """Return the result of the first model of each vote, nan where it is unreadable."""
+    words, winner = _column(frame, "winner")
+    result = np.full(len(frame), np.nan)
+    for number, word in enumerate(words):
+        votes = winner == number
+        side = re.sub(r"\.0$", "", word.lower())
+        # A battle may name the model that won, even one that is called like a side.
+        if not once and word in models:
+            model = models.index(word)
+            result[votes & (first == model)], result[votes & (second == model)] = 1.0, 0.0
+            wrong = votes & (first != model) & (second != model)
+        else:
+            result[votes] = _SIDES.get(side, np.nan)
+            wrong = votes & (side not in _SIDES)
+        if wrong.any():
+            fault = f"the winner {quoted(word)} is neither a model of the row, nor a side, nor tie"
+            raise _fault(frame, where, int(np.argmax(wrong)), f"{fault}; correct it")
+    return result
+
+
+def _fault(frame: pd.DataFrame, where: str, position: int, fault: str) -> DataError:
+    return DataError(f"{where} row {frame.index[position]}: {fault}")
+
+
+def _texts(cells: pd.Series[Any]) -> Texts:
+    """Return the texts of at most `MOST_TEXTS` votes, evenly spread: texts are long."""
+    texts: list[tuple[str, ...] | None] = [None] * len(cells)
+    step = max(1, -(-len(cells) // MOST_TEXTS))
+    texts[::step] = map(_replies, cells.iloc[::step].tolist())
+    return texts
+
+
+def _replies(value: Any) -> tuple[str, ...] | None:
+    """Return a text, texts, or the messages of the assistant; a list may be JSON in a csv."""
+    if isinstance(value, str) and value[:1] == "[":
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return (value,)
+    if isinstance(value, str):
+        return (value,) if value.strip() else None
+    if not isinstance(value, list):
+        return None
+    contents = [
+        item.get("content") if isinstance(item, dict) else item
+        for item in value
+        if not isinstance(item, dict) or item.get("role") == "assistant"
+    ]
+    texts = (" ".join(_parts(text)) if isinstance(text, list) else text for text in contents)
+    return tuple(text for text in texts if isinstance(text, str) and text.strip()) or None
+
+
+def _parts(content: list[Any]) -> list[str]:
+    """Return the texts of a message of several parts."""
+    texts = (part.get("text") for part in content if isinstance(part, dict))
+    return [text for text in texts if isinstance(text, str)]
