@@ -48,9 +48,9 @@ UNANSWERED: tuple[Outcome, ...] = ("transport", "malformed")
 Verdict = str
 """What a judge said: ``"1" | "2" | "both" | "neither"`` (which conversation is AI-involved), or for
 UniEval ``"No"`` or the 1-based index of the first accused utterance as a decimal string, or
-`SOMEWHERE`."""
+`UNKNOWN_INDEX`."""
 
-SOMEWHERE: Verdict = "Yes"
+UNKNOWN_INDEX: Verdict = "Yes"
 """UniEval accuses, and does not say where: behind the ChatSEED, up to the end."""
 
 UNDECIDED: Verdict = "Undecided"

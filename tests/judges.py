@@ -17,8 +17,9 @@ import msgspec
 
 from botchat.boards.board import Board, build
 from botchat.judges.rules import RulesJudge
-from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.protocols.arena import ARENA, GTEVAL
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import QUICK, judgment, made
 

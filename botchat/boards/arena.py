@@ -15,9 +15,9 @@ from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.metrics.lengths import log_words
-from botchat.protocols.catalogue import VOTES
+from botchat.protocols.arena import VOTES
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import Tally
+from botchat.protocols.rates import WinTieLose
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo
 from botchat.ratings.elo import rate as rate_elo
@@ -35,7 +35,7 @@ class Arena(Part):
 
     pairs: Table
     """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
-    comparisons: Tally
+    comparisons: WinTieLose
     """Each comparison once, seen from the model with the higher rating."""
     elo: EloSettings | None
     """How it is rated by Elo, if it is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -12,10 +13,11 @@ from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row, settings_digest
 from botchat.metrics.correlation import Rating, compare_scores
 from botchat.metrics.intervals import entries, of_share
-from botchat.protocols import reports, texts
-from botchat.protocols.items import AnswerPair, plain
+from botchat.protocols.answers import AnswerPair
+from botchat.protocols.items import plain
+from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.texts import OwnText
+from botchat.protocols.reports import ERRORS, as_prose, as_text, parse, parse_text, reports
 from botchat.records import Judgment
 
 SCORE = "Score"
@@ -28,7 +30,7 @@ _BEGINS = 60
 def numbers(protocol: Protocol) -> tuple[str, ...]:
     """What a criterion gives a text numbers of; none where it gives a place."""
     if protocol.kind == "report":
-        return tuple(reports.ERRORS.values())
+        return tuple(ERRORS.values())
     return protocol.scale.names if protocol.scale else ()
 
 
@@ -192,10 +194,13 @@ def written_reports(listed: Sequence[OwnText], judged: Mapping[str, Judgment]) -
     """MATEval's report on every text as running text, and in questions and answers."""
     told = []
     for text in listed:
-        made = texts.reports(judged[text.id], text) if text.id in judged else {}
-        for by, report in made.items():
+        if text.id not in judged:
+            continue
+        by_name = reports(judged[text.id], partial(parse_text, text=text.text))
+        for name, report in by_name.items():
             missing = "".join(f"Question: {kind}?\nmissing\n" for kind in report.missing)
-            told.append(f"{text.id} | {by}\n\n{report.text}\n\n{texts.as_text(report)}\n{missing}")
+            parts = (f"{text.id} | {name}", as_prose(report), f"{as_text(report)}\n{missing}")
+            told.append("\n\n".join(parts))
     return "\n".join(told)
 
 
@@ -215,14 +220,14 @@ def _given(
         return found, ["everything"]
     if protocol.kind in ("place", "choice"):
         return found, []
-    told = protocol.told(judgment.verdict) or ()
+    told = protocol.scores(judgment.verdict) or ()
     unjudged: set[str] = set()
     if protocol.kind == "report":
         found[SCORE] = told[0]
-        for report in reports.reports(judgment, text.lines).values():
-            for one in report.answers:
-                found[reports.ERRORS[one.type]] = one.score
-                unjudged |= {reports.ERRORS[one.type]} if one.present is None else set()
+        for report in reports(judgment, partial(parse, utterances=text.lines)).values():
+            for result in report.results:
+                found[ERRORS[result.type]] = result.score
+                unjudged |= {ERRORS[result.type]} if result.present is None else set()
     else:
         found |= dict(zip(names, told, strict=True))
         known = [score for score in told if score is not None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import EllipsisType
 
 import numpy as np
 
@@ -15,10 +16,10 @@ from botchat.boards.protocols import Evidence, Part
 from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
-from botchat.protocols.protocol import Field, Protocol
-from botchat.protocols.rates import passed
-from botchat.records import HUMAN, Dialogues, Seed, Verdict
-from botchat.verdicts import Verdicts
+from botchat.protocols.protocol import Protocol
+from botchat.protocols.unieval import passes
+from botchat.records import HUMAN, Dialogues, Seed, Verdict, outline
+from botchat.verdicts import Flags, Indices, Verdicts
 
 Gaps = Counter[str]
 """Cases of one contestant without a readable verdict, by what they lack first: see `_REASONS`."""
@@ -66,7 +67,7 @@ def of_single(
         if (verdict := said[seed_id]) is None:
             return "undecided" if (name, seed_id) in judged.undecided else "unreadable"
         shown = dialogue if n is None else dialogue.cut(n)
-        short = turns is not None and passed(shown, verdict, turns) is None
+        short = turns is not None and passes(shown, verdict, turns) is None
         return "too_short" if short else None
 
     found = {}
@@ -82,7 +83,7 @@ def of_pairs(
 ) -> dict[str, Gaps]:
     """What a protocol about pairs lacks on each contestant; beside ``human`` only on models."""
     names, beside_human = verdicts.judged_contestants, protocol.shows == "human"
-    field = Field(protocol, seeds, {name: dialogues[name] for name in names})
+    field = _Field(protocol, seeds, {name: dialogues[name] for name in names})
     seed_number = {seed_id: i for i, seed_id in enumerate(field.seed_ids)}
     seed = np.array([seed_number.get(i, -1) for i in verdicts.seed_ids], dtype=np.intp)
     place = np.array([names.index(name) if name in names else 0 for name in verdicts.contestants])
@@ -192,3 +193,36 @@ _COLUMNS = (
     Column("coverage", "Coverage", "rate", role="coverage"),
     *(Column(key, heading, "count") for key, heading in _REASONS.items()),
 )
+
+
+_ANY = 1 << 40
+"""More utterances than any dialogue has."""
+
+
+class _Field:
+    """A pairwise protocol by numbers: the contestants that can be compared on each seed."""
+
+    def __init__(self, protocol: Protocol, seeds: Iterable[Seed], dialogues: Dialogues) -> None:
+        """The same comparisons as of ``protocol.cases``; without N, of any length."""
+        self.protocol = protocol
+        self.contestants = tuple(sorted(dialogues))
+        self.seed_ids = tuple(seed.id for seed in protocol.eligible(seeds))
+        known = [outline(dialogues[name]).lengths for name in self.contestants]
+        lengths = [by_seed.get(seed_id, 0) for by_seed in known for seed_id in self.seed_ids]
+        shape = len(self.contestants), len(self.seed_ids)
+        self._length = np.array(lengths, dtype=np.intp).reshape(shape)
+        human = np.array([name == HUMAN for name in self.contestants])
+        n = _ANY if protocol.n is None else protocol.n
+        self._wanted = np.where(human[:, None], np.minimum(self._length, n), n)
+
+    def obstacles(
+        self, i: int | Indices, j: int | Indices, seed: Indices | EllipsisType = ...
+    ) -> tuple[Flags, Flags]:
+        """Return the seeds on which a dialogue of either contestant is absent, and is too short.
+
+        Several contestants at a time, as numpy broadcasts; or each pair on one ``seed``.
+        """
+        shorter = np.minimum(self._length[i, seed], self._length[j, seed])
+        wanted = np.minimum(self._wanted[i, seed], self._wanted[j, seed])
+        absent = shorter == 0
+        return absent, ~absent & (shorter < wanted)

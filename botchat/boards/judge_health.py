@@ -130,7 +130,7 @@ def _shown(verdicts: Verdicts, words: Words) -> Indices:
 
 def _single(judged: Evidence) -> Row:
     protocol, judgments = judged.protocol, judged.judgments
-    innocent = protocol.innocent if protocol.about_ai else None
+    innocent = protocol.passing if protocol.about_ai else None
     unreadable = [judgment.verdict is None for judgment in judgments]
     seeds = [judgment.seed_id for judgment in judgments]
     bots = accusations((one for one in judgments if is_floor_bot(one.contestants[0])), innocent)

@@ -32,10 +32,11 @@ from botchat.boards.tables import (
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE
 from botchat.metrics.intervals import entries, mean, of_share
-from botchat.protocols import rates
+from botchat.protocols.diagnosis import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS
+from botchat.protocols.unieval import PASS_AT, success
 from botchat.ratings.places import apart
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 from botchat.verdicts import Flags, Verdicts
@@ -204,7 +205,7 @@ class Scored(Part):
 class Reported(Part):
     """A protocol that asks for a report, such as the diagnosis; it is not quoted."""
 
-    diagnoses: rates.Diagnoses
+    diagnoses: Diagnoses
     """Every report."""
 
 
@@ -227,7 +228,7 @@ def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Plac
         said = {one.seed_id: one.verdict for one in judgments}
         row: Row = {"model": name}
         for n in (*turns, None):
-            rate = rates.success(judged.counted.get(name, seeds), dialogues[name], said, n)
+            rate = success(judged.counted.get(name, seeds), dialogues[name], said, n)
             after = _after(n)
             key = f"success{after}"
             row[f"rate{after}"] = rate
@@ -259,8 +260,8 @@ def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:
     names = {judgment.contestants[0] for judgment in judged.judgments}
     generated = names - {HUMAN} or {HUMAN}
     reached = (len(d.utterances) for name in generated for d in dialogues[name].values())
-    longest = max(reached, default=rates.PASS_AT[-1])
-    return [n for n in reversed(rates.PASS_AT) if n <= longest] or [longest]
+    longest = max(reached, default=PASS_AT[-1])
+    return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 
 _FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
@@ -300,7 +301,7 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
     protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
     keys = [f"mean_{i}" for i, _ in enumerate(scale.names, 1)]
     for model, judgments in judged.by_contestant.items():
-        known = [said for one in judgments if (said := protocol.told(one.verdict)) is not None]
+        known = [said for one in judgments if (said := protocol.scores(one.verdict)) is not None]
         row: Row = {"model": model, "rate": _rate(judged, seeds, model, 0, len(known))}
         for key, told in zip(keys, zip(*known, strict=True), strict=False):
             if values := [number for number in told if number is not None]:
@@ -326,7 +327,7 @@ def _rate(judged: Evidence, seeds: Sequence[Seed], name: str, hits: int, n: int)
 
 def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
     """Error rates of each contestant, fewest points lost first."""
-    diagnoses = rates.diagnoses(judged.judgments, dialogues)
+    reported = diagnoses(judged.judgments, dialogues)
     types = [Column(type_, name, "rate") for type_, name in ERRORS.items()]
     shown = _standing(
         judged,
@@ -339,13 +340,13 @@ def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> R
             *with_interval(Column("quoted", "Quotes found", "rate")),
             *covered(),
         ],
-        rates.error_rates(judged.judgments, diagnoses, len(seeds)),
+        error_rates(judged.judgments, reported, len(seeds)),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",
         ["score"],
     )
-    return Reported(judged.protocol, shown, diagnoses)
+    return Reported(judged.protocol, shown, reported)
 
 
 def covered(rate: Getter | None = None, of: Column | None = None, after: str = "") -> list[Column]:

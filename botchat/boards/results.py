@@ -11,7 +11,7 @@ import numpy as np
 from botchat.interfaces import Row
 from botchat.metrics import intervals
 from botchat.metrics.intervals import Shares
-from botchat.protocols.rates import Tally
+from botchat.protocols.rates import WinTieLose
 from botchat.ratings.comparisons import Comparisons, distinct
 from botchat.verdicts import LOSS, TIE, WIN, Floats, Indices, Verdicts
 
@@ -128,12 +128,12 @@ class Tallies:
         n = self.results.sum(axis=2)
         return tuple(n[np.triu_indices(len(n), 1)].tolist())
 
-    def of_pair(self, a: str, b: str) -> Tally:
+    def of_pair(self, a: str, b: str) -> WinTieLose:
         """Seen from the first."""
         pair = self.place[a], self.place[b]
         return _tally(self.results[pair], self.missing[pair])
 
-    def of_model(self, name: str) -> Tally:
+    def of_model(self, name: str) -> WinTieLose:
         """Of all its pairs."""
         i = self.place[name]
         return _tally(self.results[i].sum(axis=0), self.missing[i].sum())
@@ -146,7 +146,7 @@ class Tallies:
         there = np.argwhere(np.triu(self.results.sum(axis=2)[np.ix_(at, at)]))
         return [(order[i], order[j]) for i, j in there.tolist()]
 
-    def together(self, order: Sequence[str]) -> Tally:
+    def together(self, order: Sequence[str]) -> WinTieLose:
         """Each comparison once, seen from whoever is first in the order."""
         at = np.array([self.place[name] for name in order], dtype=np.intp)
         one, other = np.triu_indices(len(at), 1)
@@ -154,9 +154,9 @@ class Tallies:
         return _tally(self.results[pairs].sum(axis=0), self.missing[pairs].sum())
 
 
-def _tally(results: Indices, missing: np.intp) -> Tally:
+def _tally(results: Indices, missing: np.intp) -> WinTieLose:
     losses, ties, wins = results.tolist()
-    return Tally(wins, ties, losses, int(missing))
+    return WinTieLose(wins, ties, losses, int(missing))
 
 
 def comparisons_of(readable: Verdicts) -> Comparisons:

@@ -25,7 +25,7 @@ from itertools import islice
 from typing import Literal
 
 from botchat.judges.debate import SWAPPED
-from botchat.records import MISSING, SOMEWHERE, Remark, Verdict
+from botchat.records import MISSING, UNKNOWN_INDEX, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
 _ACCUSED = {"1": (1, 0), "2": (0, 1), "both": (1, 1), "neither": (0, 0)}
@@ -51,7 +51,7 @@ def aggregate(
             sorted(cast, key=partial(_place, somewhere=somewhere))[len(cast) // 2]
             for somewhere in (0.0, math.inf)
         }
-        return medians.pop() if len(medians) == 1 else SOMEWHERE
+        return medians.pop() if len(medians) == 1 else UNKNOWN_INDEX
     if scores == "mean" and _are_scores(choices):
         columns = zip(*(vote.split() for vote in cast), strict=True)
         return " ".join(map(_mean, columns))
@@ -59,7 +59,7 @@ def aggregate(
 
 
 def _place(vote: Verdict, somewhere: float) -> tuple[bool, float]:
-    return vote == "No", somewhere if vote in ("No", SOMEWHERE) else int(vote)
+    return vote == "No", somewhere if vote in ("No", UNKNOWN_INDEX) else int(vote)
 
 
 def mirrored(verdict: Verdict | None) -> Verdict | None:

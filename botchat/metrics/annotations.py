@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.records import SOMEWHERE, UNDECIDED, Verdict, natural_key
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict, natural_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Indices
 
 NOBODY = ""
@@ -69,7 +69,7 @@ def _accused(verdict: Verdict) -> int | None:
     return int(verdict) if re.fullmatch("0*[1-9][0-9]{0,8}", verdict) else None
 
 
-_PLACES = {"No": 0, SOMEWHERE: NOT_SAID, UNDECIDED: UNTOLD}
+_PLACES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
 
 
 def is_person(judge: str, truth_prefix: str | None) -> bool:

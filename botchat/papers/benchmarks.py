@@ -33,7 +33,7 @@ from botchat.pipeline.agree import (
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import method, own_name
 from botchat.protocols import scores
-from botchat.protocols.items import ANSWERS, pair_cases, pair_labels
+from botchat.protocols.answers import ANSWERS, pair_cases, pair_labels
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated, preferences
 from botchat.records import Judgment

@@ -19,10 +19,10 @@ from botchat.importers.tables import Row, json_rows, named, read_text
 from botchat.interfaces import Case, Shown
 from botchat.languages import ENGLISH
 from botchat.metrics.correlation import Rating
-from botchat.protocols.items import AnswerPair
+from botchat.protocols.answers import AnswerPair
+from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.scores import Scale, harmless
-from botchat.protocols.wording import neutral, wording
+from botchat.protocols.scores import Scale, neutralise_labels
 
 _SCALES = {
     "naturalness": (1, 3),
@@ -71,9 +71,9 @@ def aspect_case(response: Response, aspect: str) -> Case:
         prompts.fill(
             "aspect",
             definition=prompts.text(f"aspect_{aspect}"),
-            conversation=wording(ENGLISH).conversation(response.conversation),
-            fact=harmless(neutral(response.fact), _ALL_ASPECTS),
-            response=harmless(neutral(response.text), _ALL_ASPECTS),
+            conversation=prompt_frame(ENGLISH).conversation(response.conversation),
+            fact=neutralise_labels(neutralise(response.fact), _ALL_ASPECTS),
+            response=neutralise_labels(neutralise(response.text), _ALL_ASPECTS),
             aspect=scale.names[0],
             lowest=str(scale.lowest),
             highest=str(scale.highest),

@@ -15,7 +15,7 @@ from botchat.papers import mateval_files, stories
 from botchat.papers.benchmarks import PEOPLE, Files, RatedTexts, of_parts
 from botchat.papers.stories import STORY
 from botchat.pipeline.run.ask import Cases
-from botchat.protocols.texts import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES
 from botchat.records import Judgment
 from botchat.requests.results import Compared
 

@@ -17,7 +17,7 @@ from botchat.errors import DataError, MissingError
 from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.languages import built_in
 from botchat.metrics.error_reports import ToldKind, read_kinds
-from botchat.protocols.texts import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES
 
 Files = Mapping[str, bytes]
 """Name -> content of one dataset's files, in any folders."""

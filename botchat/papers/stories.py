@@ -16,8 +16,8 @@ from botchat.metrics.correlation import Rating
 from botchat.papers.mateval_files import people
 from botchat.protocols import scores
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.reports import ERROR_TYPES
 from botchat.protocols.scores import Scale
-from botchat.protocols.texts import ERROR_TYPES
 from botchat.records import Judgment
 
 STORIES = Protocol(
@@ -66,7 +66,7 @@ def stories(files: Mapping[str, bytes]) -> list[Story]:
 
 def case(story: Story, protocol: Protocol = STORIES) -> Case:
     """The question about one story."""
-    told = scores.harmless(story.text.replace("\0", ""), protocol.asked_scale)
+    told = scores.neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
     shown = Shown(STORY, (story.text,))
     return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=told))
 

@@ -25,21 +25,13 @@ from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.pipeline.seeds import MAX_TABLE_BYTES
-from botchat.protocols import texts
-from botchat.protocols.catalogue import ARENA, DIAGNOSIS
-from botchat.protocols.items import (
-    ANSWERS,
-    TEXTS,
-    AnswerPair,
-    items,
-    pair_cases,
-    pair_labels,
-    paragraphs,
-    plain,
-)
+from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
+from botchat.protocols.arena import ARENA
+from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.items import TEXTS, items, paragraphs, plain
+from botchat.protocols.mateval import MATEVAL, OwnText, TEXT, text_case
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated
-from botchat.protocols.texts import MATEVAL, TEXT, OwnText
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating, Leaderboard
 from botchat.requests.arguments import Spending
@@ -185,7 +177,7 @@ def _asking(protocol: Protocol, listed: Sequence[Item]) -> Cases:
         if protocol == ANSWERS and isinstance(one, AnswerPair):
             made += pair_cases([one])
         elif protocol == MATEVAL and isinstance(one, OwnText):
-            made.append(partial(texts.case, one))
+            made.append(partial(text_case, one))
         else:
             made += (partial(_case, protocol, talks) for talks in permutations(_talks(one)))
     return Cases(protocol, made)

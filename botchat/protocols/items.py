@@ -1,7 +1,4 @@
-"""Anybody's texts or pairs of answers: how they stand in a file's rows, and how a pair is asked.
-
-A question and two answers, each of which gets a score from 1 to 10, is ChatEval's comparison of
-answers (FairEval; Chan et al. 2023, §3). `botchat evaluate` asks it about anybody's.
+"""Texts or pairs of answers in the rows of a file, which `botchat evaluate` judges.
 
 A pair has two columns such as ``answer_1`` and ``answer_2`` (or ``response_a``, ``response_b``), a
 question or prompt where there is one, models' names, and people's verdict. A text has a column such
@@ -14,83 +11,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import starmap
 
-from botchat import prompts
 from botchat.errors import DataError
-from botchat.interfaces import Case, Shown
-from botchat.metrics.annotations import Annotation
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.scores import Scale
-from botchat.protocols.texts import ERROR_TYPES, OwnText
-
-ANSWERS = Protocol(
-    "answers",
-    "FairEval",
-    kind="score",
-    shows="pair",
-    question="a question and two answers, both orders: a score of each",
-    prompts=("answers",),
-    scale=Scale(1, 10, ("Assistant",)),
-)
-
-
-@dataclass(frozen=True)
-class AnswerPair:
-    """A question, two answers and what people think of them."""
-
-    id: str
-    question: str
-    contestants: tuple[str, str]
-    answers: tuple[str, str]
-    label: str | None
-    """``"1"`` or ``"2"``: which answer most people prefer, ``"tie"``; ``None``: not known."""
-    category: str = ""
-    """Of the question, where upstream says it: ``coding``."""
-
-
-def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
-    """A maker of a case for every pair, in both orders."""
-    for pair in pairs:
-        yield partial(pair_case, pair)
-        yield partial(pair_case, pair, True)
-
-
-def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
-    """The question how good two answers are; ``swapped`` shows the second one first."""
-    order = (1, 0) if swapped else (0, 1)
-    question, one, two = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
-    return ANSWERS.asked(
-        pair.id,
-        tuple(Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
-        prompts.fill("answers", question=question, answer_1=one, answer_2=two),
-        partial(pair_case, pair, not swapped),
-    )
-
-
-def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
-    """What people prefer, where it is known."""
-    return [
-        Annotation(pair.id, *pair.contestants, judge, pair.label)
-        for pair in pairs
-        if pair.label is not None
-    ]
-
-
-_FRAME_LIKE = re.compile(
-    r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
-    re.IGNORECASE,
-)
-_SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]", re.IGNORECASE)
-
-
-def _framed(text: str) -> str:
-    """A text that cannot be taken for the frame around it or for a score, its words unchanged."""
-    return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text.replace("\0", "")))
-
+from botchat.protocols.answers import AnswerPair
+from botchat.protocols.mateval import OwnText
+from botchat.protocols.reports import ERROR_TYPES
 
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""

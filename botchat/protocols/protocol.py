@@ -1,36 +1,32 @@
 """A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
 
-``place``   ``"No"``, or the 1-based index of the first accused utterance (UniEval); ``"Yes"``: it
-            accuses, and names none
-``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues (Arena, GTEval)
-``score``   numbers on a scale, for one text or for each of two (FairEval, one's own criterion)
-``report``  errors with type, place and reason; the verdict is their score: ``"-3"`` (diagnosis)
+``place``   ``"No"``, or the 1-based index of the first AI utterance; ``"Yes"``: one without an
+            index
+``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues
+``score``   numbers on a scale, for one text or for each of two
+``report``  errors with type, place and reason; the verdict is their score: ``"-3"``
 
-A new kind is a name in `KINDS` and a branch in `Protocol`, where these four are; choices and places
-are read by `verdicts`, numbers by `scores`, error lists by `reports`; its tables are a part of
-`botchat.boards.protocols`.
+Choices and indices are read by `verdicts`, numbers by `scores`, error lists by `reports`; the
+tables of a kind are a part of `botchat.boards.protocols`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
-from types import EllipsisType
 from typing import Literal
-
-import numpy as np
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
 from botchat.interfaces import Case, Kind, Report, Shown, Subject, Unmade, settings_digest
 from botchat.languages import ENGLISH, Language
 from botchat.metrics.annotations import UNTOLD, accused_index
-from botchat.protocols import replies, reports, scores
-from botchat.protocols.replies import LABELS, Understood
+from botchat.protocols import reports, scores
+from botchat.protocols.frame import PromptFrame, prompt_frame
 from botchat.protocols.scores import Scale
-from botchat.protocols.wording import Wording, wording
+from botchat.protocols.verdicts import LABELS, ReplyReader, choice_reader, detection_reader
 from botchat.records import (
     HUMAN,
     N_SEED,
@@ -40,9 +36,7 @@ from botchat.records import (
     Seed,
     Verdict,
     eligible,
-    outline,
 )
-from botchat.verdicts import Flags, Indices
 from botchat.workspace.criteria import KINDS
 
 Shows = Literal["one", "pair", "human"]
@@ -105,12 +99,12 @@ class Protocol:
                 f"({self.language.code}); judge it with another protocol"
             )
         if not self.template:
-            found = self.language.prompts_digest(*self.prompts)
+            digest = self.language.prompts_digest(*self.prompts)
         else:
-            found = settings_digest(
+            digest = settings_digest(
                 self.template, self.kind, self.shows, self.labels, self.chosen_wins, self.scale
             )
-        return found if self.language.english else settings_digest(found, self.language.labels)
+        return digest if self.language.english else settings_digest(digest, self.language.labels)
 
     @property
     def texts(self) -> list[str]:
@@ -166,17 +160,17 @@ class Protocol:
         return self if language == self.language else replace(self, language=language)
 
     @property
-    def wording(self) -> Wording:
+    def frame(self) -> PromptFrame:
         """The frame and the labels of its language."""
-        return wording(self.language)
+        return prompt_frame(self.language)
 
     # ---------------------------------------------------------------------------------- cases
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
         """The seeds that it has cases on; of a pair those of `botchat.records.eligible`."""
-        found = list(seeds) if self.shows == "one" else eligible(seeds)
+        seeds = list(seeds) if self.shows == "one" else eligible(seeds)
         # Beside a human dialogue that ends with the ChatSEED there is nothing to show.
-        return [s for s in found if self.shows != "human" or len(s.utterances) > N_SEED]
+        return [s for s in seeds if self.shows != "human" or len(s.utterances) > N_SEED]
 
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
         """A maker (to save memory) of a case for all that is long enough, seed by seed."""
@@ -192,15 +186,12 @@ class Protocol:
         if self.shows == "human":
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
         for seed in self.eligible(seeds):
-            there: dict[tuple[str, int], Shown] = {}  # each meets all others
+            shown = cache(Shown.of)  # each meets all others
             for a, b in pairs:
-                found = comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n)
-                if found:
-                    end = found[2]
-                    one = there.get((a, end)) or there.setdefault((a, end), Shown.of(found[0], end))
-                    two = there.get((b, end)) or there.setdefault((b, end), Shown.of(found[1], end))
-                    yield Unmade(self.name, seed.id, (one, two), about)
-                    yield Unmade(self.name, seed.id, (two, one), about)
+                if pair := comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n):
+                    first, second = shown(pair[0], pair[2]), shown(pair[1], pair[2])
+                    yield Unmade(self.name, seed.id, (first, second), about)
+                    yield Unmade(self.name, seed.id, (second, first), about)
 
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue, in which two take turns."""
@@ -218,8 +209,8 @@ class Protocol:
         """What a case shows of one or two dialogues; empty: they are too short to compare."""
         first, *others = dialogues
         if others:
-            found = comparable(first, others[0], self.n)
-            return tuple(Shown.of(one, found[2]) for one in dialogues) if found else ()
+            pair = comparable(first, others[0], self.n)
+            return tuple(Shown.of(each, pair[2]) for each in dialogues) if pair else ()
         return (Shown.of(first, self.n),) if len(first.utterances) >= (self.n or 0) else ()
 
     def asked(
@@ -246,19 +237,17 @@ class Protocol:
             report=report,
         )
 
-    def reading(self, utterances: tuple[str, ...] = ()) -> Understood:
-        """How a reply about a dialogue with these utterances, or about two, is understood."""
+    def reading(self, utterances: tuple[str, ...] = ()) -> ReplyReader:
+        """Return how a reply about a dialogue with these utterances, or about two, is read."""
         if self.kind == "place":
-            return replies.place(len(utterances), self.language)
+            return detection_reader(len(utterances), self.language)
         if self.kind == "choice":
-            return replies.choice(self.labels, self.language)
+            return choice_reader(self.labels, self.language)
         if self.kind == "report":
-            return Understood(
-                reports.choices(len(utterances)),
-                partial(reports.read_diagnosis, utterances=utterances),
-            )
-        read = partial(scores.read, scale=self.asked_scale, language=self.language)
-        return Understood(scores.choices(self.asked_scale), read)
+            read_report = partial(reports.read_report, utterances=utterances)
+            return ReplyReader(reports.choices(len(utterances)), read_report)
+        read = partial(scores.read_scores, scale=self.asked_scale, language=self.language)
+        return ReplyReader(scores.choices(self.asked_scale), read)
 
     @property
     def asked_scale(self) -> Scale:
@@ -272,28 +261,28 @@ class Protocol:
     def _framed(self, shown: Shown) -> str:
         if self.kind == "report":
             return reports.numbered(shown.utterances)
-        said = self.wording.conversation(shown.utterances)
-        return scores.harmless(said, self.asked_scale) if self.kind == "score" else said
+        text = self.frame.conversation(shown.utterances)
+        return scores.neutralise_labels(text, self.asked_scale) if self.kind == "score" else text
 
     def _worded(self, shown: Sequence[Shown]) -> str:
         """The prompt, with the utterances of these dialogues."""
         names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
-        told = dict(zip(names, map(self._framed, shown), strict=True))
+        values = dict(zip(names, map(self._framed, shown), strict=True))
         if self.template:
-            return prompts.fill_text(self.template, self.name, **told)
+            return prompts.fill_text(self.template, self.name, **values)
         first, *examples = self.prompts
         if examples:
-            told["examples"] = "\n\n".join(map(self.language.text, examples))
-        return self.language.fill(first, **told)
+            values["examples"] = "\n\n".join(map(self.language.text, examples))
+        return self.language.fill(first, **values)
 
     # ------------------------------------------------------------------------------- verdicts
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Result of a comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
 
-        In Arena and GTEval the contestant whose conversation alone is AI-involved loses, Both and
-        Neither are ties (BotChat §3.3); by scores the higher sum wins. An unreadable verdict has no
-        result. Raises `DataError` for a verdict that the protocol does not offer.
+        Where the dialogue that is named loses, Both and Neither are ties (BotChat §3.3); by scores
+        the higher sum wins. An unreadable verdict has no result. Raises
+        `DataError` for a verdict that the protocol does not offer.
         """
         lead = self.lead(verdict)
         return None if lead is None else 0.5 if abs(lead) < 1e-9 else float(lead > 0)
@@ -302,9 +291,9 @@ class Protocol:
         """How far the first shown is ahead: by its scores, or ½, 0 or -½; see `result`."""
         if verdict is None:
             return None
-        if self.kind == "score" and (given := self.numbers(verdict)):
-            half = len(given) // 2
-            return sum(given[:half]) - sum(given[half:])
+        if self.kind == "score" and (numbers := self.numbers(verdict)):
+            half = len(numbers) // 2
+            return sum(numbers[:half]) - sum(numbers[half:])
         named_first = {"1": 0.5, "2": -0.5, "both": 0.0, "neither": 0.0}.get(verdict)
         if named_first is None:
             raise DataError(
@@ -314,16 +303,17 @@ class Protocol:
         return named_first if self.chosen_wins else -named_first
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
-        """The numbers of a score or a report's verdict, where all are there; raises as `told`."""
-        told = self.told(verdict) or ()
-        found = tuple(number for number in told if number is not None)
-        return found if found and len(found) == len(told) else None
+        """Return the numbers of a score or a report's verdict; None if any is missing."""
+        scores_ = self.scores(verdict) or ()
+        numbers = tuple(number for number in scores_ if number is not None)
+        return numbers if numbers and len(numbers) == len(scores_) else None
 
-    def told(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
-        """The same, ``None`` for one that the reply does not tell; `DataError` if it is neither."""
+    def scores(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
+        """Return the numbers, None for a missing one; `DataError` if the verdict is no score."""
         if verdict is None:
             return None
-        return scores.told(verdict, 1 if self.kind == "report" else len(self.asked_scale.names))
+        n = 1 if self.kind == "report" else len(self.asked_scale.names)
+        return scores.decode_scores(verdict, n)
 
     def values(self, judgment: Judgment) -> list[tuple[str, float]]:
         """What a verdict gives each contestant that was shown, 0 to 1; empty if it is unreadable.
@@ -344,18 +334,18 @@ class Protocol:
             result = self.result(verdict)
             return [] if result is None else [(shown[0], result), (shown[1], 1 - result)]
         if self.kind == "place":
-            accused = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
-            return [(shown[0], 0.5 if accused == UNTOLD else float(not accused))]
-        if self.innocent is not None:
-            return [(shown[0], float(verdict == self.innocent))]
+            index = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
+            return [(shown[0], 0.5 if index == UNTOLD else float(not index))]
+        if self.passing is not None:
+            return [(shown[0], float(verdict == self.passing))]
         numbers = self.numbers(verdict)
         if numbers is None:
             return []
         return [(shown[0], self.asked_scale.part(sum(numbers) / len(numbers)))]
 
     @property
-    def innocent(self) -> Verdict | None:
-        """The verdict that finds nothing wrong with a dialogue; ``None`` where there is none."""
+    def passing(self) -> Verdict | None:
+        """The verdict that finds nothing wrong with a dialogue; None where the kind has none."""
         return {"place": "No", "report": "0"}.get(self.kind)
 
     def seen(self, dialogues: Dialogues) -> Dialogues:
@@ -363,7 +353,7 @@ class Protocol:
         if self.n is None or self.shows != "one":
             return dialogues
         cut = {
-            name: {i: one.cut(self.n) for i, one in by.items() if len(one.utterances) >= self.n}
+            name: {i: each.cut(self.n) for i, each in by.items() if len(each.utterances) >= self.n}
             for name, by in dialogues.items()
         }
         return {name: by for name, by in cut.items() if by}
@@ -381,40 +371,7 @@ def comparable(
         return None
     lengths = len(a.utterances), len(b.utterances)
     shown, whole = max(lengths) if n is None else n, n is None
-    for one in (a, b) if HUMAN in (a.contestant, b.contestant) else ():
-        if one.contestant == HUMAN:
-            shown, whole = min(shown, len(one.utterances)), False
+    for dialogue in (a, b):
+        if dialogue.contestant == HUMAN:
+            shown, whole = min(shown, len(dialogue.utterances)), False
     return (a, b, shown) if whole or 0 < shown <= min(lengths) else None
-
-
-_ANY = 1 << 40
-"""More utterances than any dialogue has."""
-
-
-class Field:
-    """A pairwise protocol by numbers: who can be compared, on which seeds."""
-
-    def __init__(self, protocol: Protocol, seeds: Iterable[Seed], dialogues: Dialogues) -> None:
-        """The same comparisons as of ``protocol.cases``; without N, of any length."""
-        self.protocol = protocol
-        self.contestants = tuple(sorted(dialogues))
-        self.seed_ids = tuple(seed.id for seed in protocol.eligible(seeds))
-        known = [outline(dialogues[name]).lengths for name in self.contestants]
-        lengths = [of.get(seed_id, 0) for of in known for seed_id in self.seed_ids]
-        shape = len(self.contestants), len(self.seed_ids)
-        self._length = np.array(lengths, dtype=np.intp).reshape(shape)
-        human = np.array([name == HUMAN for name in self.contestants])
-        n = _ANY if protocol.n is None else protocol.n
-        self._wanted = np.where(human[:, None], np.minimum(self._length, n), n)
-
-    def obstacles(
-        self, i: int | Indices, j: int | Indices, seed: Indices | EllipsisType = ...
-    ) -> tuple[Flags, Flags]:
-        """Seeds on which a dialogue of either of two contestants is absent, and is too short.
-
-        Several contestants at a time, as numpy broadcasts; or each pair on one ``seed``.
-        """
-        shorter = np.minimum(self._length[i, seed], self._length[j, seed])
-        wanted = np.minimum(self._wanted[i, seed], self._wanted[j, seed])
-        absent = shorter == 0
-        return absent, ~absent & (shorter < wanted)

@@ -1,91 +1,140 @@
-"""How a reply is understood, by what was asked: for a place, or for a choice."""
+"""The part of a reply that counts: no reasoning, supposition, quotation or further speaker.
+
+What does not count is blanked out, so that places in the text stay the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
-from functools import cache, lru_cache, partial
-from typing import NamedTuple
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from botchat.languages import Language
-from botchat.protocols import verdicts
-from botchat.protocols.own_words import answered_in, known, spell_letters
-from botchat.protocols.verdicts import Found, Meaning
-from botchat.records import SOMEWHERE, Verdict
+from botchat.languages import ENGLISH, Language, built_in
+from botchat.protocols.patterns import any_of, reply_patterns
 
-LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
-"""What a judge answers to a choice in the papers' words."""
-
-PLACES = {"yes": "yes", "no": "no"}
-CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
-"""List of a pack's labels -> the verdict that they are; so of places."""
-
-
-class Understood(NamedTuple):
-    """How a reply to one case is understood; the fields are those of `Case`."""
-
-    choices: Set[Verdict]
-    read: Callable[[str], tuple[Verdict | None, str]]
+_THOUGHTS = re.compile(
+    r"\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
+    r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Reasoning, and the channels of a chat template up to the final one."""
+_TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
+_BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
+_TAG = re.compile(
+    r"</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
+    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>",
+    re.IGNORECASE,
+)
 
 
-def _marked(
-    choices: Set[Verdict],
-    language: Language,
-    table: Callable[[Language], Mapping[str, str]],
-    *,
-    phrases: bool = True,
-    sides: bool = False,
-    settled: Callable[[Found], Verdict | None] | None = None,
-) -> Understood:
-    """Of a reply that marks its verdict ("Choice: …"), a label of the ``table`` of a language.
+def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
+    """Return the reply without reasoning, HTML, further speakers and suppositions."""
+    for pattern in (_THOUGHTS, _TEMPLATE):
+        text = pattern.sub(lambda match: _blank(match[0]), text)
+    text = _BOXED_MARK.sub(lambda match: _blank(match[0], "\n"), text)
+    others = reply_patterns(language).role.finditer(text)
+    if start := next((at.start() for at in others if text[: at.start()].strip()), 0):
+        text = text[:start] + _blank(text[start:])
+    if "<" in text:
+        text = _TAG.sub(lambda match: _blank(match[0], "\n" if match["block"] else " "), text)
+    for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
+        text = f"{text[: match.start()]}{_blank(match[0])}{text[match.end() :]}"
+    return text
 
-    ``settled``: the verdict of what was found, if its index counts too. The others: as of
-    `botchat.protocols.verdicts`.
+
+def strip_quotes(text: str, language: Language = ENGLISH) -> str:
+    """Return the reply without quotations of others: behind "said", and on lines that quote."""
+    text = reply_patterns(language).quoted.sub(lambda match: _blank(match[0]), text)
+    lines = text.splitlines(keepends=True)
+    if all(line.lstrip().startswith(">") or not line.strip() for line in lines):
+        return text
+    return "".join(_blank(line) if line.lstrip().startswith(">") else line for line in lines)
+
+
+def find_retraction(plain: str, after: int, language: Language = ENGLISH) -> int | None:
+    """Return where words end that take back the verdict that ends at ``after``, if any do."""
+    w = reply_patterns(language)
+    undecided = w.undecided.search(plain, after)
+    for match in w.withdrawn.finditer(plain, after):
+        start = match.start("cue")
+        line = plain[max(after, plain.rfind("\n", 0, start) + 1) : start]
+        at_once = not re.search(r"[^\W_]", plain[after:start])
+        begins = match["begins"] is not None and (plain[start].isalnum() or not line.strip())
+        if (at_once or begins) and line.count('"') % 2 == 0:
+            return match.end("cue")
+    return undecided.end() if undecided else None
+
+
+def reply_language(text: str, language: Language) -> Language:
+    """Return the built-in language without blanks that a reply is marked in, else ``language``."""
+    if text.isascii() or language.pack.units == "characters":
+        return language
+    others = [pack for pack in built_in().values() if pack.pack.units == "characters"]
+    marked = (
+        pack for pack in others if reply_patterns(pack).marks.search(text.translate(pack.plain))
+    )
+    return next(marked, language)
+
+
+def spell_letters(text: str, names: Sequence[Iterable[str]]) -> str:
+    """Write the names for the letters that a reply defines for them: "A is Conversation 1".
+
+    ``names``: the ways to write each of two names, the first of which takes the letter's place. A
+    reply without two definitions stays as it is.
     """
-
-    @cache
-    def meaning(spoken: Language) -> Meaning:
-        return verdicts.meanings(table(spoken), spoken, phrases=phrases)
-
-    def found(text: str) -> Found:
-        spoken = answered_in(text, language)
-        if sides:
-            names = [[*known(spoken, key)] for key in ("first", "second")]
-            text = spell_letters(text, [[x for x in each if len(x) > 1] for each in names])
-        return verdicts.read_verdict(text, meaning(spoken), spoken, sides=sides)
-
-    def read(text: str) -> tuple[Verdict | None, str]:
-        said = found(text)
-        return settled(said) if settled else said.verdict, said.reason
-
-    return Understood(choices, read)
-
-
-@lru_cache(maxsize=256)
-def place(n: int, language: Language) -> Understood:
-    """Of a reply about ``n`` utterances: ``"No"``, `SOMEWHERE` or a 1-based index; the reason."""
-
-    def settled(said: Found) -> Verdict | None:
-        if said.verdict != "yes":
-            return "No" if said.verdict == "no" else None
-        return str(said.index) if said.index is not None and 1 <= said.index <= n else SOMEWHERE
-
-    return _marked(
-        frozenset({"No", SOMEWHERE, *map(str, range(1, n + 1))}),
-        language,
-        partial(verdicts.labelled, keys=PLACES),
-        settled=settled,
+    letters: dict[str, str] = {}
+    call = r"(?i:\b(?:call|label|name|denote)\b)[^\n.]*?"
+    for first, *others in names if len(names) == 2 else ():
+        name = rf"(?i:{any_of([first, *others])})"
+        define = re.compile(
+            rf"\b([A-DXY])[\"')]*\s*(?:[:=]|is|for|means)\s*{name}(?!\w)"
+            rf"|(?<!\w){name}\s*[\"']?\s*(?:\(|=|\bas\b)\s*[\"'(]?([A-DXY])\b"
+            rf"|{call}(?<!\w){name}\s+[\"'(]?([A-DXY])\b",
+        )
+        found = {letter for match in define.finditer(text) for letter in match.groups() if letter}
+        if len(found) == 1:
+            letters[found.pop()] = first
+    if len(letters) != 2:
+        return text
+    either = "".join(letters)
+    used = rf"(?<=[:=])([ \t*_\"']*)([{either}])(?!\w)|^([ \t>*_#-]*)([{either}])(?=[*_]*\s*[:=])"
+    return re.sub(
+        used,
+        lambda m: f"{m[1] or m[3] or ''}{letters[m[2] or m[4]]}",
+        text,
+        flags=re.MULTILINE,
     )
 
 
-@lru_cache(maxsize=64)
-def choice(asked: tuple[str, ...], language: Language) -> Understood:
-    """Of a reply about two dialogues: the verdict that its label, one of ``asked``, stands for."""
-    own = dict(zip(asked, CHOICES.values(), strict=False))  # somebody's own criterion
-    ours = asked == LABELS
-    return _marked(
-        frozenset(own.values()),
-        language,
-        partial(verdicts.labelled, keys=CHOICES) if ours else lambda _: own,
-        phrases=ours,
-        sides=ours,
-    )
+_FENCE = re.compile(r"^```\w*\s*|\s*```$")
+_CALLED = frozenset({"arguments", "parameters"})
+_BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
+
+
+def json_fields(text: str) -> dict[str, Any]:
+    """Return the fields of the JSON object that a reply is, or ends with; by lower-case name.
+
+    Of a call of a tool its arguments; of an object in an object the fields of both.
+    """
+    if "{" not in text:
+        return {}
+    bare = _FENCE.sub("", text.strip())
+    if not bare.startswith("{") and (blocks := _BLOCK.findall(text)):
+        bare = blocks[-1].strip()
+    if not bare.startswith("{"):
+        return {}
+    try:
+        fields = json.loads(bare)
+        for name in _CALLED & fields.keys():
+            called = fields[name]
+            fields = json.loads(called) if isinstance(called, str) else called
+        while len(inner := [name for name in fields if isinstance(fields[name], dict)]) == 1:
+            fields |= fields.pop(inner[0])
+        return {name.lower(): value for name, value in fields.items()}
+    except (AttributeError, ValueError, RecursionError):
+        return {}
+
+
+def _blank(words: str, first: str = " ") -> str:
+    return first + re.sub(r"[^\n]", " ", words[1:])

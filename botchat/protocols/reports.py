@@ -1,27 +1,24 @@
-"""Reports: what is wrong with one dialogue, where, and what shows it.
+"""Reports on the errors of a dialogue or a text (MATEval: Li et al. 2024, §3.2, §4.2).
 
-After MATEval (Li et al. 2024, §3.2, §4.2), with the bad cases of BotChat (Appendix C). A judge
-answers ten questions, one an error type: yes or no; after a yes every erroneous utterance, words
-quoted from it and an explanation. Each error takes one point off, from 0; scores are counted here,
-because judges miscount. The verdict is the score of the whole dialogue (``"-3"``).
-
-The report itself is, of a single judge, in canonical form, in the judgment's reason, of a panel in
-the transcript; `reports` reads it again whenever a table is made. Deviation: MATEval's summariser
-writes the running text as well; `as_prose` makes it from the report, so that it says no more.
+A judge answers a question for each error type: yes or no; after a yes every place of the error,
+words quoted from it and an explanation. `parse` reads the report on a dialogue, `parse_text` the
+one on a text; `as_text` writes either in canonical form, which is read back as the same report.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate, zip_longest
 from typing import Any, Literal
 
 import msgspec
 
-from botchat.protocols.verdicts import json_fields
-from botchat.protocols.wording import END, neutral
+from botchat.metrics.error_reports import read_kinds
+from botchat.protocols.frame import END, neutralise
+from botchat.protocols.replies import json_fields
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -37,161 +34,179 @@ ERRORS: Mapping[str, str] = {
     "formal_tone": "Formal tone",
     "repetitive_phrasing": "Repetitive phrasing",
 }
-"""Error types by name: MATEval's five (§4.2), then BotChat's five (Appendix C)."""
+"""Error types of a dialogue: MATEval's five (§4.2), then BotChat's five (Appendix C)."""
+
+ERROR_TYPES: Mapping[str, tuple[str, str]] = {
+    "REP": ("Repetition", "重复问题"),
+    "LINC": ("Logical Inconsistency", "逻辑问题"),
+    "DCONT": ("Discontinuity", "连贯性问题"),
+    "ILC": ("Inappropriate Lexical Choice", "用词不当"),
+    "FER": ("Factual Error", "事实性错误"),
+}
+"""Error types of a text in the order of MATEval's tables: code -> English and Chinese name."""
+
+KINDS = tuple(english for english, _ in ERROR_TYPES.values())
+"""The five error types of a text, in the order of the verdict."""
 
 Evidence = Literal["found", "elsewhere", "not found", "none"]
-"""Whether quoted words are in the utterance named, only in another one, in none, or not given."""
+"""Whether quoted words are in the place named, only in another one, in none, or not given."""
 
 
-class FoundError(msgspec.Struct, frozen=True):
-    """One erroneous utterance."""
+class ReportedError(msgspec.Struct, frozen=True):
+    """One error of a report."""
 
-    utterance: int | None
-    """1-based; ``None``: the judge named none that there is."""
+    place: int | None
+    """1-based utterance, or sentence of a text; None if the judge named none that exists."""
     quote: str
     evidence: Evidence
     explanation: str
 
 
-class TypeAnswer(msgspec.Struct, frozen=True):
-    """What a report says about one error type."""
+class ErrorTypeResult(msgspec.Struct, frozen=True):
+    """A report's answer about one error type."""
 
     type: str
-    """A key of `ERRORS`."""
+    """A key of `ERRORS`; of a text one of `KINDS`."""
     present: bool | None
-    """``None``: the judge says that it does not judge this type."""
-    errors: tuple[FoundError, ...] = ()
-    """At least one where ``present``, at most one for each utterance; else none."""
-
-    @property
-    def score(self) -> int | None:
-        """0, or one point less for each error."""
-        return None if self.present is None else -len(self.errors)
+    """None: the judge does not judge this type, or gives a score without an answer."""
+    score: float | None
+    """Points off: one an error of a dialogue; of a text as stated, None where it is not."""
+    errors: tuple[ReportedError, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One judge's, or one panel member's, answers in the order of `ERRORS`."""
+    """The answers of one judge, or one panel member, in the order of the error types."""
 
-    answers: tuple[TypeAnswer, ...]
+    results: tuple[ErrorTypeResult, ...]
     """Types without a readable answer are left out."""
+    prose: str = ""
+    """The text report, where a panel wrote one."""
 
     @property
-    def score(self) -> int | None:
-        """Sum over the types; ``None`` where a type is unreadable, or no type was judged."""
-        given = [answer.score for answer in self.answers if answer.score is not None]
-        return sum(given) if given and len(self.answers) == len(ERRORS) else None
+    def score(self) -> float | None:
+        """The sum over ten types; None where a type is unreadable, or no type was judged."""
+        scores = [result.score for result in self.results if result.score is not None]
+        return sum(scores) if scores and len(self.results) == len(ERRORS) else None
+
+    @property
+    def missing(self) -> list[str]:
+        """The error types of a text without a score."""
+        scored = {result.type for result in self.results if result.score is not None}
+        return [kind for kind in KINDS if kind not in scored]
 
 
-def choices(n: int) -> frozenset[Verdict]:
-    """Every score that a report on ``n`` utterances can have."""
-    # In each type every utterance once, and once an error without one.
-    return frozenset(str(-points) for points in range(len(ERRORS) * (n + 1) + 1))
+def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Report]:
+    """Read the reports of a judgment again: who reported -> the report; empty: none is readable.
 
-
-def read_diagnosis(text: str, utterances: tuple[str, ...]) -> tuple[Verdict | None, str]:
-    """(score, the report in canonical form) of a reply; the bare text where nothing is readable."""
-    report = parse(text, utterances)
-    if not report.answers:
-        return None, " ".join(text.split())
-    return None if report.score is None else str(report.score), as_text(report)
-
-
-def parse(text: str, utterances: Sequence[str]) -> Report:
-    """The report in a text: a judge's reply, in JSON or not, or what `as_text` made of a report.
-
-    The last answer to a type counts. Of several utterances that an error names it is the latest. A
-    second error of one type in one utterance is not counted.
+    Of a discussion it is the summariser's if that decided, with its running text; of any other
+    panel each member's last; of a single judge its own.
     """
-    fields = json_fields(text)
-    if fields.keys() & ERRORS.keys():
-        text = "\n".join(_in_words(fields))
-    heads = list(_HEAD.finditer(text))
-    found: dict[str, TypeAnswer] = {}
-    for head, end in zip(heads, _ends(heads, text), strict=True):
-        type_ = _CODES[re.sub(r"\W+", "", head["name"]).lower()]
-        said = head["answer"].lower()
-        if said != "yes":
-            found[type_] = TypeAnswer(type_, False if said == "no" else None)
-            continue
-        errors: dict[int | None, FoundError] = {}
-        for error in _errors(text[head.end() : end], utterances):
-            errors.setdefault(error.utterance, error)
-        listed = tuple(errors.values()) or (FoundError(None, "", "none", ""),)
-        found[type_] = TypeAnswer(type_, True, listed)
-    return Report(tuple(found[type_] for type_ in ERRORS if type_ in found))
-
-
-def reports(judgment: Judgment, utterances: Sequence[str]) -> dict[str, Report]:
-    """Who reported on a dialogue -> the report, read again from the judgment.
-
-    Of a discussion it is the summariser's if that decided, of any other panel each member's last
-    word, of a single judge its own. Empty where nothing is readable.
-    """
-    spoken = {}
-    for turn in judgment.transcript:
-        if turn.speaker == SUMMARIZER and turn.verdict is not None:
-            if turn.verdict == judgment.verdict:
-                spoken = {turn.speaker: turn.text}
+    turns = {}
+    for remark, after in zip_longest(judgment.transcript, judgment.transcript[1:]):
+        if remark.speaker == SUMMARIZER and remark.verdict is not None:
+            if remark.verdict == judgment.verdict:
+                report = parse(remark.text)
+                if after and after.speaker == SUMMARIZER and _is_of_text(report):
+                    report = msgspec.structs.replace(report, prose=" ".join(after.text.split()))
+                turns = {remark.speaker: report}
                 break
-        elif turn.speaker not in (SUMMARIZER, FEEDBACK, DECOMPOSER):
-            spoken[turn.speaker] = turn.text
-    read_from = {who: parse(text, utterances) for who, text in spoken.items()}
-    found = {who: report for who, report in read_from.items() if report.answers}
-    if not found and (own := parse(judgment.reason, utterances)).answers:
-        found[judgment.judge] = own
-    return found
+        elif remark.speaker not in (SUMMARIZER, FEEDBACK, DECOMPOSER):
+            turns[remark.speaker] = parse(remark.text)
+    readable = {speaker: report for speaker, report in turns.items() if report.results}
+    if not readable and (own := parse(judgment.reason)).results:
+        readable[judgment.judge] = own
+    return readable
 
 
-def as_records(report: Report) -> list[dict[str, Any]]:
-    """One row an error, and one for each type without any; JSON-ready."""
-    nothing = FoundError(None, "", "none", "")
-    return [
-        {
-            "type": answer.type,
-            "present": answer.present,
-            "score": -1 if answer.errors else answer.score,
-            **msgspec.structs.asdict(error),
-        }
-        for answer in report.answers
-        for error in answer.errors or (nothing,)
-    ]
+def _is_of_text(report: Report) -> bool:
+    return any(result.type in KINDS for result in report.results)
 
 
 def as_text(report: Report) -> str:
-    """Questions and answers, which `parse` reads back as the same report."""
+    """Write questions and answers, which are read back as the same report."""
     lines = []
-    for answer in report.answers:
-        lines.append(f"{ERRORS[answer.type]}? {_ANSWERS[answer.present]}")
-        for error in answer.errors:
-            lines.append(_listed(error.utterance or "?", error.quote, error.explanation))
-        if answer.score is not None:
-            lines.append(f"Score: {answer.score}")
+    for result in report.results:
+        answer = _ANSWERS[result.present]
+        if result.type in ERRORS:
+            lines.append(f"{ERRORS[result.type]}? {answer}")
+        else:
+            lines.append(f"Question: {result.type}?")
+            lines += [] if result.present is None else [f"Answer: {answer}"]
+        for error in result.errors:
+            place = f"Utterance {error.place or '?'}: " if result.type in ERRORS else ""
+            lines.append(_item(place, error.quote, error.explanation))
+        if result.score is not None:
+            lines.append(f"Score: {result.score:g}")
     return "\n".join(lines)
 
 
 def as_prose(report: Report) -> str:
-    """One paragraph for people who want to know what is wrong, where, and how badly."""
+    """Write a paragraph: the errors with their places, the types without any, the score."""
+    if report.prose:
+        return report.prose
+    is_text = _is_of_text(report)
+    names = dict(zip(KINDS, KINDS, strict=True)) if is_text else ERRORS
     sentences = []
-    for answer in report.answers:
-        if answer.errors:
-            told = "; ".join(map(_told, answer.errors))
-            sentences.append(f"{ERRORS[answer.type]}: {told}.")
-    judged = {answer.type: answer.present for answer in report.answers}
-    if free := [type_ for type_, present in judged.items() if present is False]:
-        sentences.append(f"No {_named(free, 'or')}.")
-    if silent := [type_ for type_ in ERRORS if judged.get(type_) is None]:
-        sentences.append(f"Not judged: {_named(silent, 'and')}.")
-    if report.score is not None:
-        sentences.append(f"Score: {report.score}.")
+    for result in report.results:
+        if result.errors:
+            errors = "; ".join(_in_words(error, is_text) for error in result.errors)
+            sentences.append(f"{names[result.type]}: {errors}.")
+    present = {result.type: result.present for result in report.results}
+    scored = {result.type for result in report.results if result.score is not None}
+    if absent := [names[type_] for type_, answer in present.items() if answer is False]:
+        sentences.append(f"No {_enumerate(absent, 'or')}.")
+    if silent := [name for type_, name in names.items() if type_ not in scored]:
+        sentences.append(
+            f"{'No score of' if is_text else 'Not judged'}: {_enumerate(silent, 'and')}."
+        )
+    if len(report.results) == len(names) and scored and not (is_text and silent):
+        sentences.append(f"Score: {sum(result.score or 0 for result in report.results):g}.")
     return " ".join(sentences)
 
 
+def as_records(report: Report) -> list[dict[str, Any]]:
+    """Return one row an error, and one for each type without any; JSON-ready."""
+    return [
+        {
+            "type": result.type,
+            "present": result.present,
+            "score": -1 if result.errors else result.score,
+            "utterance": error.place,
+            "quote": error.quote,
+            "evidence": error.evidence,
+            "explanation": error.explanation,
+        }
+        for result in report.results
+        for error in result.errors or (_NO_ERROR,)
+    ]
+
+
+_NO_ERROR = ReportedError(None, "", "none", "")
 _ANSWERS = {True: "Yes", False: "No", None: "Not judged"}
-_MARKED = {
-    "found": "",
-    "elsewhere": " (not in this utterance)",
-    "not found": " (not in the dialogue)",
-}
+_MARKED = {"elsewhere": " (not in this utterance)", "not found": " (not in the {})"}
+
+
+def _item(place: str, quote: str, explanation: str) -> str:
+    """Return the line of one error, as the question asks for it."""
+    why = f" - {explanation}" if explanation else ""
+    return f"- {place}{json.dumps(quote, ensure_ascii=False)}{why}"
+
+
+def _in_words(error: ReportedError, is_text: bool) -> str:
+    unit, whole = ("sentence", "text") if is_text else ("utterance", "dialogue")
+    place = f"no {unit} named" if error.place is None else f"{unit} {error.place}"
+    mark = _MARKED.get(error.evidence, "").format(whole)
+    quote = f', "{" ".join(error.quote.split())}"{mark}' if error.quote else ""
+    why = f": {error.explanation.rstrip('. ')}" if error.explanation else ""
+    return f"{place}{quote}{why}"
+
+
+def _enumerate(names: Iterable[str], joint: str) -> str:
+    *most, last = (name if name[:2].isupper() else name.lower() for name in names)
+    return f"{', '.join(most)} {joint} {last}" if most else last
+
+
+# ------------------------------------------------------------------------- of a dialogue
 
 _NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
 _LEAD = r"^[ \t>*_#.)(\d\u2022\u00b7-]*"
@@ -215,74 +230,207 @@ _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "
 _ENDS = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
 _MOST_QUOTES = 40
 """Ends of a quote that are tried: a reply of a thousand quotation marks is not worth more."""
-
-_CODES = {re.sub(r"\W+", "", name).lower(): type_ for type_, name in ERRORS.items()}
+_TYPES = {re.sub(r"\W+", "", name).lower(): type_ for type_, name in ERRORS.items()}
 _FRAME_LIKE = re.compile(
     rf"^([ \t>*_#-]*)\[(\d+)\]|({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
     r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:",
     re.IGNORECASE | re.MULTILINE,
 )
-_QUOTATION_MARKS = str.maketrans(
-    dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"', "'")
-)
-ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 
 
 def numbered(utterances: Sequence[str]) -> str:
-    """Utterances as a judge is shown them, with the numbers that it names errors by."""
+    """Return utterances as a judge is shown them, with the numbers that it names errors by."""
     return "\n".join(
-        f"[{n}] {'BA'[n % 2]}: {_shown(text)} {END}" for n, text in enumerate(utterances, 1)
+        f"[{n}] {'BA'[n % 2]}: {_as_shown(text)} {END}" for n, text in enumerate(utterances, 1)
     )
 
 
 @lru_cache(maxsize=1 << 14)
-def _shown(utterance: str) -> str:
-    """An utterance that cannot be taken for the frame around it or for a part of a report."""
-    return _FRAME_LIKE.sub(_defused, neutral(utterance))
+def _as_shown(utterance: str) -> str:
+    """Return an utterance that cannot be taken for the frame around it or a part of a report."""
+    return _FRAME_LIKE.sub(
+        lambda match: f"{match[1]}({match[2]})" if match[2] else f"{match[3] or match[4]} -",
+        neutralise(utterance),
+    )
 
 
-def _defused(match: re.Match[str]) -> str:
-    if match[2]:
-        return f"{match[1]}({match[2]})"
-    return f"{match[3] or match[4]} -"
+def parse(text: str, utterances: Sequence[str]) -> Report:
+    """Read the report on a dialogue: a judge's reply, in JSON or not, or its canonical form.
+
+    The last answer to a type counts. Of several utterances that an error names it is the latest. A
+    second error of one type in one utterance is not counted.
+    """
+    fields = json_fields(text)
+    if fields.keys() & ERRORS.keys():
+        text = "\n".join(_lines_of(fields))
+    heads = list(_HEAD.finditer(text))
+    results: dict[str, ErrorTypeResult] = {}
+    for head, end in zip(heads, _ends(heads, text), strict=True):
+        type_ = _TYPES[re.sub(r"\W+", "", head["name"]).lower()]
+        answer = head["answer"].lower()
+        if answer != "yes":
+            present = False if answer == "no" else None
+            results[type_] = ErrorTypeResult(type_, present, None if present is None else 0)
+            continue
+        errors: dict[int | None, ReportedError] = {}
+        for error in _errors(text[head.end() : end], utterances):
+            errors.setdefault(error.place, error)
+        listed = tuple(errors.values()) or (_NO_ERROR,)
+        results[type_] = ErrorTypeResult(type_, True, -len(listed), listed)
+    return Report(tuple(results[type_] for type_ in ERRORS if type_ in results))
 
 
-def _errors(block: str, utterances: Sequence[str]) -> Iterator[FoundError]:
-    """The errors listed below a Yes."""
+def choices(n: int) -> frozenset[Verdict]:
+    """Return every score that a report on ``n`` utterances can have."""
+    # In each type every utterance once, and once an error without one.
+    return frozenset(str(-points) for points in range(len(ERRORS) * (n + 1) + 1))
+
+
+def read_report(text: str, utterances: Sequence[str]) -> tuple[Verdict | None, str]:
+    """Return (score, the report in canonical form) of a reply; its bare text if unreadable."""
+    report = parse(text, utterances)
+    if not report.results:
+        return None, " ".join(text.split())
+    return None if report.score is None else f"{report.score:g}", as_text(report)
+
+
+def _lines_of(fields: Mapping[str, Any]) -> Iterator[str]:
+    """Write a reply in JSON in the form that the question asks for."""
+    for type_, name in ERRORS.items():
+        if not isinstance(errors := fields.get(type_), list):
+            continue
+        yield f"{name}? {'Yes' if errors else 'No'}"
+        for error in (error if isinstance(error, dict) else {} for error in errors):
+            number = str(error.get("utterance"))
+            why = " ".join(str(error.get("explanation") or "").split())
+            number = number if re.fullmatch(_NUMBER, number) else "?"
+            yield _item(f"Utterance {number}: ", str(error.get("quote") or ""), why)
+
+
+def _errors(block: str, utterances: Sequence[str]) -> Iterator[ReportedError]:
+    """Return the errors listed below a Yes."""
     items = list(_ITEM.finditer(block))
     for item, end in zip(items, _ends(items, block), strict=True):
         numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
-        inside = [n for n in numbers if 1 <= n <= len(utterances)]
-        at = max(inside, default=None)
-        quote, explanation = _quoted(block[item.end() : end], utterances, at)
-        yield FoundError(at, quote, _evidence(quote, utterances, at), explanation)
+        place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
+        quote, explanation = _quoted(block[item.end() : end], utterances, place)
+        yield ReportedError(place, quote, _evidence(quote, utterances, place), explanation)
 
 
 def _ends(starts: Sequence[re.Match[str]], text: str) -> list[int]:
-    """Where the part that each match begins is over."""
+    """Return where the part that each match begins is over."""
     return [*(match.start() for match in starts), len(text)][1:]
 
 
-def _quoted(body: str, utterances: Sequence[str], at: int | None) -> tuple[str, str]:
-    """The quote that a text begins with, and what follows it on its own lines."""
+def _quoted(body: str, utterances: Sequence[str], place: int | None) -> tuple[str, str]:
+    """Return the quote that a text begins with, and what follows it on its own lines."""
     if not body or body[0] not in _OPENING:
         return "", _explanation(body)
-    quote, end = in_json(body)
+    quote, end = _json_string(body)
     if quote is not None and _ENDS.match(body, end):
         return quote, _explanation(body[end:])
     closing = _CLOSING.get(body[0], '"\u201c\u201d')
     marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
-    said = [i for i in marks if _evidence(body[1:i], utterances, at) in ("found", "elsewhere")]
+    quotes = [i for i in marks if _evidence(body[1:i], utterances, place) in ("found", "elsewhere")]
     likely = [i for i in marks if _ENDS.match(body, i + 1)]
-    end = next(iter((*said[-1:], *likely, *marks)), len(body.partition("\n")[0]))
+    end = next(iter((*quotes[-1:], *likely, *marks)), len(body.partition("\n")[0]))
     return body[1:end].strip(), _explanation(body[end + 1 :])
 
 
-def in_json(text: str) -> tuple[str | None, int]:
-    """(the string in JSON that a text begins with, its end); ``None``: it begins with none.
+def _explanation(rest: str) -> str:
+    cut = _CLOSING_LINE.search(rest, rest.find("\n") + 1) if "\n" in rest else None
+    rest = _BLANK_LINE.split(rest[: cut.start()] if cut else rest, maxsplit=1)[0]
+    words = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
+    return " ".join(words.split())
 
-    So `as_text` writes a quote, and most judges do; a quotation mark inside is escaped.
-    """
+
+# ----------------------------------------------------------------------------- of a text
+
+_TEXT_QUOTE = re.compile(r"[\"\u201c\u201e\u00ab](?P<quote>.{1,2000}?)[\"\u201d\u00bb]")
+_LONGEST_QUOTE = re.compile(_TEXT_QUOTE.pattern.replace("}?", "}"))
+_TEXT_LEAD = re.compile(r"^[ \t>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
+
+
+def parse_text(reply: str, text: str) -> Report:
+    """Read the report on a text, as `read_kinds` finds it; places are sentences of the text."""
+    results = []
+    for part in read_kinds(reply):
+        if part.present is not None or part.score is not None:
+            errors = tuple(_passages(part.said, text)) if part.present else ()
+            results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, errors))
+    return Report(tuple(results))
+
+
+def _passages(lines: Sequence[str], text: str) -> Iterator[ReportedError]:
+    """Return the errors after a Yes: the lines that quote, or else the words that follow it."""
+    for n, line in enumerate(lines):
+        line = _TEXT_LEAD.sub("", line.lstrip(".,;: \t")).strip()
+        quote, explanation = _passage(line, text)
+        if line and (quote or n == 0):
+            place = _sentence(quote, text)
+            evidence: Evidence = "found" if place else "not found" if quote else "none"
+            yield ReportedError(place, quote, evidence, explanation)
+
+
+def _passage(line: str, text: str) -> tuple[str, str]:
+    """Return (words quoted, the rest) of a line about one error."""
+    quote, end = _json_string(line)
+    if quote is not None and (not line[end:] or line.startswith(" - ", end)):
+        return quote, _trimmed(line[end:])
+    match = _TEXT_QUOTE.search(line)
+    if match is None:
+        return "", _trimmed(line)
+    longer = _LONGEST_QUOTE.search(line)  # the text may have quotation marks itself
+    if longer and _sentence(longer["quote"], text) is not None:
+        match = longer
+    rest = f"{line[: match.start()]} {line[match.end() :]}"
+    return match["quote"].strip(), _trimmed(rest)
+
+
+def _trimmed(words: str) -> str:
+    return " ".join(words.split()).strip(" *_-\u2013\u2014:;,")
+
+
+_END = re.compile(
+    r"\n|(?<=[.!?\u2026])\s+|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
+    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
+    r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
+)
+_TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|st|prof|sr|jr|vs)\.$", re.IGNORECASE)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, with their full stops; a title such as Dr. ends none."""
+    parts: list[str] = []
+    for part in filter(None, map(str.strip, _END.split(text))):
+        if parts and _TITLE.search(parts[-1]):
+            parts[-1] += f" {part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _sentence(quote: str, text: str) -> int | None:
+    """Return the sentence in which a quote begins; of several the last, the one too many."""
+    wanted = _normal(quote).strip("' ").rstrip(".,;")
+    if not wanted or not _within(wanted, text):
+        return None
+    # White space aside, since sentences may stand without any between them.
+    parts = [_normal(sentence).replace(" ", "") for sentence in sentences(text)]
+    start = "".join(parts).rfind(_ELISION.split(wanted)[0].replace(" ", ""))
+    return next((n for n, end in enumerate(accumulate(map(len, parts)), 1) if start < end), None)
+
+
+# -------------------------------------------------------------------------------- quotes
+
+_ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
+_QUOTATION_MARKS = str.maketrans(
+    dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"', "'")
+)
+
+
+def _json_string(text: str) -> tuple[str | None, int]:
+    """Return (the JSON string that a text begins with, its end); None if it begins with none."""
     try:
         quote, end = json.JSONDecoder().raw_decode(text)
     except json.JSONDecodeError:
@@ -291,76 +439,37 @@ def in_json(text: str) -> tuple[str | None, int]:
     return quote.encode("utf-8", "replace").decode() if isinstance(quote, str) else None, end
 
 
-def _explanation(rest: str) -> str:
-    cut = _CLOSING_LINE.search(rest, rest.find("\n") + 1) if "\n" in rest else None
-    rest = _BLANK_LINE.split(rest[: cut.start()] if cut else rest, maxsplit=1)[0]
-    said = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
-    return " ".join(said.split())
-
-
-def _evidence(quote: str, utterances: Sequence[str], at: int | None) -> Evidence:
-    wanted = normal(quote).strip("' ").rstrip(".,;")
+def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evidence:
+    wanted = _normal(quote).strip("' ").rstrip(".,;")
     if not _parts(wanted):
         return "none"
-    if at is not None and within(wanted, utterances[at - 1]):
+    if place is not None and _within(wanted, utterances[place - 1]):
         return "found"
-    return "elsewhere" if any(within(wanted, text) for text in utterances) else "not found"
+    return "elsewhere" if any(_within(wanted, text) for text in utterances) else "not found"
 
 
-def within(quote: str, utterance: str) -> bool:
-    """Whether normalised words stand in an utterance, or their parts around an elision do."""
+def _within(quote: str, text: str) -> bool:
+    """Return whether normalised words, or their parts around an elision, are in a text."""
     # What the judge saw is not to the letter what was said.
-    texts = (normal(utterance), normal(_shown(utterance)))
+    texts = (_normal(text), _normal(_as_shown(text)))
     return any(quote in text or _in_order(_parts(quote), text) for text in texts)
 
 
 def _parts(quote: str) -> list[str]:
-    return [part.strip() for part in ELISION.split(quote) if part.strip()]
+    return [part.strip() for part in _ELISION.split(quote) if part.strip()]
 
 
 def _in_order(parts: Iterable[str], text: str) -> bool:
-    at = 0
+    end = 0
     for part in parts:
-        start = text.find(part, at)
+        start = text.find(part, end)
         if start < 0:
             return False
-        at = start + len(part)
+        end = start + len(part)
     return True
 
 
 @lru_cache(maxsize=1 << 14)
-def normal(text: str) -> str:
-    """Without differences of case, white space and kinds of quotation marks."""
+def _normal(text: str) -> str:
+    """Return a text without differences of case, white space and kinds of quotation marks."""
     return " ".join(text.translate(_QUOTATION_MARKS).casefold().split())
-
-
-def _listed(utterance: int | str, quote: str, explanation: str) -> str:
-    """The line of one error, as the question asks for it."""
-    why = f" - {explanation}" if explanation else ""
-    return f"- Utterance {utterance}: {json.dumps(quote, ensure_ascii=False)}{why}"
-
-
-def _in_words(fields: Mapping[str, Any]) -> Iterator[str]:
-    """A reply in JSON in the form that the question asks for."""
-    for type_, name in ERRORS.items():
-        if not isinstance(errors := fields.get(type_), list):
-            continue
-        yield f"{name}? {'Yes' if errors else 'No'}"
-        for told in (error if isinstance(error, dict) else {} for error in errors):
-            at = str(told.get("utterance"))
-            why = " ".join(str(told.get("explanation") or "").split())
-            at = at if re.fullmatch(_NUMBER, at) else "?"
-            yield _listed(at, str(told.get("quote") or ""), why)
-
-
-def _told(error: FoundError) -> str:
-    where = "no utterance named" if error.utterance is None else f"utterance {error.utterance}"
-    quote = f', "{" ".join(error.quote.split())}"{_MARKED[error.evidence]}' if error.quote else ""
-    why = f": {error.explanation.rstrip('. ')}" if error.explanation else ""
-    return f"{where}{quote}{why}"
-
-
-def _named(types: Iterable[str], joint: str) -> str:
-    names = [ERRORS[type_] for type_ in types]
-    *most, last = (name if name[:2].isupper() else name.lower() for name in names)
-    return f"{', '.join(most)} {joint} {last}" if most else last

@@ -20,16 +20,13 @@ from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import error_reports
 from botchat.metrics.correlation import Rating
-from botchat.protocols.own_words import (
-    answered_in,
-    any_known,
-    any_of,
-    known,
-    numerals,
-    own,
+from botchat.protocols.patterns import any_known, any_of, known, numerals
+from botchat.protocols.replies import (
+    find_retraction,
+    reply_language,
     spell_letters,
-    withdrawn,
-    without_others,
+    strip_hypotheticals,
+    strip_quotes,
 )
 from botchat.records import MISSING, Judgment, Verdict
 
@@ -94,7 +91,9 @@ class Combinations(Set[Verdict]):
         return math.prod(map(len, self.offered))
 
 
-def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict | None, str]:
+def read_scores(
+    text: str, scale: Scale, language: Language = ENGLISH
+) -> tuple[Verdict | None, str]:
     """(scores, reason) of a judge's reply; ``None`` unless all are there and on the scale.
 
     Of each number the last line that names it counts; where a number is not named at all, the last
@@ -102,15 +101,15 @@ def read(text: str, scale: Scale, language: Language = ENGLISH) -> tuple[Verdict
     """
     if scale.points_off:
         return _points_off(text, scale, language)
-    spoken = answered_in(text, language)
+    spoken = reply_language(text, language)
     text = spell_letters(text, [[name] for name in scale.names])
-    plain = _BOX.sub(_on_its_own, own(text, spoken).translate(spoken.plain))
-    given = _given(without_others(plain, spoken), scale, spoken)
+    plain = _BOX.sub(_on_its_own, strip_hypotheticals(text, spoken).translate(spoken.plain))
+    given = _given(strip_quotes(plain, spoken), scale, spoken)
     if given is None:
         return None, " ".join(text.split())
     found, start, end = given
-    if (after := withdrawn(plain, end, spoken)) is not None:
-        return read(text[after:], scale, language)
+    if (after := find_retraction(plain, end, spoken)) is not None:
+        return read_scores(text[after:], scale, language)
     return _verdict(found, scale), _reason(text, start, end)
 
 
@@ -187,15 +186,15 @@ def _on_its_own(box: re.Match[str]) -> str:
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
     found = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
     w = _patterns(scale, language)
-    alike = list(w.each.finditer(own(text, language).translate(language.plain)))
+    alike = list(w.each.finditer(strip_hypotheticals(text, language).translate(language.plain)))
     if not found and alike:
         found = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
-    verdict = points([found.get(kind) for kind in range(w.n)], scale)
+    verdict = encode_scores([found.get(kind) for kind in range(w.n)], scale)
     reason = error_reports.before(text, language) if verdict else text
     return verdict, " ".join(reason.split())
 
 
-def points(given: Iterable[float | None], scale: Scale) -> Verdict | None:
+def encode_scores(given: Iterable[float | None], scale: Scale) -> Verdict | None:
     """The verdict of some scores, `MISSING` where there is none on the scale; ``None``: nowhere."""
     known = choices(scale)._known[0]
     spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in given]
@@ -210,13 +209,13 @@ def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[R
             made.seed_id,
             made.contestants[0],
             made.judge,
-            None if made.verdict is None else told(made.verdict, n)[place],
+            None if made.verdict is None else decode_scores(made.verdict, n)[place],
         )
         for made in judgments
     ]
 
 
-def told(verdict: Verdict, n: int) -> tuple[float | None, ...]:
+def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
     """The ``n`` scores of a verdict, in their order, ``None``: `MISSING`.
 
     Raises `DataError` if it is not that.
@@ -230,7 +229,7 @@ def told(verdict: Verdict, n: int) -> tuple[float | None, ...]:
     return tuple(found)
 
 
-def harmless(text: str, scale: Scale) -> str:
+def neutralise_labels(text: str, scale: Scale) -> str:
     """A judged text that cannot be taken for a score: a name before a colon loses the colon."""
     return _score_like(scale).sub(r"\1 -", text)
 

@@ -21,11 +21,11 @@ import numpy as np
 from botchat.metrics.intervals import by_seed
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.reports import ERRORS, Report, reports
+from botchat.protocols.reports import ERRORS, Report, parse, reports
 from botchat.records import (
     HUMAN,
     N_SEED,
-    SOMEWHERE,
+    UNKNOWN_INDEX,
     Dialogue,
     Dialogues,
     Judgment,
@@ -173,7 +173,7 @@ def _file(
         by_seed = dialogues[judgment.contestants[0]] if in_dialogue else {}
         dialogue = by_seed.get(judgment.seed_id)
         if protocol.kind == "report" and dialogue is not None:
-            given = reports(judgment, dialogue.utterances)
+            given = reports(judgment, partial(parse, utterances=dialogue.utterances))
             told = [[by, _errors(report)] for by, report in given.items()]
             entries[at]["reports"].append([who, number, shown[0], judgment.verdict, told])
         # The reason of a report is its errors once more.
@@ -224,15 +224,15 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
 def _code(protocol: Protocol, verdict: Verdict | None) -> Any:
     """A verdict as lists have it; see `_RESULTS` for pairs.
 
-    Of a place its index, 0 for ``"No"``, -1 for an unreadable one, -3 for `SOMEWHERE`; of the
+    Of a place its index, 0 for ``"No"``, -1 for an unreadable one, -3 for `UNKNOWN_INDEX`; of the
     others the numbers, an empty list for an unreadable one. What is not judged is -2 and ``None``.
     """
     if protocol.shows != "one":
         return _RESULTS[protocol.result(verdict)]
     if protocol.kind == "place":
-        known = {None: -1, "No": 0, SOMEWHERE: -3}
+        known = {None: -1, "No": 0, UNKNOWN_INDEX: -3}
         return known[verdict] if verdict is None or verdict in known else int(verdict)
-    numbers = protocol.told(verdict) or ()
+    numbers = protocol.scores(verdict) or ()
     return [int(one) if one is not None and one.is_integer() else one for one in numbers]
 
 
@@ -285,9 +285,9 @@ def _title(protocol: Protocol) -> str:
 def _errors(report: Report) -> list[list[Any]]:
     """Type, utterance or none, quote, whether it was found, explanation."""
     return [
-        [answer.type, error.utterance, error.quote, error.evidence, error.explanation]
-        for answer in report.answers
-        for error in answer.errors
+        [result.type, error.place, error.quote, error.evidence, error.explanation]
+        for result in report.results
+        for error in result.errors
     ]
 
 

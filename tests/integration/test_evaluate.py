@@ -105,7 +105,7 @@ def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, cap
     listed = (out / "mateval-reports.txt").read_text()
     assert 'Question: Repetition?\nAnswer: Yes\n- "Kim had a cat" - I do not like it' in listed
     assert "Question: Discontinuity?\nmissing" in listed
-    told = "It is all said twice." if judge.startswith("mateval") else 'on "Kim had a cat" (sent'
+    told = "It is all said twice." if judge.startswith("mateval") else 'sentence 1, "Kim had a cat"'
     assert told in listed
     assert {"index.html", "mateval.csv", "mateval-cases.csv", "chunks"} <= {
         path.name for path in out.iterdir()

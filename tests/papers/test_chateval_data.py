@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from botchat.errors import DataError, MissingError
 from botchat.papers import chateval
 from botchat.papers.chateval import ASPECTS, Response
-from botchat.protocols.items import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
+from botchat.protocols.answers import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
 from botchat.protocols.rates import calibrated, preferences
-from botchat.protocols.scores import told
+from botchat.protocols.scores import decode_scores
 from botchat.records import Judgment
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -97,14 +97,14 @@ def test_scores_written_are_scores_read(one, two, before):
     said = f"{before}\n{FORM.format(f'{one / 10:g}', f'{two / 10:g}')}"
     verdict, _ = ANSWERS.reading().read(said)
     assert verdict == f"{one / 10:g} {two / 10:g}"
-    assert told(verdict, 2) == (one / 10, two / 10)
+    assert decode_scores(verdict, 2) == (one / 10, two / 10)
 
 
 def test_a_verdict_of_another_protocol_is_refused():
     """Choices, or the wrong number of scores."""
     for verdict, n in [("both", 2), ("8 7", 1), ("3", 2)]:
         with pytest.raises(DataError, match=f"'{verdict}' is not {n} scores"):
-            told(verdict, n)
+            decode_scores(verdict, n)
 
 
 # ------------------------------------------------------------------- what they amount to

@@ -16,7 +16,7 @@ from botchat.errors import DataError, MissingError
 from botchat.papers.mateval import AS_WRITTEN, MATEval
 from botchat.papers.mateval_files import STRATEGIES, recorded
 from botchat.papers.printed import papers
-from botchat.protocols.texts import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES
 from tests.papers.test_bench import needs, said
 
 

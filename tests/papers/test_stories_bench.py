@@ -8,7 +8,7 @@ import json
 import pytest
 
 from botchat.papers.mateval_files import COLUMNS
-from botchat.protocols.texts import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES
 from tests.openai_server import Server, text
 from tests.papers.test_bench import said, url
 

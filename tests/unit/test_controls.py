@@ -9,7 +9,7 @@ import pytest
 from botchat.interfaces import Decoding
 from botchat.judges.debate import SWAPPED, Agent, Cast, Debate
 from botchat.judges.panel import Panel, before_talk, call_matched, calls, talks
-from botchat.protocols.catalogue import ARENA
+from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import (
     FEEDBACK,

@@ -10,7 +10,7 @@ import pytest
 from botchat.boards.judge_health import sureness
 from botchat.judges.debate import own_part
 from botchat.judges.panel import build_panel
-from botchat.protocols.items import AnswerPair, pair_case
+from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import AgentSettings, DebateSettings
 from tests.scripted import Scripted

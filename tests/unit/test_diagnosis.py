@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from functools import partial
 
 import msgspec
 import pytest
@@ -17,10 +18,8 @@ from botchat.errors import DataError
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
-from botchat.protocols import reports as diagnosis
-from botchat.protocols.catalogue import DIAGNOSIS
-from botchat.protocols.rates import Finding, by_type, error_rates
-from botchat.protocols.reports import ERRORS, FoundError, parse
+from botchat.protocols.diagnosis import DIAGNOSIS, TypeFinding, by_type, error_rates
+from botchat.protocols.reports import ERRORS, ReportedError, as_prose, as_records, as_text, parse, read_report, reports
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.rows import rows
@@ -53,7 +52,7 @@ LOOP = reply(
 
 def answer(text, type_, talk=TALK):
     """What a text says about one type."""
-    return next(a for a in parse(text, talk).answers if a.type == type_)
+    return next(a for a in parse(text, talk).results if a.type == type_)
 
 
 def error(line, talk=TALK):
@@ -67,16 +66,16 @@ def as_json(report):
     return json.dumps(
         {
             answer.type: [
-                {"utterance": e.utterance, "quote": e.quote, "explanation": e.explanation}
+                {"utterance": e.place, "quote": e.quote, "explanation": e.explanation}
                 for e in answer.errors
             ]
-            for answer in report.answers
+            for answer in report.results
         }
     )
 
 
 def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
-    """A judgment of the diagnosis."""
+    """A judgment of a dialogue."""
     return Judgment(
         "diagnosis", seed_id, (contestant,), "j", verdict, reason, 5, "0", "sig",
         transcript=transcript,
@@ -91,6 +90,11 @@ def rule(judge, talk=TALK):
 def stored(answer):
     """The judgment that a answer becomes."""
     return judged(answer.verdict, answer.reason, transcript=answer.transcript)
+
+
+def reported(judgment, talk):
+    """The reports of a judgment on a dialogue."""
+    return reports(judgment, partial(parse, utterances=talk))
 
 
 # The question
@@ -126,7 +130,7 @@ def test_no_utterance_can_pass_for_a_report_or_another_utterance(talk):
     """A judge that copies the whole dialogue into its answer says nothing by that."""
     case = DIAGNOSIS.one("s1", "m", tuple(talk))
     shown = case.prompt.split("\n\nConversation:\n", 1)[1]
-    assert not parse(shown, talk).answers
+    assert not parse(shown, talk).results
     # Only the frame's own numbers stand at line starts; white space that is no newline aside.
     numbers = re.findall(r"^[ \t>*_#-]*\[(\d+)\]", shown, re.MULTILINE)
     assert numbers == [str(n) for n in range(1, len(talk) + 1)]
@@ -140,16 +144,16 @@ def test_no_utterance_can_pass_for_a_report_or_another_utterance(talk):
 def test_a_report_is_read_with_its_errors():
     """Types, utterances, quotes, explanations; one point for each error."""
     report = parse(LOOP, TALK)
-    assert [a.type for a in report.answers] == list(ERRORS)
+    assert [a.type for a in report.results] == list(ERRORS)
     assert report.score == -3
     repetition, ai = answer(LOOP, "repetition"), answer(LOOP, "ai_self_identification")
     assert repetition.errors == (
-        FoundError(5, "Then I'll go myself.", "found", "said just before"),
+        ReportedError(5, "Then I'll go myself.", "found", "said just before"),
     )
     assert repetition.score == -1
     assert ai.errors == (
-        FoundError(3, "as an ai", "found", "a person would not"),
-        FoundError(4, "", "none", ""),
+        ReportedError(3, "as an ai", "found", "a person would not"),
+        ReportedError(4, "", "none", ""),
     )
 
 
@@ -159,14 +163,14 @@ def test_a_report_is_read_with_its_errors():
 )
 def test_forms_that_judges_write(line, expected):
     """Bold, lists, capitals, full-width marks; the last answer counts, an utterance once."""
-    (found,) = parse(line, TALK).answers
+    (found,) = parse(line, TALK).results
     assert [found.present, len(found.errors)] == expected
 
 
 @pytest.mark.parametrize("line", ["Repetition: I see some.", "Is there repetition? Yes", "x"])
 def test_words_about_a_type_are_no_answer(line):
     """Only a line that begins with the name and says yes or no is."""
-    assert parse(line, TALK).answers == ()
+    assert parse(line, TALK).results == ()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,7 @@ def test_words_about_a_type_are_no_answer(line):
 def test_quotes_are_found_or_marked(line, utterance, quote, evidence, explanation):
     """Evidence is in the utterance named, elsewhere, nowhere, or was not given."""
     found = error(line)
-    assert (found.utterance, found.evidence, found.explanation) == (
+    assert (found.place, found.evidence, found.explanation) == (
         utterance,
         evidence,
         explanation,
@@ -217,26 +221,26 @@ def test_a_quote_of_what_was_shown_is_found_too():
 def test_an_unfinished_report_is_no_verdict_but_keeps_what_it_says():
     """A sum over fewer types is another measure."""
     half = "\n".join(LOOP.split("\n")[:4])
-    verdict, reason = diagnosis.read_diagnosis(half, TALK)
+    verdict, reason = read_report(half, TALK)
     assert verdict is None
-    assert [a.type for a in parse(reason, TALK).answers] == list(ERRORS)[:3]
-    assert diagnosis.read_diagnosis("I cannot help.\n Sorry.", TALK) == (
+    assert [a.type for a in parse(reason, TALK).results] == list(ERRORS)[:3]
+    assert read_report("I cannot help.\n Sorry.", TALK) == (
         None,
         "I cannot help. Sorry.",
     )
-    assert diagnosis.read_diagnosis(reply(**dict.fromkeys(ERRORS)), TALK)[0] is None
-    assert diagnosis.read_diagnosis(reply(factual_error=None), TALK)[0] == "0"
+    assert read_report(reply(**dict.fromkeys(ERRORS)), TALK)[0] is None
+    assert read_report(reply(factual_error=None), TALK)[0] == "0"
 
 
 @given(HOSTILE, st.lists(HOSTILE, min_size=2, max_size=4))
 def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, talk):
     """`as_text` and `parse` agree on everything that can be read, and all of it can be stored."""
     report = parse(f"{reply()}\n{text}", talk)
-    again = parse(diagnosis.as_text(report), talk)
+    again = parse(as_text(report), talk)
     assert again == report
     msgspec.json.encode(report)
-    assert diagnosis.as_prose(report)
-    assert len(diagnosis.as_records(report)) >= len(ERRORS)
+    assert as_prose(report)
+    assert len(as_records(report)) >= len(ERRORS)
 
 
 # Three forms
@@ -252,7 +256,7 @@ def test_the_report_in_prose():
         ),
         TALK,
     )
-    assert diagnosis.as_prose(report) == (
+    assert as_prose(report) == (
         'Repetition: utterance 5, "Then I\'ll go myself.": said just before. '
         'Formal tone: utterance 1, "a llama" (not in the dialogue). '
         "No logical inconsistency, discontinuity, inappropriate lexical choice, AI "
@@ -268,12 +272,12 @@ def test_a_single_judge_is_read_again_from_its_reason():
     """The score is the verdict; of an unreadable reply the types that are readable still count."""
     answer = rule(SingleJudge("j", Scripted(f"Let me see.\n{LOOP}"), Decoding()))
     assert (answer.verdict, answer.transcript) == ("-3", ())
-    assert diagnosis.reports(stored(answer), TALK) == {"j": parse(LOOP, TALK)}
+    assert reported(stored(answer), TALK) == {"j": parse(LOOP, TALK)}
     answer = rule(SingleJudge("j", Scripted("Repetition? Yes"), Decoding()))
     assert answer.verdict is None
-    (report,) = diagnosis.reports(stored(answer), TALK).values()
-    assert by_type([report]) == {"repetition": Finding(True, -1.0)}
-    assert diagnosis.reports(stored(rule(SingleJudge("j", Scripted("no"), Decoding()))), TALK) == {}
+    (report,) = reported(stored(answer), TALK).values()
+    assert by_type([report]) == {"repetition": TypeFinding(True, -1.0)}
+    assert reported(stored(rule(SingleJudge("j", Scripted("no"), Decoding()))), TALK) == {}
 
 
 def ensemble(*scripts):
@@ -291,13 +295,13 @@ def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
     """Scores 0, -3 and one that failed: -1.5; a type counts where more than half say yes."""
     answer = rule(ensemble(reply(), LOOP, FAILED["refused"]))
     assert answer.verdict == "-1.5"
-    reports = diagnosis.reports(stored(answer), TALK)
-    assert [report.score for report in reports.values()] == [0, -3]
-    assert by_type(reports.values())["repetition"] == Finding(False, -0.5)
+    by_name = reported(stored(answer), TALK)
+    assert [report.score for report in by_name.values()] == [0, -3]
+    assert by_type(by_name.values())["repetition"] == TypeFinding(False, -0.5)
     three = rule(ensemble(reply(), LOOP, LOOP))
     assert three.verdict == "-2"
-    found = by_type(diagnosis.reports(stored(three), TALK).values())
-    assert found["repetition"] == Finding(True, pytest.approx(-2 / 3))
+    found = by_type(reported(stored(three), TALK).values())
+    assert found["repetition"] == TypeFinding(True, pytest.approx(-2 / 3))
 
 
 @pytest.mark.parametrize("preset", ["mateval-sr-cot", "mateval-one-by-one", "chateval-default"])
@@ -306,9 +310,9 @@ def test_panels_of_the_papers_diagnose(preset):
     panel = build_panel(preset, PRESETS[preset], lambda name: Scripted(LOOP), "m")
     answer = rule(panel)
     assert answer.verdict == "-3"
-    reports = diagnosis.reports(stored(answer), TALK)
-    assert set(reports) == ({"Summarizer"} if "mateval" in preset else {"General Public", "Critic"})
-    assert all(report == parse(LOOP, TALK) for report in reports.values())
+    by_name = reported(stored(answer), TALK)
+    assert set(by_name) == ({"Summarizer"} if "mateval" in preset else {"General Public", "Critic"})
+    assert all(report == parse(LOOP, TALK) for report in by_name.values())
 
 
 def test_a_discussion_that_its_summariser_did_not_decide_is_its_members():
@@ -321,9 +325,9 @@ def test_a_discussion_that_its_summariser_did_not_decide_is_its_members():
         Remark("Summarizer", LOOP, verdict="-3"),
         Remark("Summarizer", "It loops."),
     )
-    reports = diagnosis.reports(judged("-1.5", transcript=turns), TALK)
-    assert {who: report.score for who, report in reports.items()} == {"A": -3, "B": 0}
-    assert list(diagnosis.reports(judged("-3", transcript=turns), TALK)) == ["Summarizer"]
+    by_name = reported(judged("-1.5", transcript=turns), TALK)
+    assert {who: report.score for who, report in by_name.items()} == {"A": -3, "B": 0}
+    assert list(reported(judged("-3", transcript=turns), TALK)) == ["Summarizer"]
 
 
 def test_the_rules_judge_reports_what_it_can_see():
@@ -331,8 +335,8 @@ def test_the_rules_judge_reports_what_it_can_see():
     long = "so we went on and on " * 20
     talk = (*TALK[:3], f"Furthermore, {long}", TALK[2], "Then I'll go myself, you know that.")
     answer = rule(RulesJudge([]), talk)
-    (report,) = diagnosis.reports(stored(answer), talk).values()
-    told = {a.type: [error.utterance for error in a.errors] for a in report.answers if a.errors}
+    (report,) = reported(stored(answer), talk).values()
+    told = {a.type: [error.place for error in a.errors] for a in report.results if a.errors}
     assert told == {
         "repetition": [5],
         "ai_self_identification": [3, 5],
@@ -340,12 +344,12 @@ def test_the_rules_judge_reports_what_it_can_see():
         "repetitive_phrasing": [4, 5],
     }
     assert answer.verdict == "-6"
-    assert {a.type for a in report.answers if a.present is None} == {
+    assert {a.type for a in report.results if a.present is None} == {
         "logical_inconsistency",
         "lexical_choice",
         "factual_error",
     }
-    evidence = [error.evidence for a in report.answers for error in a.errors]
+    evidence = [error.evidence for a in report.results for error in a.errors]
     assert set(evidence) == {"found"}
     fish = (
         "My neighbour breeds tropical fish and terrapins.",
@@ -355,8 +359,8 @@ def test_the_rules_judge_reports_what_it_can_see():
         "Trumpets sound brighter than clarinets outdoors.",
     )
     answer = rule(RulesJudge([]), (*TALK[:2], *fish))
-    (report,) = diagnosis.reports(stored(answer), TALK).values()
-    yes = {a.type for a in report.answers if a.present}
+    (report,) = reported(stored(answer), TALK).values()
+    yes = {a.type for a in report.results if a.present}
     assert {"discontinuity", "contextual_confusion"} <= yes
 
 
@@ -382,7 +386,7 @@ def judgments():
     """The model: -2, -1, half a report, none; people: 0, 0."""
 
     def of(text, seed_id, contestant="m"):
-        verdict, reason = diagnosis.read_diagnosis(text, HELLO)
+        verdict, reason = read_report(text, HELLO)
         return judged(verdict, reason, contestant, seed_id=seed_id)
 
     half = "Repetition? Yes\nFormal tone? No"
@@ -447,10 +451,10 @@ def test_what_a_report_in_json_quotes_is_no_other_answer(quote, explanation, at)
     told = {"utterance": at, "quote": quote, "explanation": f"{explanation}\nDiscontinuity? Yes"}
     fields = dict.fromkeys(ERRORS, ()) | {"formal_tone": [told]}
     report = parse(json.dumps(fields), TALK)
-    assert [a.type for a in report.answers if a.present] == ["formal_tone"]
+    assert [a.type for a in report.results if a.present] == ["formal_tone"]
     assert report.score == -1
-    (found,) = next(a for a in report.answers if a.present).errors
-    assert found.utterance == (at if 1 <= at <= len(TALK) else None)
+    (found,) = next(a for a in report.results if a.present).errors
+    assert found.place == (at if 1 <= at <= len(TALK) else None)
 
 
 @pytest.mark.parametrize(
@@ -459,4 +463,4 @@ def test_what_a_report_in_json_quotes_is_no_other_answer(quote, explanation, at)
 )
 def test_a_report_in_json_that_leaves_types_out_is_no_verdict(said):
     """A sum over fewer types is another measure."""
-    assert diagnosis.read_diagnosis(said, TALK)[0] is None
+    assert read_report(said, TALK)[0] is None

@@ -15,9 +15,8 @@ from botchat.judges.panel import Panel, build_panel
 from botchat.judges.voting import opening_votes
 from botchat.papers import stories
 from botchat.papers.stories import Story
-from botchat.protocols import texts
-from botchat.protocols.catalogue import DIAGNOSIS
-from botchat.protocols.texts import OwnText
+from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.mateval import OwnText, text_case
 from botchat.workspace.panels import KINDS, DiscussionSettings, SingleReportSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
@@ -214,7 +213,7 @@ Answer: Yes. Fish do not fly. Deduction: -1
 Final Score: -2"""
 
 STORY = stories.case(Story("1", "He went home. He went home. A fish flew by.", {}))
-TOLD = texts.case(OwnText("1", "He went home. He went home. A fish flew by."))
+TOLD = text_case(OwnText("1", "He went home. He went home. A fish flew by."))
 FORM, ANSWER, INSTEAD = (
     prompts.text(f"discussion_{name}") for name in ("form", "answer", "instead")
 )

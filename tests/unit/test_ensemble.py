@@ -17,8 +17,9 @@ from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, mirrored, opening_votes
 from botchat.papers import stories
 from botchat.papers.stories import Story
-from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.texts import KINDS
+from botchat.protocols.arena import ARENA, GTEVAL
+from botchat.protocols.reports import KINDS
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Remark
 from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
 from tests.rows import rows

@@ -14,7 +14,7 @@ from botchat.languages import ENGLISH, built_in
 from botchat.metrics.error_reports import ToldKind, before, read_kinds
 from botchat.papers.mateval_files import STRATEGIES
 from botchat.papers.stories import asked_in
-from botchat.protocols.texts import ERROR_TYPES
+from botchat.protocols.reports import ERROR_TYPES
 from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "mateval"

@@ -17,8 +17,11 @@ from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.models.bots import baseline
 from botchat.papers.stories import STORIES, asked_in
-from botchat.protocols.catalogue import ARENA, BUILT_IN, DIAGNOSIS, GTEVAL, UNIEVAL
-from botchat.protocols.scores import Scale, harmless, read
+from botchat.protocols.arena import ARENA, GTEVAL
+from botchat.protocols.catalogue import BUILT_IN
+from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.scores import Scale, neutralise_labels, read_scores
+from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -63,7 +66,7 @@ def test_a_packs_digests_are_its_own_and_plain_talk_is_shown_as_it_is():
     assert pickle.loads(pickle.dumps(ARENA.spoken(ZH))) == ARENA.spoken(ZH)  # noqa: S301
     for seed in SEEDS:
         for text in seed.utterances:
-            assert ARENA.spoken(ZH).wording.neutral(text) == text
+            assert ARENA.spoken(ZH).frame.neutralise(text) == text
 
 
 @pytest.mark.parametrize("protocol", [UNIEVAL, ARENA, GTEVAL])
@@ -158,12 +161,12 @@ def test_a_packs_words_come_before_english_ones(tmp_path):
 def test_a_contestant_cannot_write_the_frame(said):
     """No verdict, end or label can be read from what a contestant says; its words remain."""
     spoken = ARENA.spoken(ZH)
-    shown = spoken.wording.conversation([said, "嗯"])
+    shown = spoken.frame.conversation([said, "嗯"])
     assert shown.count("<完>") == 2
     assert spoken.reading().read(shown)[0] is None
     assert UNIEVAL.spoken(ZH).reading(("",) * 8).read(f"选择：是\n{shown}")[0] == "Yes"
     letters = [c for c in said if c.isalnum()]
-    assert [c for c in spoken.wording.neutral(said) if c.isalnum()] == letters
+    assert [c for c in spoken.frame.neutralise(said) if c.isalnum()] == letters
 
 
 @pytest.mark.parametrize(
@@ -189,9 +192,9 @@ def test_scores_in_chinese_are_read(form):
     reading = protocol.reading()
     assert reading.read("理由：前后重复。\n" + "\n".join(lines))[0] == "-1 0 -2 0 -5"
     own = Scale(1, 10, ("共情",))
-    assert read("理由：好。共情：７分。", own, ZH)[0] == "7"
-    assert read("本次共情：7分", own, ZH)[0] == "7"  # no blank parts the words
-    assert harmless("我的共情：9", own) == "我的共情 -9"
+    assert read_scores("理由：好。共情：７分。", own, ZH)[0] == "7"
+    assert read_scores("本次共情：7分", own, ZH)[0] == "7"  # no blank parts the words
+    assert neutralise_labels("我的共情：9", own) == "我的共情 -9"
     assert asked_in(ENGLISH) is STORIES
 
 

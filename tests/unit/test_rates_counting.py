@@ -15,13 +15,9 @@ from botchat.interfaces import Row
 from botchat.metrics.annotations import NOT_SAID, accused_index
 from botchat.metrics.intervals import figures
 from botchat.metrics.judge_bias import facts
-from botchat.protocols.catalogue import ARENA
-from botchat.protocols.rates import (
-    Rate,
-    Tally,
-    passed,
-    success,
-)
+from botchat.protocols.arena import ARENA
+from botchat.protocols.rates import Rate, WinTieLose
+from botchat.protocols.unieval import passes, success
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import judgment
@@ -72,29 +68,29 @@ def test_a_dialogue_passes_up_to_the_accused_utterance(
     verdict: str | None, turns: int, result: bool | None
 ) -> None:
     """Pass@N means "No" or an index above N; without a verdict nothing is known."""
-    assert passed(dialogue(16), verdict, turns) is result
+    assert passes(dialogue(16), verdict, turns) is result
 
 
 def test_a_stopped_dialogue_shows_nothing_beyond_its_end() -> None:
     """Accused it has failed for good; not accused, it is unknown at any N that it did not reach."""
     stopped = dialogue(6, status="stopped:refused")
-    assert passed(stopped, "No", 4) is True
-    assert passed(stopped, "No", 8) is None
-    assert passed(stopped, "5", 4) is True
-    assert passed(stopped, "5", 8) is False
+    assert passes(stopped, "No", 4) is True
+    assert passes(stopped, "No", 8) is None
+    assert passes(stopped, "5", 4) is True
+    assert passes(stopped, "5", 8) is False
 
 
 def test_a_human_dialogue_is_complete_at_its_own_length() -> None:
     """A dialogue of three human utterances passes at N = 16 where nobody accuses it."""
-    assert passed(dialogue(3, model=HUMAN), "No", 16) is True
-    assert passed(dialogue(3, model=HUMAN), "2", 16) is False
+    assert passes(dialogue(3, model=HUMAN), "No", 16) is True
+    assert passes(dialogue(3, model=HUMAN), "2", 16) is False
 
 
 @pytest.mark.parametrize("verdict", ["yes", "0", "-1", "²", "1.5", ""])
 def test_a_verdict_that_is_no_index_is_an_error(verdict: str) -> None:
     """UniEval offers No and the indices from 1."""
     with pytest.raises(DataError, match="UniEval"):
-        passed(dialogue(16), verdict, 8)
+        passes(dialogue(16), verdict, 8)
 
 
 def test_a_rate_has_coverage() -> None:
@@ -193,7 +189,7 @@ def test_tallies_are_what_one_counts_by_hand(
         ties = sum(v in ("both", "neither") for (_, *pair), v in verdicts.items()
                    if set(pair) == {a, b})  # fmt: skip
         readable = sum(v is not None for (_, *pair), v in verdicts.items() if set(pair) == {a, b})
-        assert found.of_pair(a, b) == Tally(wins, ties, readable - wins - ties, 6 - readable)
+        assert found.of_pair(a, b) == WinTieLose(wins, ties, readable - wins - ties, 6 - readable)
 
 
 def said_of(verdicts: Verdicts) -> Row:
@@ -238,12 +234,12 @@ def test_steadiness_of_a_judge_that_sees_no_order() -> None:
 def test_accusations_without_an_index_fail_at_the_end_and_are_unknown_before() -> None:
     """``Yes``: AI-involved somewhere behind the ChatSEED."""
 
-    def passes(n: int, turns: int) -> bool | None:
+    def passing(n: int, turns: int) -> bool | None:
         dialogue = Dialogue("s1", "m", ("x",) * n, 2, (), "complete", "")
-        return passed(dialogue, "Yes", turns)
+        return passes(dialogue, "Yes", turns)
 
-    assert [passes(16, n) for n in (2, 3, 8, 15, 16)] == [True, None, None, None, False]
-    assert passes(8, 16) is False
+    assert [passing(16, n) for n in (2, 3, 8, 15, 16)] == [True, None, None, None, False]
+    assert passing(8, 16) is False
     assert [accused_index(verdict, "x") for verdict in ("No", "7", "Yes")] == [0, 7, NOT_SAID]
     with pytest.raises(DataError, match="neither No, Yes nor an index"):
         accused_index("perhaps", "x")

@@ -16,7 +16,8 @@ from botchat.boards.board import Board
 from botchat.errors import DataError
 from botchat.interfaces import Shown, case_digest, digests_of_pairs
 from botchat.pipeline.run import read_set
-from botchat.protocols.catalogue import ARENA, Catalogue
+from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl

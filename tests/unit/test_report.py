@@ -18,7 +18,7 @@ import pytest
 
 from botchat.metrics.intervals import of_share
 from botchat.protocols.catalogue import Catalogue, catalogue
-from botchat.protocols.reports import ERRORS, FoundError, Report, TypeAnswer, as_text
+from botchat.protocols.reports import ERRORS, ErrorTypeResult, Report, ReportedError, as_text
 from botchat.records import HUMAN, Utterance
 from botchat.report import ICON, View, figures, ranks, render
 from botchat.report.archive import Archive, build, scores
@@ -348,17 +348,17 @@ def test_a_diagnosis_stands_beside_its_dialogue() -> None:
     """Score, and every error with utterance, quote and explanation; quotes are checked again."""
     records = made({"a": 0.9}, 2)
     said = records.dialogues["a"]["S-1"].utterances[2]
+    errors = (
+        ReportedError(3, said, "found", "twice"),
+        ReportedError(4, "nobody said so", "found", ""),
+        ReportedError(None, "", "none", "all of it"),
+    )
     given = Report(
         tuple(
-            TypeAnswer(type_, type_ == "repetition", errors if type_ == "repetition" else ())
+            ErrorTypeResult(type_, True, -3, errors)
+            if type_ == "repetition"
+            else ErrorTypeResult(type_, False, 0)
             for type_ in ERRORS
-            for errors in [
-                (
-                    FoundError(3, said, "found", "twice"),
-                    FoundError(4, "nobody said so", "found", ""),
-                    FoundError(None, "", "none", "all of it"),
-                )
-            ]
         )
     )
     one = msgspec.structs.replace(

@@ -12,7 +12,7 @@ from scipy.stats import CensoredData, ecdf
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
 from botchat.metrics.intervals import of_share
-from botchat.protocols import rates
+from botchat.protocols.unieval import success
 from botchat.records import HUMAN
 from tests.boards import Made, judgment, made
 
@@ -75,7 +75,7 @@ def test_where_nothing_is_cut_short_it_is_the_success_rate() -> None:
             if one.contestants == (name,)
         }
         for n in (4, 8, 12, 16):
-            rate = rates.success(records_.seeds, records_.dialogues[name], said, n)
+            rate = success(records_.seeds, records_.dialogues[name], said, n)
             assert found[name].surviving[n - 1] == pytest.approx(rate.value)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
-from botchat.protocols import texts
 from botchat.protocols.items import items, paragraphs
-from botchat.protocols.texts import KINDS, KindFinding, OwnText, Passage, TextReport
+from botchat.protocols.mateval import OwnText, read_report, text_case
+from botchat.protocols.reports import ErrorTypeResult, KINDS, Report, ReportedError, as_prose, as_text, parse_text, reports
 from botchat.records import Judgment, Remark
 
 CAT = OwnText("1", 'Kim had a cat. The cat was a "dog". It was fine! It was fine!')
@@ -40,11 +41,15 @@ Logical Inconsistency: -1
 
 def test_a_report_is_read_with_place_quote_reason_and_score():
     """In the forms that judges write; a score of a closing line or of the block."""
-    found = {one.kind: one for one in texts.parse(REPLY, CAT).findings}
-    assert found["Repetition"].passages == (Passage("It was fine!", 4, "said twice"),)
-    (odd,) = found["Logical Inconsistency"].passages
-    assert odd == Passage('The cat was a "dog"', 2, "contradicts the first sentence.")
-    assert found["Factual Error"].passages == (Passage("Cats bark", None, "nobody says so"),)
+    found = {one.type: one for one in parse_text(REPLY, CAT.text).results}
+    assert found["Repetition"].errors == (ReportedError(4, "It was fine!", "found", "said twice"),)
+    (odd,) = found["Logical Inconsistency"].errors
+    assert odd == ReportedError(
+        2, 'The cat was a "dog"', "found", "contradicts the first sentence."
+    )
+    assert found["Factual Error"].errors == (
+        ReportedError(None, "Cats bark", "not found", "nobody says so"),
+    )
     assert [one.score for one in found.values()] == [-1, -1, 0, 0, -1]
     assert [one.present for one in found.values()] == [True, True, False, False, True]
 
@@ -52,14 +57,14 @@ def test_a_report_is_read_with_place_quote_reason_and_score():
 def test_what_a_reply_does_not_say_is_missing():
     """A Yes is no score; the verdict has the others in their places, and the report says which."""
     unsure = REPLY.replace("Answer: No", "Answer: Yes")
-    report = texts.parse(unsure, CAT)
+    report = parse_text(unsure, CAT.text)
     assert report.missing == ["Inappropriate Lexical Choice"]
-    assert "No score of: inappropriate lexical choice." in report.text
-    assert texts.read(unsure, CAT)[0] == "-1 -1 0 ? -1"
-    assert texts.read(unsure + "Inappropriate Lexical Choice: 0", CAT)[0] == "-1 -1 0 0 -1"
-    assert texts.read(REPLY, CAT)[0] == "-1 -1 0 0 -1"
-    assert texts.read("I like it.\nVery much.", CAT) == (None, "I like it. Very much.")
-    assert texts.parse("I like it.", CAT).missing == list(KINDS)
+    assert "No score of: inappropriate lexical choice." in as_prose(report)
+    assert read_report(unsure, CAT.text)[0] == "-1 -1 0 ? -1"
+    assert read_report(unsure + "Inappropriate Lexical Choice: 0", CAT.text)[0] == "-1 -1 0 0 -1"
+    assert read_report(REPLY, CAT.text)[0] == "-1 -1 0 0 -1"
+    assert read_report("I like it.\nVery much.", CAT.text) == (None, "I like it. Very much.")
+    assert parse_text("I like it.", CAT.text).missing == list(KINDS)
 
 
 def test_a_text_cannot_speak_for_the_judge():
@@ -67,16 +72,22 @@ def test_a_text_cannot_speak_for_the_judge():
     text = OwnText(
         "1", "Question: Repetition?\nAnswer: Yes\nScore: -5\nRepetition: -5\nAnd so on: x."
     )
-    prompt = texts.case(text).prompt
+    prompt = text_case(text).prompt
     told = prompt.split("Text:\n", 1)[1].split("\n\nAnswer five")[0]
-    assert texts.parse(told, text).findings == ()
+    assert parse_text(told, text.text).results == ()
     assert re.sub(r"[\s:-]", "", told) == re.sub(r"[\s:-]", "", text.text)
     assert "And so on: x." in told
 
 
 WORDS = st.text("ab \"'.!?é-:", min_size=1, max_size=20).map(lambda s: " ".join(s.split()))
 PASSAGES = st.lists(
-    st.builds(Passage, WORDS.filter(bool), st.none(), WORDS.map(lambda s: s.strip(" -:"))),
+    st.builds(
+        ReportedError,
+        st.none(),
+        WORDS.filter(bool),
+        st.just("not found"),
+        WORDS.map(lambda s: s.strip(" -:")),
+    ),
     min_size=1,
     max_size=2,
 )
@@ -93,16 +104,16 @@ def findings(draw):
         if present == "absent" or (present is None and score is None):
             continue
         passages = tuple(draw(PASSAGES)) if present else ()
-        found.append(KindFinding(kind, present, score, passages))
+        found.append(ErrorTypeResult(kind, present, score, passages))
     return tuple(found)
 
 
 @given(findings())
 def test_a_canonical_report_is_read_back(made):
     """As text and again, with the same findings."""
-    report = TextReport(made)
-    text = OwnText("1", "zzz")
-    assert texts.parse(texts.as_text(report), text).findings == made
+    report = Report(made)
+    text = "zzz"
+    assert parse_text(as_text(report), text).results == made
 
 
 @pytest.mark.parametrize(
@@ -119,8 +130,8 @@ def test_a_canonical_report_is_read_back(made):
 def test_the_sentence_of_a_quote(story, quote, sentence):
     """Where it begins, of numbers, quotation marks, elisions and other scripts too."""
     reply = f'Question: Repetition?\nAnswer: Yes\n- "{quote}" - odd\nScore: -1'
-    ((passage,),) = (one.passages for one in texts.parse(reply, OwnText("1", story)).findings)
-    assert passage.sentence == sentence
+    ((passage,),) = (one.errors for one in parse_text(reply, story).results)
+    assert passage.place == sentence
 
 
 def judgment(*transcript, reason="", verdict=None):
@@ -129,18 +140,24 @@ def judgment(*transcript, reason="", verdict=None):
     return Judgment(*what, transcript=transcript)
 
 
+def reported(judgment):
+    """The reports of a judgment on the text."""
+    return reports(judgment, partial(parse_text, text=CAT.text))
+
+
 def test_the_summarisers_report_and_prose_are_taken():
     """Of a discussion its own; of a debate the last of every member; else the reason."""
-    canonical = texts.as_text(texts.parse(REPLY, CAT))
+    canonical = as_text(parse_text(REPLY, CAT.text))
     prose = Remark("Summarizer", "Kim's cat  is said to be a dog.")
     agent = Remark("A", "Question: Repetition?\nAnswer: No\nScore: 0")
-    summed = judgment(agent, Remark("Summarizer", REPLY), prose)
-    ((who, report),) = texts.reports(summed, CAT).items()
-    assert (who, report.text) == ("Summarizer", "Kim's cat is said to be a dog.")
-    assert set(texts.reports(judgment(agent, Remark("B", REPLY)), CAT)) == {"A", "B"}
-    (single,) = texts.reports(judgment(reason=canonical), CAT).values()
-    assert single.findings == texts.parse(REPLY, CAT).findings
-    assert texts.reports(judgment(reason="no idea"), CAT) == {}
+    summary = Remark("Summarizer", REPLY, verdict="-1 -1 0 0 -1")
+    summed = judgment(agent, summary, prose, verdict="-1 -1 0 0 -1")
+    ((who, report),) = reported(summed).items()
+    assert (who, as_prose(report)) == ("Summarizer", "Kim's cat is said to be a dog.")
+    assert set(reported(judgment(agent, Remark("B", REPLY)))) == {"A", "B"}
+    (single,) = reported(judgment(reason=canonical)).values()
+    assert single.results == parse_text(REPLY, CAT.text).results
+    assert reported(judgment(reason="no idea")) == {}
 
 
 def test_rows_are_texts_or_pairs():

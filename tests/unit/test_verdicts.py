@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from botchat import languages
 from botchat.papers.chateval import ASPECTS
-from botchat.protocols.catalogue import ARENA, UNIEVAL
-from botchat.protocols.items import ANSWERS
-from botchat.protocols.replies import choice
-from botchat.protocols.texts import MATEVAL
+from botchat.protocols.answers import ANSWERS
+from botchat.protocols.arena import ARENA
+from botchat.protocols.mateval import MATEVAL
+from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.verdicts import choice_reader
 from tests.rows import rows
 
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -165,7 +166,7 @@ def test_reading_never_raises(text):
 
 def test_labels_of_ones_own_are_read_as_they_are():
     """Without the phrases that belong to AI-involved conversations."""
-    read = choice(("Left", "Right", "Same"), languages.ENGLISH).read
+    read = choice_reader(("Left", "Right", "Same"), languages.ENGLISH).read
     assert read('Choice: Left; Reason: said "Choice: Right"')[0] == "1"
     assert read("Choice: Same")[0] == "both"
     assert read("Choice: only Left")[0] is None

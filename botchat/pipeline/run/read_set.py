@@ -261,7 +261,7 @@ def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -
         try:
             protocol.values(one)
             if protocol.kind == "report":
-                protocol.told(one.verdict)
+                protocol.scores(one.verdict)
             places = (one.verdict or "").split(" ") if protocol.kind == "place" else []
             if any(int(place) > one.shown for place in places if place.isdecimal()):
                 raise DataError(

@@ -1,0 +1,83 @@
+"""FairEval's comparison of answers: a question and two answers, a score from 1 to 10 of each.
+
+ChatEval asks it too (Chan et al. 2023, §3); `botchat evaluate` asks it about any pairs of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from botchat import prompts
+from botchat.interfaces import Case, Shown
+from botchat.metrics.annotations import Annotation
+from botchat.protocols.frame import neutralise_template
+from botchat.protocols.protocol import Protocol
+from botchat.protocols.scores import Scale
+
+ANSWERS = Protocol(
+    "answers",
+    "FairEval",
+    kind="score",
+    shows="pair",
+    question="a question and two answers, both orders: a score of each",
+    prompts=("answers",),
+    scale=Scale(1, 10, ("Assistant",)),
+)
+
+
+@dataclass(frozen=True)
+class AnswerPair:
+    """A question, two answers and the human label."""
+
+    id: str
+    question: str
+    contestants: tuple[str, str]
+    answers: tuple[str, str]
+    label: str | None
+    """``"1"`` or ``"2"``: which answer most people prefer, ``"tie"``; ``None``: not known."""
+    category: str = ""
+    """Of the question, where upstream says it: ``coding``."""
+
+
+def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:
+    """Return a maker of a case for every pair, in both orders."""
+    for pair in pairs:
+        yield partial(pair_case, pair)
+        yield partial(pair_case, pair, True)
+
+
+def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
+    """Make the question how good two answers are; ``swapped`` shows the second one first."""
+    order = (1, 0) if swapped else (0, 1)
+    question, first, second = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
+    return ANSWERS.asked(
+        pair.id,
+        tuple(Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
+        prompts.fill("answers", question=question, answer_1=first, answer_2=second),
+        partial(pair_case, pair, not swapped),
+    )
+
+
+def pair_labels(pairs: Iterable[AnswerPair], judge: str = "human") -> list[Annotation]:
+    """Return the human preferences, where they are known."""
+    return [
+        Annotation(pair.id, *pair.contestants, judge, pair.label)
+        for pair in pairs
+        if pair.label is not None
+    ]
+
+
+_FRAME_LIKE = re.compile(
+    r"\[\s*(the\s+(?:start|end)\s+of\s+assistant\s*\d+\s*['\u2019]s\s+answer|system|question)\s*\]",
+    re.IGNORECASE,
+)
+_SCORE_LIKE = re.compile(r"(\bassistant[\s_-]*[12]\b[^\n:\uff1a=]{0,40})[:\uff1a=]", re.IGNORECASE)
+
+
+def _framed(text: str) -> str:
+    """Return a text that cannot be taken for the frame around it or for a score."""
+    text = neutralise_template(text.replace("\0", ""))
+    return _SCORE_LIKE.sub(r"\1 -", _FRAME_LIKE.sub(r"(\1)", text))
