@@ -37,11 +37,10 @@ import openai
 
 import botchat
 from botchat.interfaces import Decoding
-from botchat.models.cached import RecordedModel
-from botchat.models.endpoint.connection import Connection
-from botchat.models.endpoint.model import EndpointModel
-from botchat.models.limits import Endpoint
-from botchat.models.self_chat import history
+from botchat.models.cached import CachedModel
+from botchat.models.endpoint import EndpointModel, server_of
+from botchat.models.limits import RateLimiter
+from botchat.models.self_chat import chat_messages
 from botchat.pipeline.run.work import run_now
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
@@ -61,7 +60,9 @@ SPOKEN = [
 
 def messages(n):
     """A request of 13 messages, each ``n`` another one."""
-    return history("You are having a conversation with a human. " * 10, [*SPOKEN[1:], f"Call {n}."])
+    return chat_messages(
+        "You are having a conversation with a human. " * 10, [*SPOKEN[1:], f"Call {n}."]
+    )
 
 
 async def spread(n_calls: int, in_flight: int, call: Callable[[int], Awaitable[object]]) -> None:
@@ -82,12 +83,12 @@ def harness(url, n_calls, in_flight, start=None):
         with tempfile.TemporaryDirectory() as folder:
             ledger = Ledger(Path(folder) / "ledger.sqlite3")
             settings = ModelSettings(model="m", base_url=url)
-            connection = Connection(url, lambda: "sk-none")
-            model = RecordedModel(
-                EndpointModel("m", settings, connection),
+            server = server_of(settings)
+            model = CachedModel(
+                EndpointModel("m", settings, server),
                 ledger,
                 stage="bench",
-                endpoint=Endpoint(in_flight, start or in_flight),
+                limiter=RateLimiter(in_flight),
             )
 
             async def call(n):
@@ -96,7 +97,7 @@ def harness(url, n_calls, in_flight, start=None):
 
             await spread(n_calls, n_calls if start else in_flight, call)
             assert sum(row.calls for row in stats(ledger)) == n_calls
-            await connection.close()
+            await server.close()
             ledger.close()
 
     run_now(run())

@@ -68,6 +68,10 @@ class LimitReached(BotChatError):
     so_far: object = None
 
 
+class BatchPending(LimitReached):
+    """Calls are in a batch; the same command collects their replies later."""
+
+
 class Fell(BotChatError):
     """A gate: a model is worse than it was, a judge than it must be."""
 

@@ -2,8 +2,8 @@
 
 import importlib
 
-for name in ("chat", "batch", "batch_endpoint", "model"):
-    importlib.import_module(f"botchat.models.endpoint.{name}")
+for name in ("batch", "endpoint"):
+    importlib.import_module(f"botchat.models.{name}")
 importlib.import_module("botchat.metrics.lengths").counter()
 for name in ("cli.main", "pipeline.generate", "pipeline.judge"):
     importlib.import_module(f"botchat.{name}")

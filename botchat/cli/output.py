@@ -276,7 +276,7 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
         parts.append(f"{done}/{done + left}{unit} ({100 * done // (done + left)} %)")
     elif done:
         parts.append(f"{done}{unit}")
-    if by_calls and left and not meter.batches and (quiet := now - meter.heard) > QUIET_S:
+    if by_calls and left and (quiet := now - meter.heard) > QUIET_S:
         parts.append(f"no reply for {duration(quiet)}")
     if meter.calls or meter.estimates:
         parts.append(money(meter.cost_usd + meter.estimated_usd, meter.unpriced))
@@ -290,9 +290,6 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
         parts.append(f"{n} failed")
     if meter.replayed:
         parts.append(f"{meter.replayed} from the ledger")
-    if meter.batches:
-        done, total = map(sum, zip(*meter.batches.values(), strict=True))
-        parts.append(f"waiting for {len(meter.batches)} batches ({done}/{total} requests)")
     return " · ".join(parts)
 
 

@@ -17,7 +17,6 @@ from botchat.hub.requests import Fetching
 from botchat.importers.hub import hub_errors
 from botchat.records import Dialogue, Judgment, Provenance, Seed
 from botchat.requests.results import Told
-from botchat.workspace import export as moving
 from botchat.workspace import jsonl
 from botchat.workspace.folder import AboutSet, Workspace
 
@@ -75,7 +74,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
             jsonl.write_atomic(part, ledger_file, mode=0o600)
             try:
                 with closing(workspace.ledger()) as ledger:
-                    n_calls = sum(moving.import_(ledger, part))
+                    n_calls = sum(ledger.import_calls(part))
             finally:
                 part.unlink()
         jsonl.write_all(workspace.root, contents)

@@ -2,13 +2,14 @@
 
 A reply in the ledger is returned and nothing is sent. A call is sent only once the budget holds the
 most that it may take. What comes back is stored before anyone sees it. Two callers who ask the same
-at the same time share one call.
+at the same time share one call. Until a model has answered in a run, one call goes alone, with all
+its attempts: a wrong key, an unknown model and a server that is down cost the attempts of one.
 
-What a try counts for, where the endpoint does not say what it took:
+What an attempt counts for if the endpoint does not say what it took:
 
 | how it ended | counted at |
 | --- | --- |
-| refused connection, unknown name, left out of its batch | nothing: it was not sent |
+| refused connection, unknown name | nothing: it was not sent |
 | 3xx, 4xx, overloaded (429, 503, 529) | nothing: it was turned away |
 | 408, any other 5xx, deadline, broken connection, unreadable answer | what it had reserved |
 | filtered (also as 4xx: some providers bill the prompt), any answer | the same |
@@ -18,13 +19,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
@@ -32,168 +32,103 @@ from botchat.interfaces import ChatModel, Decoding, Message, Reply, changes, vis
 from botchat.models.limits import (
     OVERLOADED,
     Budget,
-    Ceiling,
-    Endpoint,
+    CallCost,
+    CostBound,
     Prices,
+    RateLimiter,
     Retry,
-    Spent,
-    plausible,
+    valid_usage,
 )
-from botchat.models.self_chat import without_thoughts
 from botchat.workspace.ledger import Ledger, request_json, request_key
-from botchat.workspace.usage import CHECK, answered_by, askers, last_answered_by
 
 log = logging.getLogger("botchat")
 
 DRAIN_S = 30.0
-"""How long an interrupted run waits for replies that are under way, and may be billed."""
+"""Longest that an interrupted run waits for replies in flight, which may be billed."""
 
 HOPELESS = 8
-"""A model is given up after so many calls if it has answered none in this run."""
+"""Calls after which a model is given up that has answered none in this run."""
 
 ADAPTATIONS = 16
-"""Most tries of a call that only learn what the endpoint refuses; further ones are failures."""
+"""Most attempts of a call that only learn what the endpoint refuses; further ones are failures."""
 
-CAPS = ("max_tokens", "max_completion_tokens")
+MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
 
 
-class Door:
-    """Lets one call of a model out, with all its tries, until the model has answered.
-
-    However many calls wait, a wrong key, an unknown model and a server that is down cost the tries
-    of one. Failures that may be the call's own (it reached the server) let others knock too.
-    """
-
-    def __init__(self, opened: bool, alone: bool = False) -> None:
-        """``opened``: the model is known to answer; the first failure closes the door.
-
-        ``alone``: one knocks at a time whatever happens, since what a call takes is not known yet.
-        """
-        self.opened, self._alone = opened, alone
-        self.answered = False  # in this run
-        self._given_up = 0
-        self._knocking: set[str] = set()
-        self._fatal: FatalModelError | None = None
-        self._moved = asyncio.Event()
-
-    async def enter(self, call: str) -> None:
-        """Wait until ``call`` may be sent. Raises `FatalModelError` as `admits`."""
-        while not self.admits(call):
-            several = self._given_up and not self._alone
-            if len(self._knocking) < (HOPELESS - self._given_up if several else 1):
-                self._knocking.add(call)
-            else:
-                await self._moved.wait()
-
-    def leave(self, call: str) -> None:
-        """The call has ended; another one may knock."""
-        if call in self._knocking:
-            self._knocking.discard(call)
-            self._move()
-
-    def admits(self, call: str) -> bool:
-        """Whether ``call`` may be sent now; `FatalModelError`: another found that none may ever."""
-        if self._fatal is not None:
-            raise FatalModelError(str(self._fatal))
-        return self.opened or call in self._knocking
-
-    def open(self) -> None:
-        """The model has answered."""
-        if not self.answered:
-            self.opened = self.answered = True
-            self._move()
-
-    def failed(self) -> None:
-        """A try has failed."""
-        self.opened = self.answered
-
-    def given_up(self, reached: bool) -> bool:
-        """A call was given up; whether the model is, too. ``reached``: it came to the server."""
-        self._given_up += 1
-        return not self.answered and (not reached or self._given_up >= HOPELESS)
-
-    def close(self, error: FatalModelError) -> None:
-        """Let nobody out any more."""
-        self._fatal = error
-        self._move()
-
-    def _move(self) -> None:
-        self._moved.set()
-        self._moved = asyncio.Event()
-
-
 @dataclass(eq=False)
-class RecordedModel:
+class CachedModel:
     """A `ChatModel` whose every reply is kept in the ledger."""
 
     model: ChatModel
     ledger: Ledger
     stage: str = field(kw_only=True)
-    """Label of its calls in the ledger's accounts."""
-    endpoint: Endpoint | None = None
-    """Capacity of its server, at whose door the first call knocks alone; ``None``: no limit."""
+    """Label of its calls in the ledger."""
+    limiter: RateLimiter | None = None
+    """Of its server; None for a model that needs none, which may also answer many calls at once."""
     prices: Prices = field(default_factory=Prices)
     budget: InitVar[Budget | None] = None
-    """``None``: nothing it does is paid for or limited."""
+    """None if nothing it does is paid for or limited."""
     retry: Retry = field(default_factory=Retry)
     on_reply: Callable[[Reply, bool], None] = lambda *_: None
     """Called with each reply and whether it came from the ledger."""
-    on_estimate: Callable[[Spent, str], None] = lambda *_: None
-    """Called for each try whose cost the endpoint did not say, with what it was counted at beyond
-    what is known, and why."""
+    on_estimate: Callable[[CallCost, str], None] = lambda *_: None
+    """Called for each attempt of unknown cost, with what it was counted at beyond what is known,
+    and why."""
 
     def __post_init__(self, budget: Budget | None) -> None:
-        """Take over what the ledger knows about ``model``."""
+        """Load what the ledger knows about ``model``."""
         self._paid = budget is not None
         self._budget = budget or Budget()
-        self._ceiling = Ceiling(self.prices)
-        self.name = self.model.name
-        self.identity = self.model.identity
-        self.context_window = self.model.context_window
+        self._bound = CostBound(self.prices)
+        self.name, self.identity = self.model.name, self.model.identity
         self.parallel = self.model.parallel
-        self._in_flight: dict[str, asyncio.Task[Reply]] = {}
-        self._out: set[str] = set()
+        self.quirks: Mapping[str, Any] = self.ledger.quirks(self.identity)
+        """What its endpoint was found to refuse (see `Reply.sent`)."""
+        self._tasks: dict[str, asyncio.Task[Reply]] = {}
+        self._in_flight: set[str] = set()
         self._ending = False
-        self._quirks = self.ledger.quirks(self.identity)
+        self._answered, self._n_given_up = self.limiter is None, 0
+        self._alone = asyncio.Lock()
+        self._fatal: FatalModelError | None = None
 
-    @cached_property
-    def _door(self) -> Door:
-        """Open where the ledger holds an answer; where there is no server, nobody knocks.
+    @property
+    def context_window(self) -> int | None:
+        """Tokens of prompt and reply together: as set, or as the endpoint says."""
+        window: int | None = self.model.context_window or self.quirks.get("context_window")
+        return window
 
-        Under a limit the first call goes alone: what a provider adds is reserved for all others.
-        """
-        limited = self._budget.limited
-        known = self._has_answered() and not limited
-        return Door(known or self.endpoint is None, alone=limited)
+    @property
+    def n_in_flight(self) -> int:
+        """Number of calls in flight."""
+        return len(self._in_flight)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
         request = request_json(self.identity, messages, decoding)
         key = request_key(request)
-        stored = self.ledger.get(key)
-        if stored is not None:
-            stored = spoken(stored)
+        if (stored := self.ledger.get(key)) is not None:
+            stored = strip_reasoning(stored)
             self.on_reply(stored, True)
             return stored
-        running = self._in_flight.get(key)
-        if running is None:
-            running = asyncio.create_task(self._ask(key, request, messages, decoding))
-            self._in_flight[key] = running
-            running.add_done_callback(partial(self._ended, key))
+        task = self._tasks.get(key)
+        if task is None:
+            task = asyncio.create_task(self._ask_in_turn(key, request, messages, decoding))
+            self._tasks[key] = task
+            task.add_done_callback(partial(self._forget_task, key))
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
-        return await asyncio.shield(running)
+        return await asyncio.shield(task)
 
-    def _ended(self, key: str, running: asyncio.Task[Reply]) -> None:
-        del self._in_flight[key]
+    def _forget_task(self, key: str, task: asyncio.Task[Reply]) -> None:
+        del self._tasks[key]
         # The caller may be gone; asyncio prints an exception that nobody retrieves.
-        _ = running.cancelled() or running.exception()
+        _ = task.cancelled() or task.exception()
 
     def check_limits(self, max_tokens: int | None) -> None:
         """Raise `ConfigError` if a limit could not be kept for calls with this ``max_tokens``."""
-        most = self._ceiling.of(0, self._cap(max_tokens))
-        if flag := self._budget.unlimited(most):
+        most = self._bound.of(0, self._reply_bound(max_tokens))
+        if flag := self._budget.unbounded(most):
             missing = (
                 f"the price of {self.name} is unknown; set price_input and price_output"
                 if flag.startswith("--max-usd") and not self.prices.known
@@ -204,116 +139,115 @@ class RecordedModel:
     def stop(self) -> None:
         """Send nothing more, and try nothing again."""
         self._ending = True
-        if self.endpoint:
-            self.endpoint.stop()
 
     async def drain(self) -> None:
-        """Wait until every call that is out is stored; none is tried again, no other is sent."""
+        """Wait until every call in flight is stored; none is tried again, no other is sent."""
         self.stop()
-        running = dict(self._in_flight)
-        for key, task in running.items():
-            if key not in self._out:  # it waits for its turn, or sleeps between two tries
+        tasks = dict(self._tasks)
+        for key, task in tasks.items():
+            if key not in self._in_flight:  # it waits for its turn, or between two attempts
                 task.cancel()
-        if running:
-            _, late = await asyncio.wait(running.values(), timeout=DRAIN_S)
+        if tasks:
+            _, late = await asyncio.wait(tasks.values(), timeout=DRAIN_S)
             for task in late:
                 task.cancel()
 
-    @property
-    def under_way(self) -> int:
-        """Number of calls that are out."""
-        return len(self._out)
+    async def _ask_in_turn(
+        self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
+    ) -> Reply:
+        """`_ask`, alone until the model has answered."""
+        try:
+            if not self._answered:
+                async with self._alone:
+                    if not self._answered:
+                        self._raise_fatal()
+                        return await self._ask(key, request, messages, decoding)
+            self._raise_fatal()
+            return await self._ask(key, request, messages, decoding)
+        except FatalModelError as error:
+            self._fatal = self._fatal or error
+            raise
+
+    def _raise_fatal(self) -> None:
+        if self._fatal is not None:
+            raise FatalModelError(str(self._fatal))
 
     async def _ask(
         self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
     ) -> Reply:
         failures, adapted, waited_s = 0, 0, 0.0
-        try:
-            while True:
-                await self._door.enter(key)
-                try:
-                    reply = await self._try(key, request, messages, decoding)
-                    if reply is None:
-                        continue
-                    self._learn(reply)
-                    if reply.final:
-                        self._compare(reply)
-                        kept = self.ledger.keep(
-                            key, request, reply, model=self.name, stage=self.stage
-                        )
-                        await kept
-                        self._door.open()
-                        reply = spoken(reply)
-                        break
-                    self.ledger.add_attempt(key, reply, model=self.name)
-                finally:  # `drain` waits for it until it is stored
-                    self._out.discard(key)
-                asked_s = reply.retry_after_s
-                if self._ending:
-                    break
-                if asked_s is not None and reply.adapted and adapted < ADAPTATIONS:
-                    adapted += 1
-                    continue
-                failures += 1
-                wait_s = None
-                if asked_s is not None:
-                    if self.endpoint is not None:
-                        self._door.failed()
-                    wait_s = self.retry.wait_s(failures, asked_s, waited_s)
-                if wait_s is None:
-                    reply = self._given_up(reply, failures)
-                    break
-                waited_s += wait_s
-                await asyncio.sleep(wait_s)
-        except FatalModelError as error:
-            self._door.close(error)
-            raise
-        finally:
-            self._door.leave(key)
+        while True:
+            try:
+                reply = await self._attempt(key, request, messages, decoding)
+            finally:  # `drain` waits for it until it is stored
+                self._in_flight.discard(key)
+            if reply.final:
+                self._answered = True
+                reply = strip_reasoning(reply)
+                break
+            if self._ending:
+                break
+            if reply.adapted and adapted < ADAPTATIONS:
+                adapted += 1
+                continue
+            failures += 1
+            wait_s = None
+            if reply.retry_after_s is not None:
+                wait_s = self.retry.wait_s(failures, reply.retry_after_s, waited_s)
+            if wait_s is None:
+                reply = self._give_up(reply, failures)
+                break
+            waited_s += wait_s
+            await asyncio.sleep(wait_s)
         self.on_reply(reply, False)
         return reply
 
-    async def _try(
+    async def _attempt(
         self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
-    ) -> Reply | None:
-        """One attempt, once there is room for it, and what it cost; ``None``: the door closed."""
-        if self._ending:
-            raise asyncio.CancelledError
-        cap = self._cap(decoding.max_tokens)
-        most = self._ceiling.of(len(request), cap)
-        if self._budget.unlimited(most):
+    ) -> Reply:
+        """Make one attempt, once there is room for it; account for its cost and store the reply."""
+        max_tokens = self._reply_bound(decoding.max_tokens)
+        most = self._bound.of(len(request), max_tokens)
+        if self._budget.unbounded(most):
             self.check_limits(decoding.max_tokens)
         # Four bytes a token; the endpoint's own count corrects it afterwards.
-        tokens = len(request) / 4
-        async with (
-            self._budget.reserve(most) as held,
-            self.endpoint.slot(tokens) if self.endpoint else nullcontext(),
-        ):
-            if not self._door.admits(key):
-                return None
-            self._out.add(key)
+        tokens, cost, reply = len(request) / 4, None, None
+        await self._budget.reserve(most)
+        try:
+            if self.limiter is not None:
+                await self.limiter.enter(tokens)
             try:
+                if self._ending:
+                    raise asyncio.CancelledError
+                self._raise_fatal()
+                self.ledger.check_writable()
+                self._in_flight.add(key)
                 reply = await self.model.chat(messages, decoding)
+                usage, usd = valid_usage(reply.usage), self.prices.cost_of(reply)
+                reply = replace(reply, key=key, usage=usage, cost_usd=usd)
+                self._bound.learn(len(request), max_tokens, usage, usd)
+                cost = self._cost(most, reply)
+                self._learn_quirks(reply)
+                # Stored before the place is free: nothing is sent after a write that failed.
+                if reply.final:
+                    filed = {"model": self.name, "stage": self.stage}
+                    await self.ledger.keep(key, request, reply, **filed)
+                else:
+                    self.ledger.add_attempt(key, reply, model=self.name)
+                return reply
             except FatalModelError as error:
                 if error.reply is not None:
-                    held.taken = Spent()
+                    cost = CallCost()
                     self.ledger.add_attempt(key, error.reply, model=self.name)
                 raise
-            usage, usd = plausible(reply.usage), self.prices.bill(reply)
-            reply = replace(reply, key=key, usage=usage, cost_usd=usd)
-            self._ceiling.learn(len(request), cap, usage, usd)
-            held.taken = self._taken(most, reply)
-        if self.endpoint:
-            self.endpoint.learn(reply, tokens)
-        return reply
+            finally:
+                if self.limiter is not None:
+                    self.limiter.leave(reply, tokens)
+        finally:
+            self._budget.settle(most, cost)
 
-    @property
-    def quirks(self) -> Mapping[str, Any]:
-        """What its endpoint was found to refuse (see `Reply.sent`)."""
-        return self._quirks
-
-    def _taken(self, most: Spent, reply: Reply) -> Spent:
-        """What a try counts for whose reservation was ``most`` (the module's table)."""
+    def _cost(self, most: CallCost, reply: Reply) -> CallCost:
+        """Return what an attempt counts for that had reserved ``most`` (the module's table)."""
         usd, usage = reply.cost_usd, reply.usage
         tokens = None
         if usage.prompt_tokens is not None and usage.completion_tokens is not None:
@@ -321,104 +255,73 @@ class RecordedModel:
         if _turned_away(reply):
             usd, tokens = usd or 0.0, tokens or 0
         priced = usd is not None or most.usd is None
-        told = self._paid and (reply.answered or most.usd or self._budget.limited)
-        if told and not (priced and tokens is not None):
+        counts = self._paid and (reply.answered or most.usd or self._budget.limited)
+        if counts and not (priced and tokens is not None):
             why = "no count of tokens" if reply.answered else "no answer, maybe billed"
             if reply.billed_usd == 0:
                 why = "a cost of zero beside a price"
-            estimated = Spent(0.0 if priced else most.usd, most.tokens if tokens is None else 0)
-            self.on_estimate(estimated, why)
-        return Spent(most.usd if usd is None else usd, most.tokens if tokens is None else tokens)
+            estimate = CallCost(0.0 if priced else most.usd, most.tokens if tokens is None else 0)
+            self.on_estimate(estimate, why)
+        return CallCost(most.usd if usd is None else usd, most.tokens if tokens is None else tokens)
 
-    def _cap(self, max_tokens: int | None) -> int | None:
-        """Most tokens of a reply that is asked for with ``max_tokens``; ``None``: unknown."""
-        refused = self._quirks.get("parameters", {})
-        if any(refused.get(name, "sent") is None for name in CAPS):
+    def _reply_bound(self, max_tokens: int | None) -> int | None:
+        """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""
+        parameters = self.quirks.get("parameters", {})
+        if any(parameters.get(name, "sent") is None for name in MAX_TOKENS_NAMES):
             max_tokens = None  # the endpoint takes no such limit
         own = self.identity.get("extra") or {}
-        caps = [n for name in CAPS if isinstance(n := own.get(name), int)]
-        caps += [] if max_tokens is None else [max_tokens]
-        window: int | None = self.context_window or self._quirks.get("context_window")
-        return max(caps) if caps else window
+        bounds = [n for name in MAX_TOKENS_NAMES if isinstance(n := own.get(name), int)]
+        bounds += [] if max_tokens is None else [max_tokens]
+        return max(bounds) if bounds else self.context_window
 
-    def _given_up(self, reply: Reply, failures: int) -> Reply:
-        """What its caller gets; raises `FatalModelError`: the model has not answered once."""
+    def _give_up(self, reply: Reply, failures: int) -> Reply:
+        """Return the caller's reply; raises `FatalModelError` if the model cannot answer at all."""
         if reply.retry_after_s is not None:
             # What only asked for another form of the request is no answer.
             outcome = "transport" if reply.answered else reply.outcome
             detail = f"{reply.detail} (tried {failures} times)"
             reply = replace(reply, outcome=outcome, detail=detail)
-        elif self._door.opened:
-            return reply  # the fault may be this request's own
-        # What a batch left out says nothing about the model.
-        if self._door.given_up(reply.reached or self.endpoint is None):
+        self._n_given_up += 1
+        # A fault may be this request's own, if it came to the server.
+        if not self._answered and (not reply.reached or self._n_given_up >= HOPELESS):
             raise FatalModelError(
                 f"{self.name} has not answered once: {reply.detail}; run again when it does"
                 + ("" if reply.reached else " (is the server running? check host and port)")
             )
         return reply
 
-    def _has_answered(self) -> bool:
-        """Whether the ledger's latest call of a model has its identity.
-
-        Calls of the same settings at another address are told before they are paid for again.
-        """
-        known, own = askers(self.ledger), self._own
-        if any(identity == own for identity, _ in known.values()):
-            return True
-        for identity, n in known.values():
-            if "base_url" in own and identity | {"base_url": own["base_url"]} == own:
-                there = identity["base_url"]
-                log.warning(
-                    f"the ledger holds {n} calls of {own['model']} with the same settings at "
-                    f"{there}; to use them instead of paying again, stop and set in its [models] "
-                    f'entry: identity = "{there}"'
-                )
-        return False
-
-    @property
-    def _own(self) -> dict[str, Any]:
-        """Its identity as the ledger has it."""
-        own: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.identity))
-        return own
-
-    def _learn(self, reply: Reply) -> None:
-        if reply.sent and dict(reply.sent) != self._quirks:
-            before, self._quirks = changes(self._quirks), dict(reply.sent)
-            if new := [change for change in changes(self._quirks) if change not in before]:
-                log.warning(
-                    f"{self.name} is asked {' and '.join(new)} from now on, since its endpoint "
-                    "refuses it otherwise"
-                )
-            self.ledger.set_quirks(self.identity, self._quirks)
-
-    @cached_property
-    def snapshot(self) -> str:
-        """What its latest reply of earlier runs says of who answered; empty: it does not."""
-        return last_answered_by(self.ledger, self.name, self._own)
-
-    def _compare(self, reply: Reply) -> None:
-        """Say it, once, where others answer now than those whose replies the ledger has."""
-        before, self.snapshot = self.snapshot, answered_by(reply.raw) or self.snapshot
-        if before and before != self.snapshot and self.stage != CHECK:
+    def _learn_quirks(self, reply: Reply) -> None:
+        if not reply.sent or dict(reply.sent) == self.quirks:
+            return
+        before, self.quirks = changes(self.quirks), dict(reply.sent)
+        if new := [change for change in changes(self.quirks) if change not in before]:
             log.warning(
-                f"{self.name} answers as {self.snapshot} now, and in the ledger as {before}: what "
-                "is new will stand beside what is replayed; to ask all of it anew, stop and give "
-                f"the model a revision, such as {self.name}@2"
+                f"{self.name} is asked {' and '.join(new)} from now on, since its endpoint "
+                "refuses it otherwise"
             )
+        self.ledger.set_quirks(self.identity, self.quirks)
 
 
 def _turned_away(reply: Reply) -> bool:
-    """Whether a try was certainly not billed."""
+    """Return whether an attempt was certainly not billed."""
     status = reply.status or 0
     refused = status in OVERLOADED or (300 <= status < 500 and status != 408)
     return not reply.reached or (refused and reply.outcome != "filtered")
 
 
-def spoken(reply: Reply) -> Reply:
-    """A reply without its thoughts; the ledger keeps them, so a better rule repairs old calls."""
+_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPEN_REASONING = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+
+
+def strip_reasoning(reply: Reply) -> Reply:
+    """Return a reply without its blocks of reasoning; the ledger keeps them.
+
+    Also cuts a block whose opening tag the chat template swallowed, and one that never ends: the
+    reply was cut before the model answered.
+    """
     if not reply.usable:
         return reply
-    if visible(text := without_thoughts(reply.text)):
+    text = _OPEN_REASONING.sub("", _REASONING.sub("", reply.text)).strip()
+    if visible(text):
         return reply if text == reply.text else replace(reply, text=text)
-    return replace(reply, text="", outcome="empty", detail="nothing but thoughts")
+    return replace(reply, text="", outcome="empty", detail="nothing but reasoning")

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from botchat.errors import ConfigError
 from botchat.interfaces import adapted, settings_digest
-from botchat.models.self_chat import PROMPT, Length, extend
+from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
@@ -32,14 +32,14 @@ def plan_generate(request: Generating, workspace: Workspace) -> Plan:
     """What `generate` would send."""
     _, seeds = checked(request, workspace)
 
-    async def walked(session: PlanningSession, length: Length) -> None:
-        await walk(request, workspace, session, length)
+    async def walked(session: PlanningSession, counter: TokenCounter) -> None:
+        await walk(request, workspace, session, counter)
 
     return plan.plan(workspace, seeds, walked, workspace.language(request.seed_set))
 
 
 async def walk(
-    request: Generating, workspace: Workspace, session: PlanningSession, length: Length
+    request: Generating, workspace: Workspace, session: PlanningSession, counter: TokenCounter
 ) -> dict[str, dict[str, Dialogue]]:
     """The contestants' dialogues, as they are or as a plan makes them up; nothing is stored."""
     turns, seeds = checked(request, workspace)
@@ -47,7 +47,7 @@ async def walk(
     for job in jobs:
         session.about = ("generate", (job.contestant,))
         for seed in job.pending:
-            job.have[seed.id] = await job.make(seed, length)
+            job.have[seed.id] = await job.make(seed, counter)
     return {job.contestant: job.have for job in jobs}
 
 
@@ -67,13 +67,13 @@ async def ask(
 ) -> list[Generated]:
     """`generate` in a session that is there."""
     turns, seeds = checked(request, workspace)
-    jobs, length = _jobs(request, workspace, session, turns, seeds), plan.text_length()
+    jobs, counter = _jobs(request, workspace, session, turns, seeds), plan.token_counter()
     for job in jobs:
         if job.pending:
             jsonl.Appender[Dialogue](job.path).ready()
     session.meter.begin("generate", sum(len(job.pending) for job in jobs))
     session.meter.steps += [job.step for job in jobs]
-    made = await together(job.run(length, stops, session.meter) for job in jobs)
+    made = await together(job.run(counter, stops, session.meter) for job in jobs)
     calls = {job.contestant: [*_calls(job.have.values())] for job in jobs}
     new = {one.model for one in made if one.new}
     provenance.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
@@ -211,16 +211,18 @@ class _Job:
             f"set {moved}revision or label in its [models] entry; or make them anew with --replace"
         )
 
-    async def make(self, seed: Seed, length: Length) -> Dialogue:
-        return await extend(seed, self.speakers, self.turns, length, self.sign, self.language)
+    async def make(self, seed: Seed, counter: TokenCounter) -> Dialogue:
+        return await generate_dialogue(
+            seed, self.speakers, self.turns, counter, self.sign, self.language
+        )
 
-    async def run(self, length: Length, stops: Stops, meter: Meter) -> Generated:
+    async def run(self, counter: TokenCounter, stops: Stops, meter: Meter) -> Generated:
         new = self.pending
         with jsonl.Appender[Dialogue](self.path) as file:
 
             async def do(seed: Seed) -> None:
                 with self.step.item():
-                    made = await self.make(seed, length)
+                    made = await self.make(seed, counter)
                     file.append(made)
                 self.have[seed.id] = made
                 meter.done += 1

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
-from botchat.models.cached import spoken
+from botchat.models.cached import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
 from botchat.requests import (
@@ -25,7 +25,6 @@ from botchat.requests import (
     ImportingCalls,
 )
 from botchat.requests.results import Told
-from botchat.workspace import export as moving
 from botchat.workspace import jsonl, usage
 from botchat.workspace import ledger as stored
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
@@ -46,7 +45,7 @@ def export(request: ExportingCalls, workspace: Workspace) -> Told:
     path, since = request.path, request.since
     first = -math.inf if since is None else _moment(since)
     with closing(_existing(workspace)) as ledger:
-        return Told({"path": path, "calls": moving.export(ledger, path, first)})
+        return Told({"path": path, "calls": ledger.export(path, first)})
 
 
 def _moment(text: str) -> float:
@@ -66,7 +65,7 @@ def import_(request: ImportingCalls, workspace: Workspace) -> Told:
     if not path.exists():
         raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
     with workspace.locked(), closing(workspace.ledger()) as ledger:
-        added, known = moving.import_(ledger, path)
+        added, known = ledger.import_calls(path)
     return Told({"path": path, "added": added, "known": known})
 
 
@@ -97,7 +96,7 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
         which = " AND ".join(f"{name} IN (SELECT value FROM json_each(?))" for name in asked)
         keys, failed = set(), set()
         for call in ledger.calls(f"WHERE {which}", *asked.values()):
-            reply = spoken(call.reply())
+            reply = strip_reasoning(call.reply())
             if outcomes and reply.outcome not in outcomes:
                 continue
             keys.add(call.key)

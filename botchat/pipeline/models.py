@@ -16,7 +16,7 @@ from pathlib import Path
 from botchat.errors import BotChatError, ConfigError, did_you_mean
 from botchat.interfaces import Decoding, Message, Row, changes
 from botchat.models.bots import BASELINES
-from botchat.models.endpoint.chat import identity
+from botchat.models.endpoint import identity
 from botchat.parallel import together
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
@@ -28,7 +28,7 @@ from botchat.workspace.config import ModelName, ModelSettings
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
-from botchat.workspace.usage import CHECK, answered_by, last_answered_by
+from botchat.workspace.usage import CHECK
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
@@ -227,12 +227,9 @@ async def _check(session: Session, name: str) -> Row:
         # A sample number of its own: a check that the ledger answers checks nothing.
         once = Decoding(None, 16, sample=secrets.randbelow(2**31))
         model = session.speaker(name, CHECK).model
-        before = last_answered_by(session.ledger, model.name, model.identity)
         reply = await model.chat(ask, once)
         ok, why = reply.answered, f": {reply.detail}" if reply.detail else ""
         said = f"{reply.outcome} in {reply.latency_s:.1f} s{why}"
-        if before and (now := answered_by(reply.raw)) not in ("", before):
-            said += f"; it answers as {now}, in the ledger as {before}"
     except BotChatError as error:
         said = str(error)
     return {"ok": ok, "answer": said}

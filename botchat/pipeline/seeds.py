@@ -19,7 +19,7 @@ from botchat.importers.mutual import MUTUAL_FILE, read_mutual
 from botchat.importers.tables import SUFFIXES
 from botchat.interfaces import Row, settings_digest
 from botchat.languages.text import spoken
-from botchat.pipeline.run.plan import text_length
+from botchat.pipeline.run.plan import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
 from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
 from botchat.requests.results import Told
@@ -167,7 +167,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
         content = [(seed.id, one.utterances, one.outcome) for seed, one in matches]
         digest = settings_digest(imported.format, content)
         signature = f"{SIGNED}|imported:{digest}|set:{seed_set}"
-        count = text_length().tokens
+        count = token_counter().exact
         dialogues = [_dialogue(seed, one, model, signature, count) for seed, one in matches]
         path = workspace.dialogues_path(seed_set, model)
         if not request.replace and path.exists():

@@ -14,7 +14,7 @@ from botchat.errors import (
     MissingError,
 )
 from botchat.models.bots import BASELINES
-from botchat.models.self_chat import Length
+from botchat.models.self_chat import TokenCounter
 from botchat.pipeline import generate as generating
 from botchat.pipeline import judge
 from botchat.pipeline.run import plan
@@ -48,9 +48,9 @@ def plan_run(request: Running, workspace: Workspace) -> Plan:
     """What `run` would send, with dialogues made up where there are none."""
     wanted = _resolved(request, workspace)
 
-    async def walk(session: PlanningSession, length: Length) -> None:
+    async def walk(session: PlanningSession, counter: TokenCounter) -> None:
         _judged_by(wanted, workspace, session)
-        made = await generating.walk(_generating(wanted), workspace, session, length)
+        made = await generating.walk(_generating(wanted), workspace, session, counter)
         for asked in _asked(wanted, workspace, made)[0]:
             await asked.walk(workspace, session)
 

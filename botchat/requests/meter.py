@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from botchat.interfaces import Reply
-from botchat.models.limits import Spent
+from botchat.models.limits import CallCost
 
 LONGEST = 300
 """Characters kept of what was said of a failure."""
@@ -124,8 +124,6 @@ class Meter:
     estimated_usd: float = 0.0
     """What these were counted at by the limits, beside ``cost_usd``; likewise the tokens."""
     estimated_tokens: int = 0
-    batches: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Batches that are waited for: id -> requests done, requests in all."""
     steps: list[Step] = field(default_factory=list)
     heard: float = field(default_factory=time.monotonic)
     """When the last call ended."""
@@ -163,7 +161,7 @@ class Meter:
             self.unpriced += reply.cost_usd is None
             self.cost_usd += reply.cost_usd or 0.0
 
-    def estimate(self, counted: Spent, why: str) -> None:
+    def estimate(self, counted: CallCost, why: str) -> None:
         """Count one try whose cost the endpoint did not say."""
         self.estimates[why] += 1
         self.estimated_usd += counted.usd or 0.0

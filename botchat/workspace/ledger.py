@@ -4,150 +4,197 @@ A call is stored before anyone uses its reply, and is never sent again. Its key 
 the canonical request: schema version, who was asked (model id, endpoint without credentials, fixed
 parameters), messages, decoding and sample number.
 
-``ledger.sql`` says what a row of each table is. WAL mode with ``synchronous=NORMAL``: a commit
-survives the death of the process at any moment.
+``ledger.sql`` describes the tables. WAL mode with ``synchronous=NORMAL``: a commit survives the
+death of the process at any moment. An exported ledger has a call a line.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 import json
+import math
+import shutil
 import sqlite3
+import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Annotated, Any, TypeAlias
 
 import msgspec
 
 from botchat.errors import BotChatError, DataError
-from botchat.interfaces import Decoding, Message, Reply
-from botchat.workspace.calls import (
-    COLUMNS,
-    FIELDS,
-    REPLY,
-    TABLES,
-    Copy,
-    StoredCall,
-    call_of,
-    connect,
-    opened_to_read,
-    row_of,
-)
+from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
+from botchat.records import UNANSWERED, Outcome
 from botchat.workspace.jsonl import make_folder
 
 SCHEMA = 1
 
-CACHE_KB = 64 << 10
-"""Most memory for pages of the file, taken as it is used."""
+MAX_LINE = 64 << 20
+"""Bytes of the longest line that is imported; a reply's body has at most a quarter of them."""
 
-_Keeping: TypeAlias = tuple[tuple[Any, ...], "asyncio.Future[None]"]
-"""A row, and who waits until it is stored."""
+_CACHE_KB = 64 << 10
+"""Most memory for pages of the file: keys are in random order."""
 
+_TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
+_Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""Seconds of the epoch, as far as calendars go."""
+
+
+class StoredCall(msgspec.Struct, frozen=True):
+    """A row of ``calls`` or ``superseded``; also a line of an exported ledger."""
+
+    key: str
+    model: str
+    stage: str
+    at: _Time
+    request: msgspec.Raw
+    """The canonical request, byte for byte: the key is its digest."""
+    outcome: Outcome
+    text: str
+    finish_reason: str | None
+    prompt_tokens: _Count
+    completion_tokens: _Count
+    cached_tokens: _Count
+    latency_s: _Positive
+    cost_usd: _Positive | None
+    detail: str
+    raw: str
+    sent: dict[str, Any]
+    superseded: bool = False
+    """Forgotten: it counts as spent and answers nothing."""
+
+    def reply(self) -> Reply:
+        """Return the reply as it was stored."""
+        usage = Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
+        return Reply(
+            self.outcome,
+            self.text,
+            self.finish_reason,
+            usage,
+            self.latency_s,
+            self.cost_usd,
+            detail=self.detail,
+            raw=self.raw,
+            sent=self.sent,
+            key=self.key,
+        )
+
+    def row(self) -> tuple[Any, ...]:
+        """Return a value for each column of the table."""
+        values = msgspec.structs.asdict(self)
+        del values["superseded"]
+        values["request"] = _pack(bytes(self.request))
+        values["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
+        values["sent"] = json.dumps(self.sent, sort_keys=True)
+        return tuple(values.values())
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any], superseded: bool) -> StoredCall:
+        """Read a row of the table. Raises ``ValueError`` or ``zlib.error`` if it is damaged."""
+        values = dict(zip(FIELDS, row, strict=True))
+        values["request"] = msgspec.Raw(zlib.decompress(values["request"]))
+        values["raw"] = zlib.decompress(values["raw"]).decode("utf-8", "surrogatepass")
+        values["sent"] = json.loads(values["sent"])
+        return cls(**values, superseded=superseded)
+
+
+FIELDS = StoredCall.__struct_fields__[:-1]
+_COLUMNS = ", ".join(FIELDS)
 TABLE_OF = {False: "calls", True: "superseded"}
 _INSERT = {
     # The same call, made at the same time, is in one of the two tables only.
-    table: f"INSERT OR IGNORE INTO {table} ({COLUMNS}) "
+    table: f"INSERT OR IGNORE INTO {table} ({_COLUMNS}) "
     f"SELECT {', '.join(f'?{n + 1}' for n in range(len(FIELDS)))} WHERE NOT EXISTS "
     f"(SELECT 1 FROM {other} WHERE key=?{FIELDS.index('key') + 1} AND at=?{FIELDS.index('at') + 1})"
     for table, other in (("calls", "superseded"), ("superseded", "calls"))
 }
 
 
-@dataclass(frozen=True)
-class NotedBatch:
-    """A batch that was sent, or was about to be sent when its process died."""
-
-    tag: str
-    """Is in the batch's metadata, so the endpoint's list shows whether the batch was sent."""
-    id: str | None
-    """The endpoint's name for the batch; ``None``: not known."""
-    sent: Mapping[str, Any]
-    """Quirks its requests were made with (see `Reply.sent`)."""
-    keys: frozenset[str]
-    """Those of the calls asked about that are in the batch."""
-    at: float
-    """When it was noted, in seconds of the epoch."""
-
-
 def request_json(
     identity: Mapping[str, Any], messages: Sequence[Message], decoding: Decoding
 ) -> bytes:
-    """The canonical request: what decides the answer, in one byte order."""
-    return msgspec.json.encode(
-        {
-            "schema": SCHEMA,
-            "identity": identity,
-            "messages": messages,
-            "sampling": decoding.settings,
-        },
-        order="deterministic",
-    )
+    """Return the canonical request: what decides the answer, in one byte order."""
+    request = {"schema": SCHEMA, "identity": identity, "messages": messages}
+    return msgspec.json.encode(request | {"sampling": decoding.settings}, order="deterministic")
 
 
 def request_key(request: bytes) -> str:
-    """SHA-256 of a canonical request, 64 hex digits."""
+    """Return the SHA-256 of a canonical request, 64 hex digits."""
     return hashlib.sha256(request).hexdigest()
 
 
 class Ledger:
     """One workspace's calls. Not shared between threads; one writing process at a time."""
 
-    _copy: Copy | None = None
-
     def __init__(self, path: Path | None, *, readonly: bool = False) -> None:
-        """Open or create the ledger at ``path``; ``None``: an empty one in memory.
+        """Open or create the ledger at ``path``; None: an empty one in memory.
 
         Raises `DataError` if the file is not a ledger of this version.
         """
         self.path = path
-        self._keeping: list[_Keeping] = []
+        self._keeping: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
+        self._failure: BotChatError | None = None
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._db: sqlite3.Connection | None = None
         try:
-            if path is None:
-                self._db = connect(None)
-            elif readonly:
-                self._db, self._copy = opened_to_read(path)
+            if readonly and path is not None:
+                self._db = self._open_to_read(path)
             else:
-                make_folder(path.parent)
-                self._db = connect(path, "mode=rwc")
-            if path is None or not readonly:
-                self._prepare()
-            (found,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
+                if path is not None:
+                    make_folder(path.parent)
+                self._db = _connect(path, "mode=rwc")
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=NORMAL")
+                self._db.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+                self._db.executescript(_TABLES)
+                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+            (schema,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
         except (sqlite3.Error, OSError, TypeError) as error:
-            self._let_go()
+            self.close()
             raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
-        if found != str(SCHEMA):
-            self._let_go()
-            raise DataError(
-                f"{path} is a ledger of schema {found}; this BotChat reads schema {SCHEMA}"
-            )
+        if schema != str(SCHEMA):
+            self.close()
+            message = f"{path} is a ledger of schema {schema}; this BotChat reads schema {SCHEMA}"
+            raise DataError(message)
 
-    def _prepare(self) -> None:
-        """Make what a ledger of an older version, or a new one, does not have."""
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        # Keys are in random order: what does not fit is read and written again for each.
-        self._db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
-        self._db.executescript(TABLES)
-        self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+    def _open_to_read(self, path: Path) -> sqlite3.Connection:
+        """Open the file also where nothing can be written next to it."""
+        db = _connect(path, "mode=ro")
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            return db
+        except sqlite3.DatabaseError as error:
+            db.close()
+            if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+                raise
+        wal = path.with_name(f"{path.name}-wal")
+        if not wal.exists() or not wal.stat().st_size:
+            return _connect(path, "immutable=1")
+        # Calls that a killed process stored are not in the file yet: SQLite puts them in a copy.
+        self._copy = tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True)
+        for file in (path, wal):
+            shutil.copyfile(file, Path(self._copy.name, file.name))
+        return _connect(Path(self._copy.name, path.name), "mode=rw")
 
     def close(self) -> None:
-        """Close the file."""
+        """Store what waits, and close the file."""
         self._keep_all()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        with suppress(AttributeError):  # nothing could be opened
+        if self._db is not None:
             self._db.close()
         if self._copy is not None:
             self._copy.cleanup()
 
     def get(self, key: str) -> Reply | None:
-        """The stored reply of a call, or ``None`` if it was never answered."""
+        """Return the stored reply of a call, or None if it was never answered."""
         return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
@@ -159,113 +206,73 @@ class Ledger:
     ) -> asyncio.Future[None]:
         """`put` when awaited, in one transaction with all others of this turn of the event loop."""
         loop = asyncio.get_running_loop()
-        row, kept = _row(key, request, reply, model, stage), loop.create_future()
+        kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        self._keeping.append((row, kept))
+        self._keeping.append((_row(key, request, reply, model, stage), kept))
         return kept
 
     def _keep_all(self) -> None:
         keeping, self._keeping = self._keeping, []
-        groups = [keeping] if keeping else []
-        while groups:
-            group, failed = groups.pop(), None
-            try:
-                with self.transaction():
-                    self._db.executemany(_INSERT["calls"], [row for row, _ in group])
-            except BotChatError as error:
-                if len(group) > 1:  # each that can be stored is
-                    groups += [[one] for one in group]
-                    continue
-                failed = error
-            for kept in (one for _, one in group if not one.done()):
-                if failed is None:
-                    kept.set_result(None)
-                else:
-                    kept.set_exception(failed)
+        if not keeping:
+            return
+        together = self._store([row for row, _ in keeping])
+        for row, kept in keeping:
+            failure = together and self._store([row])  # each that can be stored is
+            if kept.done():
+                continue
+            if failure is None:
+                kept.set_result(None)
+            else:
+                kept.set_exception(failure)
+
+    def _store(self, rows: Sequence[tuple[Any, ...]]) -> BotChatError | None:
+        try:
+            with self.transaction():
+                self._database.executemany(_INSERT["calls"], rows)
+        except BotChatError as error:
+            return error
+        return None
+
+    def check_writable(self) -> None:
+        """Raise the error of the first write that failed: what is sent after it may be lost."""
+        if self._failure is not None:
+            raise self._failure
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
-        """Note a try that brought no answer (it may have been billed)."""
+        """Store an attempt that brought no answer (it may have been billed)."""
         self._write(
             "INSERT INTO attempts VALUES (?,?,?,?,?,?,?)",
             (key, model, time.time(), reply.outcome, reply.status, reply.detail, reply.latency_s),
         )
 
     def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
-        """What earlier runs learnt that this model's endpoint refuses."""
-        sql = "SELECT value FROM quirks WHERE identity=?"
-        found = self.select(sql, _identity_key(identity))
-        return json.loads(found[0][0]) if found else {}
+        """Return what earlier runs learnt that this model's endpoint refuses."""
+        rows = self.select("SELECT value FROM quirks WHERE identity=?", _identity_key(identity))
+        return json.loads(rows[0][0]) if rows else {}
 
-    def set_quirks(self, identity: Mapping[str, Any], value: Mapping[str, Any]) -> None:
-        """Remember what a model's endpoint refuses, so that it refuses only once."""
-        self._write(
-            "INSERT OR REPLACE INTO quirks VALUES (?,?)",
-            (_identity_key(identity), json.dumps(dict(value), sort_keys=True)),
-        )
-
-    def note_batch(
-        self, tag: str, keys: Sequence[str], *, model: str, sent: Mapping[str, Any]
-    ) -> None:
-        """Note a batch before it is sent; durable even against a power cut when this returns."""
-        note = (tag, model, time.time(), json.dumps(dict(sent), sort_keys=True))
-        self._db.execute("PRAGMA synchronous=FULL")
-        try:
-            with self.transaction():
-                self._db.execute("DELETE FROM batched WHERE key IN (SELECT key FROM calls)")
-                self._db.execute("INSERT INTO batches VALUES (?,NULL,?,?,?)", note)
-                pairs = [(key, tag) for key in keys]
-                self._db.executemany("INSERT OR REPLACE INTO batched VALUES (?,?)", pairs)
-        finally:
-            self._db.execute("PRAGMA synchronous=NORMAL")
-
-    def name_batch(self, tag: str, id: str) -> None:
-        """Note what the endpoint calls a noted batch."""
-        self._write("UPDATE batches SET id=? WHERE tag=?", (id, tag))
-
-    def batches_of(self, keys: Iterable[str]) -> list[NotedBatch]:
-        """The noted batches that may still answer some of the calls ``keys``."""
-        rows = self.select(
-            "SELECT tag, id, sent, json_group_array(key), at FROM batched JOIN batches USING (tag)"
-            " WHERE key IN (SELECT value FROM json_each(?)) GROUP BY tag ORDER BY at",
-            json.dumps(list(keys)),
-        )
-        return [
-            NotedBatch(tag, id, json.loads(sent), frozenset(json.loads(found)), at)
-            for tag, id, sent, found, at in rows
-        ]
-
-    def unbatch(self, keys: Sequence[str]) -> None:
-        """Note that no batch will answer these calls any more."""
-        with self.transaction():
-            self._db.executemany("DELETE FROM batched WHERE key=?", [(key,) for key in keys])
-
-    def n_batched(self, since: float) -> int:
-        """Unanswered calls in batches noted after ``since`` (seconds of the epoch)."""
-        ((n,),) = self.select(
-            "SELECT count(*) FROM batched JOIN batches USING (tag) WHERE at > ?"
-            " AND NOT EXISTS (SELECT 1 FROM calls WHERE key=batched.key)",
-            since,
-        )
-        return int(n)
+    def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
+        """Store what a model's endpoint refuses, so that it refuses only once."""
+        value = json.dumps(dict(quirks), sort_keys=True)
+        self._write("INSERT OR REPLACE INTO quirks VALUES (?,?)", (_identity_key(identity), value))
 
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """What a query finds. Raises `DataError`: the file is damaged."""
+        """Return the rows of a query. Raises `DataError` if the file is damaged."""
         with self._reading():
-            return self._db.execute(sql, values).fetchall()
+            return self._database.execute(sql, values).fetchall()
 
     def calls(self, which: str, *values: Any, superseded: bool = False) -> Iterator[StoredCall]:
-        """The stored calls that ``which``, the rest of a query with its ``values``, selects.
+        """Yield the stored calls that ``which``, the rest of a query with its ``values``, selects.
 
-        Raises `DataError`: the file is damaged.
+        Raises `DataError` if the file is damaged.
         """
-        sql = f"SELECT {COLUMNS} FROM {TABLE_OF[superseded]} {which}"
+        sql = f"SELECT {_COLUMNS} FROM {TABLE_OF[superseded]} {which}"
         with self._reading():
-            for row in self._db.execute(sql, values):
-                yield call_of(row, superseded)
+            for row in self._database.execute(sql, values):
+                yield StoredCall.from_row(row, superseded)
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
-        """The last ``n`` answers of known size of a model in a stage, with their messages."""
+        """Return the last ``n`` answers of known size of a model in a stage, with messages."""
         calls = self.calls(
             "WHERE model=? AND stage=? AND prompt_tokens IS NOT NULL"
             " AND completion_tokens IS NOT NULL ORDER BY at DESC LIMIT ?",
@@ -275,64 +282,95 @@ class Ledger:
         )
         return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
 
-    def add(self, calls: Iterable[StoredCall]) -> tuple[int, int]:
-        """Take in calls of another ledger, all or none: (added, already here).
+    def n_missing(self, keys: Iterable[str]) -> int:
+        """Return how many of these calls the ledger does not have, superseded ones counted in."""
+        unique = {*keys} - {""}
+        sql = "SELECT count(*) FROM json_each(?) AS k JOIN calls ON calls.key = k.value"
+        ((n_found,),) = self.select(sql, json.dumps(sorted(unique)))
+        return len(unique) - int(n_found)
 
-        What ``calls`` raises, this raises.
+    def export(self, path: Path, since: float = -math.inf) -> int:
+        """Write every call stored since a time (seconds of the epoch); return how many.
+
+        A call is a JSON line, gzip if the name ends in ``.gz``; a part is never left at ``path``.
+        Raises `DataError` if the ledger is damaged, `BotChatError` if the file cannot be written.
+        """
+        count, order = 0, "WHERE at>=? ORDER BY key, at"
+        try:
+            with _replacing(path) as file:
+                for superseded in (False, True):
+                    for call in self.calls(order, since, superseded=superseded):
+                        file.write(msgspec.json.encode(call) + b"\n")
+                        count += 1
+        except OSError as error:
+            raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
+        return count
+
+    def import_calls(self, path: Path) -> tuple[int, int]:
+        """Add the calls of an exported ledger, all or none; return (added, already here).
+
+        Every key is checked against its request, so a damaged or edited request cannot answer for
+        another. Raises `DataError`, with file and line.
         """
         added = known = 0
-        with self.transaction():
-            for call in calls:
-                table = TABLE_OF[call.superseded]
-                new = bool(self._db.execute(_INSERT[table], row_of(call)).rowcount)
-                added, known = added + new, known + (not new)
+        try:
+            with (
+                gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
+                self.transaction(),
+            ):
+                for call in _exported_calls(file, path):
+                    insert = _INSERT[TABLE_OF[call.superseded]]
+                    new = bool(self._database.execute(insert, call.row()).rowcount)
+                    added, known = added + new, known + (not new)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"cannot read {path}: {error}") from None
         return added, known
 
     def forget(self, keys: Iterable[str]) -> int:
-        """Let these calls answer no more, so that they are asked again; how many there were.
+        """Let these calls answer no more, so that they are asked again; return how many there were.
 
-        They stay as superseded; no batch that holds them answers them again either.
+        They stay as superseded.
         """
-        which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(list(keys)),)
-        moved = f"INSERT OR IGNORE INTO superseded ({COLUMNS}) SELECT {COLUMNS} FROM calls {which}"
+        which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*keys]),)
+        moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
         with self.transaction():
-            self._db.execute(moved, listed)
-            self._db.execute(f"DELETE FROM batched {which}", listed)
-            return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
+            self._database.execute(f"{moved} {which}", listed)
+            return self._database.execute(f"DELETE FROM calls {which}", listed).rowcount
+
+    @property
+    def _database(self) -> sqlite3.Connection:
+        assert self._db is not None, "the ledger is open"
+        return self._db
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         with self.transaction():
-            self._db.execute(sql, values)
+            self._database.execute(sql, values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is written inside is written whole or, if anything fails, not at all."""
-        part = self._db.in_transaction  # of another
-        begin, end = ("SAVEPOINT part", "RELEASE part") if part else ("BEGIN IMMEDIATE", "COMMIT")
+        """Write what is written inside whole or, if anything fails, not at all."""
         try:
-            self._db.execute(begin)
+            self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
-                self._db.execute(end)
+                self._database.execute("COMMIT")
             except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK TO part" if part else "ROLLBACK")
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            raise BotChatError(
+            self._failure = BotChatError(
                 f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
-            ) from None
+            )
+            raise self._failure from None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn what a damaged file causes into a `DataError`."""
         try:
             yield
         except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
-            raise DataError(
-                f"cannot read the ledger {self.path}: {' '.join(str(error).split())[:200]}; "
-                f"{self._advice}"
-            ) from None
+            line = " ".join(str(error).split())[:200]
+            raise DataError(f"cannot read the ledger {self.path}: {line}; {self._advice}") from None
 
     @property
     def _advice(self) -> str:
@@ -343,19 +381,88 @@ class Ledger:
         )
 
 
+def _connect(path: Path | None, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{mode}" if path else "file::memory:"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+
+
 def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
-    """An answer as ``calls`` keeps it."""
-    return row_of(
-        StoredCall(
-            model=model,
-            stage=stage,
-            at=time.time(),
-            request=msgspec.Raw(request),
-            **msgspec.structs.asdict(reply.usage),
-            **{name: getattr(reply, name) for name in REPLY} | {"key": key},
-        )
-    )
+    """Return an answer as ``calls`` keeps it."""
+    return StoredCall(
+        key,
+        model,
+        stage,
+        time.time(),
+        msgspec.Raw(request),
+        reply.outcome,
+        reply.text,
+        reply.finish_reason,
+        reply.usage.prompt_tokens,
+        reply.usage.completion_tokens,
+        reply.usage.cached_tokens,
+        reply.latency_s,
+        reply.cost_usd,
+        reply.detail,
+        reply.raw,
+        dict(reply.sent),
+    ).row()
+
+
+def _pack(data: bytes) -> bytes:
+    # A window that holds all of the data finds all repeats; a larger one is memory to be fetched.
+    window = max(9, min(15, len(data).bit_length() + 1))
+    packer = zlib.compressobj(1, zlib.DEFLATED, window, window - 7)
+    return packer.compress(data) + packer.flush()
 
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
+
+
+class _CanonicalRequest(msgspec.Struct):
+    schema: int
+    identity: dict[str, Any]
+    messages: list[Message]
+    sampling: dict[str, Any]
+
+
+def _exported_calls(file: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[StoredCall]:
+    """Yield the calls of a file; raises `DataError` at a line that holds none."""
+    n = 0
+    while line := file.readline(MAX_LINE + 1):
+        n += 1
+        try:
+            if len(line) > MAX_LINE:
+                raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
+            call = msgspec.json.decode(line, type=StoredCall)
+            if request_key(bytes(call.request)) != call.key:
+                raise ValueError(f"the request does not match its key {call.key[:12]}…")
+            msgspec.json.decode(call.request, type=_CanonicalRequest)
+            if call.outcome in UNANSWERED:
+                raise ValueError(f"the outcome {call.outcome} is no answer")
+            json.dumps(call.sent)  # fails on lists inside lists without end
+        except (ValueError, RecursionError) as error:
+            why = " ".join(str(error).split())[:200]
+            raise DataError(f"{path}:{n}: not a call of an exported ledger: {why}") from None
+        yield call
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """Open a file that takes the place of ``path`` when it is whole; a device is written as is."""
+    whole = path.resolve()
+    as_is = whole.exists() and not whole.is_file()
+    part = path if as_is else whole.with_name(f".{whole.name}.part")
+    try:
+        with part.open("wb") as plain:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(path.name, "wb", fileobj=plain) as zipped:
+                    yield zipped
+            else:
+                yield plain
+        if not as_is:
+            part.replace(whole)
+    finally:
+        if not as_is:
+            with suppress(OSError):
+                part.unlink()

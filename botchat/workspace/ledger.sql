@@ -52,12 +52,3 @@ CREATE TABLE IF NOT EXISTS attempts (
 CREATE INDEX IF NOT EXISTS attempts_of ON attempts (key);
 -- What a model's endpoint refuses (a role layout, a parameter).
 CREATE TABLE IF NOT EXISTS quirks (identity TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
--- A batch that was sent; `batched`: a call in it (botchat.models.endpoint.batch).
-CREATE TABLE IF NOT EXISTS batches (
-    tag TEXT PRIMARY KEY,
-    id TEXT,
-    model TEXT NOT NULL,
-    at REAL NOT NULL,
-    sent TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS batched (key TEXT PRIMARY KEY, tag TEXT NOT NULL) WITHOUT ROWID;

@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from botchat.interfaces import settings_digest
-from botchat.workspace.calls import COUNTS
+from botchat.interfaces import Usage, settings_digest
 from botchat.workspace.ledger import TABLE_OF, Ledger
 
 
@@ -81,7 +80,7 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     """Calls, tokens, money and outcomes by model and stage, superseded calls apart; by name."""
     failed = _failed(ledger)
     # total() of absurd counts that an older version stored does not overflow, as sum() does.
-    sums = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in COUNTS)
+    sums = ", ".join(f"CAST(total({name}) AS INTEGER)" for name in Usage.__struct_fields__)
     rows = ledger.select(
         " UNION ALL ".join(
             f"SELECT model, stage, count(*), 0, {sums}, sum(cost_usd), sum(cost_usd IS NULL),"
@@ -142,12 +141,6 @@ CHECK = "check"
 """Stage of calls that only ask whether a model answers."""
 
 
-def last_answered_by(ledger: Ledger, model: str, identity: Mapping[str, Any]) -> str:
-    """`answered_by` of the latest call of a model, if that identity was asked; checks are none."""
-    last = asked(ledger, "model=? AND stage<>? ORDER BY at DESC", model, CHECK)
-    return last.answered_by if last.identity == identity else ""
-
-
 def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
     """Failed attempts by model and stage: that of the call, or the one the model was in by then."""
     began: dict[str, list[tuple[float, str]]] = {}
@@ -160,10 +153,3 @@ def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
         so_far = [name for first, name in stages if first <= at] or [stages[0][1]]
         found[model, stage or so_far[-1]] += 1
     return found
-
-
-def askers(ledger: Ledger) -> dict[str, tuple[dict[str, Any], int]]:
-    """Model -> who answered its latest call (`ChatModel.identity`), and its number of calls."""
-    rows = ledger.select("SELECT model, max(rowid), count(*) FROM calls GROUP BY model")
-    found = {model: (asked(ledger, "rowid=?", row).identity, n) for model, row, n in rows}
-    return {model: (identity, n) for model, (identity, n) in found.items() if identity}

@@ -80,14 +80,13 @@ def dialogues(name: str) -> dict[str, bytes]:
 
 def ledger(folder: Path) -> dict[str, bytes]:
     """An exported ledger of two calls."""
-    from botchat.workspace.export import export
     from botchat.workspace.ledger import Ledger
     from tests.unit.test_ledger import put
 
     with contextlib.closing(Ledger(None)) as stored:
         put(stored, "one", raw="{}", sent={"layout": "natural"})
         put(stored, "two", messages=[{"role": "user", "content": "2"}])
-        export(stored, folder / "all.jsonl")
+        stored.export(folder / "all.jsonl")
     return {"all.jsonl": (folder / "all.jsonl").read_bytes()}
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from botchat.cli.main import main
-from botchat.models.endpoint import batch, batch_endpoint
 from botchat.models.limits import Retry
 from botchat.pipeline.run import session
 from botchat.records import UNANSWERED, Dialogue, Judgment
@@ -24,7 +23,6 @@ from tests.explore.mutations import encoded, of_bytes, of_json
 from tests.integration.test_runs import KEY, stage_files, workspace
 from tests.openai_server import Answer, Cut, Server
 from tests.openai_server.answers import Call, render
-from tests.openai_server.batches import BatchServer, Fate
 from tests.openai_server.replies import converse
 
 pytestmark = pytest.mark.explore
@@ -114,9 +112,6 @@ def fast(monkeypatch):
     quick = Retry(attempts=3, first_s=0.0, total_s=0.2)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setattr(session, "Retry", lambda: quick)
-    monkeypatch.setattr(batch, "FIRST_POLL_S", 0.0)
-    for name in ("RETRY", "PATIENT"):
-        monkeypatch.setattr(batch_endpoint, name, quick)
 
 
 def letters(text: str) -> str:
@@ -132,9 +127,7 @@ def may_be_said(status: int, body: bytes) -> str:
             found = json.loads(line.removeprefix(b"data:").decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             found = None
-        # A line of a batch has a status of its own, and an answer or an error; of both, the answer.
-        of_batch = isinstance(found, dict) and "custom_id" in found and status < 300
-        if of_batch or (isinstance(found, dict) and status == 200 and not found.get("error")):
+        if isinstance(found, dict) and status == 200 and not found.get("error"):
             said += _texts(found)
     return letters("".join(said))
 
@@ -161,9 +154,7 @@ def calls_and_attempts(folder) -> tuple[int, int]:
 def to_the_end(folder, command, capsys) -> None:
     """Run a command until it has nothing left to do; every time it says at most some lines."""
     error = ""
-    for n in range(2 * N_CHANGED):
-        if n > N_CHANGED and "without --batch it need not" in error:  # what else there is to do
-            command = [word for word in command if word != "--batch"]
+    for _ in range(2 * N_CHANGED):
         code = main([*command, "--dir", str(folder)])
         error = capsys.readouterr().err
         assert code in (0, 1), error
@@ -219,37 +210,3 @@ def test_a_reply_changed_in_any_field_is_typed_and_paid_once(tmp_path, capsys, w
         return "complete" if set(ends) == {"complete"} else "some stopped"
 
     explore(1, once, way, 1 / N_CHANGED / 2)
-
-
-BATCHES = {
-    "batch": (BatchServer, {"fates": [Fate(looks=1)]}, {}),
-}
-
-
-@pytest.mark.usefixtures("fast")
-@pytest.mark.parametrize("way", BATCHES)
-def test_an_exchange_about_a_batch_changed_in_any_field_is_typed_and_paid_once(
-    tmp_path, capsys, way
-):
-    """Uploads, batches, lists and results; only what a changed result hides is asked again."""
-    kind, options, settings = BATCHES[way]
-
-    def once(draw: random.Random) -> str:
-        seed = draw.randrange(2**32)
-        folder = tmp_path / str(seed)
-        command = [*GENERATE, "--batch"]
-        with mutating(kind, seed, script=converse, **options) as server:
-            workspace(folder, server, N_SEEDS, **settings, timeout_s=20)
-            to_the_end(folder, command, capsys)
-            n, made = server.n_received, stage_files(folder)
-            assert main([*command, "--dir", str(folder)]) == 0
-            assert (server.n_received, stage_files(folder)) == (n, made)
-            twice = sum(server.paid.values()) - len(server.paid)
-            allowed = [may_be_said(*one) for one in server.sent]
-        for path in folder.glob("generations/*/*.jsonl"):
-            for one in jsonl.read(path, Dialogue):
-                for said in one.utterances[2:]:
-                    assert any(letters(said) in one for one in allowed), said
-        return "twice" if twice else "once"
-
-    explore(1, once, way, 1 / 10)

@@ -9,11 +9,11 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.cached import RecordedModel
-from botchat.models.endpoint.connection import MAX_BODY, Connection
-from botchat.models.endpoint.model import EndpointModel
-from botchat.models.limits import Endpoint, Prices, Retry
-from botchat.models.self_chat import history
+from botchat.models import endpoint
+from botchat.models.cached import CachedModel
+from botchat.models.endpoint import Access, EndpointModel
+from botchat.models.limits import Prices, RateLimiter, Retry
+from botchat.models.self_chat import chat_messages
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import stats
@@ -22,6 +22,12 @@ from tests.openai_server import Gate, Server, faults, per_request, templates, te
 KEY = "sk-canary-0123456789abcdef"
 ASK = [Message(role="user", content="How was the match?")]
 QUICK = Retry(attempts=4, first_s=0.0)
+
+
+def served(url):
+    """The server at a URL, with the key."""
+    headers = {"authorization": f"Bearer {KEY}"}
+    return endpoint.Server(url, lambda: Access(url, headers=headers, secrets=(KEY,)))
 
 
 class Asked:
@@ -52,7 +58,6 @@ def ask(
     budget=None,
     prices=None,
     decoding=None,
-    max_body=MAX_BODY,
     **settings,
 ):
     """Ask the server through the whole stack, one request after the other."""
@@ -61,14 +66,14 @@ def ask(
 
     async def run():
         ledger = Ledger(tmp_path / "ledger.sqlite3")
-        connection = Connection(server.url, lambda: KEY, max_body=max_body)
+        connection = served(server.url)
         model = EndpointModel("m", entry, connection)
         model.quirks = ledger.quirks(model.identity)
-        recorded = RecordedModel(
+        recorded = CachedModel(
             model,
             ledger,
             stage="test",
-            endpoint=Endpoint(8),
+            limiter=RateLimiter(8),
             retry=retry,
             budget=budget,
             prices=prices or Prices(),
@@ -203,10 +208,11 @@ def test_a_redirect_takes_the_prompt_nowhere(tmp_path):
 
 
 @pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
-def test_a_body_is_read_no_further_than_the_cap(tmp_path, fault):
+def test_a_body_is_read_no_further_than_the_cap(tmp_path, monkeypatch, fault):
     """50 MB, plain or unpacked, is a malformed reply, not an answer and not 50 MB of memory."""
+    monkeypatch.setattr(endpoint, "MAX_BODY", 1_000_000)
     with Server(per_request(fault, text("fine"))) as server:
-        asked = ask(server, tmp_path, max_body=1_000_000)
+        asked = ask(server, tmp_path)
         assert asked.reply.text == "fine"
         assert (server.n_received, asked.failed_attempts) == (2, 1)
 
@@ -249,14 +255,14 @@ def test_a_small_window_cuts_the_reply_before_the_prompt(tmp_path):
 def test_strict_chat_templates_are_pleased_once_and_for_all(tmp_path, name):
     """Even and odd histories arrive at every template; what it refuses is asked only once."""
     dialogue = ["one", "two", "three", "four", "five"]
-    requests = [history("Speak.", dialogue[:n]) for n in (2, 3, 4, 5)]
+    requests = [chat_messages("Speak.", dialogue[:n]) for n in (2, 3, 4, 5)]
     with Server(text("fine"), models={"m": templates.strict(name)}) as server:
         asked = ask(server, tmp_path, *requests)
         assert [reply.text for reply in asked.replies] == ["fine"] * 4
         refused = server.n_received - 4
         assert refused <= 5
         before = server.n_received
-        later = ask(server, tmp_path, history("Speak.", [*dialogue, "six"]))
+        later = ask(server, tmp_path, chat_messages("Speak.", [*dialogue, "six"]))
         assert later.reply.text == "fine"
         assert server.n_received == before + 1
     assert bool(asked.quirks) == bool(refused)
@@ -281,32 +287,13 @@ def test_settings_that_name_a_layout_are_kept(tmp_path):
         asked = ask(
             server,
             tmp_path,
-            history("Speak.", ["one", "two"]),
+            chat_messages("Speak.", ["one", "two"]),
             layout="placeholder-user",
             system="system-in-user",
         )
         assert asked.reply.text == "fine"
         assert server.n_received == 1
         assert [m["role"] for m in server.calls[0].messages] == ["user", "assistant", "user"]
-
-
-def test_a_late_duplicate_is_not_taken_for_the_next_reply(tmp_path):
-    """A reply sent twice on a kept-alive connection answers one request only."""
-    requests = [[Message(role="user", content=str(n))] for n in range(3)]
-
-    def script(call):
-        if call.messages[-1]["content"] == "0":
-            return faults.duplicated("to the first", "stale")
-        return text(f"to request {call.messages[-1]['content']}")
-
-    with Server(script) as server:
-        asked = ask(server, tmp_path, *requests)
-        assert server.n_received == 3
-    assert [reply.text for reply in asked.replies] == [
-        "to the first",
-        "to request 1",
-        "to request 2",
-    ]
 
 
 def test_what_the_environment_adds_for_openai_goes_to_openai_only(tmp_path, monkeypatch):
@@ -326,10 +313,10 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
 
         async def run():
             ledger = Ledger(tmp_path / "l.sqlite3")
-            connection = Connection(server.url, lambda: KEY)
+            connection = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
-            model = RecordedModel(
-                EndpointModel("m", entry, connection), ledger, stage="t", endpoint=Endpoint(8)
+            model = CachedModel(
+                EndpointModel("m", entry, connection), ledger, stage="t", limiter=RateLimiter(8)
             )
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)

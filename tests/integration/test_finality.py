@@ -6,7 +6,7 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models.endpoint import chat
+from botchat.models import endpoint
 from tests.integration.test_endpoints import ASK, KEY, ask
 from tests.openai_server import Answer, Server, completion, faults, per_request, text
 
@@ -281,12 +281,12 @@ def test_whatever_fails_while_a_body_is_read_is_one_call_that_failed(tmp_path, m
     """It is asked again; the run goes on, and nothing of the failure is kept as an answer."""
     errors = iter([ZeroDivisionError("n"), OverflowError("big")])
 
-    def used_tokens(*_):
+    def token_usage(*_):
         for error in errors:
             raise error
         return Usage(3, 1)
 
-    monkeypatch.setattr(chat, "used_tokens", used_tokens)
+    monkeypatch.setattr(endpoint, "token_usage", token_usage)
     with Server(per_request(FINE, FINE, FINE)) as server:
         asked = ask(server, tmp_path)
         assert (asked.reply.text, asked.failed_attempts, asked.stored) == ("fine", 2, 1)

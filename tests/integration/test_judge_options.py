@@ -11,16 +11,13 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.judges.single import stability
-from botchat.models.endpoint import batch, batch_endpoint
-from botchat.models.limits import Retry
 from botchat.pipeline import agree
 from botchat.pipeline.run import contestants as judge_names
 from botchat.pipeline.run import read_set
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
-from tests.integration.test_runs import KEY, stage_files, workspace
+from tests.integration.test_runs import workspace
 from tests.openai_server import Server, converse, drawn
-from tests.openai_server.batches import BatchServer
 
 N_SEEDS = 6
 JUDGES = """
@@ -147,19 +144,6 @@ def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path, capsys)
         bodies = sent_after(server, before)
     assert server.n_repeated == 0
     assert {body["temperature"] for body in bodies} == {0.5}
-
-
-def test_samples_in_a_batch_are_the_same_to_the_byte(tmp_path, monkeypatch):
-    """One batch of all samples; the stage files are those of single calls."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(batch, "FIRST_POLL_S", 0.0)
-    monkeypatch.setattr(batch_endpoint, "RETRY", Retry(attempts=4, first_s=0.0))
-    with BatchServer(drawn) as server:
-        single, batched = (prepared(tmp_path / name, server) for name in ("single", "batched"))
-        assert judge(single, "three") == 0
-        assert judge(batched, "three", "--batch") == 0
-        assert len(server.jobs) == 1
-    assert stage_files(single) == stage_files(batched)
 
 
 def test_boards_and_agree_say_how_steady_a_judge_is(tmp_path):

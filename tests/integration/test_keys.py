@@ -6,9 +6,8 @@ import asyncio
 
 from botchat.cli.main import main
 from botchat.interfaces import Decoding, Message
-from botchat.models.cached import RecordedModel
-from botchat.models.endpoint.connection import Connection
-from botchat.models.endpoint.model import EndpointModel
+from botchat.models.cached import CachedModel
+from botchat.models.endpoint import EndpointModel, server_of
 from botchat.records import Seed
 from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace
@@ -27,36 +26,30 @@ class Guarded(Server):
         return super().answer(call) if call.headers.get("api-key") == "token-1" else EXPIRED
 
 
-def ask(server, tmp_path, key, headers=lambda: ({}, ()), **how):
+def ask(url, tmp_path, **settings):
     """One request: its reply."""
-    settings = ModelSettings(model="m", base_url=how.pop("url", server.url))
+    entry = ModelSettings(model="m", base_url=url, **settings)
 
     async def run():
-        ledger = Ledger(tmp_path / "ledger.sqlite3")
-        connection = Connection(settings.base_url, key, headers, **how)
-        endpoint = EndpointModel("m", settings, connection)
-        model = RecordedModel(endpoint, ledger, stage="test", retry=QUICK)
+        ledger, server = Ledger(tmp_path / "ledger.sqlite3"), server_of(entry)
+        model = CachedModel(EndpointModel("m", entry, server), ledger, stage="test", retry=QUICK)
         try:
             return await model.chat([Message(role="user", content="Question?")], Decoding())
         finally:
             await model.drain()
-            await connection.close()
+            await server.close()
             ledger.close()
 
     return asyncio.run(run())
 
 
-def test_a_key_in_a_header_of_its_own_goes_nowhere_else(tmp_path):
+def test_a_key_in_a_header_of_its_own_goes_nowhere_else(tmp_path, monkeypatch):
     """As Azure's ``api-key``, beside further headers, in small letters or not."""
-    headers = {"X-Team": "eval", "x-portkey-provider": "openai"}
+    monkeypatch.setenv("BOTCHAT_API_KEY", "token-1")
+    monkeypatch.setenv("TEAM", "eval")
+    headers = {"X-Team": "$TEAM", "x-portkey-provider": "openai"}
     with Guarded(converse) as server:
-        reply = ask(
-            server,
-            tmp_path,
-            lambda: "token-1",
-            headers=lambda: (headers, ("eval",)),
-            key_header="api-key",
-        )
+        reply = ask(server.url, tmp_path, headers=headers, key_header="api-key")
         (call,) = server.calls
     assert reply.outcome == "ok"
     assert call.headers["api-key"] == "token-1"
@@ -69,7 +62,7 @@ def test_a_version_in_a_urls_query_is_no_secret_and_a_key_is(tmp_path):
     said = "On 2024-10-21 it was true that preview and Hush-4711 are hunter22."
     query = "?api-version=2024-10-21&beta=true&stage=preview&sig=Hush-4711&key=hunter22"
     with Server(text(said)) as server:
-        reply = ask(server, tmp_path, lambda: None, url=server.url + query)
+        reply = ask(server.url + query, tmp_path)
         (call,) = server.calls
     assert "api-version=2024-10-21" in call.path
     assert reply.text == "On 2024-10-21 it was true that preview and [key] are [key]."

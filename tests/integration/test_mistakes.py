@@ -24,7 +24,7 @@ RUN = "run --seeds sample --model bot:verbose --limit 2"
 
 COMMANDS = [
     # names of models
-    (f"{GENERATE} URL#bad", "model `bad` does not exist", "URL/models lists what is there"),
+    (f"{GENERATE} URL#bad", "model `bad` does not exist", "check its model"),
     (f"{GENERATE} http://127.0.0.1:1/v1#m", "ConnectionRefused", "check host and port"),
     (f"{GENERATE} 127.0.0.1:8000/v1#m", "an endpoint begins with http:// or https://"),
     (f"{GENERATE} localhost:8000", "an endpoint begins with http:// or https://"),

@@ -257,6 +257,8 @@ class BatchServer(BatchingServer):
         after = query.get("after", [""])[0]
         start = next((n + 1 for n, job in enumerate(jobs) if job.id == after), 0)
         end = start + min(int(query.get("limit", [PAGE])[0]), PAGE)
+        for job in jobs[start:end]:
+            self._advance(job)
         page = [_shown(job) for job in jobs[start:end]]
         return Answer(body={"object": "list", "data": page, "has_more": end < len(jobs)})
 

@@ -1,4 +1,4 @@
-"""Money: limits that hold whatever endpoints say, prices, and the door at which one call knocks."""
+"""Money: limits that hold whatever endpoints say, prices, and the call that goes alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
-from botchat.models.cached import HOPELESS, RecordedModel
+from botchat.models.cached import HOPELESS, CachedModel, strip_reasoning
 from botchat.models.limits import (
     FREE,
     Budget,
-    Ceiling,
-    Endpoint,
+    CallCost,
+    CostBound,
     Prices,
+    RateLimiter,
     Retry,
-    Spent,
 )
 from botchat.requests.meter import Meter
 from botchat.workspace.ledger import Ledger
@@ -70,9 +70,9 @@ class Held(Waiting):
 
 def recorded(model, budget=None, prices=None, **options):
     """The model as a run has it, with a ledger in memory."""
-    options = {"endpoint": Endpoint(64, 64), "retry": Retry(attempts=3, first_s=0.0)} | options
+    options = {"limiter": RateLimiter(64), "retry": Retry(attempts=3, first_s=0.0)} | options
     ledger = options.pop("ledger", None) or Ledger(None)
-    return RecordedModel(
+    return CachedModel(
         model, ledger, stage="t", prices=prices or Prices(), budget=budget, **options
     )
 
@@ -99,6 +99,11 @@ async def ends(tasks, model, choose=lambda n: 0):
         await quiet()
         if all(task.done() for task in tasks):
             return [task.exception() or task.result() for task in tasks]
+        for _ in range(20):  # hundreds wait for the first call: one a pass goes on
+            if not model.waiting and not all(task.done() for task in tasks):
+                await quiet()
+        if all(task.done() for task in tasks):
+            continue
         assert model.waiting, "everybody waits and no call is out"
         model.let_go(choose(len(model.waiting)))
 
@@ -186,7 +191,7 @@ def run_all(data, run, model, texts):
             model,
             budget,
             prices,
-            endpoint=Endpoint(concurrency, concurrency),
+            limiter=RateLimiter(concurrency),
             on_reply=meter.count,
             on_estimate=meter.estimate,
         )
@@ -200,7 +205,7 @@ def run_all(data, run, model, texts):
             for i, text in enumerate(texts)
         ]
         found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
-        assert asked.under_way == 0
+        assert asked.n_in_flight == 0
         assert (budget._n_open, budget._open_usd, budget._open_tokens) == (0, 0.0, 0)
         assert not budget._waiting
         return found, meter
@@ -232,7 +237,7 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
     assert all(isinstance(end, Reply | LimitReached | FatalModelError) for end in found)
     if beyond:
         if budget.max_usd is not None:
-            assert provider.usd <= (budget.max_usd + prices.most(beyond, 0)) * (1 + 1e-9)
+            assert provider.usd <= (budget.max_usd + prices.cost_bound(beyond, 0)) * (1 + 1e-9)
         if budget.max_tokens is not None:
             assert provider.tokens <= budget.max_tokens + beyond
         return
@@ -249,21 +254,25 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
 # --- reserve and settle --------------------------------------------------------------------------
 
 
+async def call(budget, most, cost=None):
+    """A call that reserves ``most`` tokens and takes ``cost``."""
+    await budget.reserve(CallCost(0.0, most))
+    budget.settle(CallCost(0.0, most), cost)
+
+
 async def test_a_call_waits_for_what_others_hold_and_first_come_is_first_served():
     """The limit admits two at a time; a smaller call does not overtake; all get their turn."""
     budget, order = Budget(max_tokens=20), []
 
-    async def call(name, most, taken, until):
-        async with budget.reserve(Spent(0.0, most)) as held:
-            order.append(name)
-            await until
-            held.taken = Spent(0.0, taken)
+    async def call(name, most):
+        await budget.reserve(CallCost(0.0, most))
+        order.append(name)
+        await gate
+        budget.settle(CallCost(0.0, most), CallCost(0.0, 1))
 
     gate = asyncio.get_running_loop().create_future()
-    tasks = [
-        asyncio.ensure_future(call(name, most, 1, gate))
-        for name, most in [("a", 8), ("b", 8), ("c", 10), ("d", 2)]
-    ]
+    calls = [("a", 8), ("b", 8), ("c", 10), ("d", 2)]
+    tasks = [asyncio.ensure_future(call(name, most)) for name, most in calls]
     await quiet()
     assert order == ["a", "b"]
     gate.set_result(None)
@@ -273,46 +282,38 @@ async def test_a_call_waits_for_what_others_hold_and_first_come_is_first_served(
 
 async def test_a_limit_ends_the_run_when_nothing_is_out_and_nothing_fits():
     """One line with what and how; below one call the same command does not help."""
-    budget = Budget(max_usd=1.0)
-    async with budget.reserve(Spent(0.6, 5)) as held:
-        waiting = asyncio.ensure_future(budget.reserve(Spent(0.6, 5)).__aenter__())
-        await quiet()
-        assert not waiting.done()
-        held.taken = Spent(0.5, 3)
+    budget, most = Budget(max_usd=1.0), CallCost(0.6, 5)
+    await budget.reserve(most)
+    waiting = asyncio.ensure_future(budget.reserve(most))
+    await quiet()
+    assert not waiting.done()
+    budget.settle(most, CallCost(0.5, 3))
     with pytest.raises(LimitReached) as caught:
         await waiting
-    said = str(caught.value)
-    assert said.startswith("stopped at --max-usd 1: the next call may cost up to $0.6; $0.5000, ")
-    assert "the same command goes on from here" in said
-    assert "\n" not in said
+    message = str(caught.value)
+    assert message.startswith("stopped at --max-usd 1: the next call may cost up to $0.6; $0.5000,")
+    assert "the same command goes on from here" in message
+    assert "\n" not in message
     with pytest.raises(LimitReached, match="a higher limit or a smaller max_tokens"):
-        async with Budget(max_tokens=5).reserve(Spent(0.0, 6)):
-            pass
+        await call(Budget(max_tokens=5), 6)
     budget = Budget(max_calls=1)
-    with pytest.raises(RuntimeError):
-        async with budget.reserve(Spent()):
-            raise RuntimeError
-    async with budget.reserve(Spent()) as held:
-        held.taken = Spent()
+    await call(budget, 0)  # it was not sent
+    await call(budget, 0, CallCost())
     with pytest.raises(LimitReached, match="--max-calls 1: "):
-        async with budget.reserve(Spent()):
-            pass
+        await call(budget, 0)
 
 
 @pytest.mark.parametrize("granted", [False, True], ids=["while it waits", "at its turn"])
 async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
     """Who goes away before it is sent gives its place, and its number, to the next one."""
-    budget = Budget(max_calls=3, max_tokens=10)
-    holder = budget.reserve(Spent(0.0, 10))
-    held = await holder.__aenter__()
-    waiting = [budget.reserve(Spent(0.0, 10)) for _ in "ab"]
-    waiters = [asyncio.ensure_future(one.__aenter__()) for one in waiting]
+    budget, most = Budget(max_calls=3, max_tokens=10), CallCost(0.0, 10)
+    await budget.reserve(most)
+    waiters = [asyncio.ensure_future(budget.reserve(most)) for _ in "ab"]
     await quiet()
     if not granted:
         waiters[0].cancel()
         await quiet()
-    held.taken = Spent(0.0, 0)
-    await holder.__aexit__(None, None, None)
+    budget.settle(most, CallCost())
     if granted:  # it has its turn, but has not run since
         waiters[0].cancel()
     await asyncio.wait_for(waiters[1], 5)
@@ -397,14 +398,14 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
 
 def test_an_overrun_is_part_of_the_next_estimate():
     """A prompt, a reply and a bill beyond what was expected are expected the next time."""
-    ceiling = Ceiling(Prices(1.0, 2.0))
-    assert ceiling.of(100, 10) == Spent(pytest.approx(120 / 1e6), 110)
+    ceiling = CostBound(Prices(1.0, 2.0))
+    assert ceiling.of(100, 10) == CallCost(pytest.approx(120 / 1e6), 110)
     ceiling.learn(100, 10, Usage(130, 25), None)
-    assert ceiling.of(100, 10) == Spent(pytest.approx(180 / 1e6), 155)
+    assert ceiling.of(100, 10) == CallCost(pytest.approx(180 / 1e6), 155)
     ceiling.learn(100, 10, Usage(50, 5), 1.0)
-    assert ceiling.of(100, 10) == Spent(pytest.approx(1.0), 155)
+    assert ceiling.of(100, 10) == CallCost(pytest.approx(1.0), 155)
     ceiling.learn(100, 10, Usage(), None)
-    assert ceiling.of(100, 10) == Spent(pytest.approx(1.0), 155)
+    assert ceiling.of(100, 10) == CallCost(pytest.approx(1.0), 155)
 
 
 # --- prices --------------------------------------------------------------------------------------
@@ -434,32 +435,12 @@ def test_every_kind_of_token_has_its_price(usage, usd):
 def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
     """A router's bill, also without prices; nonsense is no bill."""
     reply = Reply("ok", usage=Usage(1, 1), billed_usd=billed)
-    assert Prices(1.0, 2.0).bill(reply) == (usd and pytest.approx(usd))
+    assert Prices(1.0, 2.0).cost_of(reply) == (usd and pytest.approx(usd))
     if billed >= 0 and math.isfinite(billed):
-        assert Prices().bill(reply) == billed
+        assert Prices().cost_of(reply) == billed
 
 
-# --- the door ------------------------------------------------------------------------------------
-
-
-async def test_who_has_answered_before_is_not_asked_alone_until_it_fails():
-    """The ledger holds an answer of this identity; its server is down now."""
-    ledger = Ledger(None)
-    first = Held()
-    await ends(asking(recorded(first, ledger=ledger), 1), first)
-    same, other = Held(), Held(identity={"model": "another"})
-    for model, n in ((same, 29), (other, 1)):
-        tasks = asking(recorded(model, ledger=ledger), 30)
-        await quiet()
-        assert len(model.waiting) == n
-        await ends(tasks, model)
-    ledger = Ledger(None)
-    first = Held()
-    await ends(asking(recorded(first, ledger=ledger), 1), first)
-    model = Held([Reply("transport", reached=False, retry_after_s=0.0)])
-    found = await ends(asking(recorded(model, ledger=ledger), 547), model)
-    # 64 places, each tried once; then one call's tries. The first request is in the ledger.
-    assert (model.sent, sum(isinstance(end, FatalModelError) for end in found)) == (64 + 3, 546)
+# --- one call alone ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -497,7 +478,7 @@ async def test_what_is_out_when_a_run_ends_is_stored_before_drain_returns():
     """Its caller is gone, its reply is paid; what waits for its turn is not sent."""
     ledger = Ledger(None)
     model = Held()
-    stopped = recorded(model, ledger=ledger, endpoint=Endpoint(1, 1))
+    stopped = recorded(model, ledger=ledger, limiter=RateLimiter(1))
     tasks = asking(stopped, 2)
     await quiet()
     for task in tasks:
@@ -508,3 +489,38 @@ async def test_what_is_out_when_a_run_ends_is_stored_before_drain_returns():
     model.let_go(0)
     await draining
     assert (model.sent, ledger.select("SELECT count(*) FROM calls")) == (1, [(1,)])
+
+
+async def test_after_a_write_that_failed_nothing_more_is_sent(monkeypatch):
+    """The disk is full: what is in flight is asked for no more, what waits is not sent."""
+    ledger, model = Ledger(None), Held()
+    stopped = recorded(model, ledger=ledger, limiter=RateLimiter(2))
+    tasks = asking(stopped, 12)
+    await quiet()
+    model.let_go(0)  # the first goes alone
+    await quiet()
+    assert model.sent == 3
+    ledger.select("PRAGMA query_only=1")  # every write fails from here on
+    found = await ends(tasks, model)
+    assert model.sent == 3
+    assert sum(isinstance(end, Reply) for end in found) == 1
+    assert {str(end)[:23] for end in found if not isinstance(end, Reply)} == {
+        "cannot write the ledger"
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>hm\nhm</think>\n\nHello.", "Hello."),
+        ("<THINK>x</THINK>Hi <think>y</think>there", "Hi there"),
+        ("the template ate the opening tag</think> Hello.", "Hello."),
+        ("<think>cut while thinking", ""),
+        ("<thinking>a <b>c</b></thinking> ok", "ok"),
+        ("  plain < text > stays  ", "plain < text > stays"),
+        ("I think> so", "I think> so"),
+    ],
+)
+def test_reasoning_is_no_part_of_an_utterance(text, left):
+    """Only what follows it is."""
+    assert strip_reasoning(Reply("ok", text)).text == left

@@ -12,27 +12,26 @@ from hypothesis import strategies as st
 from botchat import prompts
 from botchat.interfaces import Decoding, Reply
 from botchat.models.self_chat import (
-    Length,
     Speaker,
-    arrange,
-    dropped_to_fit,
-    extend,
-    history,
+    TokenCounter,
+    apply_layout,
+    chat_messages,
+    count_dropped,
+    generate_dialogue,
     prompt_tokens,
     reply_tokens,
-    without_thoughts,
 )
 from botchat.records import Seed
 from tests.scripted import Scripted
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))
-WORDS = Length(tokens=lambda text: len(text.split()), size=lambda text: len(text.split()))
+WORDS = TokenCounter(exact=lambda text: len(text.split()), estimate=lambda text: len(text.split()))
 
 
 def run(*models, turns=8, max_tokens=100):
     """Extend the seed."""
     speakers = [Speaker(model, Decoding(0.0, max_tokens)) for model in models]
-    return asyncio.run(extend(SEED, speakers, turns, WORDS, lambda: "sig"))
+    return asyncio.run(generate_dialogue(SEED, speakers, turns, WORDS, lambda: "sig"))
 
 
 def test_a_dialogue_grows_utterance_by_utterance_from_the_chatseed():
@@ -117,7 +116,7 @@ def roles(messages):
 @given(utterances=words)
 def test_the_last_utterance_is_always_the_users(utterances):
     """The model that speaks next sees the other's utterance last, its own as assistant."""
-    messages = history("S", utterances)
+    messages = chat_messages("S", utterances)
     assert messages[-1]["role"] == "user"
     assert [m["content"] for m in messages[1:]] == utterances
     spoken = roles(messages)[1:]
@@ -126,18 +125,18 @@ def test_the_last_utterance_is_always_the_users(utterances):
 
 def test_even_history_in_every_layout():
     """The paper's first request (two seed utterances) in the layouts that templates take."""
-    natural = history("S", ["one", "two"])
+    natural = chat_messages("S", ["one", "two"])
     assert roles(natural) == "sau"
-    merged = arrange(natural, "merge-leading", "system")
+    merged = apply_layout(natural, "merge-leading", "system")
     assert roles(merged) == "su"
     assert merged[1]["content"] == "[You said before:] one\n\ntwo"
-    placed = arrange(natural, "placeholder-user", "system")
+    placed = apply_layout(natural, "placeholder-user", "system")
     assert roles(placed) == "suau"
     assert [m["content"] for m in placed[1:]] == ["...", "one", "two"]
-    folded = arrange(natural, "merge-leading", "system-in-user")
+    folded = apply_layout(natural, "merge-leading", "system-in-user")
     assert roles(folded) == "u"
     assert folded[0]["content"] == "S\n\n[You said before:] one\n\ntwo"
-    assert roles(arrange(natural, "placeholder-user", "system-in-user")) == "uau"
+    assert roles(apply_layout(natural, "placeholder-user", "system-in-user")) == "uau"
 
 
 @given(
@@ -147,7 +146,7 @@ def test_even_history_in_every_layout():
 )
 def test_strict_layouts_alternate_from_user_to_user(utterances, layout, system):
     """After the system message strict templates get user, assistant, ..., user; no word is lost."""
-    messages = arrange(history("S", utterances), layout, system)
+    messages = apply_layout(chat_messages("S", utterances), layout, system)
     spoken = roles(messages).removeprefix("s")
     assert spoken == ("ua" * len(spoken))[: len(spoken)]
     assert spoken.endswith("u")
@@ -162,33 +161,16 @@ def test_truncation_drops_the_oldest_and_no_more_than_needed(utterances, window,
     def count(text):
         return len(text.split())
 
-    dropped = dropped_to_fit("S S", utterances, window, reserve, count)
+    dropped = count_dropped("S S", utterances, window, reserve, count)
     assert 0 <= dropped < len(utterances)
 
     def size(n):
-        return prompt_tokens(history("S S", utterances[n:]), count) + reserve
+        return prompt_tokens(chat_messages("S S", utterances[n:]), count) + reserve
 
     if dropped < len(utterances) - 1:
         assert size(dropped) <= window
     if dropped:
         assert size(dropped - 1) > window
-
-
-@pytest.mark.parametrize(
-    ("said", "left"),
-    [
-        ("<think>hm\nhm</think>\n\nHello.", "Hello."),
-        ("<THINK>x</THINK>Hi <think>y</think>there", "Hi there"),
-        ("the template ate the opening tag</think> Hello.", "Hello."),
-        ("<think>cut while thinking", ""),
-        ("<thinking>a <b>c</b></thinking> ok", "ok"),
-        ("  plain < text > stays  ", "plain < text > stays"),
-        ("I think> so", "I think> so"),
-    ],
-)
-def test_think_blocks_are_not_said(said, left):
-    """Only what follows the thoughts is an utterance."""
-    assert without_thoughts(said) == left
 
 
 def test_a_reply_takes_a_quarter_of_the_window_at_most():

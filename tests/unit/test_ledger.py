@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import Decoding, Reply, Usage
-from botchat.workspace.export import export, import_
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.usage import Bill, bills, stats
 
@@ -161,10 +160,10 @@ def test_failed_tries_are_counted_in_the_stage_that_they_were_of(ledger):
 def test_export_and_import_move_every_call(ledger, tmp_path, name):
     """Another machine's ledger answers the same calls; importing twice adds nothing."""
     keys = [put(ledger, f"t{n}", messages=[{"role": "user", "content": str(n)}]) for n in range(5)]
-    assert export(ledger, tmp_path / name) == 5
+    assert ledger.export(tmp_path / name) == 5
     other = Ledger(tmp_path / "other.sqlite3")
-    assert import_(other, tmp_path / name) == (5, 0)
-    assert import_(other, tmp_path / name) == (0, 5)
+    assert other.import_calls(tmp_path / name) == (5, 0)
+    assert other.import_calls(tmp_path / name) == (0, 5)
     assert [other.get(key) for key in keys] == [ledger.get(key) for key in keys]
     other.close()
 

@@ -1,9 +1,8 @@
-"""Concurrency that adapts, bounded retries, prices."""
+"""Bounded retries, and how hard a server is pushed."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 
 from botchat.interfaces import Reply
 from botchat.models import limits
-from botchat.models.endpoint.replies import LONGEST_PAUSE_S, retry_after_s
-from botchat.models.limits import BURST_S, Endpoint, RateLimit, Retry
+from botchat.models.endpoint import LONGEST_PAUSE_S, retry_after_s
+from botchat.models.limits import BURST_S, RateLimit, RateLimiter, Retry
 
 
 @given(
@@ -62,155 +61,46 @@ def test_retry_after_is_understood_in_all_its_forms(headers, seconds):
     assert retry_after_s(headers) == seconds
 
 
-async def test_places_go_round_among_those_who_ask():
-    """Two models and two stages on one server: whoever waits longest is next, newcomers last."""
-    endpoint = Endpoint(most=3, start=3)
-    served = Counter()
-
-    async def worker(who):
-        while served.total() < 400:
-            async with endpoint.slot():
-                served[who] += 1
-                for _ in range(1 + len(who)):  # calls that take longer get no more places
-                    await asyncio.sleep(0)
-
-    who = ["a", "bb", "cccc", "dddddddd"]
-    await asyncio.gather(*(worker(one) for one in who for _ in range(8)))
-    assert max(served.values()) - min(served.values()) <= 16  # two rounds of 400 places
-
-
 async def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
-    """Retry-After is the whole endpoint's: what waits for a place goes after it, and not before."""
+    """Retry-After is the whole server's: what waits for a place goes after it, and not before."""
     now = [1000.0]
     monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
-    pauses = []
 
-    async def wait_for(waiting, timeout):
-        waiting.close()
-        pauses.append(timeout)
-        now[0] += timeout
-        raise TimeoutError
+    async def sleep(seconds):
+        now[0] += seconds
 
-    monkeypatch.setattr(limits.asyncio, "wait_for", wait_for)
-    endpoint = Endpoint(most=4, start=4)
-    endpoint.learn(Reply("transport", status=429, retry_after_s=7.0))
-    entered = []
+    monkeypatch.setattr(limits.asyncio, "sleep", sleep)
+    limiter = RateLimiter(4)
+    await limiter.enter(0)
+    limiter.leave(Reply("transport", status=429, retry_after_s=7.0), 0)
     for _ in range(3):
-        async with endpoint.slot():
-            entered.append(now[0])
-    assert entered == [1007.0] * 3
-    assert pauses == [7.0]
+        await limiter.enter(0)
+        assert now == [1007.0]
+        limiter.leave(Reply("ok"), 0)
 
 
-@pytest.mark.parametrize("capacity", [3, 10, 40])
-async def test_the_capacity_of_a_server_is_found_and_used(monkeypatch, capacity):
-    """A server that refuses what is beyond: few refusals, and most of its places in use."""
-    now = [0.0]
-    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
-    endpoint = Endpoint(most=64)
-    there, found = 0, []
+async def test_no_more_are_in_flight_than_allowed_and_a_cancelled_waiter_loses_no_place():
+    """Whoever waits longest is next; whoever goes away before its turn takes no place."""
+    limiter, order = RateLimiter(2), []
 
-    async def worker():
-        nonlocal there
-        while len(found) < 6000:
-            async with endpoint.slot():
-                there += 1
-                refused = there > capacity
-                found.append((there, refused))
-                now[0] += 0.5 / capacity  # a call takes half a second
-                for _ in range(2):
-                    await asyncio.sleep(0)
-                there -= 1
-            said = Reply("transport", status=429, retry_after_s=0.0) if refused else Reply("ok")
-            endpoint.learn(said)
-
-    await asyncio.gather(*(worker() for _ in range(64)))
-    found = found[1000:]
-    assert sum(refused for _, refused in found) < 0.2 * len(found)
-    assert sum(there for there, _ in found) > 0.4 * capacity * len(found)
-
-
-async def test_a_fresh_endpoint_doubles_what_is_allowed_until_the_first_overload():
-    """A round of successes doubles it; after an overload it adds one; a burst halves it once."""
-
-    async def rounds(endpoint, n):
-        allowed = []
-        for _ in range(n):
-            allowed.append(int(endpoint.limit))
-            for _ in range(allowed[-1]):
-                endpoint.succeeded()
-                endpoint.in_flight = int(endpoint.limit)
-        return allowed
-
-    endpoint = Endpoint(most=100, start=16)
-    endpoint.in_flight = 16
-    fresh = await rounds(endpoint, 4)
-    endpoint.overloaded(0.0)
-    endpoint.in_flight = int(endpoint.limit)
-    assert (fresh, await rounds(endpoint, 3)) == ([16, 32, 64, 100], [50, 50, 51])
-    endpoint = Endpoint(most=64, start=64)
-    for _ in range(10):
-        endpoint.overloaded(0.0)
-    assert endpoint.limit == 32
-
-
-@given(
-    most=st.integers(1, 40),
-    start=st.integers(1, 40),
-    callers=st.integers(1, 60),
-    said=st.lists(st.sampled_from(["ok", "ok", "ok", "overloaded", "malformed"]), max_size=200),
-)
-def test_what_is_allowed_grows_only_where_it_is_in_use(most, start, callers, said):
-    """Whatever comes: from 1 to the most, never more in flight, no growth with places free."""
-
-    async def run():
-        endpoint, answers = Endpoint(most, start), iter(said)
-
-        async def caller():
-            for answer in answers:
-                async with endpoint.slot():
-                    assert endpoint.in_flight <= most
-                    await asyncio.sleep(0)
-                before, used = endpoint.limit, endpoint.in_flight >= int(endpoint.limit)
-                status = 429 if answer == "overloaded" else None
-                kind = "ok" if answer == "ok" else "transport"
-                endpoint.learn(Reply(kind, status=status))
-                assert 1 <= endpoint.limit <= most
-                assert endpoint.limit <= before + (answer == "ok" and used)
-                if not used or answer != "ok":
-                    assert endpoint.limit <= before
-
-        await asyncio.gather(*(caller() for _ in range(callers)))
-        assert endpoint.in_flight == 0
-
-    asyncio.run(run())
-
-
-async def test_a_cancelled_waiter_loses_no_place():
-    """In the queue, or at its turn: the place goes to the next one."""
-    endpoint = Endpoint(most=1, start=1)
-    gate = asyncio.Event()
-
-    async def call():
-        async with endpoint.slot():
+    async def call(name):
+        await limiter.enter(0)
+        order.append(name)
+        try:
             await gate.wait()
+        finally:
+            limiter.leave(None, 0)
 
-    first = asyncio.create_task(call())
+    gate = asyncio.Event()
+    calls = [asyncio.create_task(call(name)) for name in "abcde"]
     await asyncio.sleep(0)
-    waiting = [asyncio.create_task(call()) for _ in range(3)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
+    assert order == ["a", "b"]
+    calls[2].cancel()
     gate.set()
-    await asyncio.wait_for(asyncio.gather(first, *waiting[1:]), 5)
-    assert endpoint.in_flight == 0
-    # At its turn; the gate is open now.
-    async with endpoint.slot():
-        second = asyncio.create_task(call())
-        third = asyncio.create_task(call())
-        await asyncio.sleep(0)
-    # Leaving the slot has woken the second; it is cancelled before it can run.
-    second.cancel()
-    await asyncio.wait_for(third, 5)
+    await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
+    assert order == ["a", "b", "d", "e"]
+    for _ in "ab":
+        await asyncio.wait_for(limiter.enter(0), 5)
 
 
 @given(
@@ -238,22 +128,3 @@ def test_a_rate_that_is_free_does_not_wait_and_a_used_one_does():
     rate.correct(-1)
     assert rate.wait_s(1, 100.0) == pytest.approx(2)
     assert rate.wait_s(1, 200.0) == 0
-
-
-async def test_stopping_an_endpoint_cancels_who_still_waits():
-    """An interrupted run sends nothing that was not under way, whatever it waited for."""
-    endpoint = Endpoint(most=1, start=1, requests_per_minute=1)
-    entered = 0
-
-    async def call():
-        nonlocal entered
-        async with endpoint.slot():
-            entered += 1
-
-    await call()
-    waiting = [asyncio.create_task(call()) for _ in range(3)]
-    await asyncio.sleep(0)
-    endpoint.stop()
-    results = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 5)
-    assert all(isinstance(result, asyncio.CancelledError) for result in results)
-    assert entered == 1

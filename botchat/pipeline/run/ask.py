@@ -12,7 +12,7 @@ from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, Judge, Unmade, adapted, known_of
 from botchat.judges.single import SingleJudge, stability
 from botchat.languages import ENGLISH, Language
-from botchat.models.self_chat import Length
+from botchat.models.self_chat import TokenCounter
 from botchat.parallel import together
 from botchat.pipeline.run import plan
 from botchat.pipeline.run.plan import PlanningSession
@@ -125,7 +125,7 @@ class Asked:
 def plan_all(asked: Sequence[Asked], workspace: Workspace) -> Plan:
     """What `ask_all` would send."""
 
-    async def walk(session: PlanningSession, _length: Length) -> None:
+    async def walk(session: PlanningSession, _counter: TokenCounter) -> None:
         for one in asked:
             await one.walk(workspace, session)
 

@@ -14,9 +14,9 @@ from typing import Any
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import lengths
-from botchat.models.cached import spoken
+from botchat.models.cached import strip_reasoning
 from botchat.models.limits import Prices
-from botchat.models.self_chat import Length, prompt_tokens
+from botchat.models.self_chat import TokenCounter, prompt_tokens
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.work import run_now
 from botchat.records import Seed
@@ -63,8 +63,8 @@ class PlannedModel:
     ) -> None:
         """``limited``: whether limits of a run count its calls."""
         self.name, self.identity = model.name, model.identity
-        self.context_window = model.context_window
         self.quirks = session.ledger.quirks(model.identity)
+        self.context_window = model.context_window or self.quirks.get("context_window")
         self._session, self._prices, self._limited = session, prices, limited
         self._said, self.completion, self.prompt_factor = session.expected(model.name, stage)
         self.asked: dict[str, int] = {}
@@ -92,7 +92,7 @@ class PlannedModel:
         key = request_key(request_json(self.identity, messages, decoding))
         stored = self._session.ledger.get(key)
         if stored is not None:
-            return spoken(stored)
+            return strip_reasoning(stored)
         if key not in self.asked:
             self.asked[key] = prompt_tokens(messages, self._session.count)
             self._places[key] = self._session.about
@@ -130,7 +130,7 @@ class PlanningSession(Session):
         self.count = count
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
-        model, _, prices, budget = self._unrecorded(resolved)
+        model, _, prices, budget = self._uncached(resolved)
         place = (stage, model.name)
         if place not in self.planned:
             limited = budget is not None
@@ -154,19 +154,19 @@ class PlanningSession(Session):
 def plan(
     workspace: Workspace,
     seeds: Sequence[Seed],
-    walk: Callable[[PlanningSession, Length], Coroutine[Any, Any, None]],
+    walk: Callable[[PlanningSession, TokenCounter], Coroutine[Any, Any, None]],
     language: Language = ENGLISH,
 ) -> Plan:
     """What a stage would send, for each model at each level; nothing is written.
 
     ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
     """
-    length = text_length()
+    counter = token_counter()
     sessions = []
     with closing(workspace.ledger(readonly=True)) as ledger:
         for level in range(len(LEVELS)):
-            session = PlanningSession(workspace, seeds, ledger, level, length.size, language)
-            run_now(walk(session, length))
+            session = PlanningSession(workspace, seeds, ledger, level, counter.estimate, language)
+            run_now(walk(session, counter))
             sessions.append(session)
     by_model = zip(*(session.planned.values() for session in sessions), strict=True)
     planned = Plan(
@@ -176,16 +176,16 @@ def plan(
     )
     unknown = dict.fromkeys(one.model for one in planned if one.calls and one.cost_usd is None)
     notes = [UNPRICED.format(" and ".join(unknown))] if unknown else []
-    planned.note = " ".join(notes if length.tokens else [*notes, ROUGH])
+    planned.note = " ".join(notes if counter.exact else [*notes, ROUGH])
     return planned
 
 
-def text_length() -> Length:
+def token_counter() -> TokenCounter:
     """How texts are counted: cl100k tokens, or a cautious guess where it cannot be had."""
     counter = lengths.counter()
     exact = counter.unit == "tokens"
-    return Length(
-        tokens=counter.count if exact else None,
+    return TokenCounter(
+        exact=counter.count if exact else None,
         # Three bytes a token is more than English, code or Chinese need on average.
-        size=counter.count if exact else lambda text: len(text.encode()) // 3 + 1,
+        estimate=counter.count if exact else lambda text: len(text.encode()) // 3 + 1,
     )

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
 from botchat.models.bots import baseline
-from botchat.models.cached import DRAIN_S, RecordedModel
-from botchat.models.limits import FREE, Budget, Endpoint, Prices, Retry
+from botchat.models.cached import DRAIN_S, CachedModel
+from botchat.models.limits import FREE, Budget, Prices, RateLimiter, Retry
 from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
 from botchat.pipeline.run.work import Stops, run_now
@@ -22,14 +20,13 @@ from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
 from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter
-from botchat.workspace import config, model_settings, panels
+from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
-    from botchat.models.endpoint.batch import BatchModel
-    from botchat.models.endpoint.connection import Connection
+    from botchat.models.endpoint import EndpointModel, Server
 
 log = logging.getLogger("botchat")
 
@@ -37,9 +34,6 @@ T = TypeVar("T")
 
 (RULES,) = config.OFFLINE
 """Names of the offline judges."""
-
-BATCH_LIFE_S = 48 * 3600.0
-"""How long an endpoint may be at work on a batch, with a day to spare."""
 
 _NO_BATCH = (
     "--batch: {} is on no endpoint and has no Batch API; leave --batch out, or name only models "
@@ -75,9 +69,9 @@ class Session:
         self._humans = tuple(seed.utterances for seed in seeds)
         self.ledger = ledger
         self.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
-        self._servers: dict[tuple[object, ...], tuple[Connection, Endpoint]] = {}
-        self._recorded: dict[tuple[str, str, str], RecordedModel] = {}
-        self._batched: dict[str, BatchModel] = {}
+        self._batches = workspace.ledger_path.parent / "batches"
+        self._servers: dict[tuple[object, ...], tuple[Server, RateLimiter]] = {}
+        self._models: dict[tuple[str, str, str], CachedModel] = {}
 
     def speaker(self, name: str, stage: str = "generate") -> Speaker:
         """A model that writes, in dialogues or else; `ConfigError` for a name that cannot be used.
@@ -170,102 +164,87 @@ class Session:
 
     def stop(self) -> None:
         """Send nothing more."""
-        for model in self._recorded.values():
+        for model in self._models.values():
             model.stop()
 
     async def close(self) -> None:
-        """Store every call in flight, not batches; then close every connection."""
-        for batched in self._batched.values():
-            await batched.stop()
-        await asyncio.gather(*(model.drain() for model in tuple(self._recorded.values())))
-        for connection, _ in self._servers.values():
-            await connection.close()
-
-    def drop(self, model: ChatModel) -> None:
-        """Make a model anew when it is named again: it could not answer, but may by then."""
-        self._recorded = {at: one for at, one in self._recorded.items() if one is not model}
+        """Store every call in flight; then close every connection."""
+        await asyncio.gather(*(model.drain() for model in tuple(self._models.values())))
+        for server, _ in self._servers.values():
+            await server.close()
 
     @property
     def under_way(self) -> int:
-        """Calls that are out."""
-        return sum(model.under_way for model in tuple(self._recorded.values()))
+        """Calls in flight."""
+        return sum(model.n_in_flight for model in tuple(self._models.values()))
 
     def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
-        """The model, one for all who ask it; ``max_tokens``: of the replies to be asked for.
+        """Return the model, one for all who ask it; ``max_tokens``: of the replies to be asked for.
 
-        Raises `ConfigError`: a limit could not be kept.
+        Raises `ConfigError` if a limit could not be kept.
         """
         place = (resolved.name, resolved.target, stage)
-        if place not in self._recorded:
-            self._recorded[place] = self._new(resolved, stage)
-        self._recorded[place].check_limits(max_tokens)
-        return self._recorded[place]
+        if place not in self._models:
+            self._models[place] = self._new(resolved, stage)
+        self._models[place].check_limits(max_tokens)
+        return self._models[place]
 
-    def _new(self, resolved: config.ModelName, stage: str) -> RecordedModel:
-        model, endpoint, prices, budget = self._unrecorded(resolved)
-        retry = Retry()
+    def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
+        model, limiter, prices, budget = self._uncached(resolved)
         if self._batch:
-            from botchat.models.endpoint.batch import PRICE_FACTOR, ROUNDS, BatchModel
-            from botchat.models.endpoint.model import EndpointModel
+            from botchat.models.batch import PRICE_FACTOR, BatchModel
+            from botchat.models.endpoint import EndpointModel
 
             if not isinstance(model, EndpointModel):
                 raise ConfigError(_NO_BATCH.format(model.name))
-            # One for all who ask the model in this run.
-            if model.name not in self._batched:
-                batched = BatchModel(model, self.ledger, self.meter.batches)
-                self._batched[model.name] = batched
-            # What waits for a batch takes no place in flight.
-            model, endpoint, retry = self._batched[model.name], None, ROUNDS
             prices = prices.times(PRICE_FACTOR)
-        return RecordedModel(
+            model = BatchModel(model, self.ledger, self._batches, stage, prices)
+            limiter = None
+        return CachedModel(
             model,
             self.ledger,
             stage=stage,
-            endpoint=endpoint,
+            limiter=limiter,
             prices=prices,
             budget=budget,
-            retry=retry,
+            retry=Retry(),
             on_reply=self.meter.count,
             on_estimate=self.meter.estimate,
         )
 
-    def _unrecorded(
+    def _uncached(
         self, resolved: config.ModelName
-    ) -> tuple[ChatModel, Endpoint | None, Prices, Budget | None]:
+    ) -> tuple[ChatModel, RateLimiter | None, Prices, Budget | None]:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
             return baseline(resolved.target, self._humans, self._language), None, FREE, None
         settings = resolved.settings
-        assert settings is not None, "people have been turned away already"
-        from botchat.models.endpoint.batch_endpoint import MAX_OUTPUT
-        from botchat.models.endpoint.connection import MAX_BODY, Connection
-        from botchat.models.endpoint.model import EndpointModel
+        assert settings is not None, "humans have been turned away already"
+        model, limiter = self._endpoint(resolved.name, settings)
+        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
+        return model, limiter, prices, self.budget
 
-        let_in = (settings.api_key_env, settings.api_key_file)
-        key_header = (settings.key_header or "authorization").lower()
-        place = (settings.base_url, *let_in, key_header, *sorted(settings.headers.items()))
+    def _endpoint(
+        self, name: str, settings: config.ModelSettings
+    ) -> tuple[EndpointModel, RateLimiter]:
+        from botchat.models.endpoint import EndpointModel, server_of  # imports aiohttp
+
+        key = (settings.api_key_env, settings.api_key_file, settings.key_header)
+        place = (settings.base_url, *key, *sorted(settings.headers.items()))
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (
-                Connection(
-                    settings.base_url,
-                    lambda: model_settings.api_key(settings),
-                    lambda: model_settings.header_values(settings),
-                    key_header,
-                    MAX_OUTPUT if self._batch else MAX_BODY,
-                    partial(model_settings.address, settings),
-                ),
-                Endpoint(
+                server_of(settings),
+                RateLimiter(
                     limits.max_concurrency or settings.max_concurrency,
-                    requests_per_minute=limits.requests_per_minute,
-                    tokens_per_minute=limits.tokens_per_minute,
+                    limits.requests_per_minute,
+                    limits.tokens_per_minute,
                 ),
             )
-        connection, endpoint = self._servers[place]
-        model = EndpointModel(resolved.name, settings, connection)
+        server, limiter = self._servers[place]
+        model = EndpointModel(name, settings, server)
         model.quirks = self.ledger.quirks(model.identity)
-        prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
-        return model, endpoint, prices, self.budget
+        return model, limiter
 
 
 def in_session(
@@ -278,25 +257,24 @@ def in_session(
 ) -> list[T]:
     """What ``ask`` makes on the locked workspace; raises what it noted in the stops.
 
-    Replies in flight are stored before it ends, but batches are not waited for: the ledger has
-    noted them.
+    Replies in flight are stored before it ends; batches are not waited for.
     """
     spending = spending or Spending()
 
     async def run() -> list[T]:
         stops, ledger = Stops(), workspace.ledger()
         session = Session(workspace, seeds, ledger, spending, meter or Meter(), language)
-        if not spending.batch and (n := ledger.n_batched(time.time() - BATCH_LIFE_S)):
+        batches = workspace.ledger_path.parent / "batches"
+        if not spending.batch and any(batches.glob("*/*.jsonl")):
             log.warning(
-                "%d calls of this workspace are in batches that were not collected; what this run "
-                "asks of them is paid a second time; collect them with --batch",
-                n,
+                "some calls of this workspace are in batches that were not collected, and a run "
+                "without --batch pays for them again"
             )
         try:
             results = await stoppable(ask(session, stops), session.stop)
             stops.raise_first()
         except asyncio.CancelledError:
-            if (n := session.under_way) and not spending.batch:
+            if n := session.under_way:
                 log.warning(
                     "waiting up to %d s for %d replies under way; interrupt again to drop them",
                     DRAIN_S,

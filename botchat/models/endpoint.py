@@ -1,0 +1,557 @@
+"""A model behind OpenAI's chat completions: one attempt a call, typed, redacted, adapted.
+
+| what the endpoint does | outcome |
+| --- | --- |
+| an answer | ``ok``; ``truncated`` if it was cut at the token limit |
+| no visible text; a refusal of the model; a content filter | ``empty``; ``refused``; ``filtered`` |
+| prompt too long, as a 4xx that says so | ``overflow`` |
+| a 4xx that refuses a role layout or an optional parameter | ``transport``, adapted, tried again |
+| not JSON, no choice, an unknown end, anything that cannot be read | ``malformed``, tried again |
+| 408, 409, 425, 429, 5xx, connection lost, deadline | ``transport``, tried again |
+| any other 4xx | ``transport``, not tried again in this run |
+| 401, 402, 403, 404, quota used up, account blocked, redirect | `FatalModelError` |
+
+An outcome that is kept for good needs evidence: a 5xx, a rate limit or an account error is never
+held against a prompt or a parameter. A new wording of an error or an end is a line of
+``refusals.toml``, with an example in ``tests/integration/test_finality.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import email.utils
+import math
+import re
+import time
+import tomllib
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import msgspec
+from msgspec import structs
+
+from botchat.errors import ConfigError, FatalModelError
+from botchat.interfaces import Decoding, Message, Reply, Usage, token_count, visible
+from botchat.models.self_chat import ARRANGEMENTS, apply_layout, reply_tokens
+from botchat.records import VERSION, Outcome
+from botchat.workspace.config import ModelSettings, public_url
+from botchat.workspace.model_settings import address, api_key, header_values
+from botchat.workspace.secrets import Redactor
+
+MAX_BODY = 16 << 20
+"""Bytes of a body, unpacked; no chat completion is longer."""
+
+CONNECT_TIMEOUT_S = 30.0
+
+LONGEST_PAUSE_S = 600.0
+"""Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
+
+SMALLEST_WINDOW = 256
+"""Tokens; a smaller context window that an error names is a mistake of the server."""
+
+_WORDINGS: dict[str, Any] = tomllib.loads(
+    resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
+)
+_ENDS: dict[str, Outcome] = {
+    reason: outcome for outcome, reasons in _WORDINGS["finish"].items() for reason in reasons
+}
+_PATTERNS = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for table in ("final", "passing", "fatal", "learnt")
+    for name, pattern in _WORDINGS[table].items()
+}
+_PARAMETERS = {
+    name: re.compile(rf"\b{name}\b", re.I) for name in ("max_tokens", "temperature", "seed")
+}
+"""Optional field of a request -> how an error names it."""
+
+_SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
+_PLAIN = re.compile(r"[a-z]{1,8}|v?\d{1,4}(?:[.-]\d{1,2}){0,3}(?:-preview)?")
+"""Versions and words in a URL's query; to redact them would change what a model said."""
+
+
+class Access(NamedTuple):
+    """Where a server is and what lets requests in; it can be sent to another process."""
+
+    base_url: str
+    """Without user, password and query."""
+    query: str = ""
+    """Added to every URL, with its question mark."""
+    headers: Mapping[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    """Redacted from everything the server says."""
+
+
+def access(settings: ModelSettings) -> Access:
+    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
+    key, (headers, secret_values) = api_key(settings), header_values(settings)
+    parts = urlsplit(address(settings))
+    login, _, host = parts.netloc.rpartition("@")
+    fields = parse_qsl(parts.query, keep_blank_values=True)
+    secrets = [login, unquote(parts.password or ""), *secret_values]
+    secrets += [v for n, v in fields if _SECRET_FIELD.search(n) or not _PLAIN.fullmatch(v)]
+    headers = {name.lower(): value for name, value in headers.items()}
+    key_header = (settings.key_header or "authorization").lower()
+    if key:
+        headers[key_header] = f"Bearer {key}" if key_header == "authorization" else key
+        secrets.append(key)
+    elif login:  # a login in the URL is used where there is no key
+        secrets.append(b64encode(login.encode()).decode())
+        headers["authorization"] = f"Basic {secrets[-1]}"
+    base_url = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
+    query = f"?{parts.query}" if parts.query else ""
+    return Access(base_url, query, headers, tuple(secrets))
+
+
+class HttpResponse(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(eq=False)
+class Server:
+    """One server with one key: its HTTP connections, shared by all its models, and its secrets.
+
+    No redirect is followed (it would take the prompt to another host), and of an error only its
+    kind is repeated, since its text may hold the key.
+    """
+
+    name: str
+    """Its URL, for messages."""
+    find_access: Callable[[], Access] = field(repr=False)
+    """Called at the first request: a ledger replays without a key."""
+
+    def __post_init__(self) -> None:
+        """Open nothing yet."""
+        self._session: aiohttp.ClientSession | None = None
+        self._redactor = Redactor()
+
+    def open(self) -> Access:
+        """Read what lets requests in. Raises `FatalModelError` if it is not set."""
+        try:
+            self.access = self.find_access()
+        except ConfigError as error:
+            raise FatalModelError(str(error)) from None
+        self._redactor = Redactor(self.access.secrets)
+        return self.access
+
+    def _connect(self) -> aiohttp.ClientSession:
+        self.open()
+        parts = urlsplit(self.access.base_url)
+        # `trust_env` would look these up in another thread for every request.
+        self._proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+        own = {"content-type": "application/json", "user-agent": f"botchat/{VERSION}"}
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={**own, **self.access.headers},
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        )
+        return self._session
+
+    async def send(self, path: str, body: bytes | None, deadline_s: float) -> HttpResponse | Reply:
+        """POST a JSON body, or GET if there is none; a `Reply` says how the exchange failed."""
+        session = self._session or self._connect()
+        outcome: Outcome = "transport"
+        reached = True
+        try:
+            async with (
+                asyncio.timeout(deadline_s),
+                session.request(
+                    "GET" if body is None else "POST",
+                    self.access.base_url + path + self.access.query,
+                    data=body,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                ) as response,
+            ):
+                content = await response.content.read(MAX_BODY + 1)
+                while len(content) <= MAX_BODY and not response.content.at_eof():
+                    content += await response.content.read(MAX_BODY + 1 - len(content))
+                if len(content) <= MAX_BODY:
+                    return HttpResponse(response.status, response.headers, content)
+                outcome, detail = "malformed", f"the body is larger than {MAX_BODY} bytes"
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            kind, reached = type(getattr(error, "os_error", error)).__name__, False
+            detail = f"connection failed ({kind}); nothing was sent"
+        except TimeoutError:
+            detail = f"no reply within {deadline_s:g} s; it may have been billed"
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            detail = f"connection failed ({type(error).__name__}); it may have been billed"
+        return Reply(outcome, detail=detail, retry_after_s=0.0, reached=reached)
+
+    def clean(self, text: str) -> str:
+        """Redact the secrets that the server may have repeated; the result is valid UTF-8."""
+        return self._redactor.clean(text)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def server_of(settings: ModelSettings) -> Server:
+    """Return the server of an entry; its key is read at the first request."""
+    return Server(public_url(settings.base_url), lambda: access(settings))
+
+
+def identity(settings: ModelSettings) -> dict[str, Any]:
+    """Return what decides an endpoint model's answers besides the request; free of secrets."""
+    values: dict[str, Any] = {
+        "model": settings.model,
+        "base_url": settings.identity or public_url(settings.base_url),
+        "temperature": settings.temperature is not None,
+        "layout": settings.layout,
+        "system": settings.system,
+        "extra": settings.extra,
+    }
+    # Only where they are set: ledgers made before these existed keep their keys.
+    if settings.revision is not None:
+        values["revision"] = settings.revision
+    if plain := {name: value for name, value in settings.headers.items() if "$" not in value}:
+        values["headers"] = plain
+    return values
+
+
+@dataclass(eq=False)
+class EndpointModel:
+    """A `botchat.interfaces.ChatModel` on a server."""
+
+    name: str
+    settings: ModelSettings
+    server: Server
+    quirks: dict[str, Any] = field(default_factory=dict)
+    """What the endpoint was found to refuse so far (see `Reply.sent`); never changed in place."""
+
+    def __post_init__(self) -> None:
+        """Derive what callers ask for."""
+        self.identity: Mapping[str, Any] = identity(self.settings)
+        self.context_window = self.settings.context_window
+        self.parallel = self.settings.max_concurrency
+        self.where = f"{self.name} at {self.server.name}"
+        layout, system = self.settings.layout, self.settings.system
+        self._arrangements = [
+            pair
+            for pair in ARRANGEMENTS
+            if layout in ("auto", pair[0]) and system in ("auto", pair[1])
+        ]
+
+    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
+        """Make one attempt; the module's table lists the outcomes."""
+        quirks, started = self.quirks, time.monotonic()
+        body = msgspec.json.encode(self.body(messages, decoding, quirks))
+        response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
+        if isinstance(response, HttpResponse):
+            response = self.read(response, quirks)
+        return structs.replace(
+            response,
+            sent=self.quirks if response.adapted else quirks,
+            latency_s=time.monotonic() - started,
+        )
+
+    def body(
+        self, messages: Sequence[Message], decoding: Decoding, quirks: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the JSON body of a request, arranged as ``quirks`` say."""
+        settings, max_tokens = self.settings, decoding.max_tokens
+        if max_tokens is not None:
+            window = settings.context_window or quirks.get("context_window")
+            max_tokens = reply_tokens(max_tokens, window)
+        options = {
+            "temperature": None if settings.temperature is None else decoding.temperature,
+            "max_tokens": max_tokens,
+            # A server that caches by seed would repeat the first draw.
+            "seed": decoding.sample or None,
+        }
+        body = {
+            "model": settings.model,
+            "messages": apply_layout(messages, *self._arrangement(quirks)),
+            **{name: value for name, value in options.items() if value is not None},
+        }
+        for name, new_name in quirks.get("parameters", {}).items():
+            value = body.pop(name, None)
+            if new_name and value is not None:
+                body[new_name] = value
+        return body | settings.extra
+
+    def read(self, response: HttpResponse, quirks: Mapping[str, Any]) -> Reply:
+        """Turn the response to a request that was sent with ``quirks`` into a reply.
+
+        Whatever fails in it is ``malformed``; every string is redacted. Raises `FatalModelError`,
+        with the reply, if no retry can make this model answer.
+        """
+        try:
+            reply = self._parse(response, quirks)
+        except FatalModelError as error:
+            cleaned = error.reply and self._clean(error.reply)
+            raise FatalModelError(self.server.clean(str(error)), cleaned) from None
+        except Exception as error:
+            raw = response.content.decode("utf-8", "replace")
+            detail = f"the reply cannot be read: {type(error).__name__}: {error}"
+            reply = Reply("malformed", detail=detail, raw=raw, status=response.status)
+        return self._clean(reply)
+
+    def _clean(self, reply: Reply) -> Reply:
+        clean = self.server.clean
+        return structs.replace(
+            reply,
+            text=clean(reply.text),
+            finish_reason=reply.finish_reason and clean(reply.finish_reason),
+            detail=clean(reply.detail)[:500],
+            raw=clean(reply.raw),
+            retry_after_s=0.0 if reply.outcome == "malformed" else reply.retry_after_s,
+        )
+
+    def _parse(self, response: HttpResponse, quirks: Mapping[str, Any]) -> Reply:
+        status, raw = response.status, response.content.decode("utf-8", "replace")
+        parsed: Any = None
+        with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
+            parsed = msgspec.json.decode(response.content)
+        if status == 200 and not isinstance(parsed, dict):
+            # Cleaned before it is cut: half a key would not be recognised.
+            start = " ".join(self.server.clean(raw)[:80].split())
+            detail = f"the reply is not JSON: {start!r}" if start else "the reply is empty"
+            return Reply("malformed", detail=detail, raw=raw, status=status)
+        if status == 200 and not parsed.get("error"):
+            return read_completion(parsed, raw)
+        return self._read_error(response, read_refusal(parsed, raw), raw, quirks)
+
+    def _read_error(
+        self, response: HttpResponse, refusal: Refusal, raw: str, quirks: Mapping[str, Any]
+    ) -> Reply:
+        status, message = response.status, refusal.message
+        says = {name for name, wording in _PATTERNS.items() if wording.search(refusal.text)}
+        if status == 200:  # an error object in disguise
+            status = _hidden_status(refusal.code, says)
+        passing = status in (408, 409, 425, 429) or "rate" in says
+        # The request itself may be at fault.
+        refused = 400 <= status < 500 and not passing and status not in (401, 402, 404)
+        detail = f"HTTP {status}: {message}" if message else f"HTTP {status}"
+        reply = Reply("transport", detail=detail, raw=raw, status=status)
+        if refused and "filtered" in says and "account" not in says:
+            return structs.replace(reply, outcome="filtered")
+        if refused and status != 403 and (status == 413 or "overflow" in says):
+            return self._read_overflow(reply, message, quirks)
+        if (refused or (status == 500 and "template" in says)) and self._adapt(
+            refusal, says, quirks, may_arrange=status != 403
+        ):
+            return structs.replace(reply, retry_after_s=0.0, adapted=True)
+        if 300 <= status < 400:
+            target = public_url(response.headers.get("location", "")) or "elsewhere"
+            why = f"redirects to {target}: not followed; correct its base_url"
+            raise FatalModelError(f"{self.where} {why}", reply)
+        quota = "quota" in says and not (passing and "rate" in says)
+        blocked = status in (400, 403) and "account" in says and not passing
+        unknown = refused and "model" in says
+        denied = status in (401, 402, 404) or (status == 403 and not passing)
+        if quota or blocked or unknown or denied:
+            why = f"cannot be used: {detail}; check its model, key, account and base_url"
+            raise FatalModelError(f"{self.where} {why}", reply)
+        if passing or status >= 500:
+            return structs.replace(reply, retry_after_s=retry_after_s(response.headers))
+        return reply
+
+    def _read_overflow(self, reply: Reply, message: str, quirks: Mapping[str, Any]) -> Reply:
+        """Learn the window that the error names; the next attempt asks for a shorter reply."""
+        sizes = map(int, _PATTERNS["window"].findall(message))
+        window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
+        if window is None or self.settings.context_window or "context_window" in quirks:
+            return structs.replace(reply, outcome="overflow")
+        self.quirks = self.quirks | {"context_window": window}
+        return structs.replace(reply, outcome="overflow", retry_after_s=0.0, adapted=True)
+
+    def _adapt(
+        self, refusal: Refusal, says: set[str], quirks: Mapping[str, Any], *, may_arrange: bool
+    ) -> bool:
+        """Leave out, rename or rearrange what is refused; return whether anything is new to try.
+
+        It is enough that another call has learnt since the request went out with ``quirks``.
+        """
+        known: dict[str, str | None] = self.quirks.get("parameters", {})
+        for name, naming in _PARAMETERS.items():
+            named = refusal.parameter.split(".")[0] == name
+            if named or ("unsupported" in says and naming.search(refusal.text)):
+                if name in known:
+                    return name not in quirks.get("parameters", {})
+                renamed = name == "max_tokens" and "max_completion_tokens" in refusal.text
+                new_name = "max_completion_tokens" if renamed else None
+                self.quirks = self.quirks | {"parameters": known | {name: new_name}}
+                return True
+        if not may_arrange or not {"no_system", "alternate"} & says:
+            return False
+        now = self._arrangement(self.quirks)
+        if self._arrangement(quirks) != now:
+            return True
+        allowed = self._arrangements
+        later = allowed[allowed.index(now) + 1 :] if now in allowed else []
+        if "no_system" in says and now[1] == "system":
+            later = [pair for pair in later if pair[1] == "system-in-user"] or later
+        if later:
+            self.quirks = self.quirks | {"layout": later[0][0], "system": later[0][1]}
+        return bool(later)
+
+    def _arrangement(self, quirks: Mapping[str, Any]) -> tuple[str, str]:
+        """Return layout and place of the system prompt: as learnt, or the first allowed."""
+        layout, system = self._arrangements[0]
+        return quirks.get("layout") or layout, quirks.get("system") or system
+
+
+class Refusal(NamedTuple):
+    """Content of an error body."""
+
+    code: str
+    """Codes and types, with a blank between them."""
+    message: str
+    """In one line."""
+    parameter: str
+    """Field of the request that it is about; empty if it names none."""
+
+    @property
+    def text(self) -> str:
+        """Code and message."""
+        return f"{self.code} {self.message}"
+
+
+def read_refusal(parsed: Any, raw: str) -> Refusal:
+    """Read an error body of any shape."""
+    if isinstance(parsed, list) and parsed:  # Google wraps it
+        parsed = parsed[0]
+    error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
+    if not isinstance(error, dict):
+        error = {"message": error if isinstance(error, str) else raw[:200]}
+    message = error.get("message") or error.get("detail") or ""
+    if not isinstance(message, str):
+        message = msgspec.json.encode(message).decode()
+    codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
+    code = " ".join(str(part) for part in codes if isinstance(part, str | int) and part != "")
+    parameter = error.get("param")
+    return Refusal(code, " ".join(message.split()), parameter if isinstance(parameter, str) else "")
+
+
+def _hidden_status(code: str, says: set[str]) -> int:
+    """Return the status that an error with HTTP status 200 stands for."""
+    numbers = [int(part) for part in code.split() if part.isdigit()]
+    final = {"filtered", "overflow"} & says
+    of_code = any(_PATTERNS[name].search(code) for name in final)
+    return next((n for n in numbers if 400 <= n < 600), 400 if of_code else 500)
+
+
+def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
+    """Read a chat completion; any field may be missing, null or of another type."""
+    choices = parsed.get("choices")
+    listed = choices if isinstance(choices, list) else []
+    choice = next((c for c in listed if json_get(c, "index") in (0, None)), None)
+    message, finish = json_get(choice, "message"), json_get(choice, "finish_reason")
+    if finish is None and isinstance(choice, dict) and "finish_reason" in choice:
+        finish = "null"  # such a reply has not ended; many servers leave the field out
+    # A completion of no choices is how some providers say that they filtered them all.
+    if choices == [] or json_get(parsed, "promptFeedback", "blockReason") is not None:
+        finish = "content_filter"
+    finish = finish if isinstance(finish, str) else None
+    text = content_text(json_get(message, "content")) if isinstance(message, dict) else None
+    refusal = json_get(message, "refusal")
+    refusal = refusal if isinstance(refusal, str) and refusal.strip() else None
+    router_finish = json_get(choice, "native_finish_reason")
+    reasons = [reason.lower() for reason in (finish, router_finish) if isinstance(reason, str)]
+    outcome, detail = _ending(text, finish, [_ENDS.get(reason) for reason in reasons], refusal)
+    return Reply(
+        outcome,
+        (refusal or text or "") if outcome == "refused" else text or "",
+        finish,
+        usage=token_usage(parsed.get("usage")),
+        billed_usd=reported_cost(parsed.get("usage")),
+        detail=detail,
+        raw=raw,
+        status=200,
+    )
+
+
+def _ending(
+    text: str | None, finish: str | None, ends: Sequence[Outcome | None], refusal: str | None
+) -> tuple[Outcome, str]:
+    """Return how a reply ended, and why; ``ends`` are its finish reasons, known or not."""
+    reason = f"finish_reason {finish}"
+    if "filtered" in ends:
+        return "filtered", reason
+    if refusal or "refused" in ends:
+        return "refused", "refusal"
+    if text is None:
+        return "malformed", "the reply holds no choice with a message"
+    if finish is not None and ends[0] is None:
+        return "malformed", reason  # half a sentence of a server that broke down is no answer
+    if not visible(text):
+        return "empty", f"no text ({reason})"
+    return ("truncated", reason) if "truncated" in ends else ("ok", "")
+
+
+def content_text(value: Any) -> str | None:
+    """Return a message's text: a string or a list of parts; None if it is neither."""
+    if isinstance(value, list):
+        texts = [part.get("text", "") if isinstance(part, dict) else None for part in value]
+        strings = [text for text in texts if isinstance(text, str)]
+        return "".join(strings) if len(strings) == len(value) else None
+    return "" if value is None else value if isinstance(value, str) else None
+
+
+def json_get(value: Any, *path: str) -> Any:
+    """Return the value at this place of parsed JSON; None if there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def token_usage(usage: Any) -> Usage:
+    """Read the tokens that the endpoint counted; an impossible count is unknown."""
+
+    def count(*path: str) -> int | None:
+        number = json_get(usage, *path)
+        whole = isinstance(number, float) and number.is_integer()
+        return token_count(int(number) if whole else number)
+
+    n_prompt, n_reply, total = map(count, ("prompt_tokens", "completion_tokens", "total_tokens"))
+    if n_prompt is not None and total is not None:
+        # Some providers count reasoning in the total only; they bill it as completion.
+        n_reply = max(n_reply or 0, total - n_prompt)
+    cached = count("prompt_tokens_details", "cached_tokens")
+    return Usage(n_prompt, n_reply, count("prompt_cache_hit_tokens") if cached is None else cached)
+
+
+def reported_cost(usage: Any) -> float | None:
+    """Read the USD in a router's field ``cost``; None if it reports none."""
+    cost = json_get(usage, "cost")
+    if isinstance(cost, dict):
+        cost = cost.get("total_cost")
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    if json_get(usage, "is_byok") is True:  # then this is the router's own fee only
+        upstream = json_get(usage, "cost_details", "upstream_inference_cost")
+        cost += upstream if isinstance(upstream, int | float) and upstream > 0 else 0
+    with contextlib.suppress(OverflowError):  # an integer of hundreds of digits
+        return float(cost) if 0 <= cost < math.inf else None
+    return None
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float:
+    """Read ``retry-after-ms`` or ``retry-after`` (number or date) in seconds; 0 if unreadable."""
+    readers: tuple[tuple[str, Callable[[str], float]], ...] = (
+        ("retry-after-ms", lambda value: float(value) / 1000),
+        ("retry-after", float),
+        ("retry-after", lambda v: email.utils.parsedate_to_datetime(v).timestamp() - time.time()),
+    )
+    for name, read in readers:
+        with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
+            seconds = read(headers[name].strip())
+            # NaN compares false, so it ends as 0 too.
+            return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
+    return 0.0

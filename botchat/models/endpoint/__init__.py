@@ -1,1 +1,0 @@
-"""Models behind an HTTP endpoint that speaks OpenAI's chat completions."""
