@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from botchat.errors import ConfigError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply
-from botchat.models.bots import BASELINES, baseline
-from botchat.models.bots.language import (
+from botchat.models.bots import (
+    BASELINES,
+    baseline,
     reflect,
 )
 from tests.rows import rows
