@@ -44,8 +44,8 @@ from botchat.models.self_chat import chat_messages
 from botchat.pipeline.run.work import run_now
 from botchat.records import Dialogue, Seed
 from botchat.workspace import jsonl
-from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
 
 ROOT = Path(__file__).resolve().parents[1]

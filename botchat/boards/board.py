@@ -41,7 +41,7 @@ from botchat.records import (
     outline,
 )
 from botchat.verdicts import Verdicts
-from botchat.workspace.criteria import is_taken
+from botchat.workspace.criteria import is_reserved
 
 P = TypeVar("P", bound=Part)
 
@@ -209,7 +209,7 @@ def build(
                 f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
                 f"it is yours, describe it in [protocols.{name}] of botchat.toml."
                 for name in sorted({*judgments} - {*known})
-                if not is_taken(name)
+                if not is_reserved(name)
             ),
             *coverage_notes(covered, catalogue),
         ),

@@ -120,7 +120,7 @@ def hub_errors(name: str, kind: Literal["dataset", "space"]) -> Iterator[None]:
         raise MissingError(f"{name}: no such revision; give a branch, tag or commit") from None
     except hub.RepositoryNotFoundError:
         raise MissingError(f"no {kind} {name} on the hub, or no right to see it; {login}") from None
-    except hub.EntryNotFoundError as error:
+    except hub.RemoteEntryNotFoundError as error:
         raise MissingError(f"{name}: no such file: {_one_line(error)}") from None
     except hub.HfHubHTTPError as error:
         if error.response.status_code in (401, 403):

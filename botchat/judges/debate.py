@@ -28,7 +28,7 @@ from botchat.interfaces import Case, ChatModel, Decoding, Message
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import Remark
-from botchat.workspace.panels import SUMMARIZER, DebateSettings, SummarizedDebateSettings
+from botchat.workspace.panels import SUMMARIZER, PanelSettings
 
 PROMPTS = ("debate", "debate_closing", "debate_summary")
 
@@ -37,7 +37,7 @@ PROMPTS = ("debate", "debate_closing", "debate_summary")
 class Debate:
     """Rounds in which every agent speaks once; the module says what each agent hears."""
 
-    settings: DebateSettings | SummarizedDebateSettings
+    settings: PanelSettings
     cast: Cast
 
     async def talk(self, case: Case) -> Talk:
@@ -49,8 +49,8 @@ class Debate:
         last: dict[str, Remark] = {}
         digest = ""
         agents, language = self.cast.agents, self.cast.language
-        summarized = isinstance(self.settings, SummarizedDebateSettings)
-        for _ in range(self.settings.rounds):
+        summarized = self.settings.is_summarized
+        for _ in range(self.settings.n_rounds):
             present = [a for a in agents if a.name not in last or heard(last[a.name])]
             spoken: list[Remark] = []
             if self.settings.strategy != "one-by-one":
@@ -70,7 +70,7 @@ class Debate:
                 if heard(summary):
                     digest = summary.text
                     # ChatEval v1 keeps all summaries, v2 the last one alone.
-                    keeps = getattr(self.settings, "summary", "") == "concatenate"
+                    keeps = self.settings.summary == "concatenate"
                     known = summaries = [*summaries, summary] if keeps else [summary]
         return Talk(tuple(said), tuple(last[agent.name] for agent in agents), digest)
 

@@ -26,8 +26,7 @@ from botchat.workspace.panels import (
     DECOMPOSER,
     FEEDBACK,
     SUMMARIZER,
-    DiscussionSettings,
-    SingleReportSettings,
+    PanelSettings,
 )
 
 _IN_PLACES = ("discussion_whole", "discussion_silence")
@@ -59,7 +58,7 @@ _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.
 class Discussion:
     """Rounds of statements, feedback after each, and a report at the end."""
 
-    settings: DiscussionSettings
+    settings: PanelSettings
     cast: Cast
 
     async def talk(self, case: Case) -> Talk:
@@ -68,7 +67,7 @@ class Discussion:
         known: list[Remark] = []  # H of Algorithm 1
         last: dict[str, Remark] = {}
         parts: list[str] = []
-        rounds, language, serving = self.settings.rounds, self.cast.language, self.cast.serving
+        rounds, language, serving = self.settings.n_rounds, self.cast.language, self.cast.serving
         if self.settings.decomposes:
             asked = language.fill("discussion_parts", question=case.prompt, rounds=str(rounds))
             said.append(await serving[DECOMPOSER].say(asked))
@@ -122,7 +121,7 @@ class Discussion:
 class SingleReport:
     """MATEval's SA: one agent, no talk, the same report."""
 
-    settings: SingleReportSettings
+    settings: PanelSettings
     cast: Cast
 
     async def talk(self, case: Case) -> Talk:
@@ -130,14 +129,11 @@ class SingleReport:
         return await _report(self, self.cast.agents[0], case, "discussion_single")
 
 
-def prompts(
-    settings: DiscussionSettings | SingleReportSettings, language: Language
-) -> tuple[str, ...]:
+def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     """Everything that is said to the agents; what is not said a pack may lack."""
-    decomposes = isinstance(settings, DiscussionSettings) and settings.decomposes
     return (
         *_PROMPTS,
-        *([_STEPS] if decomposes else []),
+        *([_STEPS] if settings.decomposes else []),
         *([_SCORES] if settings.report == "score" else []),
         *(() if language.english else _IN_PLACES),
     )

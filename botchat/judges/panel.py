@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
@@ -30,14 +30,13 @@ from botchat.judges.voting import aggregate, has_vote, mirrored, opening_votes, 
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Judgment, Outcome, Remark, Verdict
-from botchat.workspace import panels
 from botchat.workspace.panels import (
     DECOMPOSER,
     FEEDBACK,
     SUMMARIZER,
     AgentSettings,
-    EnsembleSettings,
     PanelSettings,
+    role_prompt,
 )
 
 BEFORE_TALK = " (before talk)"
@@ -88,7 +87,7 @@ class Panel:
 class Ensemble:
     """Every agent answers by itself, all at the same time."""
 
-    settings: EnsembleSettings
+    settings: PanelSettings
     cast: Cast
 
     async def talk(self, case: Case) -> Talk:
@@ -118,12 +117,12 @@ def build_panel(
     language: Language = ENGLISH,
     subject: Subject = "answers",
 ) -> Judge:
-    """The judge that ``settings`` describe, its role texts read (`panels.with_texts`).
+    """The judge that ``settings`` describe.
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``language``: of what agents are told. ``subject``: of the question, which
     decides the texts of roles; default: ChatEval's own. Raises `ConfigError`: agents without a
-    model, a default that none needs, an unread role text, a language that lacks the prompts.
+    model, a default that none needs, a language that lacks the prompts.
     """
     model_of = cache(model_of)
     complete = all(member.model for member in settings.members)
@@ -134,22 +133,18 @@ def build_panel(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    samples: int = getattr(settings, "samples", 1)
     agents: list[Agent] = []
     for member in settings.members:
-        if member.file is not None:
-            raise ConfigError(f"panel {name}: the role text {member.file} has not been read")
-        for n in range(samples):
+        for n in range(settings.samples):
             decoding = Decoding(settings.temperature, settings.max_tokens, n)
-            called = f"{member.name} #{n + 1}" if samples > 1 else f"{member.name}"
-            role = _role(settings, member, language, subject)
+            called = f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}"
+            role = _role(member, language, subject)
             agents.append(
                 Agent(called, role, model_of(member.model or default_model or ""), decoding)
             )
     names = [agent.name for agent in agents]
     agents = [replace(one, others=tuple(n for n in names if n != one.name)) for one in agents]
-    summarizer: str | None = getattr(settings, "summarizer", None)
-    served = model_of(summarizer) if summarizer else agents[0].model
+    served = model_of(settings.summarizer) if settings.summarizer else agents[0].model
     decoding = Decoding(settings.temperature, settings.max_tokens)
     serving = {who: Agent(who, "", served, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)}
     if default_model is not None:
@@ -175,7 +170,7 @@ def wording(
     """What a panel's agents are told, beside questions about ``subjects``: title -> text."""
     told: dict[str, str] = {}
     for member in settings.members:
-        roles = dict.fromkeys(_role(settings, member, language, one) for one in subjects)
+        roles = dict.fromkeys(_role(member, language, one) for one in subjects)
         told[f"role of {member.name}"] = "\n\n".join(roles)
     told |= {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
     return {title: text for title, text in told.items() if text}
@@ -193,23 +188,21 @@ def _digest(
         "strategy": settings.strategy,
         "agents": (),
         "model": None,
-        "turns": getattr(settings, "rounds", 1),
+        "turns": settings.n_rounds,
         "summarizer": None,
         "aggregation": settings.decides,
         "position_calibration": settings.position_calibration,
-        "samples": getattr(settings, "samples", 1),
-        "evidence": getattr(settings, "evidence", False),
+        "samples": settings.samples,
+        "evidence": settings.evidence,
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,
         **dict.fromkeys(("cheap", "strong", "calibration")),
     }
-    # A key that is newer than those judgments is signed by its name, where it says something; the
-    # roles are those of the agents, and which set they are of is in their texts.
+    # A key that is newer than those judgments is signed by its name, where it says something.
     how |= {
         field.name: getattr(settings, field.name)
         for field in msgspec.structs.fields(settings)
-        if field.name not in {*how, "rounds", "roles", "role_set"}
-        and getattr(settings, field.name) != field.default
+        if field.name not in {*how, "rounds"} and getattr(settings, field.name) != field.default
     }
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
@@ -219,36 +212,30 @@ def _digest(
 
 def _said(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     """The prompts of a strategy; what is not said a pack may lack."""
-    match settings:
-        case EnsembleSettings():
-            if settings.steps:
-                return ("ensemble_steps", "ensemble_form")
-            # Of English it is older than the digest.
-            return ("ensemble_evidence",) if settings.evidence or language.english else ()
-        case panels.DebateSettings() | panels.SummarizedDebateSettings():
-            return debate.PROMPTS
-        case _:
-            return discussion.prompts(settings, language)
+    if settings.kind == "debate":
+        return debate.PROMPTS
+    if settings.kind == "discussion":
+        return discussion.prompts(settings, language)
+    if settings.steps:
+        return ("ensemble_steps", "ensemble_form")
+    # Of English it is older than the digest.
+    return ("ensemble_evidence",) if settings.evidence or language.english else ()
 
 
-def _role(
-    settings: PanelSettings, member: AgentSettings, language: Language, subject: Subject
-) -> str:
+def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
     if member.role is None:
         return (member.text or "").strip()
-    return language.text(settings.role_prompt(member.role, subject)).strip()
+    return language.text(role_prompt(member.role, subject)).strip()
 
 
 def _talking(settings: PanelSettings, cast: Cast) -> Talking:
-    match settings:
-        case EnsembleSettings():
-            return Ensemble(settings, cast)
-        case panels.DebateSettings() | panels.SummarizedDebateSettings():
-            return debate.Debate(settings, cast)
-        case panels.SingleReportSettings():
-            return discussion.SingleReport(settings, cast)
-        case _:
-            return discussion.Discussion(settings, cast)
+    if settings.kind == "ensemble":
+        return Ensemble(settings, cast)
+    if settings.kind == "debate":
+        return debate.Debate(settings, cast)
+    if settings.strategy == "discussion-sa":
+        return discussion.SingleReport(settings, cast)
+    return discussion.Discussion(settings, cast)
 
 
 def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
@@ -311,14 +298,15 @@ def before_talk(
     ]
 
 
-def call_matched(settings: PanelSettings, model: str | None) -> EnsembleSettings:
+def call_matched(settings: PanelSettings, model: str | None) -> PanelSettings:
     """The panel that asks as often as ``settings`` does, without roles and without talk.
 
     Each model gives as many samples as the others, together at least `calls`; ``model`` is that of
     agents that name none.
     """
     models = list(dict.fromkeys(member.model or model for member in settings.members))
-    return EnsembleSettings(
+    return PanelSettings(
+        strategy="ensemble",
         agents=tuple(AgentSettings(model=name) for name in models),
         samples=-(-calls(settings) // len(models)),
         temperature=1.0,
@@ -331,17 +319,11 @@ def call_matched(settings: PanelSettings, model: str | None) -> EnsembleSettings
 def calls(settings: PanelSettings) -> int:
     """Calls of a panel's talk about one case in one order, if none of them fails."""
     members = len(settings.members)
-    match settings:
-        case EnsembleSettings():
-            return members * settings.samples + settings.steps
-        case panels.DebateSettings():
-            return settings.rounds * members
-        case panels.SummarizedDebateSettings():
-            return settings.rounds * (members + 1)
-        case panels.SingleReportSettings():
-            return 2
-        case panels.DiscussionSettings():
-            each = members * (1 + settings.reflects) + settings.feedback
-            return settings.decomposes + settings.rounds * each + 2
-        case _:
-            assert_never(settings)
+    if settings.kind == "ensemble":
+        return members * settings.samples + settings.steps
+    if settings.kind == "debate":
+        return settings.n_rounds * (members + settings.is_summarized)
+    if settings.strategy == "discussion-sa":
+        return 2
+    each = members * (1 + settings.reflects) + settings.feedback
+    return settings.decomposes + settings.n_rounds * each + 2

@@ -16,7 +16,7 @@ from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, setti
 from botchat.judges.debate import SWAPPED, Agent, Cast
 from botchat.judges.panel import Ensemble, Panel
 from botchat.records import Remark, Verdict
-from botchat.workspace.panels import EnsembleSettings
+from botchat.workspace.panels import PanelSettings
 
 _SAMPLED = re.compile(r" \(\d+ samples\)$")
 _SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
@@ -70,7 +70,7 @@ def sampled(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> 
     ]
     return Panel(
         f"{name} ({n_samples} samples)",
-        Ensemble(EnsembleSettings(), Cast(agents)),
+        Ensemble(PanelSettings(strategy="ensemble"), Cast(agents)),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples),
     )

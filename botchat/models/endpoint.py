@@ -41,9 +41,8 @@ from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply, Usage, token_count, visible
 from botchat.models.self_chat import ARRANGEMENTS, apply_layout, reply_tokens
 from botchat.records import VERSION, Outcome
-from botchat.workspace.config import ModelSettings, public_url
-from botchat.workspace.model_settings import address, api_key, header_values
-from botchat.workspace.secrets import Redactor
+from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
+from botchat.workspace.secrets import Redactor, public_url
 
 MAX_BODY = 16 << 20
 """Bytes of a body, unpacked; no chat completion is longer."""
@@ -98,9 +97,8 @@ def access(settings: ModelSettings) -> Access:
     secrets = [login, unquote(parts.password or ""), *secret_values]
     secrets += [v for n, v in fields if _SECRET_FIELD.search(n) or not _PLAIN.fullmatch(v)]
     headers = {name.lower(): value for name, value in headers.items()}
-    key_header = (settings.key_header or "authorization").lower()
     if key:
-        headers[key_header] = f"Bearer {key}" if key_header == "authorization" else key
+        headers.setdefault("authorization", f"Bearer {key}")
         secrets.append(key)
     elif login:  # a login in the URL is used where there is no key
         secrets.append(b64encode(login.encode()).decode())
@@ -212,9 +210,9 @@ def identity(settings: ModelSettings) -> dict[str, Any]:
         "model": settings.model,
         "base_url": settings.identity or public_url(settings.base_url),
         "temperature": settings.temperature is not None,
-        "layout": settings.layout,
-        "system": settings.system,
-        "extra": settings.extra,
+        "layout": settings.message_layout,
+        "system": settings.system_role,
+        "extra": settings.extra_body,
     }
     # Only where they are set: ledgers made before these existed keep their keys.
     if settings.revision is not None:
@@ -240,7 +238,7 @@ class EndpointModel:
         self.context_window = self.settings.context_window
         self.parallel = self.settings.max_concurrency
         self.where = f"{self.name} at {self.server.name}"
-        layout, system = self.settings.layout, self.settings.system
+        layout, system = self.settings.message_layout, self.settings.system_role
         self._arrangements = [
             pair
             for pair in ARRANGEMENTS
@@ -283,7 +281,7 @@ class EndpointModel:
             value = body.pop(name, None)
             if new_name and value is not None:
                 body[new_name] = value
-        return body | settings.extra
+        return body | settings.extra_body
 
     def read(self, response: HttpResponse, quirks: Mapping[str, Any]) -> Reply:
         """Turn the response to a request that was sent with ``quirks`` into a reply.

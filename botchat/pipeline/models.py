@@ -1,4 +1,4 @@
-"""`botchat init` and `botchat models`: a `botchat.toml` to begin with, all that can be named.
+"""`botchat init` and `botchat models`: a first `botchat.toml`, and everything that can be named.
 
 A new provider is a table of `workspace/providers.toml`, and the same lines in docs/providers.md.
 """
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
+from urllib.request import urlopen
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
 from botchat.interfaces import Decoding, Message, Row, changes
@@ -24,8 +25,9 @@ from botchat.records import HUMAN
 from botchat.requests import Beginning, ImportingSeeds, Naming
 from botchat.requests.results import Told
 from botchat.workspace import config
-from botchat.workspace.config import ModelName, ModelSettings
+from botchat.workspace.config import ModelName
 from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.panels import PRESETS, PanelSettings
 from botchat.workspace.secrets import public_url
 from botchat.workspace.usage import CHECK
@@ -33,116 +35,146 @@ from botchat.workspace.usage import CHECK
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
 
-_WHOLE = """\
-# BotChat's settings: every key is optional, `botchat models` lists what can be named, and
-# docs/settings.md has every key there is. Keys of accounts belong into the environment, never
-# into this file.
+_UNNAMED = 'model = "MODEL"'
+"""Line of an entry whose server says what it serves."""
 
-{entry}# What `botchat run` does; its flags come before this.
+_FILE = """\
+# BotChat's settings. Every key is optional; docs/settings.md has them all, and `botchat models`
+# lists what can be named. Keys of accounts belong into the environment, never into this file.
+
+{entries}# Defaults of `botchat run`; flags come first.
 [run]
-{about_set}seeds = "{seeds}"
-# Contestants; the people of the set are judged beside them.
+{about_seeds}seeds = "{seeds}"
+# Contestants; the humans of the set are judged too.
 models = {models}
 {about_judge}judge = "{judge}"
-# Only the first 20 seeds; take the line out for all of them.
+# Only the first 20 seeds; delete the line for all of them.
 limit = 20
-# USD: nothing is sent where the plan is over it, and a run stops there. It needs prices.
-{unpriced}max_usd = 5.0
+{budget}"""
+
+_BUDGET = """\
+# USD: nothing is sent where the plan exceeds it, and a run stops there. It needs prices.
+{comment}max_usd = 5.0
 """
 
-
-def templates() -> dict[str, tuple[str, str]]:
-    """Provider -> (name of the entry, its lines, comments included)."""
-    text = resources.files("botchat.workspace").joinpath("providers.toml").read_text("utf-8")
-    return {one[1]: (one[2], one[3].strip()) for one in _ENTRY.finditer(text)}
-
-
 _SAMPLE = """\
-# `sample` comes with BotChat: 40 dialogues written for a demo, not by people; it is for a first
-# look. Real ones: botchat seeds import mutual --name mutual-test, or of a file or folder of yours.
+# `sample` has 40 dialogues written for a demo, not by people. Real ones:
+# botchat seeds import mutual --name mutual-test, or a file of yours.
 """
 
 _REAL = """\
-# A set of dialogues between people. MuTual's: botchat seeds import mutual --name mutual-test (of a
-# copy that you have: its folder in place of mutual). For a first look: botchat run --seeds sample
+# Human dialogues: botchat seeds import mutual --name mutual-test. For a first look:
+# botchat run --seeds sample
 """
 
 _OWN_JUDGE = """\
-# CARE: this judge is a contestant, and so judges itself. Better name a model that is none, with a
-# [models] entry of its own. `rules` is offline.
+# CARE: this judge is a contestant, so it judges itself. Better name another model, with a [models]
+# entry of its own. `rules` is offline.
+"""
+
+_OFFLINE_JUDGE = """\
+# `rules` is offline and only for a first look; name a stronger model than the contestants.
 """
 
 MUTUAL = "mutual-test"
-"""What MuTual's set is called."""
+"""Name of MuTual's seed set."""
 
 
-def begin(request: Beginning, workspace: Workspace) -> Told:
+def templates() -> dict[str, tuple[str, str]]:
+    """Return provider -> (name of the entry, its lines, comments included)."""
+    text = resources.files("botchat.workspace").joinpath("providers.toml").read_text("utf-8")
+    return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
+
+
+def init(request: Beginning, workspace: Workspace) -> Told:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named.
 
-    Raises `ConfigError`: an unknown provider, or a file that is there already, which stays; as
-    `import_seeds`.
+    Raises ConfigError for an unknown provider or a file that exists already; as `import_seeds`.
     """
     providers, data, known = request.providers, request.data, templates()
     for provider in providers:
         if provider not in known:
-            raise ConfigError(
-                f"unknown provider {provider!r}{did_you_mean(provider, known)}; "
-                f"providers: {', '.join(known)}"
-            )
+            hint = did_you_mean(provider, known)
+            listed = ", ".join(known)
+            raise ConfigError(f"unknown provider {provider!r}{hint}; providers: {listed}")
     path = workspace.root / "botchat.toml"
     seeds = MUTUAL if providers else SAMPLE
     if data is not None and not path.exists():
-        seeds = (
-            MUTUAL
-            if data == "mutual"
-            else re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
-        )
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
+        seeds = MUTUAL if data == "mutual" else stem
         ImportingSeeds(data, seeds).run(workspace)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(settings_text(providers, seeds))
+            file.write(text := settings_text(providers, seeds))
     except FileExistsError:
-        raise ConfigError(f"{path} is there already and stays as it is; edit it") from None
+        raise ConfigError(f"{path} already exists and was not changed; edit it") from None
     except OSError as error:
         raise BotChatError(f"cannot write {path}: {error.strerror}") from None
-    said = [f"wrote {path}"]
-    if config.load(path).run.seeds not in workspace.seed_sets():
-        said += [
+    lines = [f"wrote {path}"]
+    if _UNNAMED in text:
+        lines.append('name the model: replace "MODEL" (the server does not tell one)')
+    if seeds not in workspace.seed_sets():
+        lines += [
             f"real dialogues: botchat seeds import mutual --name {MUTUAL} (or name a copy)",
             "first look: botchat run --seeds sample (written for a demo, not by people)",
         ]
-    then = "next: look through it, then: botchat run --plan (the price), botchat run"
-    return Told({"path": path}, [*said, then])
+    lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
+    return Told({"path": path}, lines)
 
 
-def settings_text(named: Sequence[str], seeds: str) -> str:
-    """The text of a ``botchat.toml`` for some providers, or for nobody in particular."""
-    known = [templates()[provider] for provider in dict.fromkeys(named)]
-    names = [name for name, _ in known]
-    entry = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in known)
-    if entry:
-        entry = f"# Models: the name in [models.NAME] is yours, for flags and the board.\n{entry}"
-    priced = all(re.search(r"^price_input", lines, re.MULTILINE) for _, lines in known)
-    return _WHOLE.format(
-        entry=entry,
-        about_set=_SAMPLE if seeds == SAMPLE else _REAL if seeds == MUTUAL else "",
+def settings_text(providers: Sequence[str], seeds: str) -> str:
+    """Return the text of a ``botchat.toml``; a local server is asked for its model and window."""
+    known = {
+        name: _with_served_model(lines) for name, lines in map(templates().__getitem__, providers)
+    }
+    names = [*known]
+    entries = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in known.items())
+    if entries:
+        entries = (
+            f"# NAME in [models.NAME] is yours: it stands in flags and on the board.\n{entries}"
+        )
+    prices = [
+        re.search(r"^price_input = ([\d.]+)", lines, re.MULTILINE) for lines in known.values()
+    ]
+    is_free = all(price is not None and float(price[1]) == 0 for price in prices)
+    priced = all(price is not None for price in prices)
+    judge = RULES if is_free else names[0]
+    return _FILE.format(
+        entries=entries,
+        about_seeds={SAMPLE: _SAMPLE, MUTUAL: _REAL}.get(seeds, ""),
         seeds=seeds,
         models=json.dumps([*names, "bot:parrot"] if names else ["bot:parrot", "bot:retrieval"]),
-        about_judge=_OWN_JUDGE if names else "# `rules` is offline; any model can judge.\n",
-        judge=names[0] if names else RULES,
-        unpriced="" if priced else "# ",
+        about_judge=_OFFLINE_JUDGE if is_free else _OWN_JUDGE,
+        judge=judge,
+        budget="" if is_free else _BUDGET.format(comment="" if priced else "# "),
     )
+
+
+def _with_served_model(lines: str) -> str:
+    """Fill in the model and the context window that a local server tells."""
+    url = re.search(r'^base_url = "(http://localhost[^"]*)"', lines, re.MULTILINE)
+    if url is None or _UNNAMED not in lines:
+        return lines
+    try:
+        with urlopen(f"{url[1]}/models", timeout=2) as response:
+            served = json.loads(response.read(2**20))["data"][0]
+        lines = lines.replace(_UNNAMED, f"model = {json.dumps(str(served['id']))}")
+        window = served.get("max_model_len") or (served.get("meta") or {}).get("n_ctx")
+        line = f"context_window = {int(window)}" if window else "# context_window = 4096"
+        return re.sub(r"# context_window = \d+", line, lines)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return lines
 
 
 def models(request: Naming, workspace: Workspace) -> Told:
     """Everything that can be named, or whether each configured model answers."""
     if request.check:
-        return checked(workspace)
+        return check_models(workspace)
     return Told({"rows": model_rows(workspace)})
 
 
-def checked(workspace: Workspace) -> Told:
+def check_models(workspace: Workspace) -> Told:
     """Ask each configured model for one word, at most 16 tokens, which the ledger never answers.
 
     ``failure`` names those that gave no answer. Raises `ConfigError`: none is configured.

@@ -7,6 +7,7 @@ and its name in `BUILT_IN`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from botchat.errors import ConfigError, did_you_mean
 from botchat.languages import ENGLISH, Language
@@ -18,7 +19,7 @@ from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from botchat.protocols.unieval import UNIEVAL
 from botchat.protocols.verdicts import LABELS
-from botchat.workspace.criteria import CriterionSettings
+from botchat.workspace.criteria import HASHED, CriterionSettings
 
 BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 
@@ -81,15 +82,17 @@ def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH
 
 def _criterion(name: str, settings: CriterionSettings) -> Protocol:
     title = settings.title or name.replace("_", " ").capitalize()
-    scale = Scale(settings.lowest or 0, settings.highest or 0, settings.numbers)
+    scale = Scale(*(settings.scale or (0, 0)), settings.scores)
+    kind: Any = HASHED.get(settings.kind, settings.kind)
+    shows: Any = HASHED.get(settings.shows, settings.shows)
     return Protocol(
         name,
         title,
-        settings.kind,
-        settings.shows,
+        kind,
+        shows,
         settings.question or title,
         template=settings.prompt,
-        scale=scale if settings.kind == "score" else None,
-        labels=settings.labels if settings.kind == "choice" else LABELS,
-        chosen_wins=settings.chosen == "wins",
+        scale=scale if kind == "score" else None,
+        labels=settings.labels if kind == "choice" else LABELS,
+        chosen_wins=settings.named_is == "winner",
     )

@@ -37,9 +37,11 @@ from botchat.records import (
     Verdict,
     eligible,
 )
-from botchat.workspace.criteria import KINDS
 
 Shows = Literal["one", "pair", "human"]
+
+_SHOWS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
+"""What can be shown, by kind."""
 """What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
 
 
@@ -81,9 +83,9 @@ class Protocol:
     def __post_init__(self) -> None:
         """Refuse what no kind can be asked about, and a scale without a score."""
         shown = "one" if self.shows == "one" else "pair"
-        if shown not in KINDS[self.kind] or (self.scale is None) == (self.kind == "score"):
+        if shown not in _SHOWS[self.kind] or (self.scale is None) == (self.kind == "score"):
             raise ValueError(
-                f"protocol {self.name}: a {self.kind} shows {' or '.join(KINDS[self.kind])}, and "
+                f"protocol {self.name}: a {self.kind} shows {' or '.join(_SHOWS[self.kind])}, and "
                 "has a scale if it is a score"
             )
 

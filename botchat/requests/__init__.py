@@ -209,7 +209,7 @@ class Demo(Request["Told"]):
 class Beginning(Request["Told"]):
     """Write a botchat.toml for some providers, with comments."""
 
-    words, does, group = "init", "pipeline.models:begin", BEGIN
+    words, does, group = "init", "pipeline.models:init", BEGIN
 
     providers: Annotated[
         Sequence[str],

@@ -182,17 +182,16 @@ class Workspace:
 
     def language_named(self, code: str) -> Language:
         """The language pack of that code: the workspace's own, or one that comes with BotChat."""
-        own = self.config.languages.get(code)
-        folder = self.root / (own.path if own else f"languages/{code}")
+        folder = self.root / "languages" / code
         if code == languages.EN:
             return languages.ENGLISH
-        if own or (languages.CODE.fullmatch(code) and folder.is_dir()):
+        if languages.CODE.fullmatch(code) and folder.is_dir():
             return languages.load(folder, code)
         if (found := languages.built_in().get(code)) is not None:
             return found
         beside = (self.root / "languages").glob(f"*/{languages.FILE}")
         here = {path.parent.name for path in beside}
-        known = sorted({*languages.built_in(), *self.config.languages, *here})
+        known = sorted({*languages.built_in(), *here})
         raise ConfigError(
             f"unknown language {code!r}; languages: {', '.join(known)}; a pack of your own is a "
             f"folder {self.root / 'languages' / 'CODE'}, see docs/languages.md"

@@ -53,20 +53,20 @@ def own_page(folder: Path) -> Path:
         {
             "empathy": CriterionSettings(
                 kind="score", prompt=one, title="Empathy", question="How warm?",
-                numbers=("Empathy",), lowest=1, highest=10,
+                scores=("Empathy",), scale=(1, 10),
             ),
             "style": CriterionSettings(
-                kind="score", prompt=one, numbers=("Wit", "Tact"), lowest=0, highest=100
+                kind="score", prompt=one, scores=("Wit", "Tact"), scale=(0, 100)
             ),
-            "drift": CriterionSettings(kind="place", prompt=one, title="First drift"),
+            "drift": CriterionSettings(kind="detection", prompt=one, title="First drift"),
             "faults": CriterionSettings(kind="report", prompt=one, title="Faults"),
             "warmth": CriterionSettings(
-                kind="choice", shows="pair", prompt=two, title="Warmth",
+                kind="pairwise", shows="pair", prompt=two, title="Warmth",
                 labels=("Left", "Right", "Level"),
             ),
             "depth": CriterionSettings(
-                kind="score", shows="pair", prompt=two, numbers=("Depth",),
-                lowest=1, highest=10,
+                kind="score", shows="pair", prompt=two, scores=("Depth",),
+                scale=(1, 10),
             ),
         }
     )  # fmt: skip

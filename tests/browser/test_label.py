@@ -15,16 +15,14 @@ from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_fault
 OWN = """[protocols.warmth]
 kind = "score"
 prompt = "warmth.txt"
-numbers = ["Warmth"]
-lowest = 1
-highest = 5
+scores = ["Warmth"]
+scale = [1, 5]
 
 [protocols.style]
 kind = "score"
 prompt = "warmth.txt"
-numbers = ["Wit", "Tact"]
-lowest = 0
-highest = 100
+scores = ["Wit", "Tact"]
+scale = [0, 100]
 """
 
 

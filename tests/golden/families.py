@@ -103,13 +103,12 @@ CRITERIA = (
 [protocols.empathy]
 kind = "score"
 prompt = "empathy.txt"
-numbers = ["Empathy"]
-lowest = 1
-highest = 10
+scores = ["Empathy"]
+scale = [1, 10]
 title = "Empathy"
 
 [protocols.warmth]
-kind = "choice"
+kind = "pairwise"
 shows = "pair"
 prompt = "warmth.txt"
 labels = ["First", "Second", "Both"]

@@ -60,7 +60,7 @@ MESSAGES = {
     "no system": dialogue("One", "Two", system=None),
 }
 ENTRIES: dict[str, dict[str, Any]] = {
-    "extra": {"extra": {"top_p": 0.5, "max_tokens": 7, "nested": {"b": [1, None], "a": "ü"}}},
+    "extra": {"extra_body": {"top_p": 0.5, "max_tokens": 7, "nested": {"b": [1, None], "a": "ü"}}},
     "headers": {"headers": {"X-Plain": "yes", "X-Secret": "${BOTCHAT_NOTHING}"}},
     "revision": {"revision": "2026-01-01"},
     "no temperature": {"temperature": None},
@@ -79,7 +79,7 @@ def requests() -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     layouts = ("auto", "natural", "merge-leading", "placeholder-user")
     systems = ("auto", "system", "system-in-user")
     for layout, system, shape in itertools.product(layouts, systems, MESSAGES):
-        entry = {"layout": layout, "system": system}
+        entry = {"message_layout": layout, "system_role": system}
         yield f"{layout}, {system}, {shape}", shape, "greedy", entry
     for name, decoding, shape in itertools.product(ENTRIES, DECODINGS, ("even", "odd")):
         yield f"{name}, {decoding}, {shape}", shape, decoding, ENTRIES[name]

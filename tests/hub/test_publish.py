@@ -154,12 +154,13 @@ def test_a_dry_run_sends_nothing(
 
 
 @pytest.mark.parametrize("key", [TOKEN, "plain words of a file"])
-def test_a_key_is_not_published(run: Workspace, hub: Hub, tmp_path: Path, key: str) -> None:
+def test_a_key_is_not_published(
+    run: Workspace, hub: Hub, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
     """Of the environment or of a file that botchat.toml names, whoever said it."""
-    (tmp_path / "key").write_text("plain-words-of-a-file\n")
+    monkeypatch.setenv("WORDS", "plain-words-of-a-file")
     (run.root / "botchat.toml").write_text(
-        '[models.x]\nmodel = "m"\nbase_url = "https://localhost/v1"\n'
-        f'api_key_file = "{tmp_path / "key"}"\n'
+        '[models.x]\nmodel = "m"\nbase_url = "https://localhost/v1"\napi_key_env = "WORDS"\n'
     )
     path, said = run.root / "seeds" / "s.jsonl", key.replace(" ", "-").encode()
     path.write_bytes(path.read_bytes().replace(b"So?", b"My token is " + said))

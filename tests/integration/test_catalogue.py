@@ -29,26 +29,24 @@ OWN = """
 [protocols.empathy]
 kind = "score"
 prompt = "empathy.txt"
-numbers = ["Empathy", "Warm tone"]
-lowest = 1
-highest = 10
+scores = ["Empathy", "Warm tone"]
+scale = [1, 10]
 
 [protocols.rivals]
 kind = "score"
 shows = "pair"
 prompt = "rivals.txt"
-numbers = ["Grace"]
-lowest = 0
-highest = 5
+scores = ["Grace"]
+scale = [0, 5]
 
 [protocols.warmth]
-kind = "choice"
+kind = "pairwise"
 shows = "pair"
 prompt = "warmth.txt"
 labels = ["Left", "Right", "Same"]
 
 [protocols.boredom]
-kind = "place"
+kind = "detection"
 prompt = "boredom.txt"
 
 [protocols.faults]
@@ -191,7 +189,7 @@ def test_the_wording_is_signed(tmp_path, capsys):
         prompt.write_text(prompt.read_text().replace("there", "here"))
         assert said(capsys, *judge)["rows"][0]["new"] == first["new"]
         settings = here.root / "botchat.toml"
-        settings.write_text(settings.read_text().replace("highest = 10", "highest = 11"))
+        settings.write_text(settings.read_text().replace("scale = [1, 10]", "scale = [1, 11]"))
         assert said(capsys, *judge)["rows"][0]["new"] == first["new"]
 
 
@@ -199,22 +197,34 @@ def test_the_wording_is_signed(tmp_path, capsys):
     ("entry", "message"),
     [
         ('kind = "grade"\nprompt = "one.txt"', "kind: Invalid enum value 'grade'"),
-        ('kind = "score"\nprompt = "one.txt"', "numbers: name each number"),
-        ('kind = "score"\nprompt = "one.txt"\nnumbers = ["A"]', "lowest: a score needs the ends"),
-        ('kind = "report"\nshows = "pair"\nprompt = "two.txt"', "shows: a report is about one"),
-        ('kind = "place"\nshows = "pair"\nprompt = "two.txt"', "shows: a place is about one"),
-        ('kind = "place"\nprompt = "one.txt"\nlowest = 1', "lowest: it belongs to the kind score"),
-        ('kind = "place"\nprompt = "one.txt"\nchosen = "loses"', "chosen: it belongs to the kind"),
-        ('kind = "choice"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A"]', "labels: give two"),
+        ('kind = "score"\nprompt = "one.txt"', "scores: name each number"),
+        ('kind = "score"\nprompt = "one.txt"\nscores = ["A"]', "scale: give the lowest"),
+        ('kind = "report"\nshows = "pair"\nprompt = "two.txt"', "shows: a report shows single"),
         (
-            'kind = "choice"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A", "B"]',
-            "labels: two.txt never names 'A', so no judge writes it",
+            'kind = "detection"\nshows = "pair"\nprompt = "two.txt"',
+            "shows: a detection shows single",
         ),
-        ('kind = "place"\nprompt = "gone.txt"', "cannot read the prompt gone.txt"),
-        ('kind = "place"\nprompt = "two.txt"', "prompt: unknown place {{conversation_1}}"),
-        ('kind = "place"\nprompt = "botchat.toml"', "prompt: a place is missing in botchat.toml"),
-        ('kind = "place"', "required key `prompt`"),
-        ('kind = "place"\nprompt = "one.txt"\nscale = 3', "unknown key `scale`"),
+        (
+            'kind = "detection"\nprompt = "one.txt"\nscale = [1, 2]',
+            "scale: it belongs to kind score",
+        ),
+        (
+            'kind = "detection"\nprompt = "one.txt"\nnamed_is = "loser"',
+            "named_is: it belongs to kind",
+        ),
+        (
+            'kind = "pairwise"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A"]',
+            "labels: give two",
+        ),
+        (
+            'kind = "pairwise"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A", "B"]',
+            "two.txt never names the label 'A'",
+        ),
+        ('kind = "detection"\nprompt = "gone.txt"', "prompt: cannot read gone.txt"),
+        ('kind = "detection"\nprompt = "two.txt"', "two.txt must have {{conversation}}"),
+        ('kind = "detection"\nprompt = "botchat.toml"', "botchat.toml must have {{conversation}}"),
+        ('kind = "detection"', "prompt: this key is required"),
+        ('kind = "detection"\nprompt = "one.txt"\nscal = 3', "scal: unknown key"),
     ],
 )
 def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
@@ -225,7 +235,7 @@ def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
     assert main(["models", "--dir", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert re.search(r"botchat\.toml:\d: protocols\.mine", err), err
+    assert re.search(r"botchat\.toml:\d: \[protocols\.mine\]", err), err
     assert message in err
 
 
@@ -250,10 +260,10 @@ def test_a_question_that_no_reply_answers_is_stopped_and_shown(tmp_path, capsys)
 def test_a_name_that_stands_for_something_else_is_refused(tmp_path, capsys, name):
     """It would hide a built-in protocol, or could not be told from N."""
     (tmp_path / "one.txt").write_text("{{conversation}}")
-    entry = f'[protocols.{name}]\nkind = "place"\nprompt = "one.txt"\n'
+    entry = f'[protocols.{name}]\nkind = "detection"\nprompt = "one.txt"\n'
     (tmp_path / "botchat.toml").write_text(entry)
     assert main(["models", "--dir", str(tmp_path)]) == 1
-    assert f"botchat.toml:1: protocols.{name}: a name is lower-case" in capsys.readouterr().err
+    assert f"botchat.toml:1: [protocols.{name}]: a name is lower-case" in capsys.readouterr().err
 
 
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):

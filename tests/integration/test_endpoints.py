@@ -14,8 +14,8 @@ from botchat.models.cached import CachedModel
 from botchat.models.endpoint import Access, EndpointModel
 from botchat.models.limits import Prices, RateLimiter, Retry
 from botchat.models.self_chat import chat_messages
-from botchat.workspace.config import ModelSettings
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
 from tests.openai_server import Gate, Server, faults, per_request, templates, text
 
@@ -288,8 +288,8 @@ def test_settings_that_name_a_layout_are_kept(tmp_path):
             server,
             tmp_path,
             chat_messages("Speak.", ["one", "two"]),
-            layout="placeholder-user",
-            system="system-in-user",
+            message_layout="placeholder-user",
+            system_role="system-in-user",
         )
         assert asked.reply.text == "fine"
         assert server.n_received == 1

@@ -178,8 +178,7 @@ def test_own_criteria_and_people_s_scores(tmp_path, capsys):
     w.mkdir()
     (w / "fun.txt").write_text("How funny?\n\n{{conversation}}\n\nFun: 1 to 10")
     (w / "botchat.toml").write_text(
-        '[protocols.fun]\nkind = "score"\nprompt = "fun.txt"\nnumbers = ["Fun"]\n'
-        "lowest = 1\nhighest = 10\n"
+        '[protocols.fun]\nkind = "score"\nprompt = "fun.txt"\nscores = ["Fun"]\nscale = [1, 10]\n'
     )
     people, given = [3, 9, 4, 7, 1], [2, 8, 5, 5, 1]
     path = tmp_path / "jokes.tsv"

@@ -106,10 +106,9 @@ def test_a_revision_is_asked_by_itself_and_stands_beside_the_others(place, serve
 
 
 def test_a_model_has_its_own_system_prompt_and_so_has_its_partner(place, server, capsys):
-    """From the entry or a file; in the signature; a plain entry is told what the paper says."""
-    (place / "user.txt").write_text("You call a hotline.\n")
+    """From the entry; in the signature; a plain entry is told what the paper says."""
     pirate = entry("pirate", server.url, 'system_prompt = "You are a pirate."')
-    user = entry("user", server.url, 'system_prompt_file = "user.txt"')
+    user = entry("user", server.url, 'system_prompt = "You call a hotline."')
     (place / "botchat.toml").write_text(pirate + user + entry("m", server.url))
     did(place, *GENERATE, "pirate", "--partner", "user")
     did(place, *GENERATE, "m")
@@ -124,12 +123,10 @@ def test_a_model_has_its_own_system_prompt_and_so_has_its_partner(place, server,
     }
     assert prompts["m"] == ENGLISH.prompts_digest("generation")
     assert re.fullmatch(r"[0-9a-f]{8}\+[0-9a-f]{8}", prompts["pirate + user"])
-    (place / "user.txt").write_text("You sell boats.")
+    boats = entry("user", server.url, 'system_prompt = "You sell boats."')
+    (place / "botchat.toml").write_text(pirate + boats + entry("m", server.url))
     did(place, *GENERATE, "pirate", "--partner", "user", code=1)
     assert "made with other settings" in capsys.readouterr().err
-    (place / "botchat.toml").write_text(entry("m", server.url, 'system = "You are a pirate."'))
-    did(place, *GENERATE, "m", code=1)
-    assert "a text of your own is system_prompt" in capsys.readouterr().err
 
 
 def snapshots(place, server, name):
@@ -168,9 +165,9 @@ def edit(path, old, new):
 
 def test_what_was_edited_by_hand_is_said(place, server, capsys):
     """A verdict, a prompt, a file that is gone: one line each, no traceback."""
-    criterion = '[protocols.tone]\nkind = "score"\nprompt = "tone.txt"\nnumbers = ["Tone"]\n'
+    criterion = '[protocols.tone]\nkind = "score"\nprompt = "tone.txt"\nscores = ["Tone"]\n'
     (place / "tone.txt").write_text("How kind?\n{{conversation}}\nEnd with: Tone: 1 to 10")
-    config = entry("m", server.url) + criterion + "lowest = 1\nhighest = 10\n"
+    config = entry("m", server.url) + criterion + "scale = [1, 10]\n"
     (place / "botchat.toml").write_text(config)
     server.play(lambda call: text("Tone: 3" if "Tone" in str(call.messages) else "I see."))
     did(place, *GENERATE, "m", "--model", "bot:parrot")

@@ -9,9 +9,9 @@ from botchat.interfaces import Decoding, Message
 from botchat.models.cached import CachedModel
 from botchat.models.endpoint import EndpointModel, server_of
 from botchat.records import Seed
-from botchat.workspace.config import ModelSettings
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
 from tests.integration.test_endpoints import QUICK
 from tests.openai_server import Server, converse, faults, text
 
@@ -45,11 +45,11 @@ def ask(url, tmp_path, **settings):
 
 def test_a_key_in_a_header_of_its_own_goes_nowhere_else(tmp_path, monkeypatch):
     """As Azure's ``api-key``, beside further headers, in small letters or not."""
-    monkeypatch.setenv("BOTCHAT_API_KEY", "token-1")
+    monkeypatch.setenv("TOKEN_OF_M", "token-1")
     monkeypatch.setenv("TEAM", "eval")
-    headers = {"X-Team": "$TEAM", "x-portkey-provider": "openai"}
+    headers = {"api-key": "$TOKEN_OF_M", "X-Team": "$TEAM", "x-portkey-provider": "openai"}
     with Guarded(converse) as server:
-        reply = ask(server.url, tmp_path, headers=headers, key_header="api-key")
+        reply = ask(server.url, tmp_path, headers=headers)
         (call,) = server.calls
     assert reply.outcome == "ok"
     assert call.headers["api-key"] == "token-1"
@@ -68,15 +68,15 @@ def test_a_version_in_a_urls_query_is_no_secret_and_a_key_is(tmp_path):
     assert reply.text == "On 2024-10-21 it was true that preview and [key] are [key]."
 
 
-def test_a_run_with_headers_and_a_key_header(tmp_path, monkeypatch, capsys):
+def test_a_run_with_secret_headers(tmp_path, monkeypatch, capsys):
     """From botchat.toml to the last request; no token is written anywhere."""
     monkeypatch.setenv("TOKEN_OF_M", "token-1")
     monkeypatch.setenv("TEAM_SECRET", "s3cret-of-the-team")
     with Guarded(converse) as server:
         (tmp_path / "botchat.toml").write_text(
-            f'[models.m]\nmodel = "m"\nbase_url = "{server.url}"\nkey_header = "api-key"\n'
-            'api_key_env = "TOKEN_OF_M"\n'
-            'headers = { "X-Team" = "$TEAM_SECRET", "x-plain" = "eval" }\nmax_concurrency = 1\n'
+            f'[models.m]\nmodel = "m"\nbase_url = "{server.url}"\n'
+            'headers = { api-key = "$TOKEN_OF_M", X-Team = "$TEAM_SECRET", x-plain = "eval" }\n'
+            "max_concurrency = 1\n"
         )
         seeds = [Seed(f"s{k}", (f"Hi {k}.", "Ho.")) for k in range(6)]
         Workspace(tmp_path).write_seeds("six", seeds)

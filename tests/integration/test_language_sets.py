@@ -148,9 +148,8 @@ def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server):
 EMPATHY = """[protocols.empatia]
 kind = "score"
 prompt = "empatia.txt"
-numbers = ["Empatía"]
-lowest = 1
-highest = 10
+scores = ["Empatía"]
+scale = [1, 10]
 title = "Empatía"
 """
 
@@ -225,11 +224,7 @@ def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server)
     )
     shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
     assert all("<Ende>" in prompt and "chat_end" not in prompt for prompt in shown)
-    # Elsewhere, under another code, it is found where botchat.toml says.
-    (tmp_path / "languages" / "de").rename(tmp_path / "pack")
-    assert "unknown language 'qab'; languages: en, es, zh;" in run(capsys, *own, "qab")[2]
-    (tmp_path / "botchat.toml").write_text('[languages.qab]\npath = "pack"\n')
-    assert run(capsys, *own, "qab")[1]["language"] == "qab"
+    assert "unknown language 'qab'; languages: de, en, es, zh;" in run(capsys, *own, "qab")[2]
 
 
 def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):

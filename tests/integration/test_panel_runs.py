@@ -13,7 +13,7 @@ from botchat.cli.main import main
 from botchat.judges.panel import calls
 from botchat.records import Judgment, Seed
 from botchat.workspace import jsonl
-from botchat.workspace.panels import KINDS
+from botchat.workspace.panels import PanelSettings
 from tests.openai_server import Server, converse, text
 
 STRATEGIES = ("one-by-one", "simultaneous-talk", "simultaneous-talk-with-summarizer")
@@ -45,7 +45,7 @@ def panel(strategy, turns=2, more=""):
     """Three members with names of their own."""
     members = ", ".join(f'{{ name = "{n}", text = "You are {n}." }}' for n in NAMES)
     return (
-        f'[panels.three]\nstrategy = "{strategy}"\nturns = {turns}\nmodel = "umpire"\n'
+        f'[panels.three]\nstrategy = "{strategy}"\nrounds = {turns}\nmodel = "umpire"\n'
         f"agents = [{members}]\n{more}\n"
     )
 
@@ -101,13 +101,13 @@ def test_calls_are_agents_times_turns_and_summaries(tmp_path, strategy, calibrat
     "settings",
     [
         'strategy = "ensemble"\nsamples = 2',
-        'strategy = "one-by-one"\nturns = 3',
+        'strategy = "one-by-one"\nrounds = 3',
         'strategy = "simultaneous-talk-with-summarizer"\nagents = ["critic", "critic"]',
         'strategy = "discussion-sa"',
-        'strategy = "discussion-one-by-one"\nturns = 2',
-        'strategy = "discussion-sr"\nturns = 2',
-        'strategy = "discussion-cot"\nturns = 2',
-        'strategy = "discussion-sr-cot"\nturns = 2',
+        'strategy = "discussion-one-by-one"\nrounds = 2',
+        'strategy = "discussion-sr"\nrounds = 2',
+        'strategy = "discussion-cot"\nrounds = 2',
+        'strategy = "discussion-sr-cot"\nrounds = 2',
     ],
 )
 def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
@@ -117,7 +117,7 @@ def test_a_panels_calls_can_be_told_beforehand(tmp_path, settings):
         folder = workspace(tmp_path / "w", server, entry, n_seeds=1)
         assert main(judge_arena(folder)) == 0
     table = tomllib.loads(settings) | {"model": "umpire"}
-    read = msgspec.convert(table, KINDS[table["strategy"]])
+    read = msgspec.convert(table, PanelSettings)
     assert {len(judgment.calls) for judgment in judgments(folder)["three"]} == {calls(read)}
 
 

@@ -30,7 +30,6 @@ from tests.processes import Started
 
 PLANTED = {
     "env": "planted-Env/k3y+0123456789",
-    "file": "planted-File/k3y+0123456789",
     "query": "planted-Query/k3y+0123456789",
     "login": "planted-user:planted-Passw0rd",
     "header": "planted-Header/k3y+01234567",
@@ -112,16 +111,14 @@ def workspace(folder, server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for name in ("env", "header"):
         monkeypatch.setenv(f"PLANTED_{name.upper()}_KEY", PLANTED[name])
-    (outside / "file").write_text(PLANTED["file"])
     host = server.url.removeprefix("http://")
     query = quote(PLANTED["query"], safe="")
     settings = {
         "env": ['api_key_env = "PLANTED_ENV_KEY"'],
-        "file": [f'api_key_file = "{outside / "file"}"'],
         "query": [f'base_url = "{server.url}?api-key={query}"'],
         "login": [f'base_url = "http://{PLANTED["login"]}@{host}"'],
         "header": ['headers = { X-Gateway-Key = "Token $PLANTED_HEADER_KEY" }'],
-        "named": ['key_header = "api-key"', 'api_key_env = "PLANTED_ENV_KEY"'],
+        "named": ['headers = { api-key = "$PLANTED_ENV_KEY" }'],
     }
     entries = [
         "\n".join(
@@ -311,10 +308,9 @@ WRONG = {
     "half a line": [f'api_key = "{PLANTED["env"]}'],
     "a key that is no setting": [f'api_key = "{PLANTED["env"]}"'],
     "as the variable": [f'api_key_env = "{PLANTED["env"]}"'],
-    "in extra": [f'extra = {{ api_key = "{PLANTED["env"]}" }}'],
-    "in extra, nested": [f'extra = {{ a = [{{ Authorization = "{PLANTED["env"]}" }}] }}'],
+    "in extra": [f'extra_body = {{ api_key = "{PLANTED["env"]}" }}'],
+    "in extra, nested": [f'extra_body = {{ a = [{{ Authorization = "{PLANTED["env"]}" }}] }}'],
     "in headers": [f'headers = {{ x-api-key = "{PLANTED["env"]}" }}'],
-    "as a file": [f'api_key_file = "{PLANTED["env"]}"'],
 }
 
 

@@ -304,8 +304,9 @@ def test_init_writes_settings_that_load(provider, tmp_path, monkeypatch, capsys)
     assert settings.run.seeds == seeds
     named = {*settings.run.models, settings.run.judge} - {"rules"}
     assert {name for name in named if not name.startswith("bot:")} == {*settings.models}
-    priced = all(model.price_input is not None for model in settings.models.values())
-    assert (settings.run.max_usd is not None) == priced
+    prices = [model.price_input for model in settings.models.values()]
+    assert (settings.run.max_usd is not None) == (None not in prices and any(prices))
+    assert (settings.run.judge == "rules") == (not any(price != 0 for price in prices))
     assert main(command) == 1
     assert Path("botchat.toml").read_text("utf-8") == written
 

@@ -11,14 +11,7 @@ from botchat.judges.debate import SWAPPED, Agent, Cast, Debate
 from botchat.judges.panel import Panel, before_talk, call_matched, calls, talks
 from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
-from botchat.workspace.panels import (
-    FEEDBACK,
-    PRESETS,
-    SUMMARIZER,
-    AgentSettings,
-    DebateSettings,
-    SummarizedDebateSettings,
-)
+from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
 from tests.scripted import Scripted, arena_case, choice
 
 
@@ -39,7 +32,7 @@ def test_the_control_of_a_real_debate_is_its_first_turn():
     scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
     models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
     agents = [Agent(model.name, "", model, Decoding()) for model in models]
-    debate = Debate(DebateSettings(strategy="simultaneous-talk"), Cast(agents))
+    debate = Debate(PanelSettings(strategy="simultaneous-talk"), Cast(agents))
     answer = asyncio.run(Panel("p", debate, 1, "0").answer(arena_case()))
     made = judgment(answer.transcript, answer.verdict)
     (control,) = before_talk([made], lambda _: ARENA.reading().choices)
@@ -107,7 +100,7 @@ def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
 def test_a_mixed_panel_is_matched_by_all_its_models():
     """Three models and eight calls: three samples of each, so not fewer."""
     agents = (*(AgentSettings(role="critic", model=name) for name in "xy"), "scientist")
-    settings = SummarizedDebateSettings(agents=agents)
+    settings = PanelSettings(strategy="simultaneous-talk-with-summarizer", agents=agents)
     control = call_matched(settings, "z")
     assert [member.model for member in control.members] == ["x", "y", "z"]
     assert control.samples == 3

@@ -12,7 +12,7 @@ from botchat.judges.debate import own_part
 from botchat.judges.panel import build_panel
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.records import Judgment, Remark
-from botchat.workspace.panels import AgentSettings, DebateSettings
+from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.scripted import Scripted
 
 PROMPT = "[Question]\nWhy?\n\n[The Start of Assistant 1’s Answer]\nx\n\n[General Public]: hello"
@@ -69,7 +69,7 @@ def test_a_debate_hears_and_counts_only_what_is_ones_own():
         AgentSettings(name=name, text="x", model=model)
         for name, model in (("General Public", "a"), ("Critic", "b"))
     )
-    settings = DebateSettings(strategy="one-by-one", agents=members)
+    settings = PanelSettings(strategy="one-by-one", agents=members)
     judge = build_panel("p", settings, models.__getitem__, None)
     pair = AnswerPair("q", "Why?", ("m", "n"), ("x", "y"), None)
     answer = asyncio.run(judge.answer(pair_case(pair)))

@@ -30,7 +30,7 @@ from botchat.protocols.reports import (
     reports,
 )
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
-from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
+from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import FAILED, Decoding, Scripted
 
@@ -295,7 +295,7 @@ def ensemble(*scripts):
         AgentSettings(name=f"R{i}", text="You are strict.", model=f"m{i}")
         for i in range(len(scripts))
     )
-    settings = EnsembleSettings(agents=agents)
+    settings = PanelSettings(strategy="ensemble", agents=agents)
     models = {f"m{i}": Scripted(script, name=f"m{i}") for i, script in enumerate(scripts)}
     return build_panel("p", settings, models.__getitem__, None)
 

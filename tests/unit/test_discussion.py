@@ -17,7 +17,7 @@ from botchat.papers import stories
 from botchat.papers.stories import Story
 from botchat.protocols.diagnosis import DIAGNOSIS
 from botchat.protocols.mateval import OwnText, text_case
-from botchat.workspace.panels import KINDS, DiscussionSettings, SingleReportSettings
+from botchat.workspace.panels import PanelSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 
 SUMMARIZED = "simultaneous-talk-with-summarizer"
@@ -35,7 +35,7 @@ def discussion(scripts, *, reflect=False, decompose=False, by_report=True, round
     }
     others = {name: Scripted(served.get(name, script)) for name, script in default.items()}
     serving = {n.title(): Agent(n.title(), "", model, Decoding()) for n, model in others.items()}
-    settings = DiscussionSettings(
+    settings = PanelSettings(
         strategy="discussion" + ("-sr" * reflect + "-cot" * decompose or "-one-by-one"),
         rounds=rounds,
         aggregation="summary" if by_report else "mean",
@@ -48,7 +48,7 @@ def single_report(model, editor):
     """SA: an agent, and who puts its report into prose."""
     agent, summarizer = (Agent("Evaluator", "", one, Decoding()) for one in (model, editor))
     cast = Cast([agent], {"Summarizer": summarizer})
-    return Panel("p", SingleReport(SingleReportSettings(), cast), 1, "00000000")
+    return Panel("p", SingleReport(PanelSettings(strategy="discussion-sa"), cast), 1, "00000000")
 
 
 def slots(model):
@@ -191,9 +191,7 @@ def test_a_single_agent_reports_at_once_and_the_report_is_the_verdict():
 def test_the_speakers_without_a_vote_have_a_model_of_their_own():
     """`summarizer` names it; agents keep theirs."""
     models = {name: Scripted(choice("1"), name=name) for name in ("m", "s")}
-    settings = DiscussionSettings(
-        strategy="discussion-one-by-one", model="m", summarizer="s", rounds=1
-    )
+    settings = PanelSettings(strategy="discussion-one-by-one", model="m", summarizer="s", rounds=1)
     rule(build_panel("p", settings, models.__getitem__, None))
     assert (len(models["m"].prompts), len(models["s"].prompts)) == (2, 3)
 
@@ -257,7 +255,7 @@ def debate(scripts, strategy, turns=2, summaries=None):
     models = [Scripted(script, name="ABCD"[i]) for i, script in enumerate(scripts)]
     agents = [Agent(m.name, f"You are {m.name}.", m, Decoding()) for m in models]
     sums = Scripted(summaries or ["sum one", "sum two"], name="S")
-    settings = KINDS[strategy](strategy=strategy, rounds=turns)
+    settings = PanelSettings(strategy=strategy, rounds=turns)
     serving = {"Summarizer": Agent("Summarizer", "", sums, Decoding())}
     return Panel("p", Debate(settings, Cast(agents, serving)), 1, "00000000"), [*models, sums]
 
@@ -335,9 +333,7 @@ def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     model = Scripted(choice("1"))
     agents = [Agent(name, "", model, Decoding()) for name in "ABC"]
     serving = {"Summarizer": Agent("Summarizer", "", Scripted("sum"), Decoding())}
-    asyncio.run(
-        Debate(KINDS[strategy](strategy=strategy), Cast(agents, serving)).talk(arena_case())
-    )
+    asyncio.run(Debate(PanelSettings(strategy=strategy), Cast(agents, serving)).talk(arena_case()))
     assert model.most_in_flight == 3
 
 

@@ -21,7 +21,7 @@ from botchat.protocols.arena import ARENA, GTEVAL
 from botchat.protocols.reports import KINDS
 from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Remark
-from botchat.workspace.panels import PRESETS, AgentSettings, EnsembleSettings
+from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import (
     FAILED,
@@ -39,7 +39,7 @@ def panel(*models, both_orders=False, evidence=False):
     agents = [
         Agent("ABC"[i], f"You are {'ABC'[i]}.", model, Decoding()) for i, model in enumerate(models)
     ]
-    talking = Ensemble(EnsembleSettings(evidence=evidence), Cast(agents))
+    talking = Ensemble(PanelSettings(strategy="ensemble", evidence=evidence), Cast(agents))
     return Panel("p", talking, 1, "00000000", both_orders=both_orders)
 
 
@@ -67,7 +67,7 @@ def test_an_agent_without_a_role_is_asked_as_the_single_judge_is():
     """So both share one reply in the ledger; a single judge keeps the digest it had."""
     single, member = Scripted(choice("1")), Scripted(choice("1"))
     rule(SingleJudge("single", single, Decoding()), arena_case())
-    settings = EnsembleSettings(agents=(AgentSettings(),), max_tokens=None)
+    settings = PanelSettings(strategy="ensemble", agents=(AgentSettings(),), max_tokens=None)
     rule(build_panel("p", settings, {"m": member}.__getitem__, "m"), arena_case())
     assert (single.messages, single.samplings) == (member.messages, member.samplings)
     judge = SingleJudge("j", Scripted("", name="m"), Decoding(0.0, 1024))

@@ -27,9 +27,8 @@ SEED = next(seed for seed in RECORDS.seeds if len(seed.utterances) >= 6)
 OWN = """[protocols.warmth]
 kind = "score"
 prompt = "warmth.txt"
-numbers = ["Warmth"]
-lowest = 1
-highest = 5
+scores = ["Warmth"]
+scale = [1, 5]
 """
 
 

@@ -139,16 +139,6 @@ def test_a_block_is_read_by_botchats_own_loader(tmp_path, block):
         assert len(entry.splitlines()) <= 6
 
 
-def test_the_table_leads_to_sections_and_blocks_are_listed_in_it():
-    """At least 15 rows."""
-    rows = re.findall(r"^\| \[.*?\]\(#([\w-]+)\)", PAGE, re.MULTILINE)
-    titles = {
-        re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in re.findall("## (.*)", PAGE)
-    }
-    assert len(rows) >= 15
-    assert set(rows) <= titles
-
-
 def test_a_public_name_stands_where_it_is_looked_for() -> None:
     """What type checkers see is what Python gives."""
     from botchat import _PLACES, public

@@ -28,22 +28,8 @@ from botchat.protocols.mateval import MATEVAL
 from botchat.protocols.unieval import UNIEVAL
 from botchat.workspace.config import TomlFile
 from botchat.workspace.criteria import CriterionSettings
-from botchat.workspace.panels import (
-    KINDS,
-    PRESETS,
-    ROLES,
-    AgentSettings,
-    DebateSettings,
-    EnsembleSettings,
-    with_texts,
-)
+from botchat.workspace.panels import PRESETS, ROLES, AgentSettings, PanelSettings, Strategy
 from tests.scripted import Scripted, accusation, arena_case, choice, unieval_case
-
-
-def read(text):
-    """The one panel of a botchat.toml."""
-    table = tomllib.loads(text)["panels"]["x"]
-    return TomlFile(Path("botchat.toml"), text).entry("panels.x", table, KINDS)
 
 
 def panel(entry, *names, default=None, said=None):
@@ -52,38 +38,11 @@ def panel(entry, *names, default=None, said=None):
     return build_panel("x", entry, models.__getitem__, default), models
 
 
-def test_a_whole_panel_is_read():
-    """Role names, tables with role and model, own texts; "none" leaves a parameter out."""
-    settings = read(
-        '[panels.x]\nstrategy = "one-by-one"\nturns = 3\nmodel = "gpt"\ntemperature = "none"\n'
-        'agents = ["critic", { role = "scientist", model = "claude" }, '
-        '{ name = "Teacher", text = "You are Teacher." }]\n'
-    )
-    assert [(a.name, a.role, a.model) for a in settings.members] == [
-        ("Critic", "critic", "gpt"),
-        ("Scientist", "scientist", "claude"),
-        ("Teacher", None, "gpt"),
-    ]
-    assert (settings.rounds, settings.temperature, settings.decides) == (3, None, "mean")
-
-
-MISTAKES = (Path(__file__).parents[1] / "data/panel_mistakes.txt").read_text("utf-8").rstrip()
-
-
-@pytest.mark.parametrize("mistake", MISTAKES.split("\n\n")[1:])
-def test_what_cannot_be_used_is_refused_in_one_line(mistake):
-    """File, line, key and what is allowed."""
-    body, said = mistake.split("\n=> ")
-    with pytest.raises(ConfigError, match=said) as error:
-        read(f"[panels.x]\n{body}\n")
-    assert "\n" not in str(error.value)
-
-
 def test_agents_of_the_same_role_are_told_apart():
     """By number; without a role a debater is an Annotator, a discussant an evaluator."""
 
     def members(strategy, **settings):
-        return [(a.name, a.role) for a in KINDS[strategy](strategy=strategy, **settings).members]
+        return [(a.name, a.role) for a in PanelSettings(strategy=strategy, **settings).members]
 
     assert members("one-by-one", agents=("critic",) * 2) == [
         ("Critic 1", "critic"),
@@ -97,28 +56,13 @@ def test_agents_of_the_same_role_are_told_apart():
     ]
 
 
-def test_role_texts_are_read_from_files():
-    """`with_texts` puts the content in the file's place; the name stays."""
-    settings = read('[panels.x]\nstrategy = "ensemble"\nagents = [{ file = "own/Nurse.txt" }]\n')
-    asked = []
-    done = with_texts(settings, lambda path: asked.append(path) or "You are Nurse.\n")
-    assert asked == ["own/Nurse.txt"]
-    assert [(a.name, a.text, a.file) for a in done.members] == [("Nurse", "You are Nurse.", None)]
-    judge, models = panel(done, "m", default="m")
-    case = arena_case()
-    asyncio.run(judge.answer(case))
-    assert models["m"].prompts == [f"{case.prompt}\n\nYou are Nurse."]
-    with pytest.raises(ConfigError, match=r"own/Nurse.txt has not been read"):
-        panel(settings, "m", default="m")
-
-
 SUBJECTS = get_args(Subject)
 LANGUAGES = [built_in()[code] for code in ("en", "zh")]
 
 
-def texts(subject, language=ENGLISH, role_set="auto"):
+def texts(subject, language=ENGLISH):
     """What a panel of all roles is told to be, for questions about a subject."""
-    settings = DebateSettings(strategy="one-by-one", agents=ROLES, role_set=role_set)
+    settings = PanelSettings(strategy="one-by-one", agents=ROLES)
     told = wording(settings, language, [subject])
     return [told[f"role of {agent.name}"] for agent in settings.members]
 
@@ -146,11 +90,9 @@ def test_only_roles_about_answers_look_for_the_better_one(language):
 
 def test_the_protocol_says_which_roles_fit():
     """By its kind and by what it shows, a value; nobody asks for its name."""
-    own = CriterionSettings(kind="choice", shows="pair", prompt="{{conversation_1}}")
-    one = CriterionSettings(
-        kind="score", prompt="{{conversation}}", numbers=("Wit",), lowest=1, highest=5
-    )
-    loses = msgspec.structs.replace(own, chosen="loses")
+    own = CriterionSettings(kind="pairwise", shows="pair", prompt="{{conversation_1}}")
+    one = CriterionSettings(kind="score", prompt="{{conversation}}", scores=("Wit",), scale=(1, 5))
+    loses = msgspec.structs.replace(own, named_is="loser")
     mine = catalogue({"warmth": own, "wit": one, "rude": loses})
     texts = (*ASPECTS.values(), STORIES, MATEVAL, DIAGNOSIS, *map(mine.named, ("wit", "rude")))
     for subject, protocols in (
@@ -161,29 +103,13 @@ def test_the_protocol_says_which_roles_fit():
         assert {protocol.subject for protocol in protocols} == {subject}
 
 
-def test_a_panel_can_name_its_set_of_roles():
-    """The papers' own for everything, as before; the digest is that of the texts."""
-    assert texts("dialogues", role_set="answers") == texts("answers")
-    assert texts("answers", role_set="texts") == texts("texts")
-
-    def digest(role_set, subject):
-        settings = DebateSettings(strategy="one-by-one", role_set=role_set, model="m")
-        model = {"m": Scripted("", name="m")}.__getitem__
-        return build_panel("x", settings, model, None, subject=subject).digest
-
-    assert digest("answers", "dialogues") == digest("auto", "answers")
-    assert digest("auto", "dialogues") == digest("dialogues", "answers")
-    assert len({digest("auto", subject) for subject in SUBJECTS}) == 3
-    with pytest.raises(ConfigError, match=r"role_set: Invalid enum value 'best'; known: auto, ans"):
-        read('[panels.x]\nstrategy = "ensemble"\nrole_set = "best"\n')
-
-
 def test_groups_may_be_of_different_models():
     """Each agent is asked of its own model."""
-    settings = read(
-        '[panels.x]\nstrategy = "one-by-one"\n'
-        'agents = [{ role = "critic", model = "a" }, { role = "scientist", model = "b" }]\n'
+    agents = (
+        AgentSettings(role="critic", model="a"),
+        AgentSettings(role="scientist", model="b"),
     )
+    settings = PanelSettings(strategy="one-by-one", agents=agents)
     judge, models = panel(settings, "a", "b")
     asyncio.run(judge.answer(arena_case()))
     assert judge.name == "x"
@@ -197,20 +123,20 @@ def test_a_panel_without_a_model_says_what_to_do():
     with pytest.raises(ConfigError, match=r"agents have no model; name one with --judge-model"):
         panel(PRESETS["chateval-default"])
     with pytest.raises(ConfigError, match=r"names all its models itself; leave out --judge-model"):
-        panel(EnsembleSettings(model="m"), "m", default="m")
+        panel(PanelSettings(strategy="ensemble", model="m"), "m", default="m")
 
 
 def test_the_digest_follows_settings_and_models_and_not_their_names():
     """What decides a verdict is in it, and the same panel written otherwise has the same."""
-    base = DebateSettings(strategy="one-by-one", model="m")
-    same = DebateSettings(strategy="one-by-one", rounds=2, agents=("general-public", "critic"))
+    base = PanelSettings(strategy="one-by-one", model="m")
+    same = PanelSettings(strategy="one-by-one", rounds=2, agents=("general-public", "critic"))
     others = [
-        DebateSettings(strategy="one-by-one", model="m", rounds=3),
-        DebateSettings(strategy="simultaneous-talk", model="m"),
-        DebateSettings(strategy="one-by-one", model="m", agents=("critic", "general-public")),
-        DebateSettings(strategy="one-by-one", model="m", temperature=None),
-        DebateSettings(strategy="one-by-one", model="n"),
-        DebateSettings(strategy="one-by-one", model="m", position_calibration=True),
+        PanelSettings(strategy="one-by-one", model="m", rounds=3),
+        PanelSettings(strategy="simultaneous-talk", model="m"),
+        PanelSettings(strategy="one-by-one", model="m", agents=("critic", "general-public")),
+        PanelSettings(strategy="one-by-one", model="m", temperature=None),
+        PanelSettings(strategy="one-by-one", model="n"),
+        PanelSettings(strategy="one-by-one", model="m", position_calibration=True),
     ]
     digest = panel(base, "m")[0].digest
     assert panel(same, "m", default="m")[0].digest == digest
@@ -225,7 +151,7 @@ def test_no_digest_has_changed(name):
     """The digest is part of every signature: another one would ask everything again."""
     table = GOLDEN["panels"].get(name)
     file = TomlFile(Path("botchat.toml"), "")
-    settings = file.entry(f"panels.{name}", table, KINDS) if table else PRESETS[name]
+    settings = file.entry(f"panels.{name}", table, PanelSettings) if table else PRESETS[name]
     named = not settings.members or all(agent.model for agent in settings.members)
     judges = [panel(settings, "m", "n", default=None if named else model)[0] for model in "mn"]
     assert [judge.digest for judge in judges] == GOLDEN["digests"][name]
@@ -234,7 +160,7 @@ def test_no_digest_has_changed(name):
 def test_the_golden_digests_cover_every_preset_and_strategy():
     """A new one needs an entry there."""
     assert set(GOLDEN["digests"]) == set(PRESETS) | set(GOLDEN["panels"])
-    assert {table["strategy"] for table in GOLDEN["panels"].values()} == set(KINDS)
+    assert {table["strategy"] for table in GOLDEN["panels"].values()} == set(get_args(Strategy))
 
 
 ALONE = list(PRESETS)
@@ -287,7 +213,8 @@ def test_what_a_panel_is_told_can_be_read():
     assert told["debate"] == prompts.text("debate")
     assert not any(title.startswith("discussion") for title in told)
     assert "discussion report" in wording(PRESETS["mateval-sr"])
-    own = EnsembleSettings(
+    own = PanelSettings(
+        strategy="ensemble",
         agents=(AgentSettings(name="Teacher", text="You are Teacher."), "critic"),
     )
     assert wording(own)["role of Teacher"] == "You are Teacher."

@@ -265,12 +265,14 @@ def test_facts_of_a_dialogue_are_kept() -> None:
 OWN = catalogue(
     {
         "empathy": CriterionSettings(
-            kind="score", prompt="{{conversation}}", numbers=("Empathy",), lowest=-5, highest=10
+            kind="score", prompt="{{conversation}}", scores=("Empathy",), scale=(-5, 10)
         ),
-        "drift": CriterionSettings(kind="place", prompt="{{conversation}}", title="First drift"),
+        "drift": CriterionSettings(
+            kind="detection", prompt="{{conversation}}", title="First drift"
+        ),
         "faults": CriterionSettings(kind="report", prompt="{{conversation}}"),
         "warmth": CriterionSettings(
-            kind="choice",
+            kind="pairwise",
             shows="pair",
             prompt="{{conversation_1}} {{conversation_2}}",
             labels=("Left", "Right", "Level"),
@@ -279,9 +281,8 @@ OWN = catalogue(
             kind="score",
             shows="pair",
             prompt="{{conversation_1}} {{conversation_2}}",
-            numbers=("Depth", "Detail"),
-            lowest=1,
-            highest=10,
+            scores=("Depth", "Detail"),
+            scale=(1, 10),
         ),
     }
 )

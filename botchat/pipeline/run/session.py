@@ -23,6 +23,7 @@ from botchat.requests.meter import Meter
 from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
@@ -224,13 +225,11 @@ class Session:
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, limiter, prices, self.budget
 
-    def _endpoint(
-        self, name: str, settings: config.ModelSettings
-    ) -> tuple[EndpointModel, RateLimiter]:
+    def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, RateLimiter]:
         from botchat.models.endpoint import EndpointModel, server_of  # imports aiohttp
 
-        key = (settings.api_key_env, settings.api_key_file, settings.key_header)
-        place = (settings.base_url, *key, *sorted(settings.headers.items()))
+        headers = sorted(settings.headers.items())
+        place = (settings.base_url, settings.api_key_env, *headers)
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
             self._servers[place] = (

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from botchat.errors import ConfigError
-from botchat.workspace.config import Config, ModelSettings, load, model_name
-from botchat.workspace.model_settings import address, api_key, header_values
+from botchat.languages import ENGLISH, built_in
+from botchat.models.endpoint import identity
+from botchat.protocols.catalogue import catalogue
+from botchat.workspace.config import (
+    ArenaSettings,
+    Config,
+    EndpointSettings,
+    GenerationSettings,
+    JudgeSettings,
+    RunSettings,
+    load,
+    model_name,
+)
+from botchat.workspace.criteria import CriterionSettings
+from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
+from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
 
 
@@ -27,12 +45,12 @@ def test_a_whole_file_is_read_and_none_is_the_papers_defaults(tmp_path):
         write(
             tmp_path,
             '[models."my model"]\nmodel = "x"\nbase_url = "http://h/v1"\ntemperature = "none"\n'
-            'extra = { top_p = 0.9 }\n[judges.strict]\nmodel = "my model"\nmax_tokens = 9\n'
+            'extra_body = { top_p = 0.9 }\n[judges.strict]\nmodel = "my model"\nmax_tokens = 9\n'
             "[arena]\nturns = [4]\n",
         )
     )
     model = config.models["my model"]
-    assert (model.temperature, model.extra) == (None, {"top_p": 0.9})
+    assert (model.temperature, model.extra_body) == (None, {"top_p": 0.9})
     assert config.judges["strict"].max_tokens == 9
     assert config.arena.turns == (4,)
 
@@ -77,27 +95,6 @@ def test_a_key_goes_only_where_it_was_meant_to_go():
     assert api_key(named, env | {"E_KEY": " k "}) == "k"
 
 
-def test_a_key_may_stand_in_a_file_beside_the_settings(tmp_path):
-    """Relative to botchat.toml; what is wrong with it is one line that does not tell its name."""
-    path = tmp_path / "botchat.toml"
-    path.write_text('[models.m]\nmodel = "m"\napi_key_file = "sk-secret"\n')
-    settings = load(path).models["m"]
-    with pytest.raises(ConfigError, match="api_key_file cannot be read") as caught:
-        api_key(settings, {"OPENAI_API_KEY": "other"})
-    assert "sk-secret" not in str(caught.value)
-    for content, said in ((b" \n", "is empty"), (b"\xff", "is not text"), (b"a b", "no key can")):
-        (tmp_path / "sk-secret").write_bytes(content)
-        with pytest.raises(ConfigError, match=said):
-            api_key(settings, {})
-    (tmp_path / "sk-secret").write_text("sk-canary\n")
-    assert api_key(settings, {"OPENAI_API_KEY": "other"}) == "sk-canary"
-    path.write_text('[models.m]\nmodel = "m"\napi_key_env = "K"\napi_key_file = "k"\n')
-    with pytest.raises(
-        ConfigError, match=r"botchat\.toml:4: models\.m\.api_key_file: the key is in"
-    ):
-        load(path)
-
-
 def test_a_missing_key_names_its_variable_unless_that_looks_like_a_key():
     """One clear line, which shows nothing that could be a key in the wrong place."""
     with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
@@ -105,7 +102,7 @@ def test_a_missing_key_names_its_variable_unless_that_looks_like_a_key():
     with pytest.raises(ConfigError, match="E_KEY is not set"):
         api_key(ModelSettings(model="m", api_key_env="E_KEY"), {"E_KEY": " "})
     for named in ("a1b2c3d4e5f60718293a4b5c6d7e8f90", "gsk_0123456789abcdefghij"):
-        with pytest.raises(ConfigError, match="the variable that api_key_env names is") as caught:
+        with pytest.raises(ConfigError, match="an environment variable of its entry is") as caught:
             api_key(ModelSettings(model="m", api_key_env=named), {})
         assert named not in str(caught.value)
 
@@ -114,36 +111,76 @@ SECRET = "hunter2-very-secret"
 ENTRY = '[models.a]\nmodel = "x"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        *rows("a_mistake_is_named_with_line_and_key"),
-        *rows("a_secret_in_a_wrong_place_is_refused_and_not_shown"),
-        *(
-            (f"{ENTRY}{line}\n", said)
-            for line, said in (
-                *rows("what_no_request_can_hold_is_refused_when_it_is_read"),
-                (f"extra = {{ a = {'9' * 5000} }}", "a number has thousands of digits"),
-                (f"extra = {{ a = {'[' * 5000}{']' * 5000} }}", "nested too deep"),
-                (
-                    f"extra = {{ a = {'[' * 70}{']' * 70} }}",
-                    "extra: tables and lists are more than",
-                ),
-                ("extra." + "a." * 5000 + "a = 1", "extra: tables and lists are more than 64 deep"),
-            )
-        ),
-        *(
-            (f'[models.q]\nmodel = "{model}"\n', r"models\.q\.model: ")
-            for model in ("bot:verbose", "human", "")  # would be paid for as a model's name
-        ),
-    ],
-)
-def test_a_mistake_is_named_with_line_and_key(tmp_path, text, said):
-    """One line: the file, the line, the key, what is allowed or used instead; and no secret."""
-    with pytest.raises(ConfigError, match=said) as caught:
-        load(write(tmp_path, text))
+DEEP = [
+    (f"extra_body = {{ a = {'9' * 5000} }}", "not valid TOML"),
+    (f"extra_body = {{ a = {'[' * 5000}{']' * 5000} }}", "not valid TOML"),
+    (f"extra_body = {{ a = {'[' * 70}{']' * 70} }}", "tables and lists are more than 64 deep"),
+    ("extra_body." + "a." * 5000 + "a = 1", "tables and lists are more than 64 deep"),
+]
+MISTAKES = [*rows("settings_mistakes"), *((f"{ENTRY}{line}\n", fault) for line, fault in DEEP)]
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES)
+def test_a_mistake_is_named_with_line_and_key(tmp_path, text, message):
+    """One line: file, line, table, key, what is wrong; and no secret."""
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value).replace(str(path), "")
     assert SECRET not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_at_most_60_settings():
+    """Names of all keys of botchat.toml."""
+    tables = (
+        ModelSettings, EndpointSettings, JudgeSettings, PanelSettings, AgentSettings,
+        CriterionSettings, GenerationSettings, ArenaSettings, RunSettings,
+    )  # fmt: skip
+    assert len({name for table in tables for name in table.__struct_fields__}) <= 60
+
+
+DIGESTS = tomllib.loads((Path(__file__).parents[1] / "data/settings_digests.toml").read_text())
+SINGLE = "Read.\n{{conversation}}\nAnswer."
+PAIR = (
+    "{{conversation_1}}\n{{conversation_2}}\n"
+    "Conversation 1, Conversation 2, Both or Neither? First Second Tie."
+)
+PAIRWISE = {"kind": "pairwise", "shows": "pair", "prompt": PAIR}
+LOSES = {"named_is": "loser", "labels": ("First", "Second", "Tie"), "title": "T", "question": "Q?"}
+CRITERIA = {
+    "place": {"kind": "detection", "prompt": SINGLE},
+    "choice": PAIRWISE,
+    "choice-loses": PAIRWISE | LOSES,
+    "score": {"kind": "score", "prompt": SINGLE, "scores": ("Wit", "Empathy"), "scale": (1, 10)},
+    "score-pair": PAIRWISE | {"kind": "score", "scores": ("Wit",), "scale": (-5, 0)},
+    "report": {"kind": "report", "prompt": SINGLE},
+    "choice-zh": PAIRWISE,
+}
+MODELS = {
+    "plain": {},
+    "revision": {"revision": "r"},
+    "layout": {"message_layout": "merge-leading"},
+    "system": {"system_role": "system-in-user"},
+    "extra": {"extra_body": {"top_p": 0.5}},
+    "identity": {"identity": "who"},
+    "label": {"display_name": "L"},
+    "prompt": {"system_prompt": "P"},
+    "temperature": {"temperature": None, "max_tokens": 7},
+}
+
+
+def test_no_digest_or_identity_has_changed():
+    """They are part of signatures and ledger keys, whatever settings are called."""
+    chinese = built_in()["zh"]
+    for name, settings in CRITERIA.items():
+        own = {"x": CriterionSettings(**settings)}
+        named = catalogue(own, chinese if name.endswith("zh") else ENGLISH).named("x")
+        assert named.digest == DIGESTS["criteria"][name], name
+    for name, settings in MODELS.items():
+        model = ModelSettings(model="m", base_url="https://localhost/v1", **settings)
+        assert json.dumps(identity(model)) == DIGESTS["identities"][name], name
 
 
 def test_settings_of_requests_that_only_sound_like_secrets_are_sent(tmp_path):
@@ -152,7 +189,7 @@ def test_settings_of_requests_that_only_sound_like_secrets_are_sent(tmp_path):
         'max_tokens = 5, prompt_cache_key = "a", eos_token = "</s>", '
         'response_format = { schema = { properties = { password = { type = "string" } } } }'
     )
-    loaded = load(write(tmp_path, f"{ENTRY}extra = {{ {extra} }}\n")).models["a"].extra
+    loaded = load(write(tmp_path, f"{ENTRY}extra_body = {{ {extra} }}\n")).models["a"].extra_body
     assert set(loaded) == {"max_tokens", "prompt_cache_key", "eos_token", "response_format"}
 
 
@@ -186,12 +223,12 @@ def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
     assert address(of, {"NODE": "gpu7", "PORT_1": " 8001\n"}) == "http://gpu7:8001/v1"
     with pytest.raises(ConfigError, match="the environment variable PORT_1 is not set"):
         address(of, {"NODE": "gpu7"})
-    with pytest.raises(ConfigError, match="a port is a number"):
+    with pytest.raises(ConfigError, match="is not a URL"):
         address(of, {"NODE": "gpu7", "PORT_1": "x"})
     for wrong, said in (
         (text.replace("identity", "# identity"), r"base_url: .* set identity too"),
-        (f'{ENTRY}base_url = "$NODE"\n', r"'\$NODE' is not an http"),
-        (f'{ENTRY}base_url = "http://h:$/v1"\n', "a port is a number"),
+        (f'{ENTRY}base_url = "$NODE"\n', r"'\$NODE' is not a URL"),
+        (f'{ENTRY}base_url = "http://h:$/v1"\n', "is not a URL"),
     ):
         with pytest.raises(ConfigError, match=said):
             load(write(tmp_path, wrong))
@@ -226,6 +263,8 @@ def test_headers_may_stand_in_the_environment(tmp_path):
     assert secrets == ("t0ken", "me-ä")
     with pytest.raises(ConfigError, match=r"no header Authorization for x: .*GATE_TOKEN is not"):
         header_values(settings, {})
-    with pytest.raises(ConfigError, match="Authorization for x: GATE_TOKEN has a character") as bad:
+    with pytest.raises(
+        ConfigError, match=r"Authorization for x: .*GATE_TOKEN has a character"
+    ) as bad:
         header_values(settings, {"GATE_TOKEN": f"{SECRET}\nX-Evil: 1"})
     assert SECRET not in str(bad.value)
