@@ -1,8 +1,8 @@
 """Evaluators that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
 
-Strategies: one-by-one, SR (self-reflection), CoT (decomposition; only here agents are told to think
-step by step), SR+CoT. SA is one agent that writes the report at once. All prompts are ours: the
-paper shows its own only in a figure.
+Strategies: one-by-one, SR (self-reflection), CoT (each round answers one sub-problem; only here
+agents are told to think step by step), SR+CoT. SA is one agent that writes the report at once. All
+prompts are ours: the paper shows its own only in a figure.
 
 Of a statement that was examined again, only the second version is passed on in the history H. A
 feedback that failed is left out; an agent whose reply failed takes no further part.
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from botchat.interfaces import Case
 from botchat.judges.debate import Agent, Cast, Talk, heard, history
 from botchat.languages import Language
+from botchat.prompts import fill_text
 from botchat.records import Remark
 from botchat.workspace.panels import (
     DECOMPOSER,
@@ -48,6 +49,9 @@ _PROMPTS = (
 _STEPS = "discussion_steps"
 """Stands in a statement where the question is decomposed (CoT), and nowhere else."""
 
+_SUBQUESTION = "discussion_subquestion"
+"""The last line of a statement about one sub-problem (CoT), in place of the whole question."""
+
 _SCORES = "discussion_scores"
 """The form of a report of scores alone."""
 
@@ -73,11 +77,17 @@ class Discussion:
             said.append(await serving[DECOMPOSER].say(asked))
             found = _PART.finditer(said[0].text)
             parts = [match["part"].strip() for match in found][:rounds]
+        is_decomposed = bool(parts)
         parts = parts or [language.text("discussion_whole")] * rounds
         for number, part in enumerate(parts, 1):
+            # The agents' votes, where they decide, are on the whole question.
+            is_last = number == len(parts) and self.settings.decides != "summary"
+            closing = _SUBQUESTION if is_decomposed and not is_last else ""
             for agent in self.cast.agents:
                 if agent.name not in last or heard(last[agent.name]):
-                    last[agent.name] = await self._statement(agent, case, part, known, said)
+                    last[agent.name] = await self._statement(
+                        agent, case, part, closing, known, said
+                    )
                     known += filter(heard, [last[agent.name]])
             if not any(map(heard, last.values())):
                 return Talk(tuple(said), tuple(last.values()))
@@ -95,7 +105,13 @@ class Discussion:
         return Talk((*said, *ended.remarks), votes, ended.digest)
 
     async def _statement(
-        self, agent: Agent, case: Case, part: str, known: Sequence[Remark], said: list[Remark]
+        self,
+        agent: Agent,
+        case: Case,
+        part: str,
+        closing: str,
+        known: Sequence[Remark],
+        said: list[Remark],
     ) -> Remark:
         language = self.cast.language
         values = {
@@ -107,11 +123,12 @@ class Discussion:
         }
         decomposes = self.settings.decomposes
         steps = f"{language.text(_STEPS)}{language.joint}" if decomposes else ""
-        asked = language.fill("discussion_statement", **values, steps=steps)
+        asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
         remark = await agent.say(asked, case)
         said.append(remark)
         if self.settings.reflects and heard(remark):
-            asked = language.fill("discussion_reflection", **values, statement=remark.text.strip())
+            values["statement"] = remark.text.strip()
+            asked = _filled(language, "discussion_reflection", closing, **values)
             remark = await agent.say(asked, case)
             said.append(remark)
         return remark
@@ -133,10 +150,18 @@ def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
     """Everything that is said to the agents; what is not said a pack may lack."""
     return (
         *_PROMPTS,
-        *([_STEPS] if settings.decomposes else []),
+        *([_STEPS, _SUBQUESTION] if settings.decomposes else []),
         *([_SCORES] if settings.report == "score" else []),
         *(() if language.english else _IN_PLACES),
     )
+
+
+def _filled(language: Language, name: str, closing: str, **values: str) -> str:
+    """Return a prompt; ``closing``: the prompt that takes the place of its last line, if any."""
+    text = language.text(name)
+    if closing:
+        text = f"{text.rpartition(chr(10))[0]}\n{language.text(closing)}"
+    return fill_text(text, name, **values)
 
 
 async def _report(

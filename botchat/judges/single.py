@@ -6,8 +6,9 @@ temperature 1): one verdict, and how stable the answers are.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
@@ -58,6 +59,31 @@ class SingleJudge:
         if verdict is None or verdict not in case.choices:
             return Answer(None, reason, reply.outcome, talk, calls)
         return Answer(verdict, reason, reply.outcome, talk, calls)
+
+
+@dataclass(frozen=True)
+class FunctionJudge:
+    """A judge in Python: an async function from a case to the text of a reply."""
+
+    function: Callable[[Case], Awaitable[str]]
+    parallel = 16
+    models = ()
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.__name__
+
+    @property
+    def digest(self) -> str:
+        """Digest of the function's source: a changed function is asked again."""
+        return settings_digest(inspect.getsource(self.function))
+
+    async def answer(self, case: Case) -> Answer:
+        """Await the function and read its reply; raises what the function raises."""
+        text = await self.function(case)
+        verdict, reason = case.read(text)
+        return Answer(verdict, reason, transcript=() if verdict else (Remark(self.name, text),))
 
 
 def sampled(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:

@@ -200,8 +200,9 @@ class Tabled(Request[R], kw_only=True):
 class JudgeName:
     """A judge as it is named on the command line."""
 
-    name: str
-    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, or any model."""
+    name: Any
+    """``rules``, a ``[judges]`` or ``[panels]`` entry, a preset, any model; or an async function
+    from a case to the text of a reply."""
     model: str | None = None
     """Of a panel's agents that name none (``--judge-model``)."""
 

@@ -239,8 +239,8 @@ def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
     assert message in err
 
 
-def test_a_question_that_no_reply_answers_is_stopped_and_shown(tmp_path, capsys):
-    """After five replies in a row; what is answered goes on; rules are not asked at all."""
+def test_a_judge_without_readable_replies_is_stopped_and_the_last_is_shown(tmp_path, capsys):
+    """A criterion after five in a row, a built-in protocol after twenty."""
     with Server(text("I like turtles.")) as server:
         here = workspace(tmp_path / "w", server)
         settings = here.root / "botchat.toml"
@@ -249,11 +249,15 @@ def test_a_question_that_no_reply_answers_is_stopped_and_shown(tmp_path, capsys)
         assert main([*judge, "x"]) == 1
         assert server.n_received == 5
         err = capsys.readouterr().err
-        assert "5 replies of x in a row are no answer" in err
+        assert "5 replies of x in a row are unreadable" in err
         assert "I like turtles." in err
         assert main([*judge, "rules"]) == 1
         assert server.n_received == 5
         assert "not empathy; name a model" in capsys.readouterr().err
+        judge[1] = "arena"
+        assert main([*judge, "x"]) == 1
+        assert server.n_received == 25
+        assert "20 replies of x in a row are unreadable" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["arena", "Empathy", "my-own"])

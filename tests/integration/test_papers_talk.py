@@ -97,6 +97,10 @@ def templates(*names):
             once = i % 2 and part not in seen
             pattern += f"(?P<{part}>.*?)" if once else ".*?" if i % 2 else re.escape(part)
             seen |= {part} if once else set()
+        if name in ("discussion_statement", "discussion_reflection"):  # CoT: of one sub-problem
+            last = pattern.rpartition(re.escape("\n"))
+            closing = re.escape(prompts.text("discussion_subquestion"))
+            pattern = f"{last[0]}{last[1]}(?:{last[2]}|{closing})"
         yield name, re.compile(pattern, re.DOTALL)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -141,3 +142,16 @@ def test_the_readme_is_read_in_one_go():
     lines = README.splitlines()
     assert len(lines) <= 150
     assert [line for line in lines if len(line) > 115 and not line.startswith("|")] == []
+
+
+def test_the_example_of_a_judge_in_python_runs(tmp_path, monkeypatch):
+    """A function judges; its name is the judge's in files; nothing is judged twice."""
+    monkeypatch.chdir(tmp_path)
+    example = runpy.run_path(str(ROOT / "examples" / "own_judge.py"))
+    example["main"]()
+    (path,) = Path("own-judge/judgments/sample/arena-n8").iterdir()
+    lines = path.read_text("utf-8").splitlines()
+    assert {json.loads(line)["judge"] for line in lines} == {"longest"}
+    assert {json.loads(line)["verdict"] for line in lines} <= {"1", "2", "neither"}
+    example["main"]()
+    assert path.read_text("utf-8").splitlines() == lines

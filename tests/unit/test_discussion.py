@@ -140,6 +140,15 @@ def test_the_question_is_decomposed_and_each_round_has_one_part():
     rule(judge)
     assert [part for _, part, _ in slots(one)] == ["Is it human?"]
     assert "Round 1 of 1 has" in others["feedback"].prompts[0]
+    whole = "Close with your present answer to the whole question"
+    assert not any(whole in prompt for prompt in one.prompts)
+    assert one.prompts[0].endswith(prompts.text("discussion_subquestion").strip())
+    # Where the agents' votes decide, the last round asks for them.
+    judge, (one, _), _ = discussion(
+        [says("a1", "a2"), says("b1", "b2")], decompose=True, by_report=False
+    )
+    assert rule(judge).verdict == "1"
+    assert [whole in prompt for prompt in one.prompts] == [False, True]
 
 
 @pytest.mark.parametrize("said", ["I cannot do that.", FAILED["refused"]])

@@ -27,8 +27,8 @@ from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, judgment_key, judgment_order
 from botchat.workspace.ledger import Ledger
 
-MOST_ODD = 5
-"""Unreadable replies in a row after which somebody's own question is asked no more."""
+MOST_UNREADABLE = 20
+"""Unreadable replies in a row after which a judge is asked no more; of the user's criteria 5."""
 
 
 class Cases(NamedTuple):
@@ -61,7 +61,7 @@ class Asked:
             for make in cases.make:
                 case = make()
                 session.about = (step, case.contestants)
-                if filing.stored(case) is None:
+                if answering.models and filing.stored(case) is None:
                     await answering.answer(case)
 
     def run(
@@ -158,8 +158,8 @@ def filing_of(workspace: Workspace, seed_set: str, protocol: Protocol, answering
         f"|judge:{answering.name}@{answering.digest}"
         f"|prompt:{protocol.digest}|orders:{protocol.orders}"
     )
-    own = bool(protocol.template)
-    return Filing(workspace, seed_set, protocol.name, answering, signature, own)
+    most = 5 if protocol.template else MOST_UNREADABLE
+    return Filing(workspace, seed_set, protocol.name, answering, signature, most)
 
 
 class Filing(AbstractContextManager["Filing"]):
@@ -172,12 +172,9 @@ class Filing(AbstractContextManager["Filing"]):
         protocol: str,
         answering: Judge,
         signature: str,
-        own: bool = False,
+        most_unreadable: int = MOST_UNREADABLE,
     ) -> None:
-        """Read the stored judgments; those with another ``signature`` are made again.
-
-        ``own``: the protocol is somebody's own, which its prompt may not fit.
-        """
+        """Read the stored judgments; those with another ``signature`` are made again."""
         self._workspace = workspace
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
         each = 1 if isinstance(answering, SingleJudge) else None if answering.models else 0
@@ -190,7 +187,7 @@ class Filing(AbstractContextManager["Filing"]):
         """All stored judgments, also of dialogues or settings that have changed."""
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self._new = 0
-        self._own, self._odd = own, 0
+        self._most_unreadable, self._unreadable = most_unreadable, 0
         self._file = jsonl.Appender[Judgment](self.path)
 
     def __exit__(self, *raised: object) -> None:
@@ -238,14 +235,14 @@ class Filing(AbstractContextManager["Filing"]):
             if item.calls and judgment.verdict is None and judgment.outcome == "ok":
                 said = judgment.transcript[-1].text if judgment.transcript else judgment.reason
                 self.step.fail(said)
-                self._odd += 1
+                self._unreadable += 1
             elif item.calls:
-                self._odd = 0
-        if self._own and self._odd == MOST_ODD:
+                self._unreadable = 0
+        if self._unreadable == self._most_unreadable:
             raise FatalModelError(
-                f"{self.protocol}: {MOST_ODD} replies of {self.answering.name} in a row are no "
-                f"answer, so it is stopped; the last: {said[:200]!r}; mend the prompt or its "
-                "labels, or run again to go on"
+                f"{self.protocol}: {self._unreadable} replies of {self.answering.name} in a row "
+                f"are unreadable, so it is stopped; the last: {said[:200]!r}; name another judge "
+                "(of a criterion: mend its prompt), or run again to go on"
             )
         return judgment
 

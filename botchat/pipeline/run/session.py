@@ -94,6 +94,10 @@ class Session:
 
         Raises `ConfigError` if it cannot be used or be asked like this.
         """
+        if callable(asked.name):
+            from botchat.judges.single import FunctionJudge
+
+            return FunctionJudge(asked.name)
         name, panel = asked.name, panels.find(asked.name, self._config.panels)
         if name.startswith(panels.CONTROL):
             return self._control(asked)
