@@ -27,7 +27,7 @@ from botchat.boards.protocols import Evidence, Part, Reported
 from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.interfaces import Row
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
-from botchat.protocols.catalogue import Catalogue, RANKING
+from botchat.protocols.catalogue import RANKING, Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.elo import EloSettings
 from botchat.records import (

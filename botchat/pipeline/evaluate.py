@@ -29,7 +29,7 @@ from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labe
 from botchat.protocols.arena import ARENA
 from botchat.protocols.diagnosis import DIAGNOSIS
 from botchat.protocols.items import TEXTS, items, paragraphs, plain
-from botchat.protocols.mateval import MATEVAL, OwnText, TEXT, text_case
+from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated
 from botchat.records import SIGNED, Dialogue, Judgment, Seed

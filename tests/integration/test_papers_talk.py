@@ -153,7 +153,7 @@ def recorded(folder, strategy):
     if strategy == "discussion-sa":
         members, turns = '{ name = "Ann", text = "You are Ann." }', ""
     else:
-        turns = f"turns = {ROUNDS}\n"
+        turns = f"rounds = {ROUNDS}\n"
     panel = f'[panels.three]\nstrategy = "{strategy}"\n{turns}model = "umpire"\n'
     with Server(member(Counter())) as server:
         workspace(folder, server, f"{panel}agents = [{members}]\n", n_seeds=1)

@@ -19,7 +19,16 @@ from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
 from botchat.protocols.diagnosis import DIAGNOSIS, TypeFinding, by_type, error_rates
-from botchat.protocols.reports import ERRORS, ReportedError, as_prose, as_records, as_text, parse, read_report, reports
+from botchat.protocols.reports import (
+    ERRORS,
+    ReportedError,
+    as_prose,
+    as_records,
+    as_text,
+    parse,
+    read_report,
+    reports,
+)
 from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.rows import rows

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from botchat.errors import DataError
 from botchat.protocols.items import items, paragraphs
 from botchat.protocols.mateval import OwnText, read_report, text_case
-from botchat.protocols.reports import ErrorTypeResult, KINDS, Report, ReportedError, as_prose, as_text, parse_text, reports
+from botchat.protocols.reports import (
+    KINDS,
+    ErrorTypeResult,
+    Report,
+    ReportedError,
+    as_prose,
+    as_text,
+    parse_text,
+    reports,
+)
 from botchat.records import Judgment, Remark
 
 CAT = OwnText("1", 'Kim had a cat. The cat was a "dog". It was fine! It was fine!')
