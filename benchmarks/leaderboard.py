@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from botchat.interfaces import Shown, case_digest
+from botchat.interfaces import ShownDialogue, case_digest
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, slug
 
 JUDGE = "openai:a-judge"
@@ -89,8 +89,8 @@ def make(
     call = iter(range(10**9))
 
     @cache
-    def seen(model: str, seed_id: str, n: int | None) -> Shown:
-        return Shown.of(dialogues[model][seed_id], n)
+    def seen(model: str, seed_id: str, n: int | None) -> ShownDialogue:
+        return ShownDialogue.of(dialogues[model][seed_id], n)
 
     def judged(judge: str, protocol: str, shown: tuple[Dialogue, ...], n: int | None) -> Judgment:
         edge = 0.5 + 0.4 * (skill[shown[0].model] - skill[shown[-1].model])

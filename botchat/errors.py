@@ -38,11 +38,11 @@ class DataError(BotChatError):
     """A file cannot be read; the message names file and line."""
 
 
-class MissingError(BotChatError):
+class MissingDataError(BotChatError):
     """What an earlier stage must make first is missing."""
 
 
-class LockedError(BotChatError):
+class WorkspaceLockedError(BotChatError):
     """Another process writes to the workspace; the message says which."""
 
 
@@ -61,18 +61,18 @@ class FatalModelError(BotChatError):
 class LimitReached(BotChatError):
     """--max-usd, --max-calls or --max-tokens is used up; everything so far is stored.
 
-    ``so_far``: what can be shown of it, if anything (of a benchmark its tables).
+    ``partial_result``: what can be shown of it, if anything (of a benchmark its tables).
     """
 
     exit_code = 3
-    so_far: object = None
+    partial_result: object = None
 
 
 class BatchPending(LimitReached):
     """Calls are in a batch; the same command collects their replies later."""
 
 
-class Fell(BotChatError):
+class GateFailed(BotChatError):
     """A gate: a model is worse than it was, a judge than it must be."""
 
     exit_code = 4

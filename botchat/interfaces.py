@@ -1,4 +1,4 @@
-"""Where rooms meet: a protocol asks (`Case`), a judge answers (`Answer`), a model speaks (`Reply`).
+"""Interfaces: a protocol asks a `Case`, a judge gives a `JudgeAnswer`, a model a `Reply`.
 
 Protocols and judges import this module, never each other. What costs money is behind `ChatModel`,
 what decides is behind `Judge`.
@@ -166,7 +166,7 @@ class ChatModel(Protocol):
         """Calls worth having in flight at once."""
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
+        """JudgeAnswer ``messages`` (system first, then alternating roles, the last one ``user``).
 
         One attempt; `botchat.models.cached` tries again. Raises only `FatalModelError`,
         `LimitReached` and, where a limit could not be kept, `ConfigError` before anything is sent;
@@ -174,7 +174,7 @@ class ChatModel(Protocol):
         """
 
 
-def adapted(models: Iterable[ChatModel]) -> str:
+def quirks_suffix(models: Iterable[ChatModel]) -> str:
     """How requests to these models differ from what was asked for, as the end of a signature.
 
     A model that finds out what its endpoint refuses has it as ``quirks`` (see `Reply.sent`). Empty:
@@ -183,12 +183,12 @@ def adapted(models: Iterable[ChatModel]) -> str:
     told = {
         f"{model.name} {change}"
         for model in models
-        for change in changes(getattr(model, "quirks", {}))
+        for change in describe_quirks(getattr(model, "quirks", {}))
     }
     return f"|adapted:{', '.join(sorted(told))}" if told else ""
 
 
-def changes(quirks: Mapping[str, Any]) -> list[str]:
+def describe_quirks(quirks: Mapping[str, Any]) -> list[str]:
     """Quirks in words; one that leaves the request's meaning as it is has none."""
     left_out = [name for name, new in quirks.get("parameters", {}).items() if new is None]
     places = (quirks.get("layout", "natural"), quirks.get("system", "system"))
@@ -201,15 +201,15 @@ def settings_digest(*settings: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(settings, order="deterministic")).hexdigest()[:8]
 
 
-def portable(value: Any) -> Any:
+def round_floats(value: Any) -> Any:
     """A JSON-ready value with numbers of 12 digits: further ones differ between processors."""
     if isinstance(value, float):
         return float(f"{value:.12g}")
     if isinstance(value, Mapping):
-        return {key: portable(each) for key, each in value.items()}
+        return {key: round_floats(each) for key, each in value.items()}
     if not isinstance(value, list | tuple) or {*map(type, value)} <= _EXACT:
         return value
-    return [portable(each) for each in value]
+    return [round_floats(each) for each in value]
 
 
 _EXACT = {str, int, bool, type(None)}
@@ -217,7 +217,7 @@ _EXACT = {str, int, bool, type(None)}
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownDialogue:
     """A dialogue as a case shows it."""
 
     contestant: str
@@ -226,7 +226,7 @@ class Shown:
     """Its first utterances that are not the contestant's."""
 
     @classmethod
-    def of(cls, dialogue: Dialogue, end: int | None = None) -> Shown:
+    def of(cls, dialogue: Dialogue, end: int | None = None) -> ShownDialogue:
         """A dialogue, cut to its first ``end`` utterances."""
         return cls(dialogue.contestant, dialogue.utterances[:end], dialogue.n_seed)
 
@@ -242,7 +242,7 @@ class _KnownCase:
     __slots__ = ()
     protocol: str
     seed_id: str
-    dialogues: tuple[Shown, ...]
+    dialogues: tuple[ShownDialogue, ...]
 
     @property
     def contestants(self) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ class Case(_KnownCase):
 
     protocol: str
     seed_id: str
-    dialogues: tuple[Shown, ...]
+    dialogues: tuple[ShownDialogue, ...]
     wording: str | Callable[[], str] = field(repr=False)
     """The prompt, or what words it: not every judge reads it."""
     choices: Set[Verdict]
@@ -294,12 +294,12 @@ MakeCase: TypeAlias = Callable[[], "Case"]
 """Makes a case when it is called."""
 
 
-class Unmade(_KnownCase, msgspec.Struct, frozen=True, gc=False):
+class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
     """Makes a case; of a hundred thousand that are judged, none is made to find that out."""
 
     protocol: str
     seed_id: str
-    dialogues: tuple[Shown, ...]
+    dialogues: tuple[ShownDialogue, ...]
     about: Callable[..., Case]
 
     def __call__(self) -> Case:
@@ -307,18 +307,18 @@ class Unmade(_KnownCase, msgspec.Struct, frozen=True, gc=False):
         return self.about(self.seed_id, *self.dialogues)
 
 
-def known_of(make: Callable[[], Case]) -> Case | Unmade:
+def case_ref(make: Callable[[], Case]) -> Case | CaseRef:
     """What a case is known by."""
-    return make if isinstance(make, Unmade) else make()
+    return make if isinstance(make, CaseRef) else make()
 
 
-def case_digest(protocol: str, *dialogues: Shown) -> str:
+def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
     """Digest of a case that shows these, in this order."""
     joined = b"\0".join([protocol.encode(), *[shown.digest for shown in dialogues]])
     return hashlib.sha256(joined).digest()[:8].hex()
 
 
-def cut_at(judgment: Judgment) -> int | None:
+def utterances_shown(judgment: Judgment) -> int | None:
     """How much of each dialogue a case showed: as much as both have, or the N of its protocol.
 
     ``None``: the whole dialogue, as UniEval does.
@@ -332,8 +332,8 @@ def digests_of_pairs(
 ) -> bytes:
     """Digests of many cases of two dialogues each, 8 bytes a case.
 
-    ``digests`` has the `Shown.digest` of every dialogue; ``first`` and ``second`` index into it,
-    one number a case.
+    ``digests`` has the `ShownDialogue.digest` of every dialogue; ``first`` and ``second`` index
+    into it, one number a case.
     """
     sha256 = hashlib.sha256
     begins = [b"%b\0%b\0" % (protocol.encode(), digest) for digest in digests]
@@ -353,7 +353,7 @@ def _digest(utterances: tuple[str, ...]) -> bytes:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgeAnswer:
     """A judge's answer to a case, with everything it rests on; see `botchat.records.Judgment`."""
 
     verdict: Verdict | None
@@ -382,5 +382,5 @@ class Judge(Protocol):
     def models(self) -> Sequence[ChatModel]:
         """Whom it asks; none: it decides by itself."""
 
-    async def answer(self, case: Case) -> Answer:
+    async def answer(self, case: Case) -> JudgeAnswer:
         """Answer one case. Raises only `FatalModelError` and `LimitReached`."""

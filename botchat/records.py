@@ -227,7 +227,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     """Ledger keys of every call the verdict rests on."""
 
 
-class PairVerdict(msgspec.Struct, frozen=True, gc=False):
+class PairJudgment(msgspec.Struct, frozen=True, gc=False):
     """The part of a `Judgment` of two dialogues that a board needs, read from the same line."""
 
     seed_id: str
@@ -286,7 +286,7 @@ def slug(name: str) -> str:
 
 
 @lru_cache(maxsize=1 << 15)
-def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+def natural_sort_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``MT-2`` before ``MT-10``; total for any strings."""
     return tuple(
         # A number by its length and digits: Python reads none of more than 4,300.
@@ -303,7 +303,7 @@ def human_dialogue(seed: Seed) -> Dialogue:
     return Dialogue(seed.id, HUMAN, seed.utterances, N_SEED, (), "complete", "")
 
 
-def eligible(seeds: Iterable[Seed]) -> list[Seed]:
+def eligible_seeds(seeds: Iterable[Seed]) -> list[Seed]:
     """Seeds whose human dialogue has at least 4 utterances (BotChat §4.2: 222 of MuTual's 547).
 
     All of a set of ChatSEEDs alone, which nobody went on with: there is no human dialogue to count.

@@ -1,7 +1,7 @@
 """The table of verdicts: which of two is better, said by a judge, in columns.
 
 Every pairwise number of a board, of `agree` and of a page is computed from a `Verdicts`. A million
-verdicts are read into one a block at a time (`Collected`).
+verdicts are read into one a block at a time (`VerdictsBuilder`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from botchat.records import Judgment, PairVerdict, Verdict
+from botchat.records import Judgment, PairJudgment, Verdict
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -31,7 +31,7 @@ TIED, UNREADABLE, ABSENT = 0, 2, 3
 """Codes of a verdict in both orders, beside 1 (the side shown first) and -1 (the second)."""
 
 
-class Reads(Protocol):
+class ResultReader(Protocol):
     """What knows what a verdict means; every protocol does."""
 
     def result(self, verdict: Verdict | None) -> float | None:
@@ -71,9 +71,9 @@ class Verdicts:
     case: npt.NDArray[np.uint64]
 
     @classmethod
-    def of(cls, judgments: Iterable[Judgment], protocol: Reads) -> Verdicts:
-        """Of judgments of a pairwise protocol; errors as of `Collected.add`."""
-        collected = Collected(protocol)
+    def of(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> Verdicts:
+        """Of judgments of a pairwise protocol; errors as of `VerdictsBuilder.add`."""
+        collected = VerdictsBuilder(protocol)
         collected.add(list(judgments))
         return collected.verdicts()
 
@@ -138,17 +138,17 @@ _COLUMNS: Mapping[str, Any] = {
 _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "signature", "case")
 
 
-class Collected:
+class VerdictsBuilder:
     """Verdicts while they are read, a block at a time."""
 
-    def __init__(self, protocol: Reads) -> None:
+    def __init__(self, protocol: ResultReader) -> None:
         """Nothing yet; ``protocol`` knows what a verdict means."""
         self._result = lru_cache(maxsize=1 << 12)(protocol.result)
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
         self._blocks = [tuple(np.empty(0, dtype) for dtype in _COLUMNS.values())]
 
-    def add(self, said: Sequence[Judgment | PairVerdict]) -> None:
-        """Add some, older ones first; raises `DataError` as `Reads.result`."""
+    def add(self, said: Sequence[Judgment | PairJudgment]) -> None:
+        """Add some, older ones first; raises `DataError` as `ResultReader.result`."""
         if not said:
             return
         n = len(said)

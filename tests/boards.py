@@ -13,7 +13,7 @@ from itertools import combinations
 
 from botchat.boards.board import Board, build
 from botchat.ratings.elo import EloSettings
-from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, eligible
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, eligible_seeds
 
 SAID = (
     "well the bus was late again so we walked along the river and bought some bread on the "
@@ -90,7 +90,7 @@ def made(
             n = len(by_seed[seed.id].utterances)
             index = next((i for i in range(3, n + 1) if rng.random() < hazard), None)
             say("unieval", seed, (model,), "No" if index is None else str(index), n)
-    for seed in eligible(seeds):
+    for seed in eligible_seeds(seeds):
         for a, b in combinations(sorted(skills), 2):
             for n in arena:
                 for shown in ((a, b), (b, a)):

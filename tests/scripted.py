@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
-from botchat.interfaces import Case, Decoding, Message, Reply, Shown
+from botchat.interfaces import Case, Decoding, Message, Reply, ShownDialogue
 from botchat.protocols.arena import ARENA, GTEVAL
 from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Dialogue
@@ -94,4 +94,4 @@ def unieval_case(said=PLAIN):
 
 def rating_case(read: Callable[[str], tuple[str | None, str]], choices, prompt="Rate it."):
     """A case that asks for scores, as aspect rating and answer comparison do."""
-    return Case("rating", "s1", (Shown("a", PLAIN),), prompt, frozenset(choices), read)
+    return Case("rating", "s1", (ShownDialogue("a", PLAIN),), prompt, frozenset(choices), read)

@@ -36,7 +36,7 @@ from botchat.records import (
     Dialogues,
     Judgment,
     Seed,
-    eligible,
+    eligible_seeds,
     human_dialogue,
     outline,
 )
@@ -174,7 +174,7 @@ def build(
     human = dialogues.get(HUMAN) or {s.id: human_dialogue(s) for s in seeds if s.utterances}
     everyone = {**dialogues, HUMAN: human} if human else dialogues
     in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
-    min4 = [seed.id for seed in eligible(seeds)]
+    min4 = [seed.id for seed in eligible_seeds(seeds)]
     contestants = _contestants(dialogues, judged.values())
     measured = measure(contestants)
     unit = ENCODING if measured.unit == "tokens" else measured.unit

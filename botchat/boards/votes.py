@@ -35,7 +35,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     """Count, rate and rank votes of a file, or files, called ``name``; all judges together.
 
     Raises:
-        MissingError: there is no readable vote.
+        MissingDataError: there is no readable vote.
     """
     elo = elo or EloSettings.of_board()
     comparisons, shared, differences = compared(votes)

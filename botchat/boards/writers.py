@@ -19,7 +19,7 @@ import msgspec
 
 from botchat.boards.tables import DIGITS, Table, fragment, one_line
 from botchat.errors import ConfigError
-from botchat.interfaces import portable
+from botchat.interfaces import round_floats
 
 Content = str | bytes
 """Of a file; text is UTF-8."""
@@ -164,7 +164,7 @@ def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
 
 def to_json(value: Any) -> str:
     """JSON text of a JSON-ready value, readable, without NaN."""
-    return msgspec.json.format(msgspec.json.encode(portable(value)), indent=1).decode() + "\n"
+    return msgspec.json.format(msgspec.json.encode(round_floats(value)), indent=1).decode() + "\n"
 
 
 def _csv(shown: Table) -> str:
@@ -177,7 +177,7 @@ def _csv(shown: Table) -> str:
         if column.kind == "name":
             frame[column.key] = frame[column.key].map(inert, na_action="ignore")
         elif column.kind == "exact":
-            frame[column.key] = frame[column.key].map(portable)
+            frame[column.key] = frame[column.key].map(round_floats)
         elif column.kind != "count":
             frame[column.key] = frame[column.key].round(DIGITS)
     return str(frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n"))

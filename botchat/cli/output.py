@@ -106,12 +106,12 @@ def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
         try:
             yield meter
         except LimitReached as limit:
-            so_far = limit.so_far
+            partial_result = limit.partial_result
             if arguments.json:
-                found = getattr(so_far, "whole", {})
+                found = getattr(partial_result, "whole", {})
                 print_json({**found, **spent(meter), "stopped": str(limit)})
-            elif so_far is not None:
-                say(arguments, {}, *getattr(so_far, "shown", ()))
+            elif partial_result is not None:
+                say(arguments, {}, *getattr(partial_result, "shown", ()))
             raise
 
 
@@ -334,9 +334,9 @@ def print_json(value: object) -> None:
     try:
         import msgspec
 
-        from botchat.interfaces import portable
+        from botchat.interfaces import round_floats
 
-        text = msgspec.json.encode(portable(value), enc_hook=os.fspath).decode()
+        text = msgspec.json.encode(round_floats(value), enc_hook=os.fspath).decode()
     except UnicodeEncodeError:  # a lone surrogate, of a name on the command line
         text = json.dumps(value, default=os.fspath)
     # JSON spells out the first control characters itself; these are the others.

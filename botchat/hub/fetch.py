@@ -43,7 +43,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
 
     Raises:
         ConfigError: no such source; another file of the same name is in the workspace.
-        MissingError: no such dataset or revision, or no run of BotChat.
+        MissingDataError: no such dataset or revision, or no run of BotChat.
         DataError: a file is not what the manifest says, or the hub cannot be reached.
     """
     source = request.source
@@ -92,7 +92,7 @@ def _opened(
     again, and offline only they are there.
 
     Raises:
-        MissingError: no such dataset, revision or file, or no right to read it.
+        MissingDataError: no such dataset, revision or file, or no right to read it.
         DataError: the hub cannot be reached.
     """
     from huggingface_hub import HfApi

@@ -81,7 +81,7 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
     Gives a row for each repository: its files, bytes, and revision (``None``: nothing was sent).
 
     Raises:
-        ConfigError, MissingError, DataError: no such set, a file holds a key; and as `_commit`.
+        ConfigError, MissingDataError, DataError: no such set, a file holds a key; and as `_commit`.
     """
     seed_set, name, dry_run = request.seed_set, request.name, request.dry_run
     if not _REPOSITORY.fullmatch(name):

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal
 
-from botchat.errors import BotChatError, ConfigError, DataError, MissingError
+from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.workspace.jsonl import write_atomic
 
 MUTUAL_URL = "https://github.com/open-compass/BotChat/raw/main/data/MuTual_test.xlsx"
@@ -46,7 +46,7 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a dataset, see `SYNTAX`; no code of it is run.
 
     The split is ``test`` unless given, or the only one. Raises ConfigError for a malformed name,
-    MissingError for an unknown or private dataset, DataError for one that cannot be read.
+    MissingDataError for an unknown or private dataset, DataError for one that cannot be read.
     """
     from datasets import load_dataset
 
@@ -115,13 +115,15 @@ def hub_errors(name: str, kind: Literal["dataset", "space"]) -> Iterator[None]:
     except hub.HFValidationError as error:
         raise ConfigError(f"{name!r} is not ORG/NAME: {_one_line(error)}") from None
     except hub.GatedRepoError:
-        raise MissingError(f"{name} is gated; accept its terms, then {login}") from None
+        raise MissingDataError(f"{name} is gated; accept its terms, then {login}") from None
     except hub.RevisionNotFoundError:
-        raise MissingError(f"{name}: no such revision; give a branch, tag or commit") from None
+        raise MissingDataError(f"{name}: no such revision; give a branch, tag or commit") from None
     except hub.RepositoryNotFoundError:
-        raise MissingError(f"no {kind} {name} on the hub, or no right to see it; {login}") from None
+        raise MissingDataError(
+            f"no {kind} {name} on the hub, or no right to see it; {login}"
+        ) from None
     except hub.RemoteEntryNotFoundError as error:
-        raise MissingError(f"{name}: no such file: {_one_line(error)}") from None
+        raise MissingDataError(f"{name}: no such file: {_one_line(error)}") from None
     except hub.HfHubHTTPError as error:
         if error.response.status_code in (401, 403):
             raise ConfigError(f"{name}: no right to write there; {login}") from None

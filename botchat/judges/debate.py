@@ -38,9 +38,9 @@ class Debate:
     """Rounds in which every agent speaks once; the module says what each agent hears."""
 
     settings: PanelSettings
-    cast: Cast
+    cast: PanelAgents
 
-    async def talk(self, case: Case) -> Talk:
+    async def talk(self, case: Case) -> DebateResult:
         """Agents × rounds calls, and one a round for the summariser, if nothing fails."""
         said: list[Remark] = []
         messages: list[Remark] = []
@@ -51,34 +51,36 @@ class Debate:
         agents, language = self.cast.agents, self.cast.language
         summarized = self.settings.is_summarized
         for _ in range(self.settings.n_rounds):
-            present = [a for a in agents if a.name not in last or heard(last[a.name])]
+            present = [a for a in agents if a.name not in last or is_usable(last[a.name])]
             spoken: list[Remark] = []
             if self.settings.strategy != "one-by-one":
-                spoken = await together(a.say(self._prompt(a, case, known), case) for a in present)
+                spoken = await together(
+                    a.respond(self._prompt(a, case, known), case) for a in present
+                )
             else:
                 for agent in present:
                     prompt = self._prompt(agent, case, [*known, *spoken])
-                    spoken.append(await agent.say(prompt, case))
+                    spoken.append(await agent.respond(prompt, case))
             said += spoken
             last |= {remark.speaker: remark for remark in spoken}
-            messages += filter(heard, spoken)
+            messages += filter(is_usable, spoken)
             known = list(messages)
-            if summarized and any(map(heard, spoken)):
-                asked = language.fill("debate_summary", messages=history(messages))
-                summary = await self.cast.serving[SUMMARIZER].say(asked)
+            if summarized and any(map(is_usable, spoken)):
+                asked = language.fill("debate_summary", messages=format_transcript(messages))
+                summary = await self.cast.non_voting[SUMMARIZER].respond(asked)
                 said.append(summary)
-                if heard(summary):
+                if is_usable(summary):
                     digest = summary.text
                     # ChatEval v1 keeps all summaries, v2 the last one alone.
                     keeps = self.settings.summary == "concatenate"
                     known = summaries = [*summaries, summary] if keeps else [summary]
-        return Talk(tuple(said), tuple(last[agent.name] for agent in agents), digest)
+        return DebateResult(tuple(said), tuple(last[agent.name] for agent in agents), digest)
 
     def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:
         return self.cast.language.fill(
             "debate",
             question=case.prompt,
-            chat_history=history(known),
+            chat_history=format_transcript(known),
             role_description=agent.role,
             agent_name=agent.name,
             closing=self.cast.language.text("debate_closing"),
@@ -107,12 +109,12 @@ class Agent:
     others: tuple[str, ...] = ()
     """Names of those whose messages it sees."""
 
-    async def say(self, prompt: str, case: Case | None = None) -> Remark:
+    async def respond(self, prompt: str, case: Case | None = None) -> Remark:
         """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
         reply = await self.model.chat([Message(role="user", content=prompt)], self.decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
-        text = own_part(reply.text, self.others, prompt)
+        text = strip_other_speakers(reply.text, self.others, prompt)
         vote = None
         if case is not None and (said := case.read(text)[0]) in case.choices:
             vote = said
@@ -121,19 +123,19 @@ class Agent:
 
 
 @dataclass(frozen=True)
-class Cast:
+class PanelAgents:
     """Who takes part in a talk."""
 
     agents: Sequence[Agent]
     """In the order in which they speak."""
-    serving: Mapping[str, Agent] = field(default_factory=dict)
+    non_voting: Mapping[str, Agent] = field(default_factory=dict)
     """Speakers without a vote by name: decomposer, feedback, summariser."""
     language: Language = ENGLISH
     """Of all that is said to the agents."""
 
 
 @dataclass(frozen=True)
-class Talk:
+class DebateResult:
     """Everything that was said about a case, and the remarks whose votes count."""
 
     remarks: tuple[Remark, ...]
@@ -143,15 +145,15 @@ class Talk:
     """A summary of the talk, where the strategy makes one."""
 
 
-class Talking(Protocol):
+class CommunicationStrategy(Protocol):
     """A way for agents to work on a case."""
 
-    async def talk(self, case: Case) -> Talk:
+    async def talk(self, case: Case) -> DebateResult:
         """Raises only what `ChatModel.chat` raises."""
         ...
 
 
-def own_part(reply: str, others: Iterable[str], prompt: str) -> str:
+def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
     """A reply up to the first line that begins as a message of ``others`` or a heading of a prompt.
 
     "[NAME]" begins one anywhere; "NAME:" and "@NAME:" may open a reply, as an address.
@@ -170,14 +172,14 @@ def own_part(reply: str, others: Iterable[str], prompt: str) -> str:
     return reply
 
 
-def heard(remark: Remark) -> bool:
+def is_usable(remark: Remark) -> bool:
     """Whether the reply was usable; a failed one is never passed on as a message."""
     return remark.outcome in ("ok", "truncated")
 
 
-def history(remarks: Iterable[Remark]) -> str:
+def format_transcript(remarks: Iterable[Remark]) -> str:
     """Messages as agents see them (ChatEval's code), the beginnings of others in them defused."""
-    return "\n".join(f"[{said.speaker}]: {_defused(said)}" for said in remarks if heard(said))
+    return "\n".join(f"[{said.speaker}]: {_defused(said)}" for said in remarks if is_usable(said))
 
 
 def _defused(remark: Remark) -> str:

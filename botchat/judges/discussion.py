@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from botchat.interfaces import Case
-from botchat.judges.debate import Agent, Cast, Talk, heard, history
+from botchat.judges.debate import Agent, DebateResult, PanelAgents, format_transcript, is_usable
 from botchat.languages import Language
 from botchat.prompts import fill_text
 from botchat.records import Remark
@@ -63,18 +63,18 @@ class Discussion:
     """Rounds of statements, feedback after each, and a report at the end."""
 
     settings: PanelSettings
-    cast: Cast
+    cast: PanelAgents
 
-    async def talk(self, case: Case) -> Talk:
+    async def talk(self, case: Case) -> DebateResult:
         """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
         said: list[Remark] = []
         known: list[Remark] = []  # H of Algorithm 1
         last: dict[str, Remark] = {}
         parts: list[str] = []
-        rounds, language, serving = self.settings.n_rounds, self.cast.language, self.cast.serving
+        rounds, language, serving = self.settings.n_rounds, self.cast.language, self.cast.non_voting
         if self.settings.decomposes:
             asked = language.fill("discussion_parts", question=case.prompt, rounds=str(rounds))
-            said.append(await serving[DECOMPOSER].say(asked))
+            said.append(await serving[DECOMPOSER].respond(asked))
             found = _PART.finditer(said[0].text)
             parts = [match["part"].strip() for match in found][:rounds]
         is_decomposed = bool(parts)
@@ -84,25 +84,27 @@ class Discussion:
             is_last = number == len(parts) and self.settings.decides != "summary"
             closing = _SUBQUESTION if is_decomposed and not is_last else ""
             for agent in self.cast.agents:
-                if agent.name not in last or heard(last[agent.name]):
+                if agent.name not in last or is_usable(last[agent.name]):
                     last[agent.name] = await self._statement(
                         agent, case, part, closing, known, said
                     )
-                    known += filter(heard, [last[agent.name]])
-            if not any(map(heard, last.values())):
-                return Talk(tuple(said), tuple(last.values()))
+                    known += filter(is_usable, [last[agent.name]])
+            if not any(map(is_usable, last.values())):
+                return DebateResult(tuple(said), tuple(last.values()))
             if not self.settings.feedback:
                 continue
-            told = {"question": case.prompt, "history": history(known)}
+            told = {"question": case.prompt, "history": format_transcript(known)}
             asked = language.fill(
                 "discussion_feedback", **told, round=str(number), rounds=str(len(parts))
             )
-            feedback = await serving[FEEDBACK].say(asked)
+            feedback = await serving[FEEDBACK].respond(asked)
             said.append(feedback)
-            known += filter(heard, [feedback])
-        ended = await _report(self, serving[SUMMARIZER], case, "discussion_report", history(known))
+            known += filter(is_usable, [feedback])
+        ended = await _report(
+            self, serving[SUMMARIZER], case, "discussion_report", format_transcript(known)
+        )
         votes = ended.votes if self.settings.decides == "summary" else tuple(last.values())
-        return Talk((*said, *ended.remarks), votes, ended.digest)
+        return DebateResult((*said, *ended.remarks), votes, ended.digest)
 
     async def _statement(
         self,
@@ -116,7 +118,7 @@ class Discussion:
         language = self.cast.language
         values = {
             "question": case.prompt,
-            "history": history(known) or language.text("discussion_silence"),
+            "history": format_transcript(known) or language.text("discussion_silence"),
             "role_description": agent.role,
             "agent_name": agent.name,
             "part": part,
@@ -124,24 +126,24 @@ class Discussion:
         decomposes = self.settings.decomposes
         steps = f"{language.text(_STEPS)}{language.joint}" if decomposes else ""
         asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
-        remark = await agent.say(asked, case)
+        remark = await agent.respond(asked, case)
         said.append(remark)
-        if self.settings.reflects and heard(remark):
+        if self.settings.reflects and is_usable(remark):
             values["statement"] = remark.text.strip()
             asked = _filled(language, "discussion_reflection", closing, **values)
-            remark = await agent.say(asked, case)
+            remark = await agent.respond(asked, case)
             said.append(remark)
         return remark
 
 
 @dataclass(frozen=True)
-class SingleReport:
+class SingleAgent:
     """MATEval's SA: one agent, no talk, the same report."""
 
     settings: PanelSettings
-    cast: Cast
+    cast: PanelAgents
 
-    async def talk(self, case: Case) -> Talk:
+    async def talk(self, case: Case) -> DebateResult:
         """Two calls."""
         return await _report(self, self.cast.agents[0], case, "discussion_single")
 
@@ -165,8 +167,8 @@ def _filled(language: Language, name: str, closing: str, **values: str) -> str:
 
 
 async def _report(
-    panel: Discussion | SingleReport, writer: Agent, case: Case, prompt: str, known: str = ""
-) -> Talk:
+    panel: Discussion | SingleAgent, writer: Agent, case: Case, prompt: str, known: str = ""
+) -> DebateResult:
     """The report in questions and answers, and its text as prose (empty if that failed).
 
     The answer is asked for once, in the report or after it; of scores alone the report is it.
@@ -182,9 +184,9 @@ async def _report(
     values = {"question": case.prompt, "form": "\n".join(map(language.text, names))}
     if known:
         values["history"] = known
-    report = await writer.say(language.fill(prompt, **values), case)
-    if not heard(report):
-        return Talk((report,), (report,))
+    report = await writer.respond(language.fill(prompt, **values), case)
+    if not is_usable(report):
+        return DebateResult((report,), (report,))
     asked = language.fill("discussion_prose", report=report.text.strip())
-    prose = await panel.cast.serving[SUMMARIZER].say(asked)
-    return Talk((report, prose), (report,), prose.text)
+    prose = await panel.cast.non_voting[SUMMARIZER].respond(asked)
+    return DebateResult((report, prose), (report,), prose.text)

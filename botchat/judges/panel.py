@@ -16,17 +16,24 @@ import msgspec
 
 from botchat.errors import ConfigError
 from botchat.interfaces import (
-    Answer,
     Case,
     ChatModel,
     Decoding,
     Judge,
+    JudgeAnswer,
     Subject,
     settings_digest,
 )
 from botchat.judges import debate, discussion
-from botchat.judges.debate import SWAPPED, Agent, Cast, Talk, Talking, heard
-from botchat.judges.voting import aggregate, has_vote, mirrored, opening_votes, openings
+from botchat.judges.debate import (
+    SWAPPED,
+    Agent,
+    CommunicationStrategy,
+    DebateResult,
+    PanelAgents,
+    is_usable,
+)
+from botchat.judges.voting import aggregate, first_remarks, first_votes, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Judgment, Outcome, Remark, Verdict
@@ -51,30 +58,30 @@ class Panel:
     """Agents that give one verdict."""
 
     name: str
-    talking: Talking
+    talking: CommunicationStrategy
     models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
     scores: Literal["mean", "majority"] = "mean"
     """See `botchat.judges.voting.aggregate`."""
     both_orders: bool = False
-    """Position calibration: a second talk about the mirrored case, whose votes count as well."""
+    """Position calibration: a second talk about the swapped case, whose votes count as well."""
 
     @property
     def parallel(self) -> int:
         """Cases worth having in flight."""
         return max(model.parallel for model in self.models)
 
-    async def answer(self, case: Case) -> Answer:
+    async def answer(self, case: Case) -> JudgeAnswer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
         first, *others = await together(self.talking.talk(one) for one in (case, *mirror))
         votes, remarks = list(first.votes), list(first.remarks)
         for other in others:  # its votes count as about the order of `case`
-            votes += [_swapped(vote, mirrored(vote.verdict)) for vote in other.votes]
+            votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
             remarks += [_swapped(said, said.verdict) for said in other.remarks]
         verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
-        return Answer(
+        return JudgeAnswer(
             verdict,
             _reason(case, verdict, votes, first),
             outcome="ok" if verdict is not None else _outcome(votes),
@@ -88,25 +95,25 @@ class Ensemble:
     """Every agent answers by itself, all at the same time."""
 
     settings: PanelSettings
-    cast: Cast
+    cast: PanelAgents
 
-    async def talk(self, case: Case) -> Talk:
+    async def talk(self, case: Case) -> DebateResult:
         """One call an agent, after one for the steps, which are the same for every text."""
         language, planned = self.cast.language, []
         closing = language.text("ensemble_evidence") if self.settings.evidence else ""
         if self.settings.steps:
             # What stands before the text is the task and its criteria.
-            planner = self.cast.serving[DECOMPOSER]
-            steps = await planner.say(language.fill("ensemble_steps", question=case.task))
+            planner = self.cast.non_voting[DECOMPOSER]
+            steps = await planner.respond(language.fill("ensemble_steps", question=case.task))
             planned = [steps]
-            if not heard(steps):
-                return Talk((steps,), (steps,))
+            if not is_usable(steps):
+                return DebateResult((steps,), (steps,))
             closing = language.fill("ensemble_form", steps=steps.text.strip())
         votes = await together(
-            agent.say("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
+            agent.respond("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
             for agent in self.cast.agents
         )
-        return Talk((*planned, *votes), tuple(votes))
+        return DebateResult((*planned, *votes), tuple(votes))
 
 
 def build_panel(
@@ -151,7 +158,7 @@ def build_panel(
         name = f"{name}@{model_of(default_model).name}"
     return Panel(
         name,
-        _talking(settings, Cast(agents, serving, language)),
+        _talking(settings, PanelAgents(agents, serving, language)),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
@@ -228,13 +235,13 @@ def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
     return language.text(role_prompt(member.role, subject)).strip()
 
 
-def _talking(settings: PanelSettings, cast: Cast) -> Talking:
+def _talking(settings: PanelSettings, cast: PanelAgents) -> CommunicationStrategy:
     if settings.kind == "ensemble":
         return Ensemble(settings, cast)
     if settings.kind == "debate":
         return debate.Debate(settings, cast)
     if settings.strategy == "discussion-sa":
-        return discussion.SingleReport(settings, cast)
+        return discussion.SingleAgent(settings, cast)
     return discussion.Discussion(settings, cast)
 
 
@@ -245,16 +252,18 @@ def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
 
 def _outcome(votes: Sequence[Remark]) -> Outcome:
     """Why there is no vote; a failure that may pass in another run comes first."""
-    failures = [remark.outcome for remark in votes if not heard(remark)]
+    failures = [remark.outcome for remark in votes if not is_usable(remark)]
     return next((first for first in UNANSWERED if first in failures), (*failures, "ok")[0])
 
 
-def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: Talk) -> str:
+def _reason(
+    case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
+) -> str:
     """The votes, the speakers without one, and the summary or a reason from the winning side."""
     cast = Counter(vote.verdict for vote in votes if vote.verdict is not None)
     said = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
     absent = ", ".join(
-        f"{vote.speaker} ({'unreadable' if heard(vote) else vote.outcome})"
+        f"{vote.speaker} ({'unreadable' if is_usable(vote) else vote.outcome})"
         for vote in votes
         if vote.verdict is None
     )
@@ -269,17 +278,17 @@ def _reason(case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: 
 # ------------------------------------------------------------------------------- controls
 
 
-def talks(judgments: Sequence[Judgment]) -> bool:
+def is_debate(judgments: Sequence[Judgment]) -> bool:
     """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
     talked = [judgment.transcript for judgment in judgments if judgment.transcript]
     speakers = {remark.speaker for transcript in talked for remark in transcript}
-    voters = [[said.speaker for said in each if has_vote(said)] for each in talked]
+    voters = [[said.speaker for said in each if is_vote(said)] for each in talked]
     if all(len({speaker.removesuffix(SWAPPED) for speaker in each}) < 2 for each in voters):
         return False  # one that hears itself
     return FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)
 
 
-def before_talk(
+def votes_before_debate(
     judgments: Sequence[Judgment],
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
@@ -289,16 +298,18 @@ def before_talk(
         msgspec.structs.replace(
             judgment,
             judge=f"{judgment.judge}{BEFORE_TALK}",
-            verdict=aggregate(opening_votes(judgment.transcript), choices(judgment), scores),
+            verdict=aggregate(first_votes(judgment.transcript), choices(judgment), scores),
             reason="",
             transcript=(),
-            calls=tuple(remark.call for remark in openings(judgment.transcript) if remark.call),
+            calls=tuple(
+                remark.call for remark in first_remarks(judgment.transcript) if remark.call
+            ),
         )
         for judgment in judgments
     ]
 
 
-def call_matched(settings: PanelSettings, model: str | None) -> PanelSettings:
+def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:
     """The panel that asks as often as ``settings`` does, without roles and without talk.
 
     Each model gives as many samples as the others, together at least `calls`; ``model`` is that of

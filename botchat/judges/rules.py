@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 from functools import lru_cache
 from importlib import resources
 
-from botchat.interfaces import Answer, Case, Shown, settings_digest
+from botchat.interfaces import Case, JudgeAnswer, ShownDialogue, settings_digest
 from botchat.metrics.criteria import Flag, fit_thresholds, flags
 from botchat.records import Verdict
 
@@ -53,12 +53,12 @@ class RulesJudge:
         """Digest of the thresholds."""
         return settings_digest(VERSION, self.thresholds._asdict())
 
-    async def answer(self, case: Case) -> Answer:
+    async def answer(self, case: Case) -> JudgeAnswer:
         """Answer from ``case.dialogues`` and ``case.choices``."""
         if case.kind is not None and not case.about_ai:
-            return Answer(None, _NOT_MINE)
+            return JudgeAnswer(None, _NOT_MINE)
         if case.kind == "report":
-            return Answer(*case.read(self._report(case.dialogues[0])))
+            return JudgeAnswer(*case.read(self._report(case.dialogues[0])))
         accused = [next(iter(self._flags(shown)), None) for shown in case.dialogues]
         if len(accused) == 1 and "No" in case.choices:
             verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
@@ -68,15 +68,15 @@ class RulesJudge:
             told = enumerate(map(_reason, accused), 1)
             reason = "; ".join(f"conversation {n}: {why}" for n, why in told)
         else:
-            return Answer(None, _NOT_MINE)
+            return JudgeAnswer(None, _NOT_MINE)
         if verdict not in case.choices:
-            return Answer(None, f"no offered choice says what the rules found: {reason}")
-        return Answer(verdict, reason)
+            return JudgeAnswer(None, f"no offered choice says what the rules found: {reason}")
+        return JudgeAnswer(verdict, reason)
 
-    def _found(self, shown: Shown) -> list[Flag]:
+    def _found(self, shown: ShownDialogue) -> list[Flag]:
         return flags(shown.utterances, self.thresholds, shown.n_seed)
 
-    def _report(self, shown: Shown) -> str:
+    def _report(self, shown: ShownDialogue) -> str:
         found = self._flags(shown)
         lines: list[str] = []
         for error_type, criteria in _DIAGNOSED.items():

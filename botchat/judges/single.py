@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
 
-from botchat.interfaces import Answer, Case, ChatModel, Decoding, Message, settings_digest
-from botchat.judges.debate import SWAPPED, Agent, Cast
+from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
+from botchat.judges.debate import SWAPPED, Agent, PanelAgents
 from botchat.judges.panel import Ensemble, Panel
 from botchat.records import Remark, Verdict
 from botchat.workspace.panels import PanelSettings
@@ -47,18 +47,18 @@ class SingleJudge:
         """Of the model and the decoding."""
         return settings_digest(self.model.identity, self.decoding.settings)
 
-    async def answer(self, case: Case) -> Answer:
+    async def answer(self, case: Case) -> JudgeAnswer:
         """Ask and read."""
         reply = await self.model.chat([Message(role="user", content=case.prompt)], self.decoding)
         calls = (reply.key,) if reply.key else ()
         if not reply.usable:
-            return Answer(None, reply.detail, outcome=reply.outcome, calls=calls)
+            return JudgeAnswer(None, reply.detail, outcome=reply.outcome, calls=calls)
         verdict, reason = case.read(reply.text)
         # The ledger has the whole reply; beside the reason it is stored where there is no verdict.
         talk = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
         if verdict is None or verdict not in case.choices:
-            return Answer(None, reason, reply.outcome, talk, calls)
-        return Answer(verdict, reason, reply.outcome, talk, calls)
+            return JudgeAnswer(None, reason, reply.outcome, talk, calls)
+        return JudgeAnswer(verdict, reason, reply.outcome, talk, calls)
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,16 @@ class FunctionJudge:
         """Digest of the function's source: a changed function is asked again."""
         return settings_digest(inspect.getsource(self.function))
 
-    async def answer(self, case: Case) -> Answer:
+    async def answer(self, case: Case) -> JudgeAnswer:
         """Await the function and read its reply; raises what the function raises."""
         text = await self.function(case)
         verdict, reason = case.read(text)
-        return Answer(verdict, reason, transcript=() if verdict else (Remark(self.name, text),))
+        return JudgeAnswer(
+            verdict, reason, transcript=() if verdict else (Remark(self.name, text),)
+        )
 
 
-def sampled(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
+def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
     """A `SingleJudge` asked ``n_samples`` times a case, its votes counted.
 
     ``decoding``: of every sample, each of which has a number of its own.
@@ -96,13 +98,13 @@ def sampled(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> 
     ]
     return Panel(
         f"{name} ({n_samples} samples)",
-        Ensemble(PanelSettings(strategy="ensemble"), Cast(agents)),
+        Ensemble(PanelSettings(strategy="ensemble"), PanelAgents(agents)),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples),
     )
 
 
-def asked_once(name: str) -> str:
+def base_judge_name(name: str) -> str:
     """The name without the number of samples, where it has one."""
     return _SAMPLED.sub("", name)
 

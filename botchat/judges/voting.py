@@ -62,7 +62,7 @@ def _place(vote: Verdict, somewhere: float) -> tuple[bool, float]:
     return vote == "No", somewhere if vote in ("No", UNKNOWN_INDEX) else int(vote)
 
 
-def mirrored(verdict: Verdict | None) -> Verdict | None:
+def swap_sides(verdict: Verdict | None) -> Verdict | None:
     """A verdict about the swapped order as one about the order before the swap."""
     if verdict in ("1", "2"):
         return "2" if verdict == "1" else "1"
@@ -71,24 +71,24 @@ def mirrored(verdict: Verdict | None) -> Verdict | None:
     return verdict
 
 
-def openings(transcript: Iterable[Remark]) -> list[Remark]:
+def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
     """The first remark of each member of a panel, each order of showing by itself."""
     first: dict[str, Remark] = {}
     for remark in transcript:
-        if has_vote(remark):
+        if is_vote(remark):
             first.setdefault(remark.speaker, remark)
     return list(first.values())
 
 
-def opening_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
-    """The votes of `openings`, those on the swapped order mirrored back."""
+def first_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
+    """The votes of `first_remarks`, those on the swapped order swapped back."""
     return tuple(
-        mirrored(said.verdict) if said.speaker.endswith(SWAPPED) else said.verdict
-        for said in openings(transcript)
+        swap_sides(said.verdict) if said.speaker.endswith(SWAPPED) else said.verdict
+        for said in first_remarks(transcript)
     )
 
 
-def has_vote(remark: Remark) -> bool:
+def is_vote(remark: Remark) -> bool:
     """Whether it is a member's own remark: not of one that serves the talk."""
     speaker = remark.speaker.removesuffix(SWAPPED)
     return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER)

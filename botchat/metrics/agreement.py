@@ -18,14 +18,14 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from botchat.errors import MissingError
+from botchat.errors import MissingDataError
 from botchat.interfaces import Row
 from botchat.metrics import statistics
 from botchat.metrics.annotations import NOBODY, Annotation, Opinions, accused_index
 from botchat.metrics.intervals import Items, Statistic, by_seed, differences, figures
 from botchat.metrics.judge_bias import facts
 from botchat.metrics.statistics import ratio
-from botchat.records import Judgment, natural_key
+from botchat.records import Judgment, natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats
 
 
@@ -77,19 +77,19 @@ def compare(
     ``truth_prefix``: ``None`` where there are no annotators. ``lengths``: (item, contestant) ->
     length of the text. ``selves``: judge -> the contestant that is itself; default: the one of the
     same name. ``ungrouped``: endings of names of judges who count to no group. Raises
-    `MissingError` without a judge, or without an annotator where a prefix is given, and `DataError`
-    for two verdicts of one judge on one item in one order.
+    `MissingDataError` without a judge, or without an annotator where a prefix is given, and
+    `DataError` for two verdicts of one judge on one item in one order.
     """
     grid = annotations
     if not isinstance(grid, Opinions):
         grid = Opinions.of(grid, truth_prefix)
     if not grid.judges:
-        raise MissingError(
+        raise MissingDataError(
             f"no judge to compare ({', '.join(grid.people) or 'no verdicts'}): give verdicts of "
             "at least one whose name does not start like the annotators'"
         )
     if truth_prefix is not None and not grid.people:
-        raise MissingError(
+        raise MissingDataError(
             f"no annotator: no judge's name starts with {truth_prefix!r} "
             f"({', '.join(grid.judges)}); give the prefix of the people's names"
         )
@@ -359,7 +359,7 @@ def detection(
     dialogue. Intervals are by seed. Raises `DataError` for a verdict that UniEval does not offer.
     """
     rows = list(judgments)
-    ordered = sorted({row.seed_id for row in rows}, key=natural_key)
+    ordered = sorted({row.seed_id for row in rows}, key=natural_sort_key)
     seeds = {seed_id: i for i, seed_id in enumerate(ordered)}
     asked = dict.fromkeys((row.seed_id, row.contestants[0]) for row in rows)
     cases = {case: i for i, case in enumerate(asked)}

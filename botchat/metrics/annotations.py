@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from botchat.errors import DataError
-from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict, natural_key
+from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict, natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Indices
 
 NOBODY = ""
@@ -112,7 +112,7 @@ class Opinions:
         people = {name for name in {r.judge for r in rows} if is_person(name, truth_prefix)}
         rows = [r for r in rows if r.judge in people] + [r for r in rows if r.judge not in people]
         of = {name: [*map(attrgetter(name), rows)] for name in Annotation.__struct_fields__}
-        items = _numbered(sorted({*of["item"]}, key=natural_key))
+        items = _numbered(sorted({*of["item"]}, key=natural_sort_key))
         contestants = _numbered(chain.from_iterable(zip(of["first"], of["second"], strict=True)))
         names = _numbered(of["judge"])
         item, judge = _indices(items, of["item"]), _indices(names, of["judge"])

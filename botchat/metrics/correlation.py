@@ -9,13 +9,13 @@ from itertools import combinations
 
 import numpy as np
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import DataError, MissingDataError
 from botchat.interfaces import Row
 from botchat.metrics import statistics
 from botchat.metrics.agreement import Agreement
 from botchat.metrics.annotations import is_person
 from botchat.metrics.intervals import Statistic, differences, figures, left_out
-from botchat.records import natural_key
+from botchat.records import natural_sort_key
 from botchat.verdicts import Flags
 
 
@@ -37,7 +37,7 @@ def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Ag
     Intervals are by item. Each row has the readable (``n``) and ``unreadable`` scores of
     texts that people scored too, and ``spearman`` and ``kendall`` (tau-b); each pair their
     differences on the ``n`` texts that both scored.
-    Raises `MissingError` without a judge or a person, `DataError` if a judge scored a text twice.
+    Raises `MissingDataError` without a judge or a person, `DataError` if a judge scored one twice.
     """
     scores: dict[str, dict[tuple[str, str], float]] = {}
     for rating in ratings:
@@ -57,7 +57,7 @@ def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Ag
                 votes.setdefault(key, []).append(score)
     truth = {key: math.fsum(given) / len(given) for key, given in votes.items()}
     if not judges or not truth:
-        raise MissingError(
+        raise MissingDataError(
             f"scores need judges and people (names that start with {truth_prefix!r}) with readable "
             f"scores; found {', '.join(scores) or 'none'}"
         )
@@ -65,7 +65,7 @@ def compare_scores(ratings: Iterable[Rating], truth_prefix: str = "human") -> Ag
     given = {
         judge: np.array([scores[judge].get(key, math.nan) for key in truth]) for judge in judges
     }
-    ordered = sorted({item for item, _ in truth}, key=natural_key)
+    ordered = sorted({item for item, _ in truth}, key=natural_sort_key)
     items = {item: i for i, item in enumerate(ordered)}
     item = np.array([items[item] for item, _ in truth], np.intp)
     by_text = left_out(np.eye(len(items)))[:, item]

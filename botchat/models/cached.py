@@ -28,7 +28,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, changes, visible
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks, visible
 from botchat.models.limits import (
     OVERLOADED,
     Budget,
@@ -293,8 +293,8 @@ class CachedModel:
     def _learn_quirks(self, reply: Reply) -> None:
         if not reply.sent or dict(reply.sent) == self.quirks:
             return
-        before, self.quirks = changes(self.quirks), dict(reply.sent)
-        if new := [change for change in changes(self.quirks) if change not in before]:
+        before, self.quirks = describe_quirks(self.quirks), dict(reply.sent)
+        if new := [change for change in describe_quirks(self.quirks) if change not in before]:
             log.warning(
                 f"{self.name} is asked {' and '.join(new)} from now on, since its endpoint "
                 "refuses it otherwise"

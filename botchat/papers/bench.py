@@ -16,7 +16,7 @@ from botchat.errors import (
     ConfigError,
     DataError,
     LimitReached,
-    MissingError,
+    MissingDataError,
     did_you_mean,
 )
 from botchat.papers.benchmarks import (
@@ -71,7 +71,7 @@ def bench(
         if asked := one.asked():
             ask.ask_all(asked, workspace, spending, meter)
     except LimitReached as limit:
-        limit.so_far = one.compared()
+        limit.partial_result = one.compared()
         raise
     return one.compared()
 
@@ -164,7 +164,7 @@ def _read(benchmark: str, data: Path) -> Benchmark:
             f"benchmarks: {', '.join(known)}"
         )
     if not data.is_dir():
-        raise MissingError(f"no folder {data}; name the one with upstream's files with --data")
+        raise MissingDataError(f"no folder {data}; name the one with upstream's files with --data")
     try:
         held = {
             path.relative_to(data).as_posix(): path.read_bytes()

@@ -82,7 +82,7 @@ class Benchmark(ABC):
 
     @abstractmethod
     def __init__(self, files: Files) -> None:
-        """Raises `MissingError` without the files, `DataError` for what is wrong in them."""
+        """Raises `MissingDataError` without the files, `DataError` for what is wrong in them."""
 
     @abstractmethod
     def compared(self, answered: Answered) -> Compared:

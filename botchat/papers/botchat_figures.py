@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.intervals import of_share
 from botchat.papers.requests import Benching
 from botchat.pipeline.plot import FORMATS, written
@@ -49,7 +49,7 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
     """Draw every figure whose numbers a file has; paths of what was written.
 
     Raises:
-        MissingError: no file has the columns of a figure; says which.
+        MissingDataError: no file has the columns of a figure; says which.
         DataError: a number that is none.
     """
     asking = ("judge", "judge_model", "limit", "from_recorded")
@@ -57,7 +57,7 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
         flag = unused[0].removeprefix("from_").replace("_", "-")
         raise ConfigError(f"--{flag}: bench botchat draws published numbers; leave it out")
     if not request.data.exists():
-        raise MissingError(
+        raise MissingDataError(
             f"--data {request.data}: no such folder; name the one with the published tables"
         )
     paths = [request.data] if request.data.is_file() else sorted(request.data.rglob("*.csv"))
@@ -75,7 +75,9 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
     if not made:
         each = (" or ".join(names) for of in FIGURES.values() for names in (*of.names, *of.numbers))
         wanted = ", ".join(dict.fromkeys(each))
-        raise MissingError(f"--data {request.data}: no csv file has a figure's columns of {wanted}")
+        raise MissingDataError(
+            f"--data {request.data}: no csv file has a figure's columns of {wanted}"
+        )
     files = list(dict.fromkeys(file for one in made for file in one.whole.values()))
     return Told({"paths": files}, [str(file) for file in files])
 

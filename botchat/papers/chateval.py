@@ -14,9 +14,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from botchat import prompts
-from botchat.errors import DataError, MissingError
+from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import Row, json_rows, named, read_text
-from botchat.interfaces import Case, Shown
+from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.correlation import Rating
 from botchat.protocols.answers import AnswerPair
@@ -67,7 +67,7 @@ def aspect_case(response: Response, aspect: str) -> Case:
     scale = protocol.asked_scale
     return protocol.asked(
         response.id,
-        (Shown(response.contestant, (*response.conversation, response.text)),),
+        (ShownDialogue(response.contestant, (*response.conversation, response.text)),),
         prompts.fill(
             "aspect",
             definition=prompts.text(f"aspect_{aspect}"),
@@ -95,7 +95,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     ``files``: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two
     models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without
     punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises
-    `MissingError` without one of them, `DataError` with file and line for what is in them.
+    `MissingDataError` without one of them, `DataError` with file and line for what is in them.
     """
     by_name = {PurePosixPath(name).name: name for name in sorted(files)}
     answer_files = {
@@ -108,7 +108,7 @@ def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
     ]
     found = next((each for each in review if each[0] in by_name), None)
     if "question.jsonl" not in by_name or found is None:
-        raise MissingError(
+        raise MissingDataError(
             "FairEval needs question.jsonl, answer_MODEL.jsonl of two models and "
             "review_MODEL_MODEL_human.txt that names both; found "
             f"{', '.join(by_name) or 'no files'}"
@@ -145,7 +145,7 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
 
     ``files``: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
     labels: a list of records with ``source`` (utterances, one a line), ``context`` (the fact),
-    ``system_id``, ``system_output`` and ``scores``. Raises `MissingError` without such a file,
+    ``system_id``, ``system_output`` and ``scores``. Raises `MissingDataError` without such a file,
     `DataError` with file and record for what is in it.
     """
     for name in sorted(files):
@@ -156,7 +156,7 @@ def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
         if isinstance(first, dict) and {"source", "system_output"} <= set(first):
             ids: dict[tuple[str, str], str] = {}
             return [_response(record, ids) for record in records]
-    raise MissingError(
+    raise MissingDataError(
         "Topical-Chat needs a JSON file of records with source, context, system_id, system_output "
         f"and scores; found {', '.join(sorted(files)) or 'no files'}"
     )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.languages import built_in
 from botchat.metrics.error_reports import ToldKind, read_kinds
@@ -47,14 +47,14 @@ def _scored(files: Files) -> tuple[str, list[tuple[str, str, str]]]:
             if {story, scores} <= {*(rows.fieldnames or ())}:
                 places = ((row, f"{name}:{rows.line_num}") for row in rows)
                 return code, [(row[story], row[scores], place) for row, place in places]
-    raise MissingError(
+    raise MissingDataError(
         f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}: give a CSV "
         f"file with the columns {' or '.join(map(', '.join, COLUMNS.values()))}"
     )
 
 
 def language(files: Files) -> str:
-    """Code of the stories' language; raises `MissingError` without a table of people's scores."""
+    """Code of the stories' language; raises `MissingDataError` without a table of scores."""
     return _scored(files)[0]
 
 
@@ -86,7 +86,7 @@ Recorded = dict[int, dict[int, ToldKind]]
 def recorded(files: Files) -> dict[str, Recorded]:
     """What each strategy's recorded reports say, in the order of the paper.
 
-    JSON files without recorded reports are passed over. Raises `MissingError` without any, and
+    JSON files without recorded reports are passed over. Raises `MissingDataError` without any, and
     `DataError`, with name and record, for an invalid file.
     """
     code, rows = _scored(files)
@@ -123,7 +123,7 @@ def recorded(files: Files) -> dict[str, Recorded]:
                 "of one dataset"
             )
     if not reports:
-        raise MissingError(
+        raise MissingDataError(
             f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
             f"(records with one of the keys {', '.join(STRATEGIES)})"
         )

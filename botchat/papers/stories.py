@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
-from botchat.interfaces import Case, Shown
+from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language
 from botchat.metrics.correlation import Rating
 from botchat.papers.mateval_files import people
@@ -67,7 +67,7 @@ def stories(files: Mapping[str, bytes]) -> list[Story]:
 def case(story: Story, protocol: Protocol = STORIES) -> Case:
     """The question about one story."""
     told = scores.neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
-    shown = Shown(STORY, (story.text,))
+    shown = ShownDialogue(STORY, (story.text,))
     return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=told))
 
 

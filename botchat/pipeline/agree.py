@@ -17,9 +17,9 @@ from botchat.boards.judge_agreement import Findings
 from botchat.boards.judge_health import sureness
 from botchat.boards.tables import Table
 from botchat.boards.writers import Formats, document, table_files, to_json
-from botchat.errors import ConfigError, MissingError, did_you_mean
-from botchat.interfaces import Row, portable, settings_digest
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, before_talk, talks
+from botchat.errors import ConfigError, MissingDataError, did_you_mean
+from botchat.interfaces import Row, round_floats, settings_digest
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.metrics.agreement import Agreement, compare, detection
 from botchat.metrics.annotations import Annotation, Opinions, is_person
 from botchat.pipeline.run.contestants import full_name, own_name, panel_of
@@ -86,9 +86,9 @@ def agree(request: Agreeing, workspace: Workspace) -> Compared:
 
 
 def votes_in(path: Path) -> bytes:
-    """A file of votes; `MissingError` where there is none, `DataError` for one that is too long."""
+    """A file of votes; `MissingDataError` without one, `DataError` if it is too long."""
     if not path.exists():
-        raise MissingError(
+        raise MissingDataError(
             f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
             "item,first,second,judge,verdict"
         )
@@ -225,7 +225,7 @@ def _chosen(
         }
         if not found:
             hint = did_you_mean(asked, known)
-            raise MissingError(
+            raise MissingDataError(
                 f"no verdicts of the judge {asked!r}{hint}; there are: {', '.join(known)}"
             )
         kept |= found
@@ -348,11 +348,13 @@ def with_controls(
     found: dict[str, Sequence[Judgment]] = {}
     for name in sorted(judged):
         found[name] = judged[name]
-        if talks(judged[name]):
+        if is_debate(judged[name]):
             settings = panel_of(workspace, name)
             votes = settings is not None and settings.decides == "majority"
             scores: Literal["mean", "majority"] = "majority" if votes else "mean"
-            found[f"{name}{BEFORE_TALK}"] = before_talk(judged[name], lambda _: choices, scores)
+            found[f"{name}{BEFORE_TALK}"] = votes_before_debate(
+                judged[name], lambda _: choices, scores
+            )
     return found
 
 
@@ -393,7 +395,7 @@ def signature(what: str, of: Mapping[str, str | None], data: Any, truth: str | N
             what,
             *(f"{key}:{value}" for key, value in of.items() if value),
             f"truth:{people}",
-            f"data:{settings_digest(portable(data))}",
+            f"data:{settings_digest(round_floats(data))}",
             f"bootstrap:{RESAMPLES}",
             "seed:0",
         ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from botchat.errors import ConfigError, DataError, Fell, MissingError, did_you_mean
+from botchat.errors import ConfigError, DataError, GateFailed, MissingDataError, did_you_mean
 from botchat.interfaces import Row
 from botchat.metrics.changes import Change, Estimate, correlation, holm
 from botchat.metrics.intervals import entries, mean
@@ -56,7 +56,7 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
     Lines say what is assumed, and what does not agree; ``failure`` names the models that fell.
 
     Raises:
-        MissingError, DataError, ConfigError: no such board, none that can be compared, no such
+        MissingDataError, DataError, ConfigError: no such board, none that can be compared, no such
             model.
     """
     before, after, alpha, models = request.before, request.after, request.alpha, request.models
@@ -102,7 +102,7 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
             "a revision, MODEL@2, test a floor bot with --model"
         )
     rate = f"false alarms at most {100 * alpha:g} % over {_models(tested)} together"
-    failure = Fell(f"fell in {by}: {', '.join(fell)} ({rate})") if fell else None
+    failure = GateFailed(f"fell in {by}: {', '.join(fell)} ({rate})") if fell else None
     return Differences(whole, [table, table.note, *lines, verdict], failure=failure)
 
 
@@ -232,7 +232,7 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         there = sorted(
             at.parent.relative_to(boards).as_posix() for at in boards.rglob("leaderboard.json")
         )
-        raise MissingError(
+        raise MissingDataError(
             f"no board {name!r}{did_you_mean(name, there)}; name a set with a leaderboard "
             f"({', '.join(there) or 'there is none here'}), a folder with leaderboard.json, or "
             "such a file"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from botchat.errors import ConfigError
-from botchat.interfaces import adapted, settings_digest
+from botchat.interfaces import quirks_suffix, settings_digest
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import together
 from botchat.pipeline.run import plan
@@ -183,7 +183,7 @@ class _Job:
         return Step(self.contestant, len(self.pending), self.turns - N_SEED)
 
     def sign(self) -> str:
-        return self._asked + adapted(speaker.model for speaker in self.speakers)
+        return self._asked + quirks_suffix(speaker.model for speaker in self.speakers)
 
     def refuse_others(self, ledger: Ledger) -> None:
         """`ConfigError` where dialogues would be overwritten that somebody else made."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from botchat.errors import ConfigError, MissingError
-from botchat.interfaces import MakeCase, known_of
+from botchat.errors import ConfigError, MissingDataError
+from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.generate import first_seeds
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.contestants import (
@@ -42,7 +42,7 @@ def judge(
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:
     """Everything that the protocol asks about the dialogues there are, or about ``generated``.
 
-    Raises `ConfigError`: N too small, too few contestants; `MissingError`: nothing to ask.
+    Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
     protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
     whole, judge = workspace.seeds(request.seed_set), request.judge_name
@@ -80,7 +80,7 @@ def _some(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:
         raise ConfigError(f"--comparisons {k}: give at least 2, both orders of a pair")
     orders: dict[tuple[str, ...], dict[str, list[int]]] = {}
     for i, make in enumerate(makers):
-        case = known_of(make)
+        case = case_ref(make)
         pair = orders.setdefault(tuple(sorted(case.contestants)), {})
         pair.setdefault(case.seed_id, []).append(i)
     draws = []
@@ -117,9 +117,9 @@ def _one_by_one(
     each = [protocol.at(n) for n in request.turns] or [protocol]
     cases = [Cases(one, list(one.cases(seeds, contestants))) for one in each]
     if short := next((one.n for one, makers in cases if one.n and not makers), None):
-        raise MissingError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
+        raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
     if not cases[0].make and protocol.shows == "human":
-        raise MissingError(
+        raise MissingDataError(
             f"{protocol.title} has nothing to compare: no generated dialogue is as long as its "
             "human one; generate with more --turns, or import seeds with 4 and more utterances"
         )

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Row, Shown, case_digest, known_of
+from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.interfaces import Row, ShownDialogue, case_digest, case_ref
 from botchat.metrics.annotations import BLIND_PAGE, is_person
 from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.session import catalogue_of
@@ -50,7 +50,7 @@ def label(request: Labelling, workspace: Workspace) -> Told:
     """Write the page of blind cases, or file the labels of exported files; all of them or none.
 
     Raises:
-        MissingError: no such seed set or file, or no protocol is named and nobody has judged.
+        MissingDataError: no such seed set or file, or no protocol is named and nobody has judged.
         ConfigError: no such protocol, or a name that cannot be an annotator's.
         DataError: a file of something else, or a label of no case that can be asked now.
     """
@@ -67,7 +67,7 @@ def label(request: Labelling, workspace: Workspace) -> Told:
         dialogues = {HUMAN: human, **dialogues}
     cases = _draw(protocol, workspace, seed_set, dialogues)[: request.most]
     if not cases:
-        raise MissingError(
+        raise MissingDataError(
             f"no dialogues of {seed_set} to label by {protocol.name}; "
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
@@ -108,7 +108,7 @@ def _labelled(
     names = {one for judge, by in judges if not is_person(judge, HUMAN) for one in by}
     known = [one for one in catalogue.among(names).values() if one.kind != "report"]
     if not known:
-        raise MissingError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
+        raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")
     return known[0]
 
 
@@ -119,9 +119,9 @@ def _draw(
 
     Seed id, digest and utterances. A pair is in one of its orders; the order is always the same.
     """
-    drawn: dict[tuple[str, frozenset[str]], tuple[bytes, tuple[Shown, ...]]] = {}
+    drawn: dict[tuple[str, frozenset[str]], tuple[bytes, tuple[ShownDialogue, ...]]] = {}
     for make in protocol.cases(workspace.seeds(seed_set), dialogues):
-        case = known_of(make)
+        case = case_ref(make)
         names = [one.contestant for one in case.dialogues]
         rank = sha256("\0".join((protocol.name, case.seed_id, *names)).encode()).digest()
         key = (case.seed_id, frozenset(names))
@@ -155,7 +155,7 @@ def _filed(
     given: dict[tuple[str, str], list[Judgment]] = {}
     for path in request.files:
         if not path.is_file():
-            raise MissingError(f"no file {path}; name what the page of botchat label exported")
+            raise MissingDataError(f"no file {path}; name what the page of botchat label exported")
         for one in jsonl.read(path, Label):
             protocol = catalogue.find(one.protocol)
             if protocol is None or protocol.kind == "report":
@@ -213,7 +213,9 @@ def _judgment(one: Label, seed_set: str, protocol: Protocol, dialogues: Dialogue
     )
 
 
-def _cases(seed_id: str, protocol: Protocol, dialogues: Dialogues) -> Iterator[tuple[Shown, ...]]:
+def _cases(
+    seed_id: str, protocol: Protocol, dialogues: Dialogues
+) -> Iterator[tuple[ShownDialogue, ...]]:
     """What a label on this seed can be about."""
     there = {name: by[seed_id] for name, by in sorted(dialogues.items()) if seed_id in by}
     for names in permutations(there, 1 if protocol.shows == "one" else 2):
@@ -223,7 +225,7 @@ def _cases(seed_id: str, protocol: Protocol, dialogues: Dialogues) -> Iterator[t
             yield shown
 
 
-def _offers(protocol: Protocol, shown: Shown, verdict: Verdict) -> bool:
+def _offers(protocol: Protocol, shown: ShownDialogue, verdict: Verdict) -> bool:
     """Whether an annotator may say that: what a judge may, or of a place that they cannot tell."""
     choices = protocol.reading(shown.utterances).choices
     if protocol.kind == "place" and verdict in (UNDECIDED, MISSING):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from botchat.errors import BotChatError, ConfigError, MissingError, did_you_mean
+from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
 from botchat.models.cached import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
@@ -63,7 +63,7 @@ def import_(request: ImportingCalls, workspace: Workspace) -> Told:
     """Add the calls of an exported ledger; ``known``: those that were here already."""
     path = request.path
     if not path.exists():
-        raise MissingError(f"no file {path}; make it with: botchat ledger export {path}")
+        raise MissingDataError(f"no file {path}; make it with: botchat ledger export {path}")
     with workspace.locked(), closing(workspace.ledger()) as ledger:
         added, known = ledger.import_calls(path)
     return Told({"path": path, "added": added, "known": known})
@@ -73,7 +73,7 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
     """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
-    them again. Raises `ConfigError` if nothing says which, `MissingError`: no call of a model.
+    them again. Raises `ConfigError` if nothing says which, `MissingDataError`: no call of a model.
     """
     outcomes, models, stage = request.outcomes, request.models, request.stage
     if not (outcomes or models):
@@ -82,7 +82,7 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
         known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
         for name in models:
             if known.isdisjoint((name, full_name(name, workspace))):
-                raise MissingError(
+                raise MissingDataError(
                     f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
                     f"(there are: {', '.join(sorted(known))})"
                 )
@@ -172,7 +172,7 @@ def delete(path: Path) -> None:
 
 def _existing(workspace: Workspace, *, readonly: bool = True) -> stored.Ledger:
     if not workspace.ledger_path.exists():
-        raise MissingError(
+        raise MissingDataError(
             f"no ledger in {workspace.root}: no model has been called in this workspace yet"
         )
     return stored.Ledger(workspace.ledger_path, readonly=readonly)

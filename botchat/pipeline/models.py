@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
-from botchat.interfaces import Decoding, Message, Row, changes
+from botchat.interfaces import Decoding, Message, Row, describe_quirks
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.parallel import together
@@ -234,7 +234,7 @@ def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[
     """How each model's requests differ from what is asked for, since its endpoint refuses it."""
     with closing(workspace.ledger(readonly=True)) as ledger:
         return {
-            name: ", ".join(changes(ledger.quirks(identity(of))))
+            name: ", ".join(describe_quirks(ledger.quirks(identity(of))))
             for name, of in models.items()
             if config.model_name(name, workspace.config).kind == "endpoint"
         }

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import board_of, read
 from botchat.ratings.elo import EloSettings
@@ -47,7 +47,7 @@ def plot(
 
     Raises:
         ConfigError: several judges and none named, or a size that cannot be.
-        MissingError: no such figure of these judgments; says which there are.
+        MissingDataError: no such figure of these judgments; says which there are.
     """
     from botchat.report.figures import pictures
 
@@ -88,7 +88,7 @@ def _chosen(
     if name not in charts:
         there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
         hint = did_you_mean(name, charts)
-        raise MissingError(f"no figure {name!r} of {seed_set}{hint}; there are: {there}")
+        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {there}")
     width, height = size or (charts[name].width, None)
     return charts[name], Look(width, height)
 

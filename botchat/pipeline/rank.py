@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingDataError
 from botchat.importers.tables import rows
 from botchat.importers.vote_files import read_votes
 from botchat.metrics.vote_arrays import Votes
@@ -23,7 +23,7 @@ from botchat.workspace.jsonl import write_all
 def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> Told:
     """Rank the models of some files; write csv, md, json, svg, png and a page.
 
-    Raises MissingError, DataError, ConfigError: no such file, one of no known format or with a
+    Raises MissingDataError, DataError, ConfigError: no such file, one of no known format or with a
     faulty row, flags that do not go together; nothing is written.
     """
     from botchat import report as pages
@@ -83,5 +83,5 @@ def _of_judges(votes: Votes, judges: Sequence[str]) -> Votes:
     """Return the votes of some judges, or all if none is named."""
     if unknown := [name for name in judges if name not in votes.judges]:
         known = ", ".join(votes.judges[:20])
-        raise MissingError(f"no votes of the judge {unknown[0]!r}; available: {known}")
+        raise MissingDataError(f"no votes of the judge {unknown[0]!r}; available: {known}")
     return votes.by(judges) if judges else votes

@@ -68,7 +68,7 @@ class Run:
 def read(workspace: Workspace, seed_set: str) -> Run:
     """The run on a seed set: ``.seeds``, ``.generations``, ``.judgments``, ``.board(judge)``.
 
-    Raises `MissingError` if there is no such set.
+    Raises `MissingDataError` if there is no such set.
     """
     workspace.seeds(seed_set)
     return Run(workspace, seed_set)

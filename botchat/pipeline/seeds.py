@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.importers import hub, tables
 from botchat.importers.dialogues import (
     ImportedDialogue,
@@ -93,7 +93,7 @@ def show_seed_set(request: ShowingSeeds, workspace: Workspace) -> Told:
         return Told({"set": name, "rows": rows}, [short])
     seed = next((seed for seed in seeds if seed.id == seed_id), None)
     if seed is None:
-        raise MissingError(
+        raise MissingDataError(
             f"no dialogue {seed_id!r} in the set {name}; see: botchat seeds show {name}"
         )
     rows = [
@@ -143,7 +143,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     ``new_seeds``, or for a new set, the others become seeds of these two utterances alone.
     Signatures say ``imported:DIGEST``. Raises before anything is written: ConfigError for a name
     that cannot be used, or a model that has dialogues already; DataError for an invalid file;
-    MissingError if no dialogue belongs to the set.
+    MissingDataError if no dialogue belongs to the set.
     """
     seed_set, model = request.seed_set, request.model
     workspace.seeds_path(seed_set)
@@ -163,7 +163,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
         matches, new_seeds = _matches(imported, known, request.new_seeds or is_new)
         left = "; ".join(f"{n} {why}" for why, n in imported.left_out.items())
         if not matches:
-            raise MissingError(f"{files}: no dialogue can be imported to {seed_set}: {left}")
+            raise MissingDataError(f"{files}: no dialogue can be imported to {seed_set}: {left}")
         content = [(seed.id, one.utterances, one.outcome) for seed, one in matches]
         digest = settings_digest(imported.format, content)
         signature = f"{SIGNED}|imported:{digest}|set:{seed_set}"

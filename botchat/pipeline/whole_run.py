@@ -11,7 +11,7 @@ from botchat.errors import (
     ConfigError,
     FatalModelError,
     LimitReached,
-    MissingError,
+    MissingDataError,
 )
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import TokenCounter
@@ -114,11 +114,11 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     ranking = Leaderboard(wanted.seed_set, judge_name, formats=request.formats)
     try:
         board = ranking.run(workspace, meter=meter)
-    except MissingError:
+    except MissingDataError:
         if not meter.failures:
             raise
         ((why, _),) = meter.failures.most_common(1)
-        raise MissingError(
+        raise MissingDataError(
             f"{why} ({judge_name} has judged nothing); run again when it answers"
         ) from None
     whole = {
@@ -225,12 +225,12 @@ def _asked(
         )
         try:
             found.append(judge.asked(judging, workspace, made))
-        except (ConfigError, MissingError) as error:
+        except (ConfigError, MissingDataError) as error:
             if request.protocols:
                 raise
             left_out.append(f"{protocol.name} is left out: {error}")
     if not found:
-        raise MissingError("; ".join(left_out))
+        raise MissingDataError("; ".join(left_out))
     return found, left_out
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from botchat import prompts
-from botchat.interfaces import Case, Shown
+from botchat.interfaces import Case, ShownDialogue
 from botchat.metrics.annotations import Annotation
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -55,7 +55,7 @@ def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     question, first, second = map(_framed, (pair.question, *(pair.answers[i] for i in order)))
     return ANSWERS.asked(
         pair.id,
-        tuple(Shown(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
+        tuple(ShownDialogue(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
         prompts.fill("answers", question=question, answer_1=first, answer_2=second),
         partial(pair_case, pair, not swapped),
     )

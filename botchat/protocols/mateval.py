@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from botchat import prompts
-from botchat.interfaces import Case, Shown
+from botchat.interfaces import Case, ShownDialogue
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -55,7 +55,7 @@ def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
     quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.asked_scale)
     prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
-    case = MATEVAL.asked(text.id, (Shown(TEXT, text.lines),), prompt)
+    case = MATEVAL.asked(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from botchat import prompts
 from botchat.errors import ConfigError, DataError
-from botchat.interfaces import Case, Kind, Report, Shown, Subject, Unmade, settings_digest
+from botchat.interfaces import Case, CaseRef, Kind, Report, ShownDialogue, Subject, settings_digest
 from botchat.languages import ENGLISH, Language
 from botchat.metrics.annotations import UNTOLD, accused_index
 from botchat.protocols import reports, scores
@@ -35,7 +35,7 @@ from botchat.records import (
     Judgment,
     Seed,
     Verdict,
-    eligible,
+    eligible_seeds,
 )
 
 Shows = Literal["one", "pair", "human"]
@@ -169,8 +169,8 @@ class Protocol:
     # ---------------------------------------------------------------------------------- cases
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
-        """The seeds that it has cases on; of a pair those of `botchat.records.eligible`."""
-        seeds = list(seeds) if self.shows == "one" else eligible(seeds)
+        """The seeds that it has cases on; of a pair those of `botchat.records.eligible_seeds`."""
+        seeds = list(seeds) if self.shows == "one" else eligible_seeds(seeds)
         # Beside a human dialogue that ends with the ChatSEED there is nothing to show.
         return [s for s in seeds if self.shows != "human" or len(s.utterances) > N_SEED]
 
@@ -182,43 +182,43 @@ class Protocol:
                 for dialogue in by_seed.values():
                     if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
                         for alone in self.shown(dialogue):
-                            yield Unmade(self.name, dialogue.seed_id, (alone,), about)
+                            yield CaseRef(self.name, dialogue.seed_id, (alone,), about)
             return
         pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
         for seed in self.eligible(seeds):
-            shown = cache(Shown.of)  # each meets all others
+            shown = cache(ShownDialogue.of)  # each meets all others
             for a, b in pairs:
                 if pair := comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n):
                     first, second = shown(pair[0], pair[2]), shown(pair[1], pair[2])
-                    yield Unmade(self.name, seed.id, (first, second), about)
-                    yield Unmade(self.name, seed.id, (second, first), about)
+                    yield CaseRef(self.name, seed.id, (first, second), about)
+                    yield CaseRef(self.name, seed.id, (second, first), about)
 
     def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
         """The question about one dialogue, in which two take turns."""
-        return self._about(seed_id, Shown(contestant, tuple(utterances)))
+        return self._about(seed_id, ShownDialogue(contestant, tuple(utterances)))
 
     def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
         """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
-        return self._about(seed_id, Shown.of(first, n), Shown.of(second, n))
+        return self._about(seed_id, ShownDialogue.of(first, n), ShownDialogue.of(second, n))
 
-    def _about(self, seed_id: str, *shown: Shown) -> Case:
+    def _about(self, seed_id: str, *shown: ShownDialogue) -> Case:
         mirror = partial(self._about, seed_id, *reversed(shown)) if len(shown) > 1 else None
         return self.asked(seed_id, shown, partial(self._worded, shown), mirror)
 
-    def shown(self, *dialogues: Dialogue) -> tuple[Shown, ...]:
+    def shown(self, *dialogues: Dialogue) -> tuple[ShownDialogue, ...]:
         """What a case shows of one or two dialogues; empty: they are too short to compare."""
         first, *others = dialogues
         if others:
             pair = comparable(first, others[0], self.n)
-            return tuple(Shown.of(each, pair[2]) for each in dialogues) if pair else ()
-        return (Shown.of(first, self.n),) if len(first.utterances) >= (self.n or 0) else ()
+            return tuple(ShownDialogue.of(each, pair[2]) for each in dialogues) if pair else ()
+        return (ShownDialogue.of(first, self.n),) if len(first.utterances) >= (self.n or 0) else ()
 
     def asked(
         self,
         seed_id: str,
-        shown: tuple[Shown, ...],
+        shown: tuple[ShownDialogue, ...],
         prompt: str | Callable[[], str],
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
@@ -260,13 +260,13 @@ class Protocol:
         names = (f"{name} {i}" for i in (1, 2) for name in self.scale.names)
         return replace(self.scale, names=tuple(names))
 
-    def _framed(self, shown: Shown) -> str:
+    def _framed(self, shown: ShownDialogue) -> str:
         if self.kind == "report":
             return reports.numbered(shown.utterances)
         text = self.frame.conversation(shown.utterances)
         return scores.neutralise_labels(text, self.asked_scale) if self.kind == "score" else text
 
-    def _worded(self, shown: Sequence[Shown]) -> str:
+    def _worded(self, shown: Sequence[ShownDialogue]) -> str:
         """The prompt, with the utterances of these dialogues."""
         names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
         values = dict(zip(names, map(self._framed, shown), strict=True))

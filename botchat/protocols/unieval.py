@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from botchat.metrics.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import Rate
-from botchat.records import HUMAN, N_SEED, Dialogue, Seed, Verdict, eligible
+from botchat.records import HUMAN, N_SEED, Dialogue, Seed, Verdict, eligible_seeds
 
 UNIEVAL = Protocol(
     "unieval",
@@ -62,7 +62,7 @@ def success(
         passes(dialogues[seed.id], verdicts.get(seed.id), turns or len(seed.utterances))
         if seed.id in dialogues
         else None
-        for seed in (seeds if turns else eligible(seeds))
+        for seed in (seeds if turns else eligible_seeds(seeds))
         if turns or len(seed.utterances) > N_SEED
     ]
     missing = results.count(None)

@@ -117,7 +117,7 @@ class BradleyTerryResult:
 def fit(
     comparisons: Comparisons, settings: BradleyTerrySettings | None = None
 ) -> BradleyTerryResult:
-    """Maximum-likelihood ratings; `MissingError` if there is no comparison.
+    """Maximum-likelihood ratings; `MissingDataError` if there is no comparison.
 
     Without a finite maximum (`has_maximum`) every model gets one tie with an average one, intervals
     come from the curvature alone, and ``warning`` says so.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
 
 
@@ -97,9 +97,9 @@ class Comparisons:
         )
 
     def need_some(self) -> None:
-        """Raise `MissingError` if there is nothing to rate."""
+        """Raise `MissingDataError` if there is nothing to rate."""
         if not len(self):
-            raise MissingError(
+            raise MissingDataError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
 

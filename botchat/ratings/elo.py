@@ -114,7 +114,7 @@ def bootstrap_elo(
 
     Every shuffle has a random stream of its own, so the result depends on the comparisons, their
     order and the settings, not on where they are played: `botchat.parallel.workers` says where.
-    A worker holds at most 64 MB of drawn games. Raises `MissingError` if there is no comparison.
+    A worker holds at most 64 MB of drawn games. `MissingDataError`: no comparison.
     """
     cases = RatedCases(comparisons, np.arange(len(comparisons)), len(comparisons))
     return rate(Bootstrap.of([cases], settings), n_jobs)[0]

@@ -43,8 +43,8 @@ def fit_at_equal_length(
 
     ``differences``: length of the first less the second, shape (n,). Length that the models explain
     is left out. Without a finite maximum, models get the ties of `bradley_terry.fit`, length one at
-    its usual difference if necessary, and intervals come from the curvature alone. `MissingError`:
-    there is no comparison.
+    its usual difference if necessary, and intervals come from the curvature alone. Raises
+    `MissingDataError` if there is no comparison.
     """
     settings = settings or BradleyTerrySettings()
     comparisons.need_some()

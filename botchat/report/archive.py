@@ -31,7 +31,7 @@ from botchat.records import (
     Judgment,
     Seed,
     Verdict,
-    natural_key,
+    natural_sort_key,
 )
 
 FOLDER = "chunks"
@@ -78,7 +78,7 @@ def build(
     Raises:
         DataError: a verdict that its protocol does not offer.
     """
-    ordered = sorted(seeds, key=lambda seed: natural_key(seed.id))
+    ordered = sorted(seeds, key=lambda seed: natural_sort_key(seed.id))
     contestants = sorted(dialogues)
     catalogue = catalogue or Catalogue()
     # Dialogues can be read where nobody has judged them alone: the first view is always there.

@@ -233,7 +233,7 @@ class Asking(Request[R], kw_only=True):
         """Do it, on a workspace; ``spending``: in place of what the request says of it.
 
         Raises:
-            ConfigError, MissingError, DataError: before anything is sent.
+            ConfigError, MissingDataError, DataError: before anything is sent.
             FatalModelError: a model could not answer at all; the others are done.
             LimitReached: a limit was reached; the same request goes on where this one stopped.
         """

@@ -24,8 +24,8 @@ from botchat.errors import (
     BotChatError,
     ConfigError,
     DataError,
-    LockedError,
-    MissingError,
+    MissingDataError,
+    WorkspaceLockedError,
     did_you_mean,
 )
 from botchat.languages import Language
@@ -37,7 +37,7 @@ from botchat.records import (
     Provenance,
     Seed,
     Unread,
-    natural_key,
+    natural_sort_key,
     slug,
 )
 from botchat.workspace import config, jsonl
@@ -117,17 +117,17 @@ class Workspace:
         return {SAMPLE: sample, **{path.stem: path for path in listed}}
 
     def seeds(self, name: str) -> list[Seed]:
-        """The seeds of a set; `MissingError` if it is not there or empty, `DataError` as `read`."""
+        """The seeds of a set; `MissingDataError` if absent or empty, `DataError` as `read`."""
         folder, sets = self.seeds_path(name).parent, self.seed_sets()
         if (path := sets.get(name)) is None:
-            raise MissingError(
+            raise MissingDataError(
                 f"no seed set {name!r} in {folder}{did_you_mean(name, sets)} "
                 f"(there are: {', '.join(sorted(sets))}); "
                 f"make it with: botchat seeds import SOURCE --name {name}"
             )
         seeds = jsonl.read(path, Seed)
         if not seeds:
-            raise MissingError(f"the seed set {path} is empty; import it again")
+            raise MissingDataError(f"the seed set {path} is empty; import it again")
         twice, count = Counter(seed.id for seed in seeds).most_common(1)[0]
         if count > 1:
             raise DataError(f"{path}: seed id {twice!r} stands there {count} times; keep one")
@@ -152,7 +152,7 @@ class Workspace:
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
         if lines:
             jsonl.write_atomic(beside, "".join(lines).encode())
-        jsonl.finish(path, seeds, lambda seed: natural_key(seed.id))
+        jsonl.finish(path, seeds, lambda seed: natural_sort_key(seed.id))
         if language == languages.EN and not lines:
             beside.unlink(missing_ok=True)
         return path
@@ -284,7 +284,7 @@ class Workspace:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only writer; `LockedError`, with its name, if another process is."""
+        """Be the only writer; `WorkspaceLockedError`, with its name, if another process is."""
         jsonl.make_folder(self.hidden)
         holder = self.hidden / _HOLDER
         try:
@@ -300,7 +300,7 @@ class Workspace:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
             who = self._holder() or "another process"
-            raise LockedError(
+            raise WorkspaceLockedError(
                 f"the workspace {self.root} is in use by {who}; wait for it or stop it"
             ) from None
         try:
@@ -327,7 +327,7 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
 
 def in_order(seeds: Iterable[Seed]) -> list[Seed]:
     """Seeds in the order of a set's file."""
-    return sorted(seeds, key=lambda seed: natural_key(seed.id))
+    return sorted(seeds, key=lambda seed: natural_sort_key(seed.id))
 
 
 def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
@@ -337,9 +337,9 @@ def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
 
 def judgment_order(judgment: Judgment) -> tuple[object, ...]:
     """Canonical order of a judgments file."""
-    return (natural_key(judgment.seed_id), judgment.contestants)
+    return (natural_sort_key(judgment.seed_id), judgment.contestants)
 
 
 def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
     """Canonical order of a generations file."""
-    return natural_key(dialogue.seed_id)
+    return natural_sort_key(dialogue.seed_id)

@@ -150,6 +150,6 @@ def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
     tried = "SELECT tried.model, tried.at, stage FROM attempts AS tried LEFT JOIN calls USING (key)"
     for model, at, stage in ledger.select(tried):
         stages = sorted(began.get(model, [(at, "")]))
-        so_far = [name for first, name in stages if first <= at] or [stages[0][1]]
-        found[model, stage or so_far[-1]] += 1
+        partial_result = [name for first, name in stages if first <= at] or [stages[0][1]]
+        found[model, stage or partial_result[-1]] += 1
     return found

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from botchat.boards.board import build as build_board
-from botchat.records import natural_key
+from botchat.records import natural_sort_key
 from botchat.report import Facts, View, figures, files, render
 from botchat.report.archive import build
 from botchat.workspace.jsonl import write_all
@@ -137,7 +137,7 @@ def test_every_column_sorts_both_ways_and_the_address_keeps_it(
             known = [one for one in values if one]
             assert values[: len(known)] == known
             sort: Callable[[str], Any] = (
-                (lambda text: natural_key(text.lower())) if key == "model" else float
+                (lambda text: natural_sort_key(text.lower())) if key == "model" else float
             )
             if key == "model":
                 known = [one.replace("human", "people") for one in known if one.isascii()]

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from botchat.boards.board import build as build_board
-from botchat.records import HUMAN, Judgment, Remark, natural_key
+from botchat.records import HUMAN, Judgment, Remark, natural_sort_key
 from botchat.report import View, files
 from botchat.report.archive import build
 from botchat.workspace.jsonl import write_all
@@ -124,7 +124,7 @@ def test_a_pair_opens_at_the_first_contradiction_in_names(
         rival = state(browser)["b"]
         assert abs(order.index(rival) - order.index(name)) == 1
         told = results(said, name, rival)
-        seeds = sorted(told, key=natural_key)
+        seeds = sorted(told, key=natural_sort_key)
         broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
         assert state(browser)["seed"] == broken[0]
         is_first.append(broken[0] == seeds[0])
@@ -244,7 +244,7 @@ def test_keys_go_through_a_pair(browser: Browser, shown: Path, known: Any) -> No
     browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha&b=beta")
     browser.text(".case .columns")
     told = results(known[1]["rules"]["arena-n16"], "alpha", "beta")
-    seeds = sorted(told, key=natural_key)
+    seeds = sorted(told, key=natural_sort_key)
     broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
     assert len(broken) > 1
     at = seeds.index(broken[0])

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from botchat.cli.main import main
-from botchat.records import natural_key
+from botchat.records import natural_sort_key
 from botchat.workspace import jsonl
 from tests.integration.test_runs import commands, workspace
 from tests.openai_server import Server, converse
@@ -172,7 +172,7 @@ def test_seeds_that_are_deep_long_or_broken(tmp_path, capsys, name, text):
 def test_a_number_of_any_length_is_sorted():
     """In order of value, equal ones by their text, as ever."""
     names = ["b2", f"b{LONG}", "b10", "b010", "b0", "a", "b1", "b"]
-    found = sorted(names, key=natural_key)
+    found = sorted(names, key=natural_sort_key)
     assert found == ["a", "b", "b0", "b1", "b2", "b010", "b10", f"b{LONG}"]
 
 

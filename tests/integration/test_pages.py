@@ -9,7 +9,7 @@ import pytest
 
 import botchat
 from botchat.cli.main import main
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingDataError
 from botchat.pipeline import leaderboard as publishing
 from botchat.requests import Plotting, generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
@@ -74,9 +74,9 @@ def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
     assert b"CreationDate" not in pdfs[0]
     with pytest.raises(ConfigError, match="written as svg, png, pdf"):
         Plotting("success-rates", SAMPLE, tmp_path / "one.gif").run(workspace)
-    with pytest.raises(MissingError, match="there are: mask, "):
+    with pytest.raises(MissingDataError, match="there are: mask, "):
         Plotting("elo", SAMPLE, tmp_path / "one.svg").run(workspace)
-    with pytest.raises(MissingError, match="fewer than two judges"):
+    with pytest.raises(MissingDataError, match="fewer than two judges"):
         Plotting("cost-against-agreement-unieval", SAMPLE, tmp_path / "one.svg").run(workspace)
 
 

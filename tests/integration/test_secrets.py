@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 import pytest
 
 from botchat.cli.main import main
-from botchat.errors import LockedError
+from botchat.errors import WorkspaceLockedError
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -295,7 +295,7 @@ def test_an_error_of_the_lock_is_free_of_secrets_for_python_too(tmp_path, monkey
     arguments = ["botchat", "generate", "--model", f"https://h/v1?k={PLANTED['query']}#m"]
     monkeypatch.setattr(sys, "argv", arguments)
     one = Workspace(tmp_path)
-    with one.locked(), pytest.raises(LockedError) as caught, Workspace(tmp_path).locked():
+    with one.locked(), pytest.raises(WorkspaceLockedError) as caught, Workspace(tmp_path).locked():
         pass
     assert "https://h/v1#m" in str(caught.value)
     assert not leaks(str(caught.value))

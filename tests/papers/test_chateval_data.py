@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import DataError, MissingDataError
 from botchat.papers import chateval
 from botchat.papers.chateval import ASPECTS, Response
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_case, pair_cases, pair_labels
@@ -196,7 +196,7 @@ def test_upstream_files_are_joined_by_question():
 )
 def test_broken_upstream_files_are_refused_with_file_and_line(changed, message):
     """One line that says what and where."""
-    with pytest.raises((DataError, MissingError)) as refused:
+    with pytest.raises((DataError, MissingDataError)) as refused:
         chateval.faireval(upstream(**changed))
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)
@@ -238,7 +238,7 @@ def test_responses_to_one_conversation_share_its_item():
 )
 def test_a_broken_topical_chat_file_is_refused(files, message):
     """With file and record."""
-    with pytest.raises((DataError, MissingError)) as refused:
+    with pytest.raises((DataError, MissingDataError)) as refused:
         chateval.topical_chat(files)
     assert str(refused.value).startswith(message)
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from scipy import stats
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import DataError, MissingDataError
 from botchat.papers.mateval import AS_WRITTEN, MATEval
 from botchat.papers.mateval_files import STRATEGIES, recorded
 from botchat.papers.printed import papers
@@ -135,7 +135,7 @@ def broken(**changed):
 )
 def test_broken_files_are_refused_with_file_and_line(changed, message):
     """One line that says what and where."""
-    with pytest.raises((DataError, MissingError)) as refused:
+    with pytest.raises((DataError, MissingDataError)) as refused:
         told(broken(**changed))
     assert str(refused.value).startswith(message)
     assert "\n" not in str(refused.value)

@@ -15,7 +15,7 @@ from msgspec import structs
 from scipy import stats
 from sklearn.metrics import accuracy_score, cohen_kappa_score
 
-from botchat.errors import DataError, MissingError
+from botchat.errors import DataError, MissingDataError
 from botchat.importers import vote_files
 from botchat.metrics import statistics
 from botchat.metrics.agreement import compare, detection
@@ -409,7 +409,7 @@ def test_judges_are_compared_without_people_too():
 )
 def test_a_comparison_needs_judges_and_people(text, message):
     """The message says who there is."""
-    with pytest.raises((MissingError, DataError), match=message):
+    with pytest.raises((MissingDataError, DataError), match=message):
         compare(lines(text))
 
 
@@ -455,7 +455,7 @@ def test_differences_of_scores_are_taken_on_the_texts_both_have_scored():
     gaps = {(row["judge_a"], row["judge_b"]): row["spearman_difference"] for row in found.pairs}
     assert gaps["good", "copy"] == 0
     assert gaps["good", "bad"] == pytest.approx(2 * rho)
-    with pytest.raises(MissingError, match="found j"):
+    with pytest.raises(MissingDataError, match="found j"):
         compare_scores([Rating("1", "m", "j", 1.0)])
     with pytest.raises(DataError, match="j has scored m on item 1 twice"):
         compare_scores([Rating("1", "m", "j", 1.0), Rating("1", "m", "j", 2.0)])

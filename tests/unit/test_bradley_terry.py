@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingDataError
 from botchat.ratings.bradley_terry import (
     BradleyTerrySettings,
     fit,
@@ -162,7 +162,7 @@ def test_what_has_no_finite_rating_is_said():
     assert np.isfinite([*result.rating, *result.low, *result.high]).all()
     assert result.rating.argmax() == 0
     assert result.high[0] - result.low[0] > 400
-    with pytest.raises(MissingError, match="no comparison to rate"):
+    with pytest.raises(MissingDataError, match="no comparison to rate"):
         fit(Comparisons.of([]))
 
 

@@ -18,7 +18,7 @@ from scipy.stats import binomtest
 import botchat
 from botchat.boards.by_seed import by_seed
 from botchat.cli.main import main
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.changes import Change, Estimate, correlation, holm
 from botchat.workspace.folder import Workspace
 from tests.boards import made
@@ -199,7 +199,7 @@ def test_what_cannot_be_compared_is_said(tmp_path):
     workspace = Workspace(tmp_path)
     old, new = board(tmp_path / "1", {"a": 80}), board(tmp_path / "2", {"b": 50})
     board(tmp_path / "leaderboards" / "small", {"a": 80})
-    with pytest.raises(MissingError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
+    with pytest.raises(MissingDataError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
         botchat.compare(workspace, "smal", old)
     with pytest.raises(ConfigError, match=r"--model A: not on both boards \(did you mean 'a'\?\)"):
         botchat.compare(workspace, old, old, models=["A"])

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from botchat.interfaces import Decoding
-from botchat.judges.debate import SWAPPED, Agent, Cast, Debate
-from botchat.judges.panel import Panel, before_talk, call_matched, calls, talks
+from botchat.judges.debate import SWAPPED, Agent, Debate, PanelAgents
+from botchat.judges.panel import Panel, calls, equal_calls_panel, is_debate, votes_before_debate
 from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
@@ -32,26 +32,28 @@ def test_the_control_of_a_real_debate_is_its_first_turn():
     scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
     models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
     agents = [Agent(model.name, "", model, Decoding()) for model in models]
-    debate = Debate(PanelSettings(strategy="simultaneous-talk"), Cast(agents))
+    debate = Debate(PanelSettings(strategy="simultaneous-talk"), PanelAgents(agents))
     answer = asyncio.run(Panel("p", debate, 1, "0").answer(arena_case()))
     made = judgment(answer.transcript, answer.verdict)
-    (control,) = before_talk([made], lambda _: ARENA.reading().choices)
+    (control,) = votes_before_debate([made], lambda _: ARENA.reading().choices)
     assert (made.verdict, control.verdict) == ("1", "2")
     assert control.judge == "p (before talk)"
     assert control.calls == ("A-0", "B-0", "C-0")
-    assert talks([made])
+    assert is_debate([made])
 
 
 def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
     """On the swapped order turned back; an index by which more than half accuse."""
     opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
     mirrored = [turn(f"A{SWAPPED}", "1", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
-    (control,) = before_talk([judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices)
+    (control,) = votes_before_debate(
+        [judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices
+    )
     assert control.verdict == "neither"
     assert control.calls == ("k1", "k3")
     opening = [turn("A", "3"), turn("B", "No"), turn("C", "5"), turn("D", None)]
     made = judgment([*opening, *opening], "3", "unieval", ("m",))
-    (control,) = before_talk([made], lambda _: {"No", "1"})
+    (control,) = votes_before_debate([made], lambda _: {"No", "1"})
     assert control.verdict == "5"
 
 
@@ -69,7 +71,7 @@ def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
 )
 def test_only_those_who_heard_each_other_have_talked(speakers, expected):
     """Singles, ensembles and single reports have no votes before a talk."""
-    assert talks([judgment([turn(speaker, "1") for speaker in speakers])]) is expected
+    assert is_debate([judgment([turn(speaker, "1") for speaker in speakers])]) is expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_only_those_who_heard_each_other_have_talked(speakers, expected):
 def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
     """Calls of a talk in one order; position calibration is the control's too."""
     settings = PRESETS[preset]
-    control = call_matched(settings, "m")
+    control = equal_calls_panel(settings, "m")
     assert calls(settings) == calls(control) == expected
     assert control.position_calibration == settings.position_calibration
     assert (control.strategy, control.temperature) == ("ensemble", 1.0)
@@ -101,6 +103,6 @@ def test_a_mixed_panel_is_matched_by_all_its_models():
     """Three models and eight calls: three samples of each, so not fewer."""
     agents = (*(AgentSettings(role="critic", model=name) for name in "xy"), "scientist")
     settings = PanelSettings(strategy="simultaneous-talk-with-summarizer", agents=agents)
-    control = call_matched(settings, "z")
+    control = equal_calls_panel(settings, "z")
     assert [member.model for member in control.members] == ["x", "y", "z"]
     assert control.samples == 3

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from botchat.boards.judge_health import sureness
-from botchat.judges.debate import own_part
+from botchat.judges.debate import strip_other_speakers
 from botchat.judges.panel import build_panel
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.records import Judgment, Remark
@@ -35,7 +35,7 @@ OWN = "The first answer is clearer.\nScore of Assistant 1: 7\nScore of Assistant
 )
 def test_a_reply_ends_where_another_begins(more):
     """At the first line that begins with a member's name, or with a heading of the question."""
-    assert own_part(OWN + more, ("Critic", "Scientist"), PROMPT) == OWN
+    assert strip_other_speakers(OWN + more, ("Critic", "Scientist"), PROMPT) == OWN
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_a_reply_ends_where_another_begins(more):
 )
 def test_what_is_ones_own_stays(reply):
     """An address at the start, one's own name, and a name within a line."""
-    assert own_part(reply, ("Critic", "Scientist"), PROMPT) == reply
+    assert strip_other_speakers(reply, ("Critic", "Scientist"), PROMPT) == reply
 
 
 def test_a_reply_that_is_another_from_the_start_says_nothing():
     """Its vote would be another's."""
-    assert own_part("[Critic]: " + OWN, ("Critic",), PROMPT) == ""
-    assert own_part("[Critic]: " + OWN, (), PROMPT) == "[Critic]: " + OWN
+    assert strip_other_speakers("[Critic]: " + OWN, ("Critic",), PROMPT) == ""
+    assert strip_other_speakers("[Critic]: " + OWN, (), PROMPT) == "[Critic]: " + OWN
 
 
 def test_a_debate_hears_and_counts_only_what_is_ones_own():

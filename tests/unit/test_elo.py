@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import ConfigError, MissingError
+from botchat.errors import ConfigError, MissingDataError
 from botchat.ratings import elo as engine
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings, bootstrap_elo, play
@@ -299,7 +299,7 @@ def test_settings_that_define_no_rating(wrong):
 
 def test_nothing_to_rate():
     """No comparison is an expected error, not an empty table; so are no workers."""
-    with pytest.raises(MissingError, match="no comparison to rate"):
+    with pytest.raises(MissingDataError, match="no comparison to rate"):
         bootstrap_elo(Comparisons.of([]))
     with pytest.raises(ConfigError, match="0 workers"):
         bootstrap_elo(Comparisons.of([("a", "b", 1.0)]), n_jobs=0)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding
-from botchat.judges.debate import Agent, Cast
+from botchat.judges.debate import Agent, PanelAgents
 from botchat.judges.panel import Ensemble, Panel, build_panel
 from botchat.judges.single import SingleJudge
-from botchat.judges.voting import aggregate, mirrored, opening_votes
+from botchat.judges.voting import aggregate, first_votes, swap_sides
 from botchat.papers import stories
 from botchat.papers.stories import Story
 from botchat.protocols.arena import ARENA, GTEVAL
@@ -39,7 +39,7 @@ def panel(*models, both_orders=False, evidence=False):
     agents = [
         Agent("ABC"[i], f"You are {'ABC'[i]}.", model, Decoding()) for i, model in enumerate(models)
     ]
-    talking = Ensemble(PanelSettings(strategy="ensemble", evidence=evidence), Cast(agents))
+    talking = Ensemble(PanelSettings(strategy="ensemble", evidence=evidence), PanelAgents(agents))
     return Panel("p", talking, 1, "00000000", both_orders=both_orders)
 
 
@@ -249,12 +249,12 @@ def test_scores_are_averaged_each_for_itself():
 def test_swapping_the_sides_of_every_vote_swaps_the_verdict(choices, data):
     """No position is preferred, also not by the rule for even splits."""
     votes = data.draw(st.lists(st.sampled_from(sorted(choices)), max_size=8))
-    swapped = aggregate([mirrored(vote) for vote in votes], choices)
-    assert swapped == mirrored(aggregate(votes, choices))
+    swapped = aggregate([swap_sides(vote) for vote in votes], choices)
+    assert swapped == swap_sides(aggregate(votes, choices))
 
 
 def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
-    """Speakers without a vote are left out; votes on the swapped order are mirrored back."""
+    """Speakers without a vote are left out; votes on the swapped order are swapped back."""
     talk = (
         Remark("Decomposer", "1. a"),
         Remark("Critic", "x", verdict="1"),
@@ -265,7 +265,7 @@ def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
         Remark("Feedback (swapped)", "f"),
         Remark("Critic (swapped)", "z", verdict="2"),
     )
-    assert opening_votes(talk) == ("1", None, "2")
+    assert first_votes(talk) == ("1", None, "2")
 
 
 @pytest.mark.parametrize(

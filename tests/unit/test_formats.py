@@ -31,7 +31,7 @@ from botchat.boards.tables import (
 from botchat.boards.writers import WRITERS, Formats, described, document, fragment, table_files
 from botchat.cli.main import main
 from botchat.errors import ConfigError
-from botchat.interfaces import portable
+from botchat.interfaces import round_floats
 from botchat.requests import arguments
 from botchat.workspace.folder import Workspace
 from tests.boards import made
@@ -280,4 +280,4 @@ def test_numbers_are_the_same_whichever_processor_made_them() -> None:
     p = Column("p", "p", "exact")
     shown = [table("t", "T", [p], [{"p": value}], ()) for value in (one, other)]
     assert WRITERS["csv"](shown[0]) == WRITERS["csv"](shown[1])
-    assert portable({"n": 3, "x": (None, "s", 0.25)}) == {"n": 3, "x": [None, "s", 0.25]}
+    assert round_floats({"n": 3, "x": (None, "s", 0.25)}) == {"n": 3, "x": [None, "s", 0.25]}

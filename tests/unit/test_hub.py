@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import botchat
-from botchat.errors import ConfigError, DataError, MissingError
+from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.importers import hub
 from botchat.workspace.folder import Workspace
 from tests.hub_server import Hub, serving
@@ -154,7 +154,7 @@ class TestLoadRows:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
         path = "/api/datasets/some/thing/revision/v1"
         server.answers[path] = (status, {"X-Error-Code": code}, b"{}")
-        with pytest.raises((MissingError, DataError), match=message) as caught:
+        with pytest.raises((MissingDataError, DataError), match=message) as caught:
             list(hub.load_rows("hf://datasets/some/thing@v1/config#test"))
         assert "\n" not in str(caught.value)
         assert server.asked.count(path) == 1
@@ -212,7 +212,7 @@ class TestHubDatasets:
             list(hub.load_rows("hf://some/talk"))
         with pytest.raises(DataError, match=r"'tall' not found. Available: .*'short', 'long'"):
             list(hub.load_rows("hf://some/talk/tall"))
-        with pytest.raises(MissingError, match="no such revision"):
+        with pytest.raises(MissingDataError, match="no such revision"):
             list(hub.load_rows("hf://some/talk@nine/short"))
 
     def test_a_pin_is_the_commit(self, theirs: Hub, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import botchat
-from botchat.errors import BotChatError, ConfigError, DataError, MissingError
-from botchat.interfaces import Shown, case_digest
+from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
+from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.label import rater
 from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
@@ -48,7 +48,7 @@ def workspace(tmp_path: Path) -> Workspace:
 def row(protocol: str, names: tuple[str, ...], verdict: str, **others: Any) -> dict[str, Any]:
     """A line as the page exports it."""
     n = {"arena-n8": 8, "gteval": len(SEED.utterances)}.get(protocol)
-    shown = [Shown.of(RECORDS.dialogues[name][SEED.id], n) for name in names]
+    shown = [ShownDialogue.of(RECORDS.dialogues[name][SEED.id], n) for name in names]
     line = {"protocol": protocol, "seed_id": SEED.id, "judge": "human:Amy", "verdict": verdict}
     return {**line, "case": case_digest(protocol, *shown), **others}
 
@@ -151,7 +151,7 @@ def test_a_page_is_blind_and_a_larger_one_begins_with_it(
     by_digest = {}
     for name, by_seed in dialogues.items():
         for dialogue in by_seed.values():
-            by_digest[case_digest("unieval", Shown.of(dialogue))] = name
+            by_digest[case_digest("unieval", ShownDialogue.of(dialogue))] = name
     if protocol == "unieval":
         assert Counter(by_digest[digest] for _, digest, _ in cases) == {HUMAN: 2, "m": 2, "o": 2}
     verdict = {"unieval": "No", "warmth": "3"}.get(protocol, "neither")
@@ -168,9 +168,9 @@ def test_what_cannot_be_labelled_is_said(workspace: Workspace, tmp_path: Path) -
         (ConfigError, "unknown protocol 'none'", {"protocol": "none"}),
         (ConfigError, "error reports cannot be labelled", {"protocol": "diagnosis"}),
         (ConfigError, "--cases 0", {"most": 0}),
-        (MissingError, "name a protocol", {}),
-        (MissingError, "no file", {"files": [tmp_path / "none.jsonl"]}),
-        (MissingError, "no seed set 'other'", {"seed_set": "other"}),
+        (MissingDataError, "name a protocol", {}),
+        (MissingDataError, "no file", {"files": [tmp_path / "none.jsonl"]}),
+        (MissingDataError, "no seed set 'other'", {"seed_set": "other"}),
     ):
         with pytest.raises(error, match=says):
             botchat.label(workspace, **{"seed_set": "made-up", **asked})

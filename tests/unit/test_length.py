@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from botchat.errors import MissingError
+from botchat.errors import MissingDataError
 from botchat.ratings.bradley_terry import BradleyTerrySettings, fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.length import fit_at_equal_length
@@ -185,5 +185,5 @@ def test_settings_carry_over():
 
 def test_nothing_to_rate_is_refused():
     """As by the plain fit."""
-    with pytest.raises(MissingError, match="no comparison to rate"):
+    with pytest.raises(MissingDataError, match="no comparison to rate"):
         fit_at_equal_length(Comparisons.of([]), np.empty(0))

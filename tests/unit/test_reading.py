@@ -14,11 +14,11 @@ from botchat import parallel
 from botchat.boards import files as board_files
 from botchat.boards.board import Board
 from botchat.errors import DataError
-from botchat.interfaces import Shown, case_digest, digests_of_pairs
+from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs
 from botchat.pipeline.run import read_set
 from botchat.protocols.arena import ARENA
 from botchat.protocols.catalogue import Catalogue
-from botchat.records import HUMAN, Dialogue, Judgment, PairVerdict, Unread
+from botchat.records import HUMAN, Dialogue, Judgment, PairJudgment, Unread
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -30,7 +30,9 @@ JUDGE = "rules"
 def current(records: Made, judgment: Judgment) -> Judgment:
     """The judgment with the digest of what the dialogues are now."""
     end = judgment.shown if len(judgment.contestants) > 1 else None
-    shown = (Shown.of(records.dialogues[c][judgment.seed_id], end) for c in judgment.contestants)
+    shown = (
+        ShownDialogue.of(records.dialogues[c][judgment.seed_id], end) for c in judgment.contestants
+    )
     return msgspec.structs.replace(judgment, case=case_digest(judgment.protocol, *shown))
 
 
@@ -217,7 +219,7 @@ def test_a_verdict_out_of_the_set_stops_the_reading(workspace: Workspace, record
 def test_columns_are_read_from_a_judgments_own_fields() -> None:
     """A field that was renamed in one record and not in the other would be missed."""
     of_judgment = {field.name: field.type for field in msgspec.structs.fields(Judgment)}
-    of_pair = {field.name: field.type for field in msgspec.structs.fields(PairVerdict)}
+    of_pair = {field.name: field.type for field in msgspec.structs.fields(PairJudgment)}
     assert of_pair.keys() <= of_judgment.keys()
     assert of_pair | {"contestants": of_judgment["contestants"]} == {
         name: of_judgment[name] for name in of_pair
@@ -228,7 +230,7 @@ def test_columns_are_read_from_a_judgments_own_fields() -> None:
 def test_many_digests_are_those_of_the_cases(dialogues: list[tuple[str, ...]]) -> None:
     """What is computed at once for a file is what each case says of itself."""
     pairs = [(i, j) for i in range(len(dialogues)) for j in range(len(dialogues))]
-    shown = [Shown("", utterances) for utterances in dialogues]
+    shown = [ShownDialogue("", utterances) for utterances in dialogues]
     digests = [one.digest for one in shown]
     found = digests_of_pairs("arena-n8", digests, *zip(*pairs, strict=True))
     expected = [case_digest("arena-n8", shown[i], shown[j]) for i, j in pairs]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.interfaces import Answer, Case, Judge, Shown
+from botchat.interfaces import Case, Judge, JudgeAnswer, ShownDialogue
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.criteria import flags
 
@@ -43,7 +43,7 @@ def unieval(*utterances: str) -> Case:
     return Case(
         protocol="unieval",
         seed_id="x",
-        dialogues=(Shown("m", utterances),),
+        dialogues=(ShownDialogue("m", utterances),),
         wording="…",
         choices=frozenset({"No", *map(str, range(1, n + 1))}),
         read=lambda _: (None, ""),
@@ -55,7 +55,7 @@ def pair(a: Utterances, b: Utterances, choices: frozenset[str] = COMPARISON) -> 
     return Case(
         protocol="arena-n16",
         seed_id="x",
-        dialogues=(Shown("a", a), Shown("b", b)),
+        dialogues=(ShownDialogue("a", a), ShownDialogue("b", b)),
         wording="…",
         choices=choices,
         read=lambda _: (None, ""),
@@ -71,7 +71,7 @@ def test_the_prompt_of_a_case_is_worded_only_if_it_is_read() -> None:
     assert (case.prompt, case.prompt, made) == ("Who?", "Who?", [1])
 
 
-def answer(judge: Judge, case: Case) -> Answer:
+def answer(judge: Judge, case: Case) -> JudgeAnswer:
     """The answer, without an event loop of one's own."""
     return asyncio.run(judge.answer(case))
 
@@ -147,7 +147,7 @@ def test_other_questions_get_no_verdict():
     """A case that is neither UniEval's nor a comparison's is answered by ``None`` and why."""
     scores = replace(unieval(*START), choices=frozenset({"1", "2", "3"}))
     for case in (pair(START, START, frozenset({"1", "2", "tie"})), scores):
-        assert answer(FLOORS, case) == Answer(
+        assert answer(FLOORS, case) == JudgeAnswer(
             None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
         )
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.interfaces import Decoding
-from botchat.judges.single import SingleJudge, asked_once, sampled, stability
+from botchat.judges.single import SingleJudge, base_judge_name, repeated_judge, stability
 from botchat.records import Remark
 from tests.scripted import Scripted, arena_case, choice
 
@@ -31,7 +31,7 @@ def test_samples_differ_in_their_number_alone_and_the_majority_decides():
     """The bare question K times; the first sample is the call of a judge that is asked once."""
     case = arena_case()
     model = Scripted([choice("1"), choice("2"), choice("1")], name="m")
-    answer = rule(sampled("m", model, Decoding(0.7, 9), 3), case)
+    answer = rule(repeated_judge("m", model, Decoding(0.7, 9), 3), case)
     assert (answer.verdict, len(answer.calls)) == ("1", 3)
     assert model.prompts == [case.prompt] * 3
     assert model.samplings == [Decoding(0.7, 9, sample) for sample in range(3)]
@@ -45,13 +45,13 @@ def test_a_sampled_judge_is_another_judge():
     model = Scripted("", name="m")
     one = SingleJudge("m", model, Decoding(0.7))
     several = [
-        sampled("m", model, Decoding(0.7), 3),
-        sampled("m", model, Decoding(0.7), 5),
-        sampled("m", model, Decoding(0.8), 3),
+        repeated_judge("m", model, Decoding(0.7), 3),
+        repeated_judge("m", model, Decoding(0.7), 5),
+        repeated_judge("m", model, Decoding(0.8), 3),
     ]
     assert len({judge.digest for judge in (one, *several)}) == 4
     assert several[1].name == "m (5 samples)"
-    assert [asked_once(judge.name) for judge in (one, *several)] == ["m"] * 4
+    assert [base_judge_name(judge.name) for judge in (one, *several)] == ["m"] * 4
 
 
 def test_stability_counts_each_agent_and_each_order_by_itself():

@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Case, Judge, Unmade, adapted, known_of
+from botchat.interfaces import Case, CaseRef, Judge, case_ref, quirks_suffix
 from botchat.judges.single import SingleJudge, stability
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import TokenCounter
@@ -94,7 +94,7 @@ class Asked:
                     session.meter.done += 1
 
                 answering = filing.answering
-                left = [make for make in cases.make if not filing.known(known_of(make))]
+                left = [make for make in cases.make if not filing.known(case_ref(make))]
                 session.meter.done += len(cases.make) - len(left)
                 await work_through(left, do, answering.parallel, stops, answering.name)
             return filing.result()
@@ -206,14 +206,14 @@ class Filing(AbstractContextManager["Filing"]):
 
     def _sign(self) -> str:
         """The signature, with what endpoints have refused by now."""
-        return self._asked_as + adapted(self.answering.models)
+        return self._asked_as + quirks_suffix(self.answering.models)
 
-    def stored(self, case: Case | Unmade) -> Judgment | None:
+    def stored(self, case: Case | CaseRef) -> Judgment | None:
         """The stored judgment of this case, if it is final."""
         found = self.have.get((case.seed_id, case.contestants))
         return found if found is not None and self.holds(found, case.digest) else None
 
-    def known(self, case: Case | Unmade) -> bool:
+    def known(self, case: Case | CaseRef) -> bool:
         """Whether a case is settled as it is: what is stored is taken, and counted."""
         if found := self.stored(case):
             self.asked.append(judgment_key(found))

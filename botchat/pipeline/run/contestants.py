@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from botchat.errors import ConfigError, MissingError, did_you_mean
+from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
-from botchat.judges.single import asked_once
+from botchat.judges.single import base_judge_name
 from botchat.protocols.protocol import Protocol
 from botchat.records import (
     HUMAN,
@@ -34,13 +34,13 @@ def pick(
     """Dialogues of the contestants asked for; empty ``models``: of all, ``human`` among them.
 
     ``generated``: in place of those that are stored; contestant -> seed id -> dialogue.
-    `MissingError` for a model without dialogues, or no dialogues at all.
+    `MissingDataError` for a model without dialogues, or no dialogues at all.
     """
     if generated is None:
         generated = workspace.all_dialogues(seed_set)
     human = of_people(seeds)
     if not generated:
-        raise MissingError(
+        raise MissingDataError(
             f"no dialogues in {workspace.root / 'generations' / seed_set}; "
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
@@ -52,7 +52,7 @@ def pick(
         if name == HUMAN:
             found[HUMAN] = human
         elif known is None:
-            raise MissingError(
+            raise MissingDataError(
                 f"no dialogues of {name!r} on the set {seed_set!r}"
                 f"{did_you_mean(name, generated)} (there are: {', '.join(generated)}); "
                 f"make them with: botchat generate --seeds {seed_set} "
@@ -93,7 +93,7 @@ def at_each_n(
 ) -> list[T]:
     """What there is to compare at each N of ``turns``, by default as far as there is any.
 
-    Raises `ConfigError` for an N below 3, `MissingError` where there is nothing.
+    Raises `ConfigError` for an N below 3, `MissingDataError` where there is nothing.
     """
     asked = list(dict.fromkeys(turns or workspace.config.arena.turns))
     if low := [n for n in asked if n <= N_SEED]:
@@ -108,13 +108,13 @@ def at_each_n(
         elif turns:
             raise too_short(n)
     if not found:
-        raise MissingError("no two dialogues are long enough to compare; see --turns")
+        raise MissingDataError("no two dialogues are long enough to compare; see --turns")
     return found
 
 
-def too_short(n: int | None) -> MissingError:
+def too_short(n: int | None) -> MissingDataError:
     """Nothing can be compared at N = ``n``."""
-    return MissingError(
+    return MissingDataError(
         f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
         f"least 4); generate with --turns {n}"
     )
@@ -160,7 +160,7 @@ def _bare(judge: str) -> str:
     """The judge itself, of a name that says in what other way it was asked."""
     for ending in (BEFORE_TALK, CALL_MATCHED):
         judge = judge.removesuffix(ending)
-    return asked_once(judge)
+    return base_judge_name(judge)
 
 
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat import parallel
-from botchat.errors import ConfigError, DataError, MissingError
-from botchat.interfaces import Shown, case_digest, cut_at, digests_of_pairs
+from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs, utterances_shown
 from botchat.metrics.annotations import is_person
 from botchat.pipeline.run.contestants import of_people, own_models
 from botchat.pipeline.run.session import catalogue_of
@@ -29,11 +29,11 @@ from botchat.records import (
     Dialogue,
     Dialogues,
     Judgment,
-    PairVerdict,
+    PairJudgment,
     Seed,
     outline,
 )
-from botchat.verdicts import Collected, Flags, Indices, Verdicts
+from botchat.verdicts import Flags, Indices, Verdicts, VerdictsBuilder
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, Workspace
 
@@ -166,8 +166,8 @@ def read(
     ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory;
     where there are no others and dialogues are above `MOST_HELD_MB`, hold none of them.
     ``for_boards``: boards are made of it.
-    Raises `MissingError`: no judgments, or none by a judge that is named; `DataError`: a line that
-    is no judgment, a verdict that cannot be.
+    Raises `MissingDataError`: no judgments, or none by a judge that is named; `DataError`: a line
+    that is no judgment, a verdict that cannot be.
     """
     seeds, everybody = workspace.seeds(seed_set), _judged_files(workspace, seed_set, judges)
     files = {judge: everybody[judge] for judge in dict.fromkeys(judges) or sorted(everybody)}
@@ -275,16 +275,16 @@ def _refuse_odd(path: Path, protocol: Protocol, judgments: Sequence[Judgment]) -
 def _judged_files(
     workspace: Workspace, seed_set: str, judges: Sequence[str]
 ) -> dict[str, dict[str, Path]]:
-    """Judge -> protocol -> file, of everybody; `MissingError` where one of ``judges`` has none."""
+    """Judge -> protocol -> file, of everybody; `MissingDataError` if one of ``judges`` has none."""
     files = workspace.judgment_files(seed_set)
     if not files:
-        raise MissingError(
+        raise MissingDataError(
             f"no judgments in {workspace.root / 'judgments' / seed_set}; make some with: "
             f"botchat judge arena --seeds {seed_set} --judge rules"
         )
     for judge in judges:
         if judge not in files:
-            raise MissingError(
+            raise MissingDataError(
                 f"{judge!r} has not judged {seed_set}; judges who have: {', '.join(sorted(files))}"
             )
     return files
@@ -308,16 +308,18 @@ def _current(judged: Judgments, dialogues: Dialogues) -> tuple[dict[str, list[Ju
     stale = 0
 
     @cache
-    def shown(name: str, seed_id: str, end: int | None) -> Shown | None:  # each meets all others
+    def shown(
+        name: str, seed_id: str, end: int | None
+    ) -> ShownDialogue | None:  # each meets all others
         one = dialogues.get(name, {}).get(seed_id)
-        return None if one is None else Shown.of(one, end)
+        return None if one is None else ShownDialogue.of(one, end)
 
     for protocol, judgments in judged.items():
         kept[protocol] = []
         for judgment in judgments:
             if judgment.outcome in UNANSWERED:
                 continue  # nobody was asked
-            seed_id, end = judgment.seed_id, cut_at(judgment)
+            seed_id, end = judgment.seed_id, utterances_shown(judgment)
             of = [shown(name, seed_id, end) for name in judgment.contestants]
             found = [one for one in of if one is not None]
             if len(found) < len(of):
@@ -345,8 +347,8 @@ _SECONDS_A_VERDICT = 1e-6
 
 def read_columns(path: Path, protocol: Protocol) -> Verdicts:
     """The verdicts of a stage file of pairwise judgments; `DataError` for a line that is none."""
-    collected = Collected(protocol)
-    for block in jsonl.blocks(path, PairVerdict):
+    collected = VerdictsBuilder(protocol)
+    for block in jsonl.blocks(path, PairJudgment):
         collected.add([one for one in block if one.outcome not in UNANSWERED])
     return collected.verdicts()
 
@@ -375,7 +377,7 @@ def currency_task(protocol: str, verdicts: Verdicts, dialogues: Dialogues) -> Ca
         dialogue, end = divmod(key, longest)
         contestant, seed = divmod(dialogue, n)
         whole = dialogues[verdicts.contestants[contestant]][verdicts.seed_ids[seed]]
-        digests.append(Shown.of(whole, end).digest)
+        digests.append(ShownDialogue.of(whole, end).digest)
     first, second = place.reshape(2, -1)
     return partial(_are_of, protocol, digests, first, second, verdicts.case)
 

@@ -124,7 +124,7 @@ class Session:
 
     def _control(self, asked: JudgeName) -> Judge:
         """The single judges that are asked as often as a panel makes calls."""
-        from botchat.judges.panel import CALL_MATCHED, call_matched
+        from botchat.judges.panel import CALL_MATCHED, equal_calls_panel
 
         name = asked.name.removeprefix(panels.CONTROL)
         panel = panels.find(name, self._config.panels)
@@ -132,7 +132,7 @@ class Session:
             raise ConfigError(f"{asked.name}: {name!r} is no panel; name one, as in models")
         if asked.model is not None:
             name = f"{name}@{config.model_name(asked.model, self._config).name}"
-        return self._built(f"{name}{CALL_MATCHED}", call_matched(panel, asked.model), None)
+        return self._built(f"{name}{CALL_MATCHED}", equal_calls_panel(panel, asked.model), None)
 
     def _built(self, name: str, settings: PanelSettings, model: str | None, **of: Any) -> Judge:
         from botchat.judges.panel import build_panel
@@ -145,7 +145,7 @@ class Session:
         return build_panel(name, settings, ask, model, language=self._language, **of)
 
     def _single(self, name: str) -> Judge:
-        from botchat.judges.single import SingleJudge, sampled
+        from botchat.judges.single import SingleJudge, repeated_judge
 
         entry = self._config.judges.get(name)
         settings = entry or config.JudgeSettings(model=name)
@@ -154,7 +154,7 @@ class Session:
         decoding = Decoding(settings.temperature, settings.max_tokens)
         if settings.samples == 1:
             return SingleJudge(filed, model, decoding)
-        return sampled(filed, model, decoding, settings.samples)
+        return repeated_judge(filed, model, decoding, settings.samples)
 
     def _judge_model(self, name: str, max_tokens: int | None) -> ChatModel:
         resolved = config.model_name(name, self._config)
