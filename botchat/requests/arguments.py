@@ -175,6 +175,8 @@ class Spending:
     limits: Limits = field(default_factory=Limits)
     batch: bool = False
     """Send every call through its endpoint's Batch API."""
+    executor: Any = None
+    """Who makes the calls: see `botchat.models.executor.open_pool`."""
 
 
 FORMATS = ("csv", "md", "json", "tex", "parquet", "html")
@@ -212,13 +214,16 @@ class Asking(Request[R], kw_only=True):
 
     limits: Limits = field(default_factory=Limits)
     batch: Annotated[bool, Arg("at half price, in minutes to hours: the Batch API")] = False
+    executor: Annotated[
+        str | None, Arg("make the calls by workers: loky:N or dask://HOST:PORT", "EXECUTOR")
+    ] = None
 
     def spending(self, workspace: "Workspace") -> Spending:
         """What the request says of cost."""
         limits = self.limits
         if limits.max_usd is None:
             limits = replace(limits, max_usd=workspace.config.run.max_usd)
-        return Spending(limits, self.batch)
+        return Spending(limits, self.batch, self.executor)
 
     def plan(self, workspace: "Workspace") -> "Plan":
         """What `run` would send; errors as there, and nothing is sent or written."""

@@ -28,6 +28,7 @@ from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
     from botchat.models.endpoint import EndpointModel, Server
+    from botchat.models.executor import WorkerPool
 
 log = logging.getLogger("botchat")
 
@@ -70,6 +71,11 @@ class Session:
         self._humans = tuple(seed.utterances for seed in seeds)
         self.ledger = ledger
         self.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        self._pool: WorkerPool | None = None
+        if spending.executor is not None:
+            from botchat.models.executor import open_pool
+
+            self._pool = open_pool(spending.executor)
         self._batches = workspace.ledger_path.parent / "batches"
         self._servers: dict[tuple[object, ...], tuple[Server, RateLimiter]] = {}
         self._models: dict[tuple[str, str, str], CachedModel] = {}
@@ -177,6 +183,8 @@ class Session:
         await asyncio.gather(*(model.drain() for model in tuple(self._models.values())))
         for server, _ in self._servers.values():
             await server.close()
+        if self._pool is not None:
+            self._pool.close()
 
     @property
     def under_way(self) -> int:
@@ -196,15 +204,18 @@ class Session:
 
     def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
         model, limiter, prices, budget = self._uncached(resolved)
-        if self._batch:
+        if self._batch or self._pool is not None:
             from botchat.models.batch import PRICE_FACTOR, BatchModel
             from botchat.models.endpoint import EndpointModel
+            from botchat.models.executor import ExecutorModel
 
-            if not isinstance(model, EndpointModel):
-                raise ConfigError(_NO_BATCH.format(model.name))
-            prices = prices.times(PRICE_FACTOR)
-            model = BatchModel(model, self.ledger, self._batches, stage, prices)
-            limiter = None
+            if self._batch:
+                if not isinstance(model, EndpointModel):
+                    raise ConfigError(_NO_BATCH.format(model.name))
+                prices, limiter = prices.times(PRICE_FACTOR), None
+                model = BatchModel(model, self.ledger, self._batches, stage, prices)
+            elif self._pool is not None and isinstance(model, EndpointModel):
+                model = ExecutorModel(model, self._pool)
         return CachedModel(
             model,
             self.ledger,
