@@ -22,7 +22,7 @@ from uuid import uuid4
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.endpoint import Access, EndpointModel, Server
-from botchat.workspace.config import ModelSettings
+from botchat.workspace.model_settings import ModelSettings
 
 CALLS_PER_TASK = 32
 """Most calls that one lost worker takes with it."""
