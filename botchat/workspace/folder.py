@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -12,9 +11,10 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -55,17 +55,17 @@ INVENTED = (
 )
 
 _HOLDER = "lock-holder"
-"""File that says which process writes."""
+"""File that names the process that writes."""
 
 
-class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``seeds/<set>.toml``: what is not in the lines of the set."""
+class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """``seeds/<set>.toml``: facts about a set that its lines lack."""
 
     language: str = languages.EN
     source: str | None = None
-    """The dataset on a hub that it was made from, at its commit."""
+    """The dataset of a hub that it was imported from, at its commit."""
     invented: bool = False
-    """Whether its dialogues were made up: its "people" are nobody."""
+    """Whether its dialogues were written for a demo, not by people."""
 
 
 class Workspace:
@@ -90,13 +90,13 @@ class Workspace:
         return self.hidden / "ledger.sqlite3"
 
     def ledger(self, *, readonly: bool = False) -> Ledger:
-        """The ledger, opened for writing under `locked`; to read, an empty one where none is."""
+        """Open the ledger, for writing under `locked`; to read, an empty one where none is."""
         if readonly and not self.ledger_path.exists():
             return Ledger(None)
         return Ledger(self.ledger_path, readonly=readonly)
 
     def seeds_path(self, name: str) -> Path:
-        """File of the set ``name``."""
+        """Return the file of a set."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
             raise ConfigError(
                 f"seed set {name!r}: a name is letters, digits, '.', '_' and '-' (at most 64)"
@@ -104,69 +104,69 @@ class Workspace:
         return self.root / "seeds" / f"{name}.jsonl"
 
     def about_path(self, name: str) -> Path:
-        """File of what is not in the lines of the set ``name``, if anything is not."""
+        """Return the file of `AboutSet`."""
         return self.seed_sets().get(name, self.seeds_path(name)).with_suffix(".toml")
 
     def seed_sets(self) -> dict[str, Path]:
-        """Every seed set with its file."""
+        """Return every seed set with its file."""
         # The sample is inside the installed package, or beside it in a source checkout.
         package = Path(str(resources.files("botchat")))
         packaged = package / "data" / "sample.jsonl"
         sample = packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
-        listed = sorted((self.root / "seeds").glob("*.jsonl"))
-        return {SAMPLE: sample, **{path.stem: path for path in listed}}
+        own = sorted((self.root / "seeds").glob("*.jsonl"))
+        return {SAMPLE: sample, **{path.stem: path for path in own}}
 
     def seeds(self, name: str) -> list[Seed]:
-        """The seeds of a set; `MissingDataError` if absent or empty, `DataError` as `read`."""
-        folder, sets = self.seeds_path(name).parent, self.seed_sets()
+        """Read a set; raises MissingDataError if it is unknown or empty, DataError as `jsonl.read`."""
+        self.seeds_path(name)
+        sets = self.seed_sets()
         if (path := sets.get(name)) is None:
             raise MissingDataError(
-                f"no seed set {name!r} in {folder}{did_you_mean(name, sets)} "
-                f"(there are: {', '.join(sorted(sets))}); "
-                f"make it with: botchat seeds import SOURCE --name {name}"
+                f"no seed set {name!r} in {self.root / 'seeds'}{did_you_mean(name, sets)} "
+                f"(available: {', '.join(sorted(sets))}); import it with: botchat seeds import "
+                f"SOURCE --name {name}"
             )
         seeds = jsonl.read(path, Seed)
         if not seeds:
             raise MissingDataError(f"the seed set {path} is empty; import it again")
-        twice, count = Counter(seed.id for seed in seeds).most_common(1)[0]
+        seed_id, count = Counter(seed.id for seed in seeds).most_common(1)[0]
         if count > 1:
-            raise DataError(f"{path}: seed id {twice!r} stands there {count} times; keep one")
+            raise DataError(f"{path}: seed id {seed_id!r} occurs {count} times; keep one")
         return seeds
 
     def write_seeds(
         self, name: str, seeds: list[Seed], language: str | None = None, source: str | None = None
     ) -> Path:
-        """Store a set, in natural order of the ids.
+        """Store a set, in natural order of the ids, with its language and source.
 
-        ``language`` (unless English) and ``source`` are stored beside it; where ``language`` is
-        ``None``, what is there remains.
+        Without ``language`` the stored facts remain.
         """
         path = self.seeds_path(name)
-        beside = path.with_suffix(".toml")
         try:
             invented = path.exists() and self.invented(name)
-        except DataError:  # what cannot be read is written anew
+        except DataError:  # unreadable: written anew
             invented = False
-        other = language if language != languages.EN else None
-        said = {"language": other, "source": source, "invented": invented}
-        lines = [f"{key} = {json.dumps(value)}\n" for key, value in said.items() if value]
-        if lines:
-            jsonl.write_atomic(beside, "".join(lines).encode())
+        about = AboutSet(language or languages.EN, source, invented)
+        facts = msgspec.to_builtins(about)
+        beside = path.with_suffix(".toml")
+        if facts:
+            lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in facts.items())
+            jsonl.write_atomic(beside, lines.encode())
         jsonl.finish(path, seeds, lambda seed: natural_sort_key(seed.id))
-        if language == languages.EN and not lines:
+        if language == languages.EN and not facts:
             beside.unlink(missing_ok=True)
         return path
 
     def language(self, seed_set: str) -> Language:
-        """The language of a set; raises `ConfigError` if there is no pack of it."""
+        """Return the language of a set; raises ConfigError if there is no pack of it."""
         return self.language_named(self._about(seed_set).language)
 
     def source(self, seed_set: str) -> str | None:
-        """The dataset on a hub that a set was made from, at its commit; see `seeds.hub.SYNTAX`."""
+        """Return the dataset of a hub that a set was imported from, at its commit."""
         return self._about(seed_set).source
 
     def invented(self, seed_set: str) -> bool:
-        """Whether the dialogues of a set were made up: nothing there is of people."""
+        """Return whether the dialogues of a set were written for a demo."""
         return self._about(seed_set).invented
 
     def _about(self, seed_set: str) -> AboutSet:
@@ -175,116 +175,107 @@ class Workspace:
             return msgspec.toml.decode(path.read_bytes(), type=AboutSet)
         except FileNotFoundError:
             return AboutSet()
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(f'{path}: {error}; it has lines such as language = "zh"') from None
 
     def language_named(self, code: str) -> Language:
-        """The language pack of that code: the workspace's own, or one that comes with BotChat."""
-        folder = self.root / "languages" / code
-        if code == languages.EN:
-            return languages.ENGLISH
-        if languages.CODE.fullmatch(code) and folder.is_dir():
-            return languages.load(folder, code)
-        if (found := languages.built_in().get(code)) is not None:
-            return found
-        beside = (self.root / "languages").glob(f"*/{languages.FILE}")
-        here = {path.parent.name for path in beside}
-        known = sorted({*languages.built_in(), *here})
+        """Return the language pack of a code: the workspace's own, or one of BotChat."""
+        folder = self.root / "languages"
+        packs = languages.built_in()
+        if code != languages.EN and languages.CODE.fullmatch(code) and (folder / code).is_dir():
+            return languages.load(folder / code, code)
+        if code in packs:
+            return packs[code]
+        own = (path.parent.name for path in folder.glob(f"*/{languages.FILE}"))
         raise ConfigError(
-            f"unknown language {code!r}; languages: {', '.join(known)}; a pack of your own is a "
-            f"folder {self.root / 'languages' / 'CODE'}, see docs/languages.md"
+            f"unknown language {code!r}; languages: {', '.join(sorted({*packs, *own}))}; a pack of "
+            f"your own is a folder {folder / 'CODE'}, see docs/languages.md"
         )
 
     def dialogues_path(self, seed_set: str, contestant: str) -> Path:
-        """File of a contestant's dialogues."""
+        """Return the file of a contestant's dialogues."""
         return self.root / "generations" / seed_set / f"{slug(contestant)}.jsonl"
 
     def dialogues(self, seed_set: str, contestant: str) -> dict[str, Dialogue]:
-        """A generated contestant's dialogues by seed id."""
+        """Read a generated contestant's dialogues by seed id."""
         return read_dialogues(self.dialogues_path(seed_set, contestant))
 
     def all_dialogues(
         self, seed_set: str, *, unanswered: bool = False, held: bool = True
     ) -> dict[str, Mapping[str, Dialogue]]:
-        """Every generated contestant's dialogues: contestant -> seed id -> dialogue.
+        """Return every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
-        A model that has answered in none is no contestant, except with ``unanswered``. ``held``:
-        in memory; else each contestant's are read when they are asked for.
-        Those that do not begin with a ChatSEED of the set as it is now are left out and reported.
+        Models without any answered dialogue are left out, except with ``unanswered``; so are
+        dialogues that begin with no ChatSEED of the set. ``held``: in memory; else each
+        contestant's are read when they are asked for.
         """
-        seeds = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
-        found: dict[str, Mapping[str, Dialogue]] = {}
+        starts = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
 
-        def current(dialogues: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
+        def current(stored: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
             return {
-                i: one
-                for i, one in dialogues.items()
-                if i in seeds and one.utterances[: len(seeds[i])] == seeds[i]
+                seed_id: dialogue
+                for seed_id, dialogue in stored.items()
+                if seed_id in starts
+                and dialogue.utterances[: len(starts[seed_id])] == starts[seed_id]
             }
 
-        again = lru_cache(maxsize=1)(lambda path: current(read_dialogues(path)))
+        reread = lru_cache(maxsize=1)(lambda path: current(read_dialogues(path)))
+        contestants: dict[str, Mapping[str, Dialogue]] = {}
         for path in self.dialogue_files(seed_set):
-            now = current(there := read_dialogues(path))
-            if len(now) < len(there):
+            stored = read_dialogues(path)
+            dialogues = current(stored)
+            if (n_other := len(stored) - len(dialogues)) > 0:
                 log.warning(
-                    "%s: %d dialogues do not belong to the set %s as it is now and do not count; "
-                    "run generate again",
+                    "%s: %d dialogues do not belong to the set %s and do not count; run generate "
+                    "again",
                     path,
-                    len(there) - len(now),
+                    n_other,
                     seed_set,
                 )
-            if any(unanswered or one.answered for one in now.values()):
-                name = next(iter(now.values())).contestant
-                found[name] = now if held else Unread(partial(again, path), now)
-        return dict(sorted(found.items()))
+            if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
+                name = next(iter(dialogues.values())).contestant
+                unread = Unread(partial(reread, path), dialogues)
+                contestants[name] = dialogues if held else unread
+        return dict(sorted(contestants.items()))
 
     def dialogue_files(self, seed_set: str) -> list[Path]:
-        """The files of all generated contestants."""
+        """Return the files of all generated contestants."""
         return sorted((self.root / "generations" / seed_set).glob("*.jsonl"))
 
     def judgments_path(self, seed_set: str, protocol: str, judge: str) -> Path:
-        """File of a judge's judgments in a protocol."""
+        """Return the file of a judge's judgments in a protocol."""
         return self.root / "judgments" / seed_set / protocol / f"{slug(judge)}.jsonl"
 
     def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
-        """A stage file's judgments by seed id and contestants in the order shown."""
+        """Read a stage file's judgments by seed id and contestants in the order shown."""
         return jsonl.latest(jsonl.read(path, Judgment), judgment_key)
 
     def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
-        """Judge -> protocol -> stage file, of all judgments on a set; reads only first lines."""
-        found: dict[str, dict[str, Path]] = {}
+        """Return judge -> protocol -> stage file, of all files with an answered judgment."""
+        files: dict[str, dict[str, Path]] = {}
         for path in sorted((self.root / "judgments" / seed_set).glob("*/*.jsonl")):
-            first = jsonl.first(path, Judgment)
-            if first is not None and first.outcome in UNANSWERED:  # in every case?
-                made = jsonl.read(path, Judgment)
-                first = next((one for one in made if one.outcome not in UNANSWERED), None)
-            if first is not None:
-                found.setdefault(first.judge, {})[first.protocol] = path
-        return found
+            judgments = chain.from_iterable(jsonl.blocks(path, Judgment))
+            answered = (j for j in judgments if j.outcome not in UNANSWERED)
+            if (judgment := next(answered, None)) is not None:
+                files.setdefault(judgment.judge, {})[judgment.protocol] = path
+        return files
 
     def measured_path(self, seed_set: str) -> Path:
-        """File of what was asked for a set."""
+        """Return the file of `Provenance` of a set."""
         return self.root / "measured" / f"{seed_set}.jsonl"
 
     def measured(self, seed_set: str) -> dict[tuple[str, str, str], Provenance]:
-        """What was asked for a set, by stage, contestant or judge, and model."""
-        made = jsonl.read(self.measured_path(seed_set), Provenance)
-        return {(one.stage, one.name, one.model): one for one in made}
+        """Read who answered for a set, by stage, contestant or judge, and model."""
+        records = jsonl.read(self.measured_path(seed_set), Provenance)
+        return {(record.stage, record.name, record.model): record for record in records}
 
     def out(self, seed_set: str) -> Path:
-        """Default folder of a set's tables and figures."""
+        """Return the default folder of a set's tables and figures."""
         return self.root / "leaderboards" / seed_set
-
-    def _holder(self) -> str:
-        with suppress(OSError):
-            return (self.hidden / _HOLDER).read_text("utf-8").strip()
-        return ""
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Be the only writer; `WorkspaceLockedError`, with its name, if another process is."""
+        """Be the only writer; raises WorkspaceLockedError, with its name, if another process is."""
         jsonl.make_folder(self.hidden)
         holder = self.hidden / _HOLDER
         try:
@@ -299,15 +290,15 @@ class Workspace:
             lock.close()
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-            who = self._holder() or "another process"
+            name = holder.read_text("utf-8").strip() if holder.exists() else "another process"
             raise WorkspaceLockedError(
-                f"the workspace {self.root} is in use by {who}; wait for it or stop it"
+                f"the workspace {self.root} is in use by {name}; wait for it or stop it"
             ) from None
         try:
-            for left in self.hidden.glob(f".{_HOLDER}.*"):  # by a process killed while it wrote
-                left.unlink()
-            said = f"botchat {public_arguments(sys.argv[1:])}"[:200]
-            line = f"process {os.getpid()} on {socket.gethostname()}: {said}\n"
+            for torn in self.hidden.glob(f".{_HOLDER}.*"):  # of a process killed while it wrote
+                torn.unlink()
+            command = f"botchat {public_arguments(sys.argv[1:])}"[:200]
+            line = f"process {os.getpid()} on {socket.gethostname()}: {command}\n"
             jsonl.write_atomic(holder, line.encode("utf-8", "backslashreplace"), mode=0o600)
             yield
         finally:
@@ -315,31 +306,26 @@ class Workspace:
             lock.close()
 
 
-def _digest(content: str | bytes) -> str:
-    data = content.encode() if isinstance(content, str) else content
-    return hashlib.sha256(data).hexdigest()
-
-
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
-    """A stage file's dialogues by seed id."""
+    """Read a stage file's dialogues by seed id."""
     return jsonl.latest(jsonl.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
 
 
 def in_order(seeds: Iterable[Seed]) -> list[Seed]:
-    """Seeds in the order of a set's file."""
+    """Sort seeds as in a set's file."""
     return sorted(seeds, key=lambda seed: natural_sort_key(seed.id))
 
 
 def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
-    """What a judgment is about."""
+    """Return seed id and contestants of a judgment."""
     return (judgment.seed_id, judgment.contestants)
 
 
 def judgment_order(judgment: Judgment) -> tuple[object, ...]:
-    """Canonical order of a judgments file."""
+    """Return the sort key of a judgments file."""
     return (natural_sort_key(judgment.seed_id), judgment.contestants)
 
 
 def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
-    """Canonical order of a generations file."""
+    """Return the sort key of a generations file."""
     return natural_sort_key(dialogue.seed_id)

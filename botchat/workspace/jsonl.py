@@ -35,32 +35,32 @@ K = TypeVar("K")
 
 
 def read(path: Path, record: type[R]) -> list[R]:
-    """All records of a stage file, in file order; none if there is no file.
+    """Read all records of a stage file, in file order; none if there is no file.
 
-    A torn last line (no newline at its end) is left out and reported; any other line that is not a
-    ``record`` is a `DataError` with file and line.
+    A torn last line (no newline at its end) is left out and reported; any other line that is no
+    ``record`` raises DataError with file and line.
     """
     return list(chain.from_iterable(blocks(path, record)))
 
 
 def content(path: Path, most: int) -> bytes:
-    """A file that is not ours, whole; `DataError` beyond ``most`` bytes, or if unreadable."""
+    """Read a file of at most ``most`` bytes that is not ours; raises DataError."""
     data = b""
     try:
         with path.open("rb") as file:
-            # Of a pipe, too. Asked for all at once, Python sets aside all that is allowed.
+            # Asked for all at once, Python sets aside all that is allowed.
             while len(data) <= most and (block := file.read(max(_BLOCK, len(data)))):
                 data += block
     except OSError as error:
-        what = "it is a folder; name a file in it" if path.is_dir() else error.strerror
-        raise DataError(f"cannot read {path}: {what}") from None
+        fault = "it is a folder; name a file in it" if path.is_dir() else error.strerror
+        raise DataError(f"cannot read {path}: {fault}") from None
     if len(data) > most:
         raise DataError(f"{path}: more than the {most:,} bytes allowed; split it")
     return data
 
 
 def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
-    """The same, block by block."""
+    """Yield the records of a stage file block by block, as `read`."""
     decoder = msgspec.json.Decoder(record)
     rest, n_lines = b"", 0
     try:
@@ -78,30 +78,19 @@ def blocks(path: Path, record: type[R]) -> Iterator[list[R]]:
         log.warning("%s: the last line is torn (%d bytes) and left out", path, len(rest))
 
 
-def first(path: Path, record: type[R]) -> R | None:
-    """The first record; ``None``: the file has none. Raises as `read`."""
-    try:
-        with path.open("rb") as file:
-            line = file.readline()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from None
-    whole = line if line.endswith(b"\n") else b""
-    return next(iter(_decode(msgspec.json.Decoder(record), whole, path, 0)), None)
-
-
 def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before: int) -> list[R]:
     with suppress(*_UNREADABLE):
         return list(decoder.decode_lines(data))
-    found = []
+    records = []
     for n, line in enumerate(data.split(b"\n"), n_before + 1):
         try:
-            found += [decoder.decode(line)] if line.strip() else []
+            records += [decoder.decode(line)] if line.strip() else []
         except _UNREADABLE as error:
-            what = " ".join(str(error).split())[:300]
+            fault = " ".join(str(error).split())[:300]
             raise DataError(
-                f"{path}:{n}: {what}; correct or delete this line (it begins {line[:40]!r})"
+                f"{path}:{n}: {fault}; correct or delete this line (it begins {line[:40]!r})"
             ) from None
-    return found
+    return records
 
 
 class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
@@ -182,21 +171,15 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
 
 
 def latest(records: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
-    """The newest record of each key, in order of first appearance."""
+    """Return the newest record of each key, in order of first appearance."""
     return {key(record): record for record in records}
 
 
-def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> bool:
-    """Write ``records``, sorted by ``order``, in place of ``path``; whether anything changed."""
-    encode = msgspec.json.Encoder().encode_into
-    buffer = bytearray()
-    for record in sorted(records, key=order):
-        encode(record, buffer, -1)
-        buffer += b"\n"
-    same = path.exists() and path.stat().st_size == len(buffer) and path.read_bytes() == buffer
-    if not same:
-        write_atomic(path, buffer)
-    return not same
+def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:
+    """Replace a file by ``records``, sorted by ``order``; an equal file is left alone."""
+    data = msgspec.json.Encoder().encode_lines(sorted(records, key=order))
+    if not (path.exists() and path.stat().st_size == len(data) and path.read_bytes() == data):
+        write_atomic(path, data)
 
 
 def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> None:
@@ -232,5 +215,5 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        what = "a file has that name; name another" if path.is_file() else error.strerror
-        raise BotChatError(f"cannot make the folder {path}: {what}") from None
+        fault = "a file has that name; name another" if path.is_file() else error.strerror
+        raise BotChatError(f"cannot make the folder {path}: {fault}") from None

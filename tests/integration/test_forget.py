@@ -20,7 +20,7 @@ from tests.openai_server import Server, converse, faults, text
 PANEL = """
 [panels.three]
 strategy = "simultaneous-talk"
-turns = 2
+rounds = 2
 model = "umpire"
 agents = [{ name = "Ann", text = "A." }, { name = "Bob", text = "B." }, { name = "Cy" }]
 """
