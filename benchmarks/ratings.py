@@ -67,9 +67,10 @@ def stopwatch(work: Callable[[], object], clock: Callable[[], float] = time.perf
 
 def comparisons():
     """The benchmark's comparisons."""
+    from botchat.importers.tables import rows
     from botchat.ratings.rate_table import comparisons_from_rates
 
-    return comparisons_from_rates(RATES.read_text(encoding="utf-8"), 444, RATES.name)
+    return comparisons_from_rates(rows(RATES.read_bytes(), RATES.name), 444, RATES.name)
 
 
 def fastchat_elo(data, runs: int, n_resamples: int, seed: int = 0) -> np.ndarray:

@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import DataError
-from botchat.importers.tables import Row, column_name, json_value, named, quoted
+from botchat.importers.tables import FileRow, column_name, json_value, named, quoted
 from botchat.records import N_SEED, Outcome, Seed
 
 FORMATS: Mapping[str, str] = {
@@ -41,7 +41,7 @@ MAX_ID = 200
 """Characters of an id."""
 
 
-class Message(NamedTuple):
+class ImportedMessage(NamedTuple):
     """One utterance as it stands in a file; ``speaker`` is None where none is named."""
 
     place: str
@@ -73,13 +73,13 @@ class ImportedDialogues:
     """Reason -> number of dialogues."""
 
 
-def read_seeds(rows: Iterable[Row], where: str) -> list[Seed]:
+def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
     """Read seeds; a whole dialogue without an id has its row's number.
 
     Raises `DataError` with the row.
     """
-    dialogues: dict[str, list[Message]] = {}
-    first_rows: dict[str, Row] = {}
+    dialogues: dict[str, list[ImportedMessage]] = {}
+    first_rows: dict[str, FileRow] = {}
     complete: set[str] = set()
     for number, row in enumerate(rows, 1):
         place, fields = row
@@ -104,7 +104,7 @@ def read_seeds(rows: Iterable[Row], where: str) -> list[Seed]:
     return [_seed(seed_id, parts, first_rows[seed_id]) for seed_id, parts in dialogues.items()]
 
 
-def read_dialogues(rows: Iterable[Row], where: str) -> ImportedDialogues:
+def read_dialogues(rows: Iterable[FileRow], where: str) -> ImportedDialogues:
     """Read the dialogues of a model; raises `DataError` with the row."""
     dialogues, formats, n_left = [], [], 0
     for place, record in rows:
@@ -149,7 +149,7 @@ def _id(fields: Mapping[str, Any], place: str) -> str:
     return str(value)
 
 
-def _messages(content: object, place: str, start: int = 0) -> list[Message]:
+def _messages(content: object, place: str, start: int = 0) -> list[ImportedMessage]:
     """Read texts, messages and [speaker, text] pairs; instructions to a speaker are left out."""
     if isinstance(content, str):
         content = json_value(content, place)
@@ -159,10 +159,10 @@ def _messages(content: object, place: str, start: int = 0) -> list[Message]:
     return [message for message in messages if message is not None]
 
 
-def _message(item: object, place: str, n: int) -> Message | None:
+def _message(item: object, place: str, n: int) -> ImportedMessage | None:
     """Read a message; returns None for an instruction to a speaker."""
     if isinstance(item, str):
-        return Message(place, None, item, n)
+        return ImportedMessage(place, None, item, n)
     place = f"{place}: utterance {n}"
     if isinstance(item, list) and len(item) == 2:
         item = dict(zip(("speaker", "text"), item, strict=True))
@@ -182,7 +182,7 @@ def _message(item: object, place: str, n: int) -> Message | None:
     except ValueError:
         raise DataError(f"{place}: the turn {quoted(turn)} is no number") from None
     text = _text(fields[column], place)
-    return Message(place, None if speaker is None else str(speaker), text, position)
+    return ImportedMessage(place, None if speaker is None else str(speaker), text, position)
 
 
 def _text(content: object, place: str) -> str:
@@ -199,7 +199,7 @@ def _text(content: object, place: str) -> str:
     return " ".join(part["text"] for part in parts)
 
 
-def _join_turns(messages: Sequence[Message], place: str) -> list[str]:
+def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     """Join consecutive messages of one speaker."""
     names = [message.speaker for message in messages if message.speaker is not None]
     if len({*names}) > 2:
@@ -211,7 +211,7 @@ def _join_turns(messages: Sequence[Message], place: str) -> list[str]:
     return [" ".join(message.text for _, message in turn) for _, turn in turns]
 
 
-def _seed(seed_id: str, messages: list[Message], row: Row) -> Seed:
+def _seed(seed_id: str, messages: list[ImportedMessage], row: FileRow) -> Seed:
     messages.sort(key=lambda message: message.turn)
     if twice := next((b for a, b in pairwise(messages) if a.turn == b.turn), None):
         raise DataError(f"{twice.place}: dialogue {seed_id!r} has turn {twice.turn:g} twice")

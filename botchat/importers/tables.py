@@ -28,7 +28,7 @@ MAX_UNPACKED = 2**26
 """Bytes that an xlsx may unpack to."""
 
 
-class Row(NamedTuple):
+class FileRow(NamedTuple):
     """One row of a table, or one JSON value, with its place for messages."""
 
     place: str
@@ -67,34 +67,34 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
     return frame
 
 
-def rows(data: bytes, where: str) -> Iterator[Row]:
+def rows(data: bytes, where: str) -> Iterator[FileRow]:
     """Yield the rows of a file that are not empty; missing cells are left out."""
     frame = table(data, where)
     columns = [frame[name].tolist() for name in frame]
     for number, cells in zip(frame.index, zip(*columns, strict=True), strict=True):
         fields = {name: cell for name, cell in zip(frame, cells, strict=True) if _has_value(cell)}
         if any(cell != "" for cell in fields.values()):
-            yield Row(f"{where} row {number}", fields)
+            yield FileRow(f"{where} row {number}", fields)
 
 
-def rows_of(records: Iterable[Mapping[str, object]], where: str) -> Iterator[Row]:
+def rows_of(records: Iterable[Mapping[str, object]], where: str) -> Iterator[FileRow]:
     """Yield records of any origin as rows."""
     for number, record in enumerate(records, 1):
         fields = {column_name(name): cell for name, cell in record.items() if cell is not None}
-        yield Row(f"{where} row {number}", fields)
+        yield FileRow(f"{where} row {number}", fields)
 
 
-def json_rows(data: bytes, where: str) -> list[Row]:
+def json_rows(data: bytes, where: str) -> list[FileRow]:
     """Read a JSON array, JSON lines, or one JSON object."""
     text = read_text(data, where)
     if text.lstrip()[:1] == "[":
         values = json_value(text, where)
-        return [Row(f"{where} row {n}", value) for n, value in enumerate(values, 1)]
+        return [FileRow(f"{where} row {n}", value) for n, value in enumerate(values, 1)]
     lines = [line for line in text.split("\n") if line.strip()]
     if lines and lines[0].strip() == "{":
-        return [Row(where, json_value(text, where))]
+        return [FileRow(where, json_value(text, where))]
     places = [f"{where} row {n}" for n in range(1, len(lines) + 1)]
-    return [Row(*pair) for pair in zip(places, map(json_value, lines, places), strict=True)]
+    return [FileRow(*pair) for pair in zip(places, map(json_value, lines, places), strict=True)]
 
 
 def json_value(text: str, place: str) -> Any:

@@ -1,11 +1,8 @@
-"""Languages: a pack is a folder of data, from which everything that knows a language takes it.
+"""Language packs: folders of data, without code; docs/languages.md.
 
-``language.toml`` has the name, the unit (words or characters), labels that answers are read by;
-``prompts/`` one text file a prompt, named
-as in `botchat.prompts`. A part may be left out: it is missed, in one line, where it is needed, and
-English never takes its place; its prompts are those of `botchat.prompts`.
-
-A new language is such a folder, without code: docs/languages.md.
+``language.toml`` has the name, the unit (words or characters) and labels by which replies are read;
+``prompts/`` has a text file a prompt, named as in `botchat.prompts`. English never takes the place
+of a missing part.
 """
 
 from __future__ import annotations
@@ -54,11 +51,9 @@ One character for each, so that places in a text stay the same; digits of Arabic
 Words = tuple[str, ...]
 
 
-class _OfPack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of a pack."""
-
-
-class Labels(_OfPack, frozen=True, kw_only=True, omit_defaults=True):
+class Labels(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     """``[labels]``: what a judge writes; the first of each list is what the prompts ask for."""
 
     # Without what a pack leaves out, so that a new key changes no signature of another pack.
@@ -88,7 +83,7 @@ class Labels(_OfPack, frozen=True, kw_only=True, omit_defaults=True):
     also: Words = ()  # as `choice`, where nothing else marks a verdict: "Answer"
 
 
-class ReportWords(_OfPack, frozen=True, kw_only=True):
+class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``[report]``: what reports on the errors in a text are read by; English is read beside it.
 
     ``kinds``: names of MATEval's five kinds of error, the first of each as in its data: repetition,
@@ -109,7 +104,7 @@ class ReportWords(_OfPack, frozen=True, kw_only=True):
     until: Words  # between two numbers of which neither is meant
 
 
-class ReadingWords(_OfPack, frozen=True, kw_only=True):
+class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """``reading.toml``: what judges write that is not asked for; English is read beside it."""
 
     withdrawn: Words = ()  # begins a sentence that takes back the verdict before it; with its mark
@@ -132,7 +127,7 @@ class ReadingWords(_OfPack, frozen=True, kw_only=True):
     foreign: dict[str, Words] = {}  # list of labels -> words of languages without a pack
 
 
-class Pack(_OfPack, frozen=True, kw_only=True):
+class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A whole ``language.toml``."""
 
     name: str  # in English, for headings and messages
@@ -158,118 +153,111 @@ class Language:
 
     @property
     def english(self) -> bool:
-        """Whether it is the built-in English."""
+        """Return whether it is the built-in English."""
         return self.code == EN
 
     @property
     def name(self) -> str:
-        """In English."""
+        """Return its name in English."""
         return self.pack.name
 
     @property
     def signed(self) -> str:
-        """As a part of a signature; of English nothing, as before there were others."""
+        """Return its part of a signature, empty for English."""
         return "" if self.english else f"|lang:{self.code}"
 
     @property
     def joint(self) -> str:
-        """What stands between two sentences."""
+        """Return what separates two sentences."""
         return " " if self.pack.units == "words" else ""
 
     @property
     def labels(self) -> Labels:
-        """What answers are read by; raises `ConfigError` if the pack has none, as do the next."""
-        return self.pack.labels or self._lacks("[labels]", "to read what a judge answers")
+        """Return the labels that replies are read by; raises ConfigError if the pack has none."""
+        return self.pack.labels or self._lacks("[labels]")
 
     @cached_property
     def plain(self) -> Mapping[int, int | str]:
-        """`PLAIN`, and one character for each of its variants."""
+        """Return `PLAIN` and its variants of characters."""
         return {**PLAIN, **{ord(both[0]): both[1] for both in self.reading.variants}}
 
     def text(self, name: str) -> str:
-        """The wording of a prompt; raises `ConfigError` if the pack has it not."""
+        """Return the wording of a prompt; raises ConfigError if the pack lacks it."""
         if self.english:
             return prompts.text(name)
-        found = self.texts.get(name)
-        return found or self._lacks(f"prompts/{name}.txt", "for what is asked here")
+        return self.texts.get(name) or self._lacks(f"prompts/{name}.txt")
 
     def fill(self, name: str, **values: str) -> str:
-        """As `botchat.prompts.fill`."""
+        """Fill in a prompt, as `botchat.prompts.fill`."""
         return prompts.fill_text(self.text(name), name, **values)
 
     def prompts_digest(self, *names: str) -> str:
-        """As `botchat.prompts.digest`."""
-        joined = "\0".join(map(self.text, names))
-        return hashlib.sha256(joined.encode()).hexdigest()[:8]
+        """Return the digest of prompts, as `botchat.prompts.digest`."""
+        return _digest("\0".join(map(self.text, names)))
 
-    def _lacks(self, part: str, why: str) -> NoReturn:
+    def _lacks(self, part: str) -> NoReturn:
         raise ConfigError(
-            f"the language pack {self.code} ({self.where}) has no {part}, which is needed {why}; "
-            "add it as docs/languages.md says"
+            f"the language pack {self.code} ({self.where}) has no {part}; add it as "
+            "docs/languages.md says"
         )
 
 
 def load(folder: Traversable, code: str) -> Language:
-    """Read a pack's folder; raises `ConfigError`, with file and key, for what is no pack."""
+    """Read a pack's folder; raises ConfigError, with file and key, for what is no pack."""
     if not CODE.fullmatch(code):
-        raise ConfigError(
-            f"language {code!r}: a code is as zh or pt-BR; rename the folder {folder}"
-        )
-    said = {FILE: _read(folder / FILE)}
+        raise ConfigError(f"language {code!r}: a code is as zh or pt-BR; rename {folder}")
+    texts: dict[str, str] = {}
     inside = folder / "prompts"
+    files = {f"{name}.txt": name for name in sorted(every_prompt())}
     if inside.is_dir():
-        for name in sorted(every_prompt()):
-            if (file := inside / f"{name}.txt").is_file():
-                said[name] = _read(file)
-        there = sorted(file.name for file in inside.iterdir() if file.name.endswith(".txt"))
-        if unknown := [name for name in there if name.removesuffix(".txt") not in said]:
-            raise ConfigError(
-                f"{inside / unknown[0]}: no prompt has that name; prompts: "
-                f"{', '.join(sorted(every_prompt()))}"
-            )
-    texts = {name: text.strip("\n") for name, text in said.items() if name != FILE}
+        texts = {name: _read(inside / f) for f, name in files.items() if (inside / f).is_file()}
+        names = (file.name for file in inside.iterdir() if file.name.endswith(".txt"))
+        if unknown := sorted({*names} - {*files}):
+            listed = ", ".join(files.values())
+            raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {listed}")
+    contents = {FILE: _read(folder / FILE), **texts}
+    texts = {name: text.strip("\n") for name, text in texts.items()}
     for name, text in texts.items():
-        wanted, found = prompts.places(prompts.text(name)), prompts.places(text)
-        if odd := ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted ^ found)):
-            fault = "lacks" if wanted - found else "has the unknown place"
-            raise ConfigError(
-                f"{inside / f'{name}.txt'}: it {fault} {odd}; take the places of the English one"
-            )
-    pack = _parsed(folder / FILE, said[FILE], Pack)
-    _check(pack, str(folder / FILE))
-    also = folder / READING
-    reading = _parsed(also, _read(also), ReadingWords) if also.is_file() else ReadingWords()
-    whole = "\0".join(f"{name}\0{text}" for name, text in said.items())
-    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
-    return Language(code, digest, str(folder), pack, texts, reading)
+        if prompts.places(text) != (wanted := prompts.places(prompts.text(name))):
+            listed = ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted))
+            raise ConfigError(f"{inside / f'{name}.txt'}: it must have the places {listed}")
+    pack = _parse(folder / FILE, contents[FILE], Pack)
+    if pack.labels:
+        _check(pack.labels, f"{folder / FILE}: labels")
+    extra = folder / READING
+    reading = _parse(extra, _read(extra), ReadingWords) if extra.is_file() else ReadingWords()
+    joined = "\0".join(f"{name}\0{text}" for name, text in contents.items())
+    return Language(code, _digest(joined), str(folder), pack, texts, reading)
 
 
 T = TypeVar("T", Pack, ReadingWords)
 
 
-def _parsed(file: Traversable, said: str, as_: type[T]) -> T:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _parse(file: Traversable, text: str, kind: type[T]) -> T:
     try:
-        return msgspec.convert(tomllib.loads(said), as_)
+        return msgspec.convert(tomllib.loads(text), kind)
     except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
         raise ConfigError(f"{file}: {error}; correct it as docs/languages.md says") from None
 
 
-def _check(pack: Pack, file: str) -> None:
+def _check(labels: Labels, place: str) -> None:
     """Refuse labels that could not be told apart, and empty words."""
-    for key, value in msgspec.structs.asdict(pack.labels).items() if pack.labels else ():
+    for key, value in msgspec.structs.asdict(labels).items():
         if isinstance(value, tuple) and "" in value:
-            raise ConfigError(f"{file}: {key}: an entry is empty; take it out")
+            raise ConfigError(f"{place}.{key}: an entry is empty; take it out")
     for keys in ("choice index reason", "yes no", "first second both neither"):
-        owner: dict[str, str] = {}
-        for key in keys.split() if pack.labels else ():
-            if not (words := getattr(pack.labels, key)):
-                raise ConfigError(f"{file}: labels.{key}: give at least one")
+        owners: dict[str, str] = {}
+        for key in keys.split():
+            if not (words := getattr(labels, key)):
+                raise ConfigError(f"{place}.{key}: give at least one")
             for word in words:
-                other = owner.setdefault(re.sub(r"[\W_]", "", word).casefold(), key)
+                other = owners.setdefault(re.sub(r"[\W_]", "", word).casefold(), key)
                 if other != key:
-                    raise ConfigError(
-                        f"{file}: labels.{key}: {word!r} is in labels.{other} too; keep one"
-                    )
+                    raise ConfigError(f"{place}.{key}: {word!r} is in {other} too; keep one")
 
 
 _ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
@@ -278,7 +266,7 @@ _ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
 
 @cache
 def every_prompt() -> frozenset[str]:
-    """Names of all prompts that a pack may have, roles among them."""
+    """Return the names of all prompts that a pack may have, roles among them."""
     folders = ("", "roles/", "roles/dialogues/", "roles/texts/")
     names = {name for folder in folders for name in prompts.names(folder)}
     return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
@@ -298,7 +286,7 @@ def _read(file: Traversable) -> str:
 
 @cache
 def built_in() -> Mapping[str, Language]:
-    """The languages that come with BotChat, by code."""
+    """Return the languages that come with BotChat, by code."""
     folders = {folder.name: folder for folder in resources.files(__name__).iterdir()}
     packs = sorted(code for code, folder in folders.items() if (folder / FILE).is_file())
     return {code: load(folders[code], code) for code in packs}

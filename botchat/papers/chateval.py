@@ -15,7 +15,7 @@ from typing import Any
 
 from botchat import prompts
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.tables import Row, json_rows, named, read_text
+from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics.correlation import Rating
@@ -181,7 +181,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _response(row: Row, ids: dict[tuple[str, str], str]) -> Response:
+def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
     record = named(row.fields, row.place)
     try:
         scores: Any = record["scores"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
@@ -24,11 +24,9 @@ from botchat.pipeline.run.work import Stops
 from botchat.records import HUMAN
 from botchat.requests import Beginning, ImportingSeeds, Naming
 from botchat.requests.results import Told
-from botchat.workspace import config
-from botchat.workspace.config import ModelName
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.model_settings import ModelSettings
-from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.panels import PRESETS
 from botchat.workspace.secrets import public_url
 from botchat.workspace.usage import CHECK
 
@@ -168,100 +166,83 @@ def _with_served_model(lines: str) -> str:
 
 
 def models(request: Naming, workspace: Workspace) -> Told:
-    """Everything that can be named, or whether each configured model answers."""
-    if request.check:
-        return check_models(workspace)
-    return Told({"rows": model_rows(workspace)})
+    """List everything that can be named, or call each configured model."""
+    return check_models(workspace) if request.check else Told({"rows": model_rows(workspace)})
 
 
 def check_models(workspace: Workspace) -> Told:
-    """Ask each configured model for one word, at most 16 tokens, which the ledger never answers.
+    """Ask each configured model for one word, at most 16 tokens; the ledger never answers.
 
-    ``failure`` names those that gave no answer. Raises `ConfigError`: none is configured.
+    ``failure`` names those that gave no answer. Raises ConfigError if none is configured.
     """
     if not (names := sorted(workspace.config.models)):
-        raise ConfigError(
-            f"{workspace.root / 'botchat.toml'} has no [models.NAME] entry, so nothing was "
-            "checked; botchat init PROVIDER writes one"
-        )
+        path = workspace.root / "botchat.toml"
+        raise ConfigError(f"{path} has no [models.NAME] entry; botchat init PROVIDER writes one")
 
     async def ask(session: Session, _stops: Stops) -> list[Row]:
-        answers = await together(_check(session, name) for name in names)
-        return [{"name": name, **said} for name, said in zip(names, answers, strict=True)]
+        return list(await together(_check(session, name) for name in names))
 
     rows = in_session(workspace, (), None, None, ask)
+    failed = [row["name"] for row in rows if not row["ok"]]
+    failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
+    columns = ("name", "answer", "what")
     for row in rows:
-        row["what"] = described(config.model_name(row["name"], workspace.config))
-    failure = None
-    if failed := [row["name"] for row in rows if not row["ok"]]:
-        failure = BotChatError(f"no answer from {', '.join(failed)}: see why above")
-    shown = [[{k: row[k] for k in row if k != "ok"} for row in rows]]
-    return Told({"rows": rows}, shown, failure=failure)
+        row["what"] = _described(workspace.config.models[row["name"]])
+    printed = [{column: row[column] for column in columns} for row in rows]
+    return Told({"rows": rows}, [printed], failure=failure)
+
+
+async def _check(session: Session, name: str) -> Row:
+    """Call a model once; ``ok``: it gave an answer, even a refusal."""
+    message = Message(role="user", content="Say hello in one word.")
+    ok = False
+    try:
+        # A sample number of its own: the ledger has no answer to it.
+        decoding = Decoding(None, 16, sample=secrets.randbelow(2**31))
+        reply = await session.speaker(name, CHECK).model.chat([message], decoding)
+        ok = reply.answered
+        detail = f": {reply.detail}" if reply.detail else ""
+        answer = f"{reply.outcome} in {reply.latency_s:.1f} s{detail}"
+    except BotChatError as error:
+        answer = str(error)
+    return {"name": name, "ok": ok, "answer": answer}
 
 
 def model_rows(workspace: Workspace) -> list[Row]:
-    """Configured models with window, prices, limits and quirks; bots; forms of names; judges."""
-    facts = ("context_window", "price_input", "price_output", "max_concurrency", "adapted")
-    known = _adapted(workspace, workspace.config.models)
-    rows: list[Row] = [
-        {
-            "name": name,
-            "kind": (named := config.model_name(name, workspace.config)).kind,
-            "what": described(named),
-            **{f: getattr(settings, f) if named.kind == "endpoint" else None for f in facts[:-1]},
-            "adapted": known.get(name) or None,
-        }
-        for name, settings in sorted(workspace.config.models.items())
-    ]
-    panels = (*sorted(workspace.config.panels.items()), *PRESETS.items())
+    """Return configured models with window, prices and quirks; bots; forms of names; judges."""
+    facts = ("context_window", "price_input", "price_output", "max_concurrency")
+    own = workspace.config
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        rows: list[Row] = [
+            {
+                "name": name,
+                "kind": "endpoint",
+                "what": _described(settings),
+                **{fact: getattr(settings, fact) for fact in facts},
+                "adapted": ", ".join(describe_quirks(ledger.quirks(identity(settings)))) or None,
+            }
+            for name, settings in sorted(own.models.items())
+        ]
     others = [
-        *((f"bot:{name}", "bot", what) for name, what in BASELINES.items()),
+        *((f"bot:{name}", "bot", text) for name, text in BASELINES.items()),
         ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
         ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
         *(
-            (name, "judge", f"single judge, asks {entry.model}")
-            for name, entry in sorted(workspace.config.judges.items())
+            (name, "judge", f"single judge, asks {j.model}")
+            for name, j in sorted(own.judges.items())
         ),
-        *((name, "panel", _of_panel(panel)) for name, panel in panels),
+        *(
+            (name, "panel", f"{p.strategy}, {(n := len(p.members))} judge{'s' * (n > 1)}")
+            for name, p in (*sorted(own.panels.items()), *PRESETS.items())
+        ),
     ]
-    empty = dict.fromkeys(facts)
-    return rows + [{"name": n, "kind": kind, "what": what, **empty} for n, kind, what in others]
+    empty = dict.fromkeys((*facts, "adapted"))
+    return rows + [
+        {"name": name, "kind": kind, "what": text, **empty} for name, kind, text in others
+    ]
 
 
-def _adapted(workspace: Workspace, models: Mapping[str, ModelSettings]) -> dict[str, str]:
-    """How each model's requests differ from what is asked for, since its endpoint refuses it."""
-    with closing(workspace.ledger(readonly=True)) as ledger:
-        return {
-            name: ", ".join(describe_quirks(ledger.quirks(identity(of))))
-            for name, of in models.items()
-            if config.model_name(name, workspace.config).kind == "endpoint"
-        }
-
-
-def described(named: ModelName) -> str:
-    """What an entry of ``[models]`` stands for, in words."""
-    assert named.settings is not None, "an entry has settings"
-    return f"{named.settings.model} at {public_url(named.settings.base_url)}"
-
-
-def _of_panel(panel: PanelSettings) -> str:
-    n = len(panel.members)
-    return f"{panel.strategy}, {n} judge{'s' if n > 1 else ''}"
-
-
-async def _check(session: Session, name: str) -> Row:
-    """What a model says to one question; ``ok``: it gave an answer, if only a refusal."""
-    ask = [Message(role="user", content="Say hello in one word.")]
-    ok = False
-    try:
-        # A sample number of its own: a check that the ledger answers checks nothing.
-        once = Decoding(None, 16, sample=secrets.randbelow(2**31))
-        model = session.speaker(name, CHECK).model
-        reply = await model.chat(ask, once)
-        ok, why = reply.answered, f": {reply.detail}" if reply.detail else ""
-        said = f"{reply.outcome} in {reply.latency_s:.1f} s{why}"
-    except BotChatError as error:
-        said = str(error)
-    return {"ok": ok, "answer": said}
+def _described(settings: ModelSettings) -> str:
+    return f"{settings.model} at {public_url(settings.base_url)}"

@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
+from botchat.importers.tables import rows as table_rows
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import bootstrap_elo
@@ -24,7 +25,7 @@ def comparisons(n: int) -> Comparisons:
     """The Arena comparisons at N = n, rebuilt from Figure 5."""
     name = f"arena_n{n}.csv"
     text = (HERE / name).read_text(encoding="utf-8")
-    return comparisons_from_rates(text, COMPARISONS_A_PAIR, name)
+    return comparisons_from_rates(table_rows(text.encode(), name), COMPARISONS_A_PAIR, name)
 
 
 def elo_table() -> str:

@@ -257,7 +257,7 @@ def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> 
     botchat.publish(run, "s", NAME)
     theirs = Workspace(tmp_path / "theirs")
     theirs.write_seeds("s", [Seed("1", ("Mine.", "Yes."))])
-    with pytest.raises(BotChatError, match=r"seeds/s\.jsonl is there and differs; fetch into"):
+    with pytest.raises(BotChatError, match=r"seeds/s\.jsonl exists and differs; fetch into"):
         botchat.fetch(theirs, NAME)
     assert theirs.seeds("s")[0].utterances[0] == "Mine."
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})

@@ -28,7 +28,7 @@ COMMANDS = [
     (f"{GENERATE} URL", "no model is named", "http://localhost:8000/v1#my-model"),
     (f"{GENERATE} gpt-4o", "unknown model 'gpt-4o'", "openai:MODEL"),
     (f"{GENERATE} openai:gpt-4o", "OPENAI_API_KEY is not set"),
-    (f"{GENERATE} bot:verbos", "unknown offline bot", "bot:verbose"),
+    (f"{GENERATE} bot:verbos", "unknown bot", "bot:verbose"),
     (f"{GENERATE} mne", "unknown model 'mne'", "did you mean 'mine'?"),
     (f"{GENERATE} rules", "it is a judge"),
     (f"{GENERATE} human", "human is not generated"),

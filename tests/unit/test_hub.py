@@ -244,7 +244,7 @@ class TestHubDatasets:
     ) -> None:
         """Its size is known before anything is downloaded."""
         monkeypatch.setattr(hub, "MAX_DATASET_BYTES", 100)
-        with pytest.raises(ConfigError, match=r"^some/talk: \d+ bytes, more than the 100"):
+        with pytest.raises(ConfigError, match=r"^some/talk: \d+ bytes, more than 100"):
             hub.pin_revision("hf://some/talk/short")
         assert not [one for one in theirs.asked if "resolve" in one]
 

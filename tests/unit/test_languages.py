@@ -228,7 +228,7 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
         (lambda: pack.text("arena"), "prompts/arena.txt"),
         (lambda: ARENA.spoken(pack).reading().read("1"), r"\[labels\]"),
     ):
-        with pytest.raises(ConfigError, match=rf"xx \(.*\) has no {part}, which is needed") as said:
+        with pytest.raises(ConfigError, match=rf"xx \(.*\) has no {part}; add it") as said:
             needs()
         assert "\n" not in str(said.value)
     with pytest.raises(ConfigError, match=r"Diagnosis is asked in English only.*Made up \(xx\)"):
@@ -240,16 +240,16 @@ def test_what_a_pack_lacks_is_said_when_it_is_needed(tmp_path):
     [
         ({"language.toml": lambda text: text.replace("name = ", "nmae = ")}, "nmae"),
         ({"language.toml": lambda text: text + "["}, "language.toml"),
-        ({"language.toml": lambda text: text.replace('"两者", ', '"都不是", ')}, "labels.both too"),
+        ({"language.toml": lambda text: text.replace('"两者", ', '"都不是", ')}, "is in both too"),
         (
             {"language.toml": lambda text: text.replace("yes = [", 'yes = ["", ')},
             "an entry is empty",
         ),
         (
             {"prompts__arena.txt": lambda text: text.replace("{{conversation_2}}", "")},
-            "lacks {{conv",
+            "it must have the places {{conv",
         ),
-        ({"prompts__arena.txt": lambda text: text + "{{x}}"}, "unknown place {{x}}"),
+        ({"prompts__arena.txt": lambda text: text + "{{x}}"}, "it must have the places"),
     ],
 )
 def test_a_broken_pack_is_one_line(tmp_path, change, said):
