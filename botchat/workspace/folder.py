@@ -117,7 +117,7 @@ class Workspace:
         return {SAMPLE: sample, **{path.stem: path for path in own}}
 
     def seeds(self, name: str) -> list[Seed]:
-        """Read a set; raises MissingDataError if it is unknown or empty, DataError as `jsonl.read`."""
+        """Read a set; raises MissingDataError if it is unknown or empty, DataError if invalid."""
         self.seeds_path(name)
         sets = self.seed_sets()
         if (path := sets.get(name)) is None:
