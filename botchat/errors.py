@@ -18,9 +18,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` (did you mean 'NAME'?)`` for one or two known names that are close; else empty."""
     from difflib import get_close_matches  # at an error only
 
-    by_fold, asked = {one.casefold(): one for one in known}, name.casefold()
+    by_fold, asked = {each.casefold(): each for each in known}, name.casefold()
     close = get_close_matches(asked, by_fold, 2, 0.8) or get_close_matches(asked, by_fold, 1, 0.6)
-    meant = " or ".join(repr(by_fold[one]) for one in close)
+    meant = " or ".join(repr(by_fold[each]) for each in close)
     return f" (did you mean {meant}?)" if close else ""
 
 

@@ -180,12 +180,12 @@ def quirks_suffix(models: Iterable[ChatModel]) -> str:
     A model that finds out what its endpoint refuses has it as ``quirks`` (see `Reply.sent`). Empty:
     nothing differs.
     """
-    told = {
+    changed = {
         f"{model.name} {change}"
         for model in models
         for change in describe_quirks(getattr(model, "quirks", {}))
     }
-    return f"|adapted:{', '.join(sorted(told))}" if told else ""
+    return f"|adapted:{', '.join(sorted(changed))}" if changed else ""
 
 
 def describe_quirks(quirks: Mapping[str, Any]) -> list[str]:

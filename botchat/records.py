@@ -154,12 +154,12 @@ def outline(dialogues: Mapping[str, Dialogue]) -> Outline:
     """The outline of one contestant's dialogues; those of `Unread` are not read for it."""
     if isinstance(dialogues, Unread):
         return dialogues.outline
-    made = dialogues.values()
+    listed = dialogues.values()
     return Outline(
-        {sys.intern(seed_id): len(one.utterances) for seed_id, one in dialogues.items()},
-        sum(one.answered for one in made),
-        sum(one.complete for one in made),
-        frozenset(one.signature for one in made),
+        {sys.intern(seed_id): len(dialogue.utterances) for seed_id, dialogue in dialogues.items()},
+        sum(dialogue.answered for dialogue in listed),
+        sum(dialogue.complete for dialogue in listed),
+        frozenset(dialogue.signature for dialogue in listed),
     )
 
 

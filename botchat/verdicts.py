@@ -46,7 +46,7 @@ class BothOrders:
     """Shape (c,)."""
     sides: Indices
     """The contestants in the order of column 0, the smaller number first; shape (c, 2)."""
-    said: Codes
+    results: Codes
     """Shape (c, 2): 1 the side shown first, -1 the second, 0 a tie, `UNREADABLE` or `ABSENT`."""
 
 
@@ -90,8 +90,8 @@ class Verdicts:
     def judged_contestants(self) -> list[str]:
         """Who was judged, by name."""
         m = len(self.contestants)
-        there = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
-        return sorted(self.contestants[i] for i in np.flatnonzero(there).tolist())
+        counts = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
+        return sorted(self.contestants[i] for i in np.flatnonzero(counts).tolist())
 
     @property
     def signatures(self) -> Counter[str]:
@@ -107,10 +107,10 @@ class Verdicts:
         _, begin, comparison = np.unique(
             (self.seed * m + low) * m + high, return_index=True, return_inverse=True
         )
-        said = np.full((len(begin), 2), ABSENT, np.int8)
+        codes = np.full((len(begin), 2), ABSENT, np.int8)
         code = np.where(self.readable, 2 * self.result - 1, UNREADABLE)
-        said[comparison, (self.first > self.second).astype(np.intp)] = code
-        return BothOrders(self.seed[begin], sides[begin], said)
+        codes[comparison, (self.first > self.second).astype(np.intp)] = code
+        return BothOrders(self.seed[begin], sides[begin], codes)
 
     def only(self, kept: Flags) -> Verdicts:
         """Some of them."""
@@ -147,13 +147,13 @@ class VerdictsBuilder:
         self._seeds, self._contestants, self._signatures = _Numbers(), _Numbers(), _Numbers()
         self._blocks = [tuple(np.empty(0, dtype) for dtype in _COLUMNS.values())]
 
-    def add(self, said: Sequence[Judgment | PairJudgment]) -> None:
+    def add(self, judgments: Sequence[Judgment | PairJudgment]) -> None:
         """Add some, older ones first; raises `DataError` as `ResultReader.result`."""
-        if not said:
+        if not judgments:
             return
-        n = len(said)
+        n = len(judgments)
         seeds, contestants, verdicts, shown, signatures, cases = zip(
-            *map(_FIELDS, said), strict=True
+            *map(_FIELDS, judgments), strict=True
         )
         numbers = self._contestants.of(chain.from_iterable(contestants), 2 * n)
         columns = (

@@ -13,7 +13,7 @@ from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import Evidence
 from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
-from botchat.judges.single import stability
+from botchat.judges.single import sample_agreement
 from botchat.metrics import lengths
 from botchat.metrics.intervals import figures, share
 from botchat.metrics.judge_bias import accusations, facts
@@ -98,13 +98,9 @@ def sureness(judgments: Sequence[Judgment]) -> Row:
     """
     found: Row = {}
     talked = [j for j in judgments if j.transcript]
-    steady = [(j.seed_id, one) for j in talked if (one := stability([j.transcript]))]
-    if steady:
-        # A judgment has a question in each order that was sampled.
-        seeds = [seed for seed, one in steady for _ in range(one.n)]
-        for key, name in (("stable", "unanimous"), ("samples_agree", "agreement")):
-            values = [getattr(one, name) for _, one in steady for _ in range(one.n)]
-            found |= share(values, seeds, key)
+    agreement = [(j.seed_id, each) for j in talked for each in sample_agreement(j.transcript)]
+    for i, key in enumerate(("stable", "samples_agree") if agreement else ()):
+        found |= share([each[i] for _, each in agreement], [seed for seed, _ in agreement], key)
     spoken = [
         (j.seed_id, not isinstance(one.cut, UnsetType)) for j in talked for one in j.transcript
     ]
@@ -151,7 +147,7 @@ def of_pairs(verdicts: Verdicts, cluster: Indices | None = None) -> Row:
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
         "decided": int(np.isin(verdicts.result, (WIN, LOSS)).sum()),
-        **figures(facts(made.said, made.seed if cluster is None else cluster[made.seed])),
+        **figures(facts(made.results, made.seed if cluster is None else cluster[made.seed])),
     }
 
 

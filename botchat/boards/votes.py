@@ -51,7 +51,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     )
     said = verdicts(votes, signature)
     # Only both orders tell what being named first is worth, and who is better.
-    both = (said.both_orders().said < ABSENT).all(1).any()
+    both = (said.both_orders().results < ABSENT).all(1).any()
     evidence = {VOTES.name: Evidence(VOTES, (), said)} if both else {}
     there = np.unique(votes.judge)
     whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"

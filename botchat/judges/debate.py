@@ -42,7 +42,7 @@ class Debate:
 
     async def talk(self, case: Case) -> DebateResult:
         """Agents × rounds calls, and one a round for the summariser, if nothing fails."""
-        said: list[Remark] = []
+        transcript: list[Remark] = []
         messages: list[Remark] = []
         known: list[Remark] = []  # H of the algorithms
         summaries: list[Remark] = []
@@ -61,20 +61,20 @@ class Debate:
                 for agent in present:
                     prompt = self._prompt(agent, case, [*known, *spoken])
                     spoken.append(await agent.respond(prompt, case))
-            said += spoken
+            transcript += spoken
             last |= {remark.speaker: remark for remark in spoken}
             messages += filter(is_usable, spoken)
             known = list(messages)
             if summarized and any(map(is_usable, spoken)):
                 asked = language.fill("debate_summary", messages=format_transcript(messages))
                 summary = await self.cast.non_voting[SUMMARIZER].respond(asked)
-                said.append(summary)
+                transcript.append(summary)
                 if is_usable(summary):
                     digest = summary.text
                     # ChatEval v1 keeps all summaries, v2 the last one alone.
                     keeps = self.settings.summary == "concatenate"
                     known = summaries = [*summaries, summary] if keeps else [summary]
-        return DebateResult(tuple(said), tuple(last[agent.name] for agent in agents), digest)
+        return DebateResult(tuple(transcript), tuple(last[agent.name] for agent in agents), digest)
 
     def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:
         return self.cast.language.fill(
@@ -116,8 +116,8 @@ class Agent:
             return Remark(self.name, "", reply.key, reply.outcome)
         text = strip_other_speakers(reply.text, self.others, prompt)
         vote = None
-        if case is not None and (said := case.read(text)[0]) in case.choices:
-            vote = said
+        if case is not None and (verdict := case.read(text)[0]) in case.choices:
+            vote = verdict
         cut = len(reply.text) - len(text) or msgspec.UNSET
         return Remark(self.name, text, reply.key, reply.outcome, vote, cut)
 
@@ -161,7 +161,7 @@ def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
     names = "|".join(map(re.escape, others))
     if not names:
         return reply
-    headings = "|".join(re.escape(one.strip()) for one in _HEADING.findall(prompt)) or "(?!)"
+    headings = "|".join(re.escape(line.strip()) for line in _HEADING.findall(prompt)) or "(?!)"
     goes_on = re.compile(
         rf"^{_LEAD}(?:\[(?:{names})\]|(?:{headings})[ \t]*$|(?P<named>@?(?:{names})[*_ \t]*:))",
         re.MULTILINE | re.IGNORECASE,
@@ -179,7 +179,7 @@ def is_usable(remark: Remark) -> bool:
 
 def format_transcript(remarks: Iterable[Remark]) -> str:
     """Messages as agents see them (ChatEval's code), the beginnings of others in them defused."""
-    return "\n".join(f"[{said.speaker}]: {_defused(said)}" for said in remarks if is_usable(said))
+    return "\n".join(f"[{r.speaker}]: {_defused(r)}" for r in remarks if is_usable(r))
 
 
 def _defused(remark: Remark) -> str:

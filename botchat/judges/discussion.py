@@ -67,16 +67,16 @@ class Discussion:
 
     async def talk(self, case: Case) -> DebateResult:
         """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
-        said: list[Remark] = []
+        spoken: list[Remark] = []
         known: list[Remark] = []  # H of Algorithm 1
         last: dict[str, Remark] = {}
         parts: list[str] = []
         rounds, language, serving = self.settings.n_rounds, self.cast.language, self.cast.non_voting
         if self.settings.decomposes:
             asked = language.fill("discussion_parts", question=case.prompt, rounds=str(rounds))
-            said.append(await serving[DECOMPOSER].respond(asked))
-            found = _PART.finditer(said[0].text)
-            parts = [match["part"].strip() for match in found][:rounds]
+            spoken.append(await serving[DECOMPOSER].respond(asked))
+            numbered = _PART.finditer(spoken[0].text)
+            parts = [match["part"].strip() for match in numbered][:rounds]
         is_decomposed = bool(parts)
         parts = parts or [language.text("discussion_whole")] * rounds
         for number, part in enumerate(parts, 1):
@@ -86,25 +86,25 @@ class Discussion:
             for agent in self.cast.agents:
                 if agent.name not in last or is_usable(last[agent.name]):
                     last[agent.name] = await self._statement(
-                        agent, case, part, closing, known, said
+                        agent, case, part, closing, known, spoken
                     )
                     known += filter(is_usable, [last[agent.name]])
             if not any(map(is_usable, last.values())):
-                return DebateResult(tuple(said), tuple(last.values()))
+                return DebateResult(tuple(spoken), tuple(last.values()))
             if not self.settings.feedback:
                 continue
-            told = {"question": case.prompt, "history": format_transcript(known)}
+            values = {"question": case.prompt, "history": format_transcript(known)}
             asked = language.fill(
-                "discussion_feedback", **told, round=str(number), rounds=str(len(parts))
+                "discussion_feedback", **values, round=str(number), rounds=str(len(parts))
             )
             feedback = await serving[FEEDBACK].respond(asked)
-            said.append(feedback)
+            spoken.append(feedback)
             known += filter(is_usable, [feedback])
         ended = await _report(
             self, serving[SUMMARIZER], case, "discussion_report", format_transcript(known)
         )
         votes = ended.votes if self.settings.decides == "summary" else tuple(last.values())
-        return DebateResult((*said, *ended.remarks), votes, ended.digest)
+        return DebateResult((*spoken, *ended.remarks), votes, ended.digest)
 
     async def _statement(
         self,
@@ -113,7 +113,7 @@ class Discussion:
         part: str,
         closing: str,
         known: Sequence[Remark],
-        said: list[Remark],
+        spoken: list[Remark],
     ) -> Remark:
         language = self.cast.language
         values = {
@@ -127,12 +127,12 @@ class Discussion:
         steps = f"{language.text(_STEPS)}{language.joint}" if decomposes else ""
         asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
         remark = await agent.respond(asked, case)
-        said.append(remark)
+        spoken.append(remark)
         if self.settings.reflects and is_usable(remark):
             values["statement"] = remark.text.strip()
             asked = _filled(language, "discussion_reflection", closing, **values)
             remark = await agent.respond(asked, case)
-            said.append(remark)
+            spoken.append(remark)
         return remark
 
 

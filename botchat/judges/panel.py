@@ -75,11 +75,11 @@ class Panel:
     async def answer(self, case: Case) -> JudgeAnswer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
-        first, *others = await together(self.talking.talk(one) for one in (case, *mirror))
+        first, *others = await together(self.talking.talk(each) for each in (case, *mirror))
         votes, remarks = list(first.votes), list(first.remarks)
         for other in others:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
-            remarks += [_swapped(said, said.verdict) for said in other.remarks]
+            remarks += [_swapped(remark, remark.verdict) for remark in other.remarks]
         verdict = aggregate((vote.verdict for vote in votes), case.choices, self.scores)
         return JudgeAnswer(
             verdict,
@@ -124,7 +124,7 @@ def build_panel(
     language: Language = ENGLISH,
     subject: Subject = "answers",
 ) -> Judge:
-    """The judge that ``settings`` describe.
+    """Build the judge that ``settings`` describe.
 
     Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
     under ``name@model``. ``language``: of what agents are told. ``subject``: of the question, which
@@ -134,23 +134,24 @@ def build_panel(
     model_of = cache(model_of)
     complete = all(member.model for member in settings.members)
     if complete and default_model is not None:
-        raise ConfigError(f"panel {name} {_COMPLETE}")
+        raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
     if default_model is None and not complete:
         raise ConfigError(
             f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
             f"model = … in [panels.{name}]"
         )
-    agents: list[Agent] = []
-    for member in settings.members:
-        for n in range(settings.samples):
-            decoding = Decoding(settings.temperature, settings.max_tokens, n)
-            called = f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}"
-            role = _role(member, language, subject)
-            agents.append(
-                Agent(called, role, model_of(member.model or default_model or ""), decoding)
-            )
+    agents = [
+        Agent(
+            f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}",
+            _role(member, language, subject),
+            model_of(member.model or default_model or ""),
+            Decoding(settings.temperature, settings.max_tokens, n),
+        )
+        for member in settings.members
+        for n in range(settings.samples)
+    ]
     names = [agent.name for agent in agents]
-    agents = [replace(one, others=tuple(n for n in names if n != one.name)) for one in agents]
+    agents = [replace(a, others=tuple(n for n in names if n != a.name)) for a in agents]
     served = model_of(settings.summarizer) if settings.summarizer else agents[0].model
     decoding = Decoding(settings.temperature, settings.max_tokens)
     serving = {who: Agent(who, "", served, decoding) for who in (DECOMPOSER, FEEDBACK, SUMMARIZER)}
@@ -166,27 +167,24 @@ def build_panel(
     )
 
 
-_COMPLETE = "names all its models itself; leave out --judge-model"
-
-
 def wording(
     settings: PanelSettings,
     language: Language = ENGLISH,
     subjects: Sequence[Subject] = ("answers",),
 ) -> dict[str, str]:
-    """What a panel's agents are told, beside questions about ``subjects``: title -> text."""
-    told: dict[str, str] = {}
+    """Return the texts that agents read with questions about ``subjects``: title -> text."""
+    texts: dict[str, str] = {}
     for member in settings.members:
-        roles = dict.fromkeys(_role(member, language, one) for one in subjects)
-        told[f"role of {member.name}"] = "\n\n".join(roles)
-    told |= {name.replace("_", " "): language.text(name) for name in _said(settings, language)}
-    return {title: text for title, text in told.items() if text}
+        roles = dict.fromkeys(_role(member, language, subject) for subject in subjects)
+        texts[f"role of {member.name}"] = "\n\n".join(roles)
+    texts |= {name.replace("_", " "): language.text(name) for name in _prompts(settings, language)}
+    return {title: text for title, text in texts.items() if text}
 
 
 def _digest(
     settings: PanelSettings, agents: Sequence[Agent], served: ChatModel, language: Language
 ) -> str:
-    """Of everything that decides a panel's verdicts: models by their identity, not their name.
+    """Return the digest of all that decides a panel's verdicts: models by identity, not name.
 
     It is part of the signatures of published judgments, so the keys below keep their order; agents
     and models are empty because they are covered separately.
@@ -213,12 +211,12 @@ def _digest(
     }
     in_order = msgspec.Raw(msgspec.json.encode(how))
     who = [(a.name, a.role, dict(a.model.identity), a.decoding.settings) for a in agents]
-    wording = language.prompts_digest(*_said(settings, language))
+    wording = language.prompts_digest(*_prompts(settings, language))
     return settings_digest(in_order, who, dict(served.identity), wording)
 
 
-def _said(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    """The prompts of a strategy; what is not said a pack may lack."""
+def _prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
+    """Return the prompts of a strategy; a pack may lack the others."""
     if settings.kind == "debate":
         return debate.PROMPTS
     if settings.kind == "discussion":
@@ -251,7 +249,7 @@ def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
 
 
 def _outcome(votes: Sequence[Remark]) -> Outcome:
-    """Why there is no vote; a failure that may pass in another run comes first."""
+    """Return why there is no vote; a failure that may pass in another run comes first."""
     failures = [remark.outcome for remark in votes if not is_usable(remark)]
     return next((first for first in UNANSWERED if first in failures), (*failures, "ok")[0])
 
@@ -259,15 +257,15 @@ def _outcome(votes: Sequence[Remark]) -> Outcome:
 def _reason(
     case: Case, verdict: Verdict | None, votes: Sequence[Remark], talk: DebateResult
 ) -> str:
-    """The votes, the speakers without one, and the summary or a reason from the winning side."""
+    """Return the votes, the speakers without one, and the summary or the winning side's reason."""
     cast = Counter(vote.verdict for vote in votes if vote.verdict is not None)
-    said = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
+    counts = ", ".join(f"{vote} ×{n}" for vote, n in sorted(cast.items(), key=lambda i: (-i[1], i)))
     absent = ", ".join(
         f"{vote.speaker} ({'unreadable' if is_usable(vote) else vote.outcome})"
         for vote in votes
         if vote.verdict is None
     )
-    parts = [f"{cast.total()} of {len(votes)} votes{': ' if said else ''}{said}"]
+    parts = [f"{cast.total()} of {len(votes)} votes{': ' if counts else ''}{counts}"]
     parts += ["an even split that is no tie here"] if cast and verdict is None else []
     parts += [f"no vote: {absent}"] if absent else []
     first = next((remark for remark in talk.votes if remark.verdict == verdict is not None), None)
@@ -279,10 +277,10 @@ def _reason(
 
 
 def is_debate(judgments: Sequence[Judgment]) -> bool:
-    """Whether these are of a panel whose members hear each other: speak twice, or get feedback."""
+    """Return whether members of the panel hear each other: speak twice, or get feedback."""
     talked = [judgment.transcript for judgment in judgments if judgment.transcript]
     speakers = {remark.speaker for transcript in talked for remark in transcript}
-    voters = [[said.speaker for said in each if is_vote(said)] for each in talked]
+    voters = [[remark.speaker for remark in each if is_vote(remark)] for each in talked]
     if all(len({speaker.removesuffix(SWAPPED) for speaker in each}) < 2 for each in voters):
         return False  # one that hears itself
     return FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)
@@ -293,7 +291,7 @@ def votes_before_debate(
     choices: Callable[[Judgment], Collection[Verdict]],
     scores: Literal["mean", "majority"] = "mean",
 ) -> list[Judgment]:
-    """A panel's judgments without the talk; ``choices``: what the question of a judgment offers."""
+    """Return a panel's judgments without the debate; ``choices``: offered to a judgment."""
     return [
         msgspec.structs.replace(
             judgment,
@@ -310,7 +308,7 @@ def votes_before_debate(
 
 
 def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:
-    """The panel that asks as often as ``settings`` does, without roles and without talk.
+    """Return the panel with as many calls as ``settings``, without roles and debate.
 
     Each model gives as many samples as the others, together at least `calls`; ``model`` is that of
     agents that name none.
@@ -328,7 +326,7 @@ def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettin
 
 
 def calls(settings: PanelSettings) -> int:
-    """Calls of a panel's talk about one case in one order, if none of them fails."""
+    """Return the calls about one case in one order, if none of them fails."""
     members = len(settings.members)
     if settings.kind == "ensemble":
         return members * settings.samples + settings.steps

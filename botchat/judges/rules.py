@@ -59,33 +59,33 @@ class RulesJudge:
             return JudgeAnswer(None, _NOT_MINE)
         if case.kind == "report":
             return JudgeAnswer(*case.read(self._report(case.dialogues[0])))
-        accused = [next(iter(self._flags(shown)), None) for shown in case.dialogues]
+        accused = [next(iter(self._flags(dialogue)), None) for dialogue in case.dialogues]
         if len(accused) == 1 and "No" in case.choices:
             verdict: Verdict | None = str(accused[0].index) if accused[0] else "No"
             reason = _reason(accused[0])
         elif len(accused) == 2 and case.choices <= {"1", "2", "both", "neither"}:
             verdict = _compare(accused[0], accused[1], case.choices)
-            told = enumerate(map(_reason, accused), 1)
-            reason = "; ".join(f"conversation {n}: {why}" for n, why in told)
+            reasons = enumerate(map(_reason, accused), 1)
+            reason = "; ".join(f"conversation {n}: {why}" for n, why in reasons)
         else:
             return JudgeAnswer(None, _NOT_MINE)
         if verdict not in case.choices:
             return JudgeAnswer(None, f"no offered choice says what the rules found: {reason}")
         return JudgeAnswer(verdict, reason)
 
-    def _found(self, shown: ShownDialogue) -> list[Flag]:
-        return flags(shown.utterances, self.thresholds, shown.n_seed)
+    def _found(self, dialogue: ShownDialogue) -> list[Flag]:
+        return flags(dialogue.utterances, self.thresholds, dialogue.n_seed)
 
-    def _report(self, shown: ShownDialogue) -> str:
-        found = self._flags(shown)
+    def _report(self, dialogue: ShownDialogue) -> str:
+        flags_ = self._flags(dialogue)
         lines: list[str] = []
         for error_type, criteria in _DIAGNOSED.items():
-            of_type = [flag for flag in found if flag.criterion in criteria]
+            of_type = [flag for flag in flags_ if flag.criterion in criteria]
             verdict = "Yes" if of_type else "No" if criteria else "Not judged"
             lines.append(f"{error_type}? {verdict}")
             for flag in of_type:
-                said = _quoted(flag, shown.utterances[flag.index - 1])
-                quote = json.dumps(said, ensure_ascii=False)
+                words = _quoted(flag, dialogue.utterances[flag.index - 1])
+                quote = json.dumps(words, ensure_ascii=False)
                 lines.append(f"- Utterance {flag.index}: {quote} - {_excess(flag)}")
         return "\n".join(lines)
 

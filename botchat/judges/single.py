@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
@@ -109,43 +109,15 @@ def base_judge_name(name: str) -> str:
     return _SAMPLED.sub("", name)
 
 
-@dataclass(frozen=True)
-class Stability:
-    """Agreement of independent answers of one judge to the same question."""
+def sample_agreement(transcript: Sequence[Remark]) -> list[tuple[bool, float]]:
+    """Return whether the readable samples of a question all agree, and the share of equal pairs.
 
-    n: int
-    """Questions with at least two readable answers, each order of showing by itself."""
-    unanimous: float
-    """Share of them with all answers the same, 0 to 1."""
-    agreement: float
-    """Mean over them of the share of equal pairs of answers, 0 to 1."""
-
-    def __str__(self) -> str:
-        """In words."""
-        return (
-            f"the samples of {100 * self.unanimous:.1f} % of {self.n} cases all agree; two samples "
-            f"of a case agree with a chance of {100 * self.agreement:.1f} %"
-        )
-
-
-def samples(transcript: Sequence[Remark]) -> dict[tuple[str | None, ...], list[Verdict]]:
-    """What an agent that was sampled said, by its name and the order; none where nobody was."""
-    answers: dict[tuple[str | None, ...], list[Verdict]] = {}
+    One entry for each agent and order of showing with at least two readable samples.
+    """
+    samples: dict[tuple[str | None, ...], list[Verdict]] = {}
     for remark in transcript:
         match = _SAMPLE.fullmatch(remark.speaker)
         if match and remark.verdict is not None:
-            answers.setdefault(match.groups(), []).append(remark.verdict)
-    return answers
-
-
-def stability(transcripts: Iterable[Sequence[Remark]]) -> Stability | None:
-    """Of the transcripts of a judge's judgments; ``None`` if no agent was sampled."""
-    alike = [
-        [one == other for one, other in combinations(given, 2)]
-        for transcript in transcripts
-        for given in samples(transcript).values()
-        if len(given) > 1
-    ]
-    if not alike:
-        return None
-    return Stability(len(alike), fmean(map(all, alike)), sum(map(fmean, alike)) / len(alike))
+            samples.setdefault(match.groups(), []).append(remark.verdict)
+    pairs = [[a == b for a, b in combinations(each, 2)] for each in samples.values()]
+    return [(all(each), fmean(each)) for each in pairs if each]

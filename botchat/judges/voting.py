@@ -83,8 +83,8 @@ def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
 def first_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
     """The votes of `first_remarks`, those on the swapped order swapped back."""
     return tuple(
-        swap_sides(said.verdict) if said.speaker.endswith(SWAPPED) else said.verdict
-        for said in first_remarks(transcript)
+        swap_sides(remark.verdict) if remark.speaker.endswith(SWAPPED) else remark.verdict
+        for remark in first_remarks(transcript)
     )
 
 
@@ -114,6 +114,8 @@ def _are_scores(choices: Collection[Verdict]) -> bool:
 
 
 def _mean(column: Iterable[str]) -> str:
-    given = [Fraction(number) for number in column if number != MISSING]
-    mean = float(round(sum(given, Fraction()) / len(given), 4)) if given else 0.0
-    return f"{mean:.4f}".rstrip("0").rstrip(".") if given else MISSING
+    numbers = [Fraction(number) for number in column if number != MISSING]
+    if not numbers:
+        return MISSING
+    mean = float(round(sum(numbers, Fraction()) / len(numbers), 4))
+    return f"{mean:.4f}".rstrip("0").rstrip(".")

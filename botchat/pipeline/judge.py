@@ -34,9 +34,8 @@ def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Results[StageResult]:
     """Ask and store; one result a protocol and N."""
-    made = asked(request, workspace).run(workspace, spending, meter)
-    lines = (line for one in made for line in one.lines)
-    return Results(made, [[one.shown for one in made], *lines])
+    results = asked(request, workspace).run(workspace, spending, meter)
+    return Results(results, [[result.shown for result in results]])
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:
@@ -51,7 +50,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     if request.limit is not None:
         among = {seed.id for seed in seeds}
         contestants = {
-            name: {id_: one for id_, one in by_seed.items() if id_ in among}
+            name: {id_: each for id_, each in by_seed.items() if id_ in among}
             for name, by_seed in contestants.items()
         }
     if protocol.shows == "pair":
@@ -114,9 +113,9 @@ def _one_by_one(
                 f"{protocol.title} compares models with human: name a model besides human"
             )
         contestants = {**contestants, HUMAN: of_people(seeds)}
-    each = [protocol.at(n) for n in request.turns] or [protocol]
-    cases = [Cases(one, list(one.cases(seeds, contestants))) for one in each]
-    if short := next((one.n for one, makers in cases if one.n and not makers), None):
+    protocols = [protocol.at(n) for n in request.turns] or [protocol]
+    cases = [Cases(each, list(each.cases(seeds, contestants))) for each in protocols]
+    if short := next((each.n for each, makers in cases if each.n and not makers), None):
         raise MissingDataError(f"--turns {short}: no dialogue of {request.seed_set} is so long")
     if not cases[0].make and protocol.shows == "human":
         raise MissingDataError(

@@ -120,8 +120,8 @@ class _Row:
     def column(self, names: Iterable[str], *, filled: bool = False) -> str | None:
         """The first of some columns that is there, or has something in it."""
         empty = (None, "") if filled else ()
-        there = (name for name in names if name in self.fields)
-        return next((name for name in there if self.fields[name] not in empty), None)
+        present = (name for name in names if name in self.fields)
+        return next((name for name in present if self.fields[name] not in empty), None)
 
     def wrong(self, column: str, fault: str) -> DataError:
         """That a cell is not what is expected."""
@@ -165,39 +165,41 @@ class _Row:
         """People's verdict on a pair, where it is known."""
         column = self.column(_HUMAN_VERDICTS)
         value = self.fields[column] if column else None
-        said = "" if value is None else plain(str(value))
-        if not column or not said:
+        label = "" if value is None else plain(str(value))
+        if not column or not label:
             return None
         meant: dict[str, str] = {}
         for (verdict, words), name in zip(_VERDICTS.items(), ("", *names[::-1]), strict=True):
             meant |= dict.fromkeys((*words.split(), plain(name)), verdict)
-        if said not in meant:
+        if label not in meant:
             offered = ", ".join(("1", "2", "tie", *names))
             raise self.wrong(column, f"{value!r:.60} is none of {offered}, or empty")
-        return meant[said]
+        return meant[label]
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
         """People's scores of a text by plain name of the number; ``""``: of the whole text."""
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         column = self.column(name for name in _HUMAN_SCORES if name != text)
         value = self.fields[column] if column else None
         if column and value is not None and str(value).strip():
             for line in str(value).strip().splitlines():
                 name, colon, number = line.replace("\uff1a", ":").rpartition(":")
                 own = plain(name) if colon else ""
-                found[_ENGLISH.get(own, own)] = self._number(column, number)
+                scores[_ENGLISH.get(own, own)] = self._number(column, number)
         for name in numbers:
             for own in (name, f"human{name}"):
                 if self.fields.get(own) not in (None, ""):
-                    found[name] = self._number(own, str(self.fields[own]))
-        return found
+                    scores[name] = self._number(own, str(self.fields[own]))
+        return scores
 
-    def _number(self, column: str, said: str) -> float:
+    def _number(self, column: str, words: str) -> float:
         try:
-            value = float(said.strip().replace("\u2212", "-"))
+            value = float(words.strip().replace("\u2212", "-"))
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            fault = f"{said.strip()!r:.60} is no number; give people's score, lines of Name: number"
+            fault = (
+                f"{words.strip()!r:.60} is no number; give people's score, lines of Name: number"
+            )
             raise self.wrong(column, f"{fault}, or leave it empty")
         return value

@@ -92,9 +92,9 @@ def spell_letters(text: str, names: Sequence[Iterable[str]]) -> str:
             rf"|(?<!\w){name}\s*[\"']?\s*(?:\(|=|\bas\b)\s*[\"'(]?([A-DXY])\b"
             rf"|{call}(?<!\w){name}\s+[\"'(]?([A-DXY])\b",
         )
-        found = {letter for match in define.finditer(text) for letter in match.groups() if letter}
-        if len(found) == 1:
-            letters[found.pop()] = first
+        defined = {letter for match in define.finditer(text) for letter in match.groups() if letter}
+        if len(defined) == 1:
+            letters[defined.pop()] = first
     if len(letters) != 2:
         return text
     either = "".join(letters)

@@ -104,13 +104,13 @@ def read_scores(
     spoken = reply_language(text, language)
     text = spell_letters(text, [[name] for name in scale.names])
     plain = _BOX.sub(_on_its_own, strip_hypotheticals(text, spoken).translate(spoken.plain))
-    given = _given(strip_quotes(plain, spoken), scale, spoken)
-    if given is None:
+    numbers = _given(strip_quotes(plain, spoken), scale, spoken)
+    if numbers is None:
         return None, " ".join(text.split())
-    found, start, end = given
+    values, start, end = numbers
     if (after := find_retraction(plain, end, spoken)) is not None:
         return read_scores(text[after:], scale, language)
-    return _verdict(found, scale), _reason(text, start, end)
+    return _verdict(values, scale), _reason(text, start, end)
 
 
 Given = tuple[Sequence[float], int, int]
@@ -123,9 +123,9 @@ def _given(plain: str, scale: Scale, language: Language) -> Given | None:
     for pattern in (w.named, w.told):
         named = {w.names[_plain(match["name"])]: match for match in pattern.finditer(plain)}
         if len(named) == len(scale.names):
-            found = [w.number(named[place]["number"]) for place in range(len(named))]
+            values = [w.number(named[place]["number"]) for place in range(len(named))]
             ends = [match.span() for match in named.values()]
-            return found, min(start for start, _ in ends), max(end for _, end in ends)
+            return values, min(start for start, _ in ends), max(end for _, end in ends)
     for match in _TABLE.finditer(plain):
         if (numbers := _table_scores(match, w)) is not None:
             return numbers, *match.span()
@@ -156,7 +156,7 @@ def _table_scores(table: re.Match[str], w: _ScorePatterns) -> list[float] | None
 
 def _json_scores(plain: str, w: _ScorePatterns) -> list[float] | None:
     """Return the scores of an object in JSON: named, or the whole score of a named object."""
-    found: dict[int, float] = {}
+    values: dict[int, float] = {}
 
     def keep(name: object, value: object) -> None:
         place = w.names.get(re.sub(r"^score(of)?|score$", "", _plain(str(name))))
@@ -170,12 +170,12 @@ def _json_scores(plain: str, w: _ScorePatterns) -> list[float] | None:
         for each in value if isinstance(value, list) else ():
             keep("", each)
         if place is not None and re.fullmatch(_NUMBER, str(value)):
-            found[place] = w.number(str(value))
+            values[place] = w.number(str(value))
 
     for first, last in ("{}", "[]"):
         with suppress(ValueError, RecursionError):
             keep("", json.loads(plain[plain.find(first) : plain.rfind(last) + 1]))
-    return [found[i] for i in range(w.n)] if len(found) == w.n else None
+    return [values[i] for i in range(w.n)] if len(values) == w.n else None
 
 
 def _on_its_own(box: re.Match[str]) -> str:
@@ -184,20 +184,20 @@ def _on_its_own(box: re.Match[str]) -> str:
 
 
 def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
-    found = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
+    values = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
     w = _patterns(scale, language)
     alike = list(w.each.finditer(strip_hypotheticals(text, language).translate(language.plain)))
-    if not found and alike:
-        found = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
-    verdict = encode_scores([found.get(kind) for kind in range(w.n)], scale)
+    if not values and alike:
+        values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
+    verdict = encode_scores([values.get(kind) for kind in range(w.n)], scale)
     reason = error_reports.before(text, language) if verdict else text
     return verdict, " ".join(reason.split())
 
 
-def encode_scores(given: Iterable[float | None], scale: Scale) -> Verdict | None:
+def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | None:
     """The verdict of some scores, `MISSING` where there is none on the scale; ``None``: nowhere."""
     known = choices(scale)._known[0]
-    spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in given]
+    spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in numbers]
     verdict = [score if score in known else MISSING for score in spelled]
     return None if set(verdict) == {MISSING} else " ".join(verdict)
 
@@ -221,12 +221,12 @@ def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
     Raises `DataError` if it is not that.
     """
     try:
-        found = [None if one == MISSING else float(one) for one in verdict.split()]
+        values = [None if one == MISSING else float(one) for one in verdict.split()]
     except ValueError:
-        found = []
-    if len(found) != n:
+        values = []
+    if len(values) != n:
         raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
-    return tuple(found)
+    return tuple(values)
 
 
 def neutralise_labels(text: str, scale: Scale) -> str:
@@ -273,7 +273,7 @@ class _ScorePatterns:
         behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
         changed = rf"(?:{_NUMBER}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
         cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        given = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
+        numbers = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
         start = _start(scale) if len(called) == self.n else ""
         name = rf"{start}(?P<name>{names})"
 
@@ -285,8 +285,8 @@ class _ScorePatterns:
             rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
         )
         # In a sentence: "gets a 7"; and one number for all.
-        self.told = compiled(rf"{name}{given}{number}{behind}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){given}[:=]?{_MARKS}{number}{behind}")
+        self.told = compiled(rf"{name}{numbers}{number}{behind}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each')}){numbers}[:=]?{_MARKS}{number}{behind}")
         # Nothing but the numbers on a line; one number alone must be the whole reply.
         line = rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{self.n - 1}}}[ \t]*\r?$"
         self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
@@ -319,11 +319,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
 
 
-def _verdict(found: Sequence[float], scale: Scale) -> Verdict | None:
-    given = [round(value, 1) for value in found]
-    if not all(scale.lowest <= value <= scale.highest for value in given):
+def _verdict(values: Sequence[float], scale: Scale) -> Verdict | None:
+    numbers = [round(value, 1) for value in values]
+    if not all(scale.lowest <= value <= scale.highest for value in numbers):
         return None
-    return " ".join(f"{value + 0.0:g}" for value in given)
+    return " ".join(f"{value + 0.0:g}" for value in numbers)
 
 
 def _reason(text: str, start: int, end: int) -> str:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from botchat.boards.tables import Table
-    from botchat.judges.single import Stability
 
 
 Piece: TypeAlias = "str | Table | list[Row]"
@@ -160,8 +159,6 @@ class StageResult:
     path: Path
     unanswered: int
     """Cases that another run may still get an answer for."""
-    stability: Stability | None = None
-    """How far the answers of a judge that was sampled agree."""
 
     @property
     def shown(self) -> Row:
@@ -172,17 +169,7 @@ class StageResult:
     @property
     def row(self) -> Row:
         """All of it, JSON-ready."""
-        return self.shown | self.account
-
-    @property
-    def account(self) -> Row:
-        """``stability``, where there is such."""
-        return {} if self.stability is None else {"stability": self.stability}
-
-    @property
-    def lines(self) -> list[str]:
-        """The same in words, a line each."""
-        return [f"{self.protocol}: {one}" for one in self.account.values()]
+        return self.shown
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.interfaces import Decoding
-from botchat.judges.single import SingleJudge, base_judge_name, repeated_judge, stability
+from botchat.judges.single import SingleJudge, base_judge_name, repeated_judge, sample_agreement
 from botchat.records import Remark
 from tests.scripted import Scripted, arena_case, choice
 
@@ -54,33 +54,21 @@ def test_a_sampled_judge_is_another_judge():
     assert [base_judge_name(judge.name) for judge in (one, *several)] == ["m"] * 4
 
 
-def test_stability_counts_each_agent_and_each_order_by_itself():
-    """Unreadable samples are absent; what was asked once says nothing."""
-    found = stability(
-        [
-            said("1", "1", "2"),  # 1 of 3 pairs
-            (*said("1", "1"), *said("2", "2", end=" (swapped)")),  # 2 x 1 of 1
-            said("both", None, "both"),  # 1 of 1
-            said("1", None, None),
-            (Remark("Critic", "", "", "ok", "1"), Remark("Author", "", "", "ok", "2")),
-        ]
-    )
-    assert found is not None
-    assert (found.n, found.unanimous) == (4, 3 / 4)
-    assert found.agreement == pytest.approx((1 / 3 + 3) / 4)
-    assert stability([()]) is None
+def test_agreement_counts_each_agent_and_each_order_by_itself():
+    """Unreadable samples are absent; one sample, and an agent that is not sampled, say nothing."""
+    assert sample_agreement(said("1", "1", "2")) == [(False, pytest.approx(1 / 3))]
+    both = (*said("1", "1"), *said("2", "2", end=" (swapped)"))
+    assert sample_agreement(both) == [(True, 1), (True, 1)]
+    assert sample_agreement(said("both", None, "both")) == [(True, 1)]
+    assert sample_agreement(said("1", None, None)) == []
+    panel = (Remark("Critic", "", "", "ok", "1"), Remark("Author", "", "", "ok", "2"))
+    assert sample_agreement(panel) == sample_agreement(()) == []
 
 
-@given(st.lists(st.lists(VERDICTS, min_size=2, max_size=6), min_size=1, max_size=5))
-def test_stability_is_the_share_of_equal_pairs(cases):
+@given(st.lists(VERDICTS, min_size=2, max_size=6))
+def test_agreement_is_the_share_of_equal_pairs(verdicts):
     """Against a count by hand."""
-    readable = [[v for v in case if v is not None] for case in cases]
-    readable = [case for case in readable if len(case) > 1]
-    found = stability([said(*case) for case in cases])
-    if not readable:
-        assert found is None
-        return
-    alike = [[a == b for a, b in combinations(case, 2)] for case in readable]
-    assert found.agreement == pytest.approx(sum(sum(s) / len(s) for s in alike) / len(alike))
-    assert found.unanimous == sum(len(set(case)) == 1 for case in readable) / len(readable)
-    assert found.unanimous <= found.agreement + 1e-12
+    readable = [verdict for verdict in verdicts if verdict is not None]
+    pairs = [a == b for a, b in combinations(readable, 2)]
+    expected = [(len(set(readable)) == 1, pytest.approx(sum(pairs) / len(pairs)))] if pairs else []
+    assert sample_agreement(said(*verdicts)) == expected

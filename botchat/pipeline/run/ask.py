@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, CaseRef, Judge, case_ref, quirks_suffix
-from botchat.judges.single import SingleJudge, stability
+from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import TokenCounter
 from botchat.parallel import together
@@ -282,7 +282,6 @@ class Filing(AbstractContextManager["Filing"]):
     def result(self) -> StageResult:
         """What was asked and answered."""
         found = [self.have[key] for key in self.asked]
-        talked = [one for one in found if one.transcript]
         return StageResult(
             protocol=self.protocol,
             judge=self.answering.name,
@@ -291,5 +290,4 @@ class Filing(AbstractContextManager["Filing"]):
             unreadable=sum(one.verdict is None and one.outcome not in UNANSWERED for one in found),
             path=self.path,
             unanswered=sum(judgment.outcome in UNANSWERED for judgment in found),
-            stability=stability(judgment.transcript for judgment in talked),
         )
