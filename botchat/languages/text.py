@@ -1,13 +1,7 @@
-"""What is found in one utterance by itself: words, phrases, marks of a document, stems.
+"""Words, phrases, layout and stems of an English utterance, for the judge `rules`.
 
-One class for every language; the words are those of its pack. `_LAYOUT` and `EMOJI` are searched in
-the text as it is, all else in lower case with straight apostrophes; all in linear time. A pack's
-phrases are plain text; English's are regular expressions, each searched only in a text with one of
-its words, because boards read English by the ten thousand.
-
-Where blanks part no words (units = "characters"), each character is a word, and what carries
-content are the pairs of neighbouring characters between function words, as in retrieval without
-segmentation.
+Other languages are only split into words. Phrases are regular expressions in linear time, each
+searched only in a text with one of its words: boards read utterances by the ten thousand.
 """
 
 from __future__ import annotations
@@ -89,11 +83,11 @@ class ReadText:
         self.emoji = not raw.isascii() and EMOJI.search(raw) is not None
 
     def ai_phrases(self) -> list[str]:
-        """Phrases that call a speaker a program."""
+        """Return phrases that call a speaker a program."""
         return _AI.found(self.low, self.pieces)
 
     def formal_phrases(self) -> list[str]:
-        """Connectives and phrases of written language and of assistants."""
+        """Return connectives and phrases of written language and of assistants."""
         return _FORMAL.found(self.low, self.pieces)
 
     def formality(self) -> float:
@@ -179,8 +173,8 @@ class _Phrases:
 
 
 def _any_of(phrases: Iterable[str], end: str = "") -> str:
-    said = "|".join(_NAME.sub(lambda name: _LISTS.lists[name[1]][0], one) for one in phrases)
-    return rf"\b(?:{said})" + end
+    patterns = (_NAME.sub(lambda name: _LISTS.lists[name[1]][0], phrase) for phrase in phrases)
+    return rf"\b(?:{'|'.join(patterns)})" + end
 
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
@@ -204,18 +198,18 @@ _SHORTEST_STEM = 3
 
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
-    """The word without its inflection, roughly: only whether two stems are equal is used."""
-    found = word.partition("'")[0]
-    if found in _FUNCTION:
+    """Return the word without its inflection, roughly: stems are only compared."""
+    stem = word.partition("'")[0]
+    if stem in _FUNCTION:
         return ""
-    found = found[:32]
+    stem = stem[:32]
     for ending in _ENDINGS:
-        if found.endswith(ending) and len(found) - len(ending) >= _SHORTEST_STEM:
-            found = found[: -len(ending)]
+        if stem.endswith(ending) and len(stem) - len(ending) >= _SHORTEST_STEM:
+            stem = stem[: -len(ending)]
             break
-    if len(found) > _SHORTEST_STEM and found[-1] == found[-2]:
-        found = found[:-1]
-    return found[:-1] if len(found) > _SHORTEST_STEM and found[-1] in "eiy" else found
+    if len(stem) > _SHORTEST_STEM and stem[-1] == stem[-2]:
+        stem = stem[:-1]
+    return stem[:-1] if len(stem) > _SHORTEST_STEM and stem[-1] in "eiy" else stem
 
 
 _COURTESY = frozenset(map(_stem, chain.from_iterable(map(english_words, _LISTS.courtesy))))
@@ -233,13 +227,13 @@ _ONLY_WORDS = _OnlyWords()
 
 
 def split(text: str, spaced: bool) -> list[str]:
-    """Words of a text in lower case; where blanks part none, its characters."""
+    """Return the words of a text in lower case; where blanks part none, its characters."""
     words = text.translate(_ONLY_WORDS).split()
     return words if spaced else [c for word in words for c in _CHARACTER.findall(word)]
 
 
 def longest(words: Iterable[str]) -> list[str]:
-    """The words, longest first, so that the first that fits is the longest."""
+    """Sort words, longest first, so that the first that fits is the longest."""
     return sorted(words, key=lambda word: (-len(word), word))
 
 
@@ -255,12 +249,12 @@ _COMMON = {
 
 
 def spoken(texts: Iterable[str]) -> str:
-    """The code of the language that texts are likely in; empty: it does not show."""
+    """Return the code of the likely language of texts, empty where it does not show."""
     words = Counter(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", " ".join(texts).lower()))
     together = " ".join(words)
     if len(re.findall(f"[{IDEOGRAPHS}]", together)) > len(together) / 3:
         return "zh" if not re.search("[\u3040-\u30ff]", together) else "ja"
-    found = {code: sum(words[w] for w in common.split()) for code, common in _COMMON.items()}
-    best, second = sorted(found, key=lambda code: -found[code])[:2]
-    clear = found[best] >= max(5, 0.05 * words.total()) and found[best] > 1.5 * found[second]
-    return best if clear else ""
+    counts = {code: sum(words[w] for w in common.split()) for code, common in _COMMON.items()}
+    best, second = sorted(counts, key=lambda code: -counts[code])[:2]
+    is_clear = counts[best] >= max(5, 0.05 * words.total()) and counts[best] > 1.5 * counts[second]
+    return best if is_clear else ""
