@@ -61,7 +61,7 @@ def test_a_check_of_models_says_what_each_answered_and_fails_with_the_first_that
     (place / "botchat.toml").write_text("")
     capsys.readouterr()
     did(place, "models", "--check", code=1)
-    assert "nothing was checked" in capsys.readouterr().err
+    assert "has no [models.NAME] entry" in capsys.readouterr().err
 
 
 GENERATE = ("generate", "--seeds", "small", "--turns", "4", "--model")
