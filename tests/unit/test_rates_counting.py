@@ -195,7 +195,7 @@ def test_tallies_are_what_one_counts_by_hand(
 def said_of(verdicts: Verdicts) -> Row:
     """What they say of their judge."""
     made = verdicts.both_orders()
-    return figures(facts(made.said, made.seed))
+    return figures(facts(made.results, made.seed))
 
 
 def test_a_pair_without_a_win_or_a_verdict_is_there() -> None:
