@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from botchat.errors import ConfigError
 from botchat.interfaces import quirks_suffix, settings_digest
+from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import together
 from botchat.pipeline.run import plan
@@ -23,6 +25,8 @@ from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, dialogue_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import asked
+
+log = logging.getLogger("botchat")
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
@@ -163,6 +167,7 @@ class _Job:
         self.path = workspace.dialogues_path(self.seed_set, self.contestant)
         self.have = workspace.dialogues(self.seed_set, self.contestant)
         self._seeds = first_seeds(seeds, request.limit)
+        self._warned: set[str] = set()
 
     @cached_property
     def pending(self) -> list[Seed]:
@@ -216,6 +221,15 @@ class _Job:
             seed, self.speakers, self.turns, counter, self.sign, self.language
         )
 
+    def warn(self, dialogue: Dialogue) -> None:
+        """Report each kind of fault once, while the run goes on."""
+        if "bot" in self.speakers[0].model.identity:
+            return
+        for kind, sentence in dialogue_faults(dialogue):
+            if kind not in self._warned:
+                self._warned.add(kind)
+                log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
+
     async def run(self, counter: TokenCounter, stops: Stops, meter: Meter) -> Generated:
         new = self.pending
         with jsonl.Appender[Dialogue](self.path) as file:
@@ -224,6 +238,7 @@ class _Job:
                 with self.step.item():
                     made = await self.make(seed, counter)
                     file.append(made)
+                self.warn(made)
                 self.have[seed.id] = made
                 meter.done += 1
 

@@ -1,4 +1,4 @@
-"""The ledger's accounts: what was asked, what it cost, moving it to another machine, forgetting."""
+"""The ledger's commands: what was asked and what it cost, export, import, forgetting."""
 
 from __future__ import annotations
 
@@ -17,46 +17,68 @@ import msgspec
 from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
 from botchat.models.cached import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
-from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues
-from botchat.requests import (
-    Accounting,
-    ExportingCalls,
-    Forgetting,
-    ImportingCalls,
-)
+from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
+from botchat.requests import Accounting, ExportingCalls, Forgetting, ImportingCalls
 from botchat.requests.results import Told
 from botchat.workspace import jsonl, usage
-from botchat.workspace import ledger as stored
 from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
+from botchat.workspace.ledger import Ledger
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+MOST_CALLS = 100_000
+"""Calls from which the cost of a dialogue is computed; of a larger set some seeds are used."""
+
 
 def stats(_: Accounting, workspace: Workspace) -> Told:
-    """Calls, tokens and money, a row a model and stage."""
-    with closing(_existing(workspace)) as ledger:
-        rows = [asdict(one) for one in usage.stats(ledger)]
-    never = set() if any(row["superseded"] for row in rows) else {"superseded"}
-    return Told({"rows": rows}, [[{k: row[k] for k in row if k not in never} for row in rows]])
+    """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
+    with closing(_open(workspace)) as ledger:
+        rows = [asdict(row) for row in usage.stats(ledger)]
+    sets = [workspace.all_dialogues(name) for name in workspace.seed_sets()]
+    paths = sorted(workspace.root.glob("judgments/*/*/*.jsonl"))
+    judgments = [judgment for path in paths for judgment in workspace.judgments(path).values()]
+    notes = lost_calls_note(
+        workspace, [by for by_name in sets for by in by_name.values()], judgments
+    )
+    hidden = set() if any(row["superseded"] for row in rows) else {"superseded"}
+    shown = [{key: row[key] for key in row if key not in hidden} for row in rows]
+    return Told({"rows": rows, "notes": notes}, [shown, *notes])
+
+
+def lost_calls_note(
+    workspace: Workspace,
+    dialogues: Iterable[Mapping[str, Dialogue]],
+    judgments: Iterable[Judgment],
+) -> list[str]:
+    """Return a note if utterances or verdicts rest on calls that the ledger does not have."""
+    if not workspace.ledger_path.exists():
+        return []
+    spoken = [fact.call for by in dialogues for dialogue in by.values() for fact in dialogue.facts]
+    judged = [judgment.calls for judgment in judgments]
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        lost = ledger.missing([*spoken, *(key for keys in judged for key in keys)])
+    if not lost:
+        return []
+    n_utterances = sum(key in lost for key in spoken)
+    n_verdicts = sum(not lost.isdisjoint(keys) for keys in judged)
+    return [
+        f"{n_utterances} utterances and {n_verdicts} verdicts rest on calls that the ledger no "
+        "longer has; bring them back with: botchat ledger import FILE"
+    ]
 
 
 def export(request: ExportingCalls, workspace: Workspace) -> Told:
-    """Write all calls, or those since a time, as JSON lines, gzip for ``.gz``."""
-    path, since = request.path, request.since
-    first = -math.inf if since is None else _moment(since)
-    with closing(_existing(workspace)) as ledger:
+    """Write all calls, or those since an ISO 8601 time, as JSON lines, gzip for ``.gz``."""
+    path, since, first = request.path, request.since, -math.inf
+    if since is not None:
+        try:
+            time = datetime.fromisoformat(since)
+        except ValueError:
+            example = "write a time like 2026-11-22 or 2026-11-22T12:00Z"
+            raise ConfigError(f"--since {since[:40]!r}: {example}") from None
+        first = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    with closing(_open(workspace)) as ledger:
         return Told({"path": path, "calls": ledger.export(path, first)})
-
-
-def _moment(text: str) -> float:
-    """Seconds of the epoch of an ISO 8601 time, UTC where it does not say."""
-    try:
-        said = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(
-            f"--since {text[:40]!r}: write a time like 2026-11-22 or 2026-11-22T12:00Z"
-        ) from None
-    return (said if said.tzinfo else said.replace(tzinfo=UTC)).timestamp()
 
 
 def import_(request: ImportingCalls, workspace: Workspace) -> Told:
@@ -73,56 +95,62 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
     """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
-    them again. Raises `ConfigError` if nothing says which, `MissingDataError`: no call of a model.
+    them again. Raises `ConfigError` without outcomes and models, `MissingDataError` if a model has
+    no call.
     """
-    outcomes, models, stage = request.outcomes, request.models, request.stage
-    if not (outcomes or models):
+    if not (request.outcomes or request.models):
         raise ConfigError("say which calls to forget: --outcome OUTCOME or --model MODEL")
-    with workspace.locked(), closing(_existing(workspace, readonly=False)) as ledger:
-        known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
-        for name in models:
-            if known.isdisjoint((name, full_name(name, workspace))):
-                raise MissingDataError(
-                    f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
-                    f"(there are: {', '.join(sorted(known))})"
-                )
-        chosen = {
-            # A reply that was nothing but thoughts is empty, and stored as it was said.
-            "outcome": {*outcomes, *(("ok", "truncated") if "empty" in outcomes else ())},
-            "model": {*models, *(full_name(name, workspace) for name in models)},
-            "stage": {stage} - {None},
-        }
-        asked = {name: json.dumps([*these]) for name, these in chosen.items() if these}
-        which = " AND ".join(f"{name} IN (SELECT value FROM json_each(?))" for name in asked)
-        keys, failed = set(), set()
-        for call in ledger.calls(f"WHERE {which}", *asked.values()):
-            reply = strip_reasoning(call.reply())
-            if outcomes and reply.outcome not in outcomes:
-                continue
-            keys.add(call.key)
-            if not reply.usable:
-                said = json.loads(bytes(call.request))["messages"][1:]
-                failed.add((call.model, *(message["content"] for message in said)))
+    with workspace.locked(), closing(_open(workspace, readonly=False)) as ledger:
+        keys, failed = _chosen(request, workspace, ledger)
         # Files first: what a kill leaves between the two is made again from the ledger.
-        dialogues = leave_out(
+        dialogues = _leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
             lambda dialogue: _rests(dialogue, keys, failed),
             dialogue_order,
         )
-        judgments = leave_out(
+        judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
             workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
             judgment_order,
         )
-        whole = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
+        counts = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
     again = "the commands that made them ask these calls again, and replay all others"
-    return Told(whole, [[whole], *([again] if whole["calls"] else [])])
+    return Told(counts, [[counts], *([again] if counts["calls"] else [])])
+
+
+def _chosen(
+    request: Forgetting, workspace: Workspace, ledger: Ledger
+) -> tuple[set[str], set[tuple[str, ...]]]:
+    """Return keys of the calls to forget and, of unusable ones, model and messages."""
+    known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
+    names = {name: full_name(name, workspace) for name in request.models}
+    for name, full in names.items():
+        if known.isdisjoint((name, full)):
+            raise MissingDataError(
+                f"the ledger has no call of {name!r}{did_you_mean(name, known)} "
+                f"(there are: {', '.join(sorted(known))})"
+            )
+    # A reply that was nothing but reasoning is empty, and stored as it came.
+    stored = {*request.outcomes, *(("ok", "truncated") if "empty" in request.outcomes else ())}
+    wanted = {"outcome": stored, "model": {*names, *names.values()}, "stage": {request.stage}}
+    wanted = {column: values - {None} for column, values in wanted.items()}
+    values = {column: json.dumps([*some]) for column, some in wanted.items() if some}
+    which = " AND ".join(f"{column} IN (SELECT value FROM json_each(?))" for column in values)
+    keys, failed = set(), set()
+    for call in ledger.calls(f"WHERE {which}", *values.values()):
+        reply = strip_reasoning(call.reply())
+        if not request.outcomes or reply.outcome in request.outcomes:
+            keys.add(call.key)
+            if not reply.usable:
+                messages = json.loads(bytes(call.request))["messages"][1:]
+                failed.add((call.model, *(message["content"] for message in messages)))
+    return keys, failed
 
 
 def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[str, ...]]) -> bool:
-    """Whether a dialogue rests on one of the calls ``keys``.
+    """Return whether a dialogue rests on one of the calls ``keys``.
 
     It holds the keys of the calls that gave its utterances. Those that gave none, because they
     stopped it or because the prompt was too long, are ``failed``: (model, the utterances it saw).
@@ -130,80 +158,73 @@ def _rests(dialogue: Dialogue, keys: Collection[str], failed: Collection[tuple[s
     if any(fact.call in keys for fact in dialogue.facts):
         return True
     speakers = (dialogue.model, dialogue.partner or dialogue.model)
-    said, facts = dialogue.utterances, dialogue.facts
-    # Of each utterance, and of the one that a stopped dialogue lacks, how many were dropped.
-    dropped = [fact.dropped for fact in facts] + ([] if dialogue.complete else [len(said)])
+    utterances, facts = dialogue.utterances, dialogue.facts
+    # Utterances dropped before each one, and before the one that a stopped dialogue lacks.
+    dropped = [fact.dropped for fact in facts]
+    dropped += [] if dialogue.complete else [len(utterances)]
     return any(
-        (speakers[i % 2], *said[begin : dialogue.n_seed + i]) in failed
+        (speakers[i % 2], *utterances[begin : dialogue.n_seed + i]) in failed
         for i, most in enumerate(dropped)
         for begin in range(most)
     )
 
 
-def leave_out(
+def _leave_out(
     paths: Iterable[Path],
     read: Callable[[Path], Mapping[Any, T]],
-    those: Callable[[T], bool],
+    is_out: Callable[[T], bool],
     order: Callable[[T], Any],
 ) -> int:
-    """Remove records from stage files; how many. Nothing is written if a file cannot be read."""
+    """Remove records from stage files; return how many. All are read before any is written."""
     removed, changed = 0, {}
     for path in sorted(paths):
         records = read(path).values()
-        kept = [record for record in records if not those(record)]
+        kept = [record for record in records if not is_out(record)]
         removed += len(records) - len(kept)
         if len(kept) < len(records):
             changed[path] = kept
     for path, kept in changed.items():
         if kept:
             jsonl.finish(path, kept, order)
-        else:
-            delete(path)
+            continue
+        try:
+            path.unlink()
+        except OSError as error:
+            raise BotChatError(f"cannot delete {path}: {error.strerror}") from None
     return removed
 
 
-def delete(path: Path) -> None:
-    """Remove a stage file, if it is there."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise BotChatError(f"cannot delete {path}: {error.strerror}") from None
-
-
-def _existing(workspace: Workspace, *, readonly: bool = True) -> stored.Ledger:
+def _open(workspace: Workspace, *, readonly: bool = True) -> Ledger:
     if not workspace.ledger_path.exists():
         raise MissingDataError(
             f"no ledger in {workspace.root}: no model has been called in this workspace yet"
         )
-    return stored.Ledger(workspace.ledger_path, readonly=readonly)
-
-
-MOST_CALLS = 100_000
-"""Calls that the costs of conversations are counted of; of more, those of some seeds."""
+    return Ledger(workspace.ledger_path, readonly=readonly)
 
 
 def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, float]:
-    """Contestant -> dollars of one conversation: what its calls cost, over its dialogues.
+    """Return USD of one dialogue by contestant: the cost of its calls, over its dialogues.
 
-    0 is free; a contestant of which a call is not in the ledger, or has no known price, is left
-    out, and so is `HUMAN`. Of a large set the dialogues on some seeds are counted.
+    Contestants with a call of unknown price, or one that is not in the ledger, are left out, and so
+    is `HUMAN`. 0 is free.
     """
-    made = {name: by for name, by in dialogues.items() if name != HUMAN}
-    calls = sum(len(dialogue.facts) for by in made.values() for dialogue in by.values())
-    step = -(-calls // MOST_CALLS) or 1
+    generated = {name: by for name, by in dialogues.items() if name != HUMAN}
+    n_calls = sum(len(dialogue.facts) for by in generated.values() for dialogue in by.values())
+    step = -(-n_calls // MOST_CALLS) or 1
     keys = {
         name: [
-            [fact.call for fact in one.facts if fact.outcome not in UNANSWERED]
-            for one in islice(by.values(), 0, None, step)
+            fact.call
+            for dialogue in islice(by.values(), 0, None, step)
+            for fact in dialogue.facts
+            if fact.outcome not in UNANSWERED
         ]
-        for name, by in made.items()
+        for name, by in generated.items()
     }
-    asked = {key for by in keys.values() for of_dialogue in by for key in of_dialogue}
     with closing(workspace.ledger(readonly=True)) as ledger:
-        paid = usage.bills(ledger, asked)
-    found = {}
-    for name, by in keys.items():
-        usd = usage.total(paid, [key for each in by for key in each], "cost_usd")
+        bills = usage.bills(ledger, [key for some in keys.values() for key in some])
+    costs = {}
+    for name, by in generated.items():
+        usd = usage.total(bills, keys[name], "cost_usd")
         if by and usd is not None:
-            found[name] = usd / len(by)
-    return found
+            costs[name] = usd / len(range(0, len(by), step))
+    return costs

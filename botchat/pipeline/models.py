@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
 from botchat.interfaces import Decoding, Message, Row, describe_quirks
+from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
 from botchat.parallel import together
@@ -171,7 +172,7 @@ def models(request: Naming, workspace: Workspace) -> Told:
 
 
 def check_models(workspace: Workspace) -> Told:
-    """Ask each configured model for one word, at most 16 tokens; the ledger never answers.
+    """Ask each configured model for one word, at most 64 tokens; the ledger never answers.
 
     ``failure`` names those that gave no answer. Raises ConfigError if none is configured.
     """
@@ -195,17 +196,21 @@ def check_models(workspace: Workspace) -> Told:
 async def _check(session: Session, name: str) -> Row:
     """Call a model once; ``ok``: it gave an answer, even a refusal."""
     message = Message(role="user", content="Say hello in one word.")
-    ok = False
+    ok, window = False, None
     try:
         # A sample number of its own: the ledger has no answer to it.
-        decoding = Decoding(None, 16, sample=secrets.randbelow(2**31))
-        reply = await session.speaker(name, CHECK).model.chat([message], decoding)
-        ok = reply.answered
-        detail = f": {reply.detail}" if reply.detail else ""
-        answer = f"{reply.outcome} in {reply.latency_s:.1f} s{detail}"
+        decoding = Decoding(None, 64, sample=secrets.randbelow(2**31))
+        model = session.speaker(name, CHECK).model
+        reply = await model.chat([message], decoding)
+        ok, window = reply.answered, model.context_window
+        text = " ".join(reply.text.split())[:60]
+        answer = f"{text!r} in {reply.latency_s:.1f} s" if reply.usable else reply.outcome
+        answer += f" ({reply.detail})" if reply.detail and not reply.usable else ""
+        if mark := find_mark(reply.text):
+            answer += f"; it holds {mark!r}: check the server's chat template"
     except BotChatError as error:
         answer = str(error)
-    return {"name": name, "ok": ok, "answer": answer}
+    return {"name": name, "ok": ok, "answer": answer + (f"; window {window}" if window else "")}
 
 
 def model_rows(workspace: Workspace) -> list[Row]:

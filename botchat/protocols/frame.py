@@ -45,6 +45,12 @@ def neutralise(utterance: str) -> str:
     return _VERDICT_LIKE.sub(_defused, text)
 
 
+def template_mark(text: str) -> str:
+    """Return the first mark of a chat template in a text, or ''."""
+    match = _TEMPLATE_LIKE.search(text)
+    return match[0] if match else ""
+
+
 def neutralise_template(text: str) -> str:
     """Return a text in which no mark of a chat template can be a control token for the judge."""
     return _TEMPLATE_LIKE.sub(lambda match: f"({next(filter(None, match.groups()), '')})", text)

@@ -282,12 +282,11 @@ class Ledger:
         )
         return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
 
-    def n_missing(self, keys: Iterable[str]) -> int:
-        """Return how many of these calls the ledger does not have, superseded ones counted in."""
+    def missing(self, keys: Iterable[str]) -> set[str]:
+        """Return those of the calls ``keys`` that the ledger does not have."""
         unique = {*keys} - {""}
-        sql = "SELECT count(*) FROM json_each(?) AS k JOIN calls ON calls.key = k.value"
-        ((n_found,),) = self.select(sql, json.dumps(sorted(unique)))
-        return len(unique) - int(n_found)
+        sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
+        return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
 
     def export(self, path: Path, since: float = -math.inf) -> int:
         """Write every call stored since a time (seconds of the epoch); return how many.

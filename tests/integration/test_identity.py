@@ -51,7 +51,7 @@ def test_a_check_of_models_says_what_each_answered_and_fails_with_the_first_that
         assert heading.split() == ["Name", "Answer", "What"]
         assert [row.split()[0] for row in rows] == ["keyed", "open"]
         assert "401" in rows[0]
-        assert " ok in 0." in rows[1]
+        assert "' in 0." in rows[1]
         monkeypatch.setenv("KEY", "right")
         did(place, "models", "--check", "--json")
         assert [row["ok"] for row in json.loads(capsys.readouterr().out)["rows"]] == [True, True]

@@ -17,6 +17,7 @@ from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs, utterances_shown
 from botchat.metrics.annotations import is_person
+from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.run.contestants import of_people, own_models
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
@@ -72,6 +73,7 @@ class Read:
         """One judge's numbers."""
         from botchat.boards import board as leaderboards
         from botchat.boards import measured
+        from botchat.metrics import reply_faults
 
         board = leaderboards.build(
             self.seeds,
@@ -121,6 +123,9 @@ class Read:
             if (one.name in self.dialogues if one.stage == "generate" else one.name == judge)
         ]
         notes += measured.notes(asked)
+        notes += reply_faults.fault_notes(self.dialogues)
+        judgments = [j for by in self.judged[judge].values() for j in by]
+        notes += lost_calls_note(self.workspace, self.dialogues.values(), judgments)
         return replace(
             board,
             notes=tuple(notes),
