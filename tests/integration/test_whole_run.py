@@ -391,6 +391,8 @@ def test_the_weekly_workflow_finds_that_a_model_fell(place, server, monkeypatch,
 
     def speak_or_judge(call):
         said = call.messages[-1]["content"]
+        if call.model == "judge" and "onversation 2" in said:
+            return text("Choice: Neither of them")
         if call.model == "judge":
             return text("Choice: Yes\nIndex: 3" if "As an AI" in said else "Choice: No")
         return text("As an AI" if fallen and call.model == "two" else f"so it is {len(said)}")
