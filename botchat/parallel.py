@@ -112,11 +112,6 @@ def seldom_collected() -> Iterator[None]:
             gc.set_threshold(*before)
 
 
-QUIET_PASSES = 32
-"""Passes of the event loop without a new call after which no other task is about to call. From a
-reply through ledger and worker to the same dialogue's next call it takes less than ten."""
-
-
 async def together(jobs: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run all at once; the first error cancels the rest and is raised itself.
 
@@ -148,12 +143,3 @@ async def stoppable(job: Awaitable[T], stop: Callable[[], None]) -> T:
         await asyncio.gather(task, return_exceptions=True)
         raise
     return task.result()
-
-
-async def until_quiet(n_calls: Callable[[], int]) -> None:
-    """Let other tasks run until ``n_calls()``, the number of calls so far, stops changing."""
-    quiet, seen = 0, n_calls()
-    while quiet < QUIET_PASSES:
-        await asyncio.sleep(0)
-        quiet = quiet + 1 if n_calls() == seen else 0
-        seen = n_calls()

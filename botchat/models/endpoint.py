@@ -52,6 +52,9 @@ CONNECT_TIMEOUT_S = 30.0
 LONGEST_PAUSE_S = 600.0
 """Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
 
+LIST_TIMEOUT_S = 10.0
+"""Wall-clock time for the endpoint's list of models."""
+
 SMALLEST_WINDOW = 256
 """Tokens; a smaller context window that an error names is a mistake of the server."""
 
@@ -232,6 +235,9 @@ class EndpointModel:
     quirks: dict[str, Any] = field(default_factory=dict)
     """What the endpoint was found to refuse so far (see `Reply.sent`); never changed in place."""
 
+    asks_window: bool = False
+    """Whether a call asks the endpoint for the context window first."""
+
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
         self.identity: Mapping[str, Any] = identity(self.settings)
@@ -247,6 +253,8 @@ class EndpointModel:
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Make one attempt; the module's table lists the outcomes."""
+        if self.asks_window:
+            await self._find_window()
         quirks, started = self.quirks, time.monotonic()
         body = msgspec.json.encode(self.body(messages, decoding, quirks))
         response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
@@ -257,6 +265,20 @@ class EndpointModel:
             sent=self.quirks if response.adapted else quirks,
             latency_s=time.monotonic() - started,
         )
+
+    async def _find_window(self) -> None:
+        """Learn the context window from the endpoint's list of models, if it tells one."""
+        if self.context_window or "context_window" in self.quirks:
+            return
+        response = await self.server.send("/models", None, LIST_TIMEOUT_S)
+        if not isinstance(response, HttpResponse):
+            return
+        with contextlib.suppress(Exception):  # a list that cannot be read tells nothing
+            listed = msgspec.json.decode(response.content)["data"]
+            entry = next(e for e in listed if json_get(e, "id") == self.settings.model)
+            sizes = (json_get(entry, "meta", "n_ctx"), json_get(entry, "max_model_len"))
+            window = next(n for n in map(token_count, sizes) if n and n >= SMALLEST_WINDOW)
+            self.quirks = self.quirks | {"context_window": window}
 
     def body(
         self, messages: Sequence[Message], decoding: Decoding, quirks: Mapping[str, Any]

@@ -7,6 +7,7 @@ import pickle
 
 import pytest
 
+from botchat.cli.main import main
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import endpoint
@@ -17,7 +18,7 @@ from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
-from tests.openai_server import Gate, Server, faults, per_request, templates, text
+from tests.openai_server import Answer, Gate, Server, faults, per_request, templates, text
 
 KEY = "sk-canary-0123456789abcdef"
 ASK = [Message(role="user", content="How was the match?")]
@@ -345,3 +346,25 @@ def test_money_is_what_the_endpoint_counted(tmp_path):
     assert asked.reply.cost_usd == pytest.approx((400 * 2 + 600 * 0.5 + 200 * 10) / 1e6)
     with Server(faults.no_usage()) as server:
         assert ask(server, tmp_path / "b", prices=Prices(2.0, 10.0)).reply.cost_usd is None
+
+
+@pytest.mark.parametrize("told", [{"meta": {"n_ctx": 512}}, {"max_model_len": 512}])
+def test_a_check_learns_the_window_from_the_list_of_models(tmp_path, monkeypatch, capsys, told):
+    """llama.cpp's and vLLM's; it is remembered for every later run."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    class Listing(Server):
+        def answer(self, call):
+            if call.path.endswith("/models"):
+                return Answer(body={"data": [{"id": "m", **told}]})
+            return super().answer(call)
+
+    with Listing(text("fine")) as server:
+        entry = f'[models.m]\nmodel = "m"\nbase_url = "{server.url}"\n'
+        (tmp_path / "botchat.toml").write_text(entry)
+        assert main(["models", "--check", "--dir", str(tmp_path)]) == 0
+        assert "window 512" in " ".join(capsys.readouterr().out.split())
+        identity = endpoint.identity(ModelSettings(model="m", base_url=server.url))
+    ledger = Ledger(tmp_path / ".botchat" / "ledger.sqlite3", readonly=True)
+    assert ledger.quirks(identity) == {"context_window": 512}
+    ledger.close()

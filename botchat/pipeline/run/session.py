@@ -25,6 +25,7 @@ from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.panels import PRESETS, PanelSettings
+from botchat.workspace.usage import CHECK
 
 if TYPE_CHECKING:
     from botchat.models.endpoint import EndpointModel, Server
@@ -203,7 +204,7 @@ class Session:
         return self._models[place]
 
     def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
-        model, limiter, prices, budget = self._uncached(resolved)
+        model, limiter, prices, budget = self._uncached(resolved, stage)
         if self._batch or self._pool is not None:
             from botchat.models.batch import PRICE_FACTOR, BatchModel
             from botchat.models.endpoint import EndpointModel
@@ -229,18 +230,20 @@ class Session:
         )
 
     def _uncached(
-        self, resolved: config.ModelName
+        self, resolved: config.ModelName, stage: str
     ) -> tuple[ChatModel, RateLimiter | None, Prices, Budget | None]:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
             return baseline(resolved.target, self._humans, self._language), None, FREE, None
         settings = resolved.settings
         assert settings is not None, "humans have been turned away already"
-        model, limiter = self._endpoint(resolved.name, settings)
+        model, limiter = self._endpoint(resolved.name, settings, stage)
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, limiter, prices, self.budget
 
-    def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, RateLimiter]:
+    def _endpoint(
+        self, name: str, settings: ModelSettings, stage: str
+    ) -> tuple[EndpointModel, RateLimiter]:
         from botchat.models.endpoint import EndpointModel, server_of  # imports aiohttp
 
         headers = sorted(settings.headers.items())
@@ -256,7 +259,7 @@ class Session:
                 ),
             )
         server, limiter = self._servers[place]
-        model = EndpointModel(name, settings, server)
+        model = EndpointModel(name, settings, server, asks_window=stage == CHECK)
         model.quirks = self.ledger.quirks(model.identity)
         return model, limiter
 
