@@ -71,7 +71,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
 def _download(name: str, file: str, revision: str | None) -> Path:
     from huggingface_hub import HfApi
 
-    with hub_errors(name, "dataset"):
+    with hub_errors(name):
         return Path(HfApi().hf_hub_download(name, file, repo_type="dataset", revision=revision))
 
 

@@ -149,7 +149,7 @@ def _commit(request: Publishing, kind: Literal["dataset", "space"], files: Files
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     name, api = request.name, HfApi()
-    with hub_errors(name, kind):
+    with hub_errors(name):
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
         sdk = "static" if kind == "space" else None
         api.create_repo(name, repo_type=kind, private=request.private, exist_ok=True, space_sdk=sdk)

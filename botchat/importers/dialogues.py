@@ -9,9 +9,7 @@ left out; tools are an error. Other columns are ignored.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -62,100 +60,95 @@ class ImportedDialogue(NamedTuple):
     outcome: Outcome
 
 
-@dataclass
-class ImportedDialogues:
-    """Dialogues of some files of one format, a value of `FORMATS`."""
+class ImportedDialogues(NamedTuple):
+    """Dialogues of some files; ``format`` is that of the first, a value of `FORMATS`."""
 
     format: str
     dialogues: list[ImportedDialogue]
     system_messages: int
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Reason -> number of dialogues."""
 
 
 def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
-    """Read seeds; a whole dialogue without an id has its row's number.
-
-    Raises `DataError` with the row.
-    """
+    """Read seeds; a whole dialogue without an id has its row's number. Raises `DataError`."""
     dialogues: dict[str, list[ImportedMessage]] = {}
     first_rows: dict[str, FileRow] = {}
-    complete: set[str] = set()
     for number, row in enumerate(rows, 1):
-        place, fields = row
-        content = _first(fields, FORMATS)
-        seed_id = _id(fields, place) or ("" if content is None else str(number))
+        place, content = row.place, _first(row.fields, FORMATS)
+        seed_id = _id(row) or ("" if content is None else str(number))
         if not seed_id:
             raise DataError(f"{place}: no id; give every dialogue one in a field named 'id'")
-        if seed_id in dialogues and (content is not None or seed_id in complete):
+        first = first_rows.setdefault(seed_id, row)
+        is_whole = content is not None or _first(first.fields, FORMATS) is not None
+        if first is not row and is_whole:
             raise DataError(
-                f"{place}: id {seed_id!r} is taken by {first_rows[seed_id].place}; "
-                "give every dialogue its own"
+                f"{place}: id {seed_id!r} is taken by {first.place}; give every dialogue its own"
             )
-        parts = dialogues.setdefault(seed_id, [])
-        first_rows.setdefault(seed_id, row)
-        if content is None:
-            parts += _messages([fields], place, len(parts))
-        else:
-            parts += _messages(content, place)
-            complete.add(seed_id)
+        messages = dialogues.setdefault(seed_id, [])
+        items = [row.fields] if content is None else _items(content, place)
+        messages += _messages(items, place, len(messages))
     if not dialogues:
         raise DataError(f"{where}: no dialogue; each needs an id and its utterances")
-    return [_seed(seed_id, parts, first_rows[seed_id]) for seed_id, parts in dialogues.items()]
+    return [_seed(seed_id, texts, first_rows[seed_id]) for seed_id, texts in dialogues.items()]
 
 
 def read_dialogues(rows: Iterable[FileRow], where: str) -> ImportedDialogues:
     """Read the dialogues of a model; raises `DataError` with the row."""
-    dialogues, formats, n_left = [], [], 0
-    for place, record in rows:
-        fields = _fields(record, place)
+    dialogues, formats, n_system = [], [], 0
+    for row in rows:
+        place, fields = row
         column = next((name for name in FORMATS if name in fields), None)
         if column is None:
-            names = ", ".join(fields)[:200] or "none"
-            raise DataError(
-                f"{place}: no dialogue (fields: {names}); expected one of: {', '.join(FORMATS)}"
-            )
-        messages = [m._replace(text=m.text.strip()) for m in _messages(fields[column], place)]
-        n_left += len(fields[column]) - len(messages)
-        texts = _join_turns(messages, place)
+            raise _lacks(f"{place}: no dialogue", fields, FORMATS)
+        items = _items(fields[column], place)
+        messages = _messages(items, place)
+        n_system += len(items) - len(messages)
+        texts = _join_turns([m._replace(text=m.text.strip()) for m in messages], place)
         end = next((n for n, text in enumerate(texts) if text in _FAILED), None)
         outcome: Outcome = "ok" if end is None else "empty"
-        dialogues.append(ImportedDialogue(place, _id(fields, place), tuple(texts[:end]), outcome))
+        dialogues.append(ImportedDialogue(place, _id(row), tuple(texts[:end]), outcome))
         formats.append(FORMATS[column])
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {', '.join(FORMATS)}")
-    return ImportedDialogues(formats[0], dialogues, n_left)
-
-
-def _fields(record: object, place: str) -> dict[str, Any]:
-    return {column_name(name): value for name, value in named(record, place).items()}
+    return ImportedDialogues(formats[0], dialogues, n_system)
 
 
 def _first(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _id(fields: Mapping[str, Any], place: str) -> str:
+def _lacks(fault: str, fields: Iterable[str], wanted: Iterable[str]) -> DataError:
+    names = ", ".join(fields)[:200] or "none"
+    return DataError(f"{fault} (fields: {names}); expected one of: {', '.join(wanted)}")
+
+
+def _id(row: FileRow) -> str:
     """Return the id of a row, empty where it has none."""
-    value = _first(fields, _IDS)
+    value = _first(row.fields, _IDS)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if value is None:
         return ""
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise DataError(f"{place}: the id {quoted(value)} is no text or whole number; correct it")
-    if len(str(value)) > MAX_ID:
-        raise DataError(f"{place}: the id {quoted(value)} is longer than {MAX_ID} characters")
+    is_name = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
+    if not is_name or len(str(value)) > MAX_ID:
+        raise DataError(
+            f"{row.place}: the id {quoted(value)} is no text or whole number of at most {MAX_ID} "
+            "characters; correct it"
+        )
     return str(value)
 
 
-def _messages(content: object, place: str, start: int = 0) -> list[ImportedMessage]:
-    """Read texts, messages and [speaker, text] pairs; instructions to a speaker are left out."""
+def _items(content: object, place: str) -> Sequence[object]:
+    """Return the texts or messages of a dialogue, which may be JSON in a csv."""
     if isinstance(content, str):
         content = json_value(content, place)
     if not isinstance(content, list | tuple):
         raise DataError(f"{place}: {quoted(content)} is not a list of utterances; make it one")
-    messages = [_message(item, place, n) for n, item in enumerate(content, start + 1)]
+    return content
+
+
+def _messages(items: Sequence[object], place: str, start: int = 0) -> list[ImportedMessage]:
+    """Read texts, messages and [speaker, text] pairs; instructions to a speaker are left out."""
+    messages = [_message(item, place, n) for n, item in enumerate(items, start + 1)]
     return [message for message in messages if message is not None]
 
 
@@ -166,7 +159,7 @@ def _message(item: object, place: str, n: int) -> ImportedMessage | None:
     place = f"{place}: utterance {n}"
     if isinstance(item, list) and len(item) == 2:
         item = dict(zip(("speaker", "text"), item, strict=True))
-    fields = _fields(item, place)
+    fields = {column_name(name): value for name, value in named(item, place).items()}
     speaker = _first(fields, _SPEAKERS)
     if fields.get("tool_calls") or fields.get("function_call") or _TOOLS.search(str(speaker)):
         raise DataError(f"{place} calls a tool; take such dialogues out")
@@ -174,8 +167,7 @@ def _message(item: object, place: str, n: int) -> ImportedMessage | None:
         return None
     column = next((name for name in _TEXTS if name in fields), None)
     if column is None:
-        names = ", ".join(fields)[:200] or "none"
-        raise DataError(f"{place}: no text (fields: {names}); expected one of: {', '.join(_TEXTS)}")
+        raise _lacks(f"{place}: no text", fields, _TEXTS)
     turn = _first(fields, _TURNS)
     try:
         position = float(n if turn is None else str(turn))
@@ -187,27 +179,26 @@ def _message(item: object, place: str, n: int) -> ImportedMessage | None:
 
 def _text(content: object, place: str) -> str:
     """Return the text of a message, whose content may be a list of parts."""
-    if content is None or isinstance(content, str):
-        return content or ""
     if not isinstance(content, list):
-        raise DataError(f"{place}: {quoted(content)} is not text; write it as text")
-    parts = [part if isinstance(part, Mapping) else {"text": part} for part in content]
-    parts = [part for part in parts if part.get("type") not in _REASONING]
-    if other := next((part for part in parts if not isinstance(part.get("text"), str)), None):
-        kind = quoted(other.get("type"))
-        raise DataError(f"{place}: a part of type {kind} is no text; take it out")
-    return " ".join(part["text"] for part in parts)
+        content = ["" if content is None else content]
+    texts = []
+    for part in content:
+        if isinstance(part, Mapping) and part.get("type") in _REASONING:
+            continue
+        text = part.get("text") if isinstance(part, Mapping) else part
+        if not isinstance(text, str):
+            raise DataError(f"{place}: {quoted(part)} is not text; write it as text or take it out")
+        texts.append(text)
+    return " ".join(texts)
 
 
 def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     """Join consecutive messages of one speaker."""
-    names = [message.speaker for message in messages if message.speaker is not None]
-    if len({*names}) > 2:
-        listed = quoted(", ".join(dict.fromkeys(names)))
-        raise DataError(f"{place}: {len({*names})} speakers ({listed}); leave dialogues of two")
-    if len(names) not in (0, len(messages)):
-        raise DataError(f"{place}: {len(names)} of {len(messages)} messages name their speaker")
-    turns = groupby(enumerate(messages), lambda pair: pair[1].speaker if names else pair[0])
+    names = dict.fromkeys(message.speaker for message in messages)
+    if len(names) > 2 or (None in names and len(names) > 1):
+        listed = quoted(", ".join(map(str, names)))
+        raise DataError(f"{place}: speakers {listed}; name two, each before all of their messages")
+    turns = groupby(enumerate(messages), lambda pair: pair[1].speaker or pair[0])
     return [" ".join(message.text for _, message in turn) for _, turn in turns]
 
 
@@ -215,9 +206,8 @@ def _seed(seed_id: str, messages: list[ImportedMessage], row: FileRow) -> Seed:
     messages.sort(key=lambda message: message.turn)
     if twice := next((b for a, b in pairwise(messages) if a.turn == b.turn), None):
         raise DataError(f"{twice.place}: dialogue {seed_id!r} has turn {twice.turn:g} twice")
-    utterances = _join_turns(messages, row.place)
     try:
-        if not utterances:
+        if not (utterances := _join_turns(messages, row.place)):
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")
         return Seed(seed_id, tuple(utterances), str(row.fields.get("topic", "")).strip())
     except ValueError as error:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.workspace.jsonl import write_atomic
@@ -37,9 +37,8 @@ _FILES = ("README.md", "*.zip", "*.arrow", "*.csv", "*.json", "*.jsonl", "*.parq
 def pin_revision(uri: str) -> str:
     """Return the same dataset at the commit that ``uri`` names now; its data is downloaded."""
     parts = _parts(uri)
-    config = f"/{parts['config']}" if parts["config"] else ""
-    split = f"#{parts['split']}" if parts["split"] else ""
-    return f"hf://{parts['name']}@{_snapshot(parts).name}{config}{split}"
+    rest = uri[parts.end("revision" if parts["revision"] else "name") :]
+    return f"hf://{parts['name']}@{_snapshot(parts).name}{rest}"
 
 
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
@@ -53,7 +52,7 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     parts = _parts(uri)
     folder = _snapshot(parts)
     try:
-        splits = load_dataset(str(folder), parts["config"] or None, streaming=True)
+        splits = load_dataset(str(folder), parts["config"], streaming=True)
         default = next(iter(splits)) if len(splits) == 1 else "test"
         split = parts["split"] or default
         if split not in splits:
@@ -66,13 +65,7 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
         raise DataError(f"{uri}: cannot be read as a dataset: {_one_line(error)}") from error
 
 
-def fetch_mutual(
-    cache_dir: Path,
-    *,
-    url: str = MUTUAL_URL,
-    digest: str = MUTUAL_DIGEST,
-    max_bytes: int = MAX_MUTUAL_BYTES,
-) -> Path:
+def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL_DIGEST) -> Path:
     """Download BotChat's table of MuTual into ``cache_dir`` once and return its path.
 
     Raises DataError: it cannot be downloaded, or is another file.
@@ -88,13 +81,12 @@ def fetch_mutual(
             response.raise_for_status()
             for part in response.iter_bytes():
                 content += part
-                if len(content) > max_bytes:
+                if len(content) > MAX_MUTUAL_BYTES:
                     break
         if hashlib.sha256(content).hexdigest() != digest:
             raise DataError(f"not the file expected (SHA-256 {digest[:12]}...)")
-        cache_dir.mkdir(parents=True, exist_ok=True)
         write_atomic(target, bytes(content))
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, DataError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, BotChatError) as error:
         raise DataError(
             f"cannot download {url} to {cache_dir}: {_one_line(error)}; download {MUTUAL_URL} by "
             "hand and give the file's path instead of 'mutual'"
@@ -102,69 +94,61 @@ def fetch_mutual(
     return target
 
 
-@contextmanager
-def hub_errors(name: str, kind: Literal["dataset", "space"]) -> Iterator[None]:
-    """Turn what the hub's client raises into one line with what to do."""
-    from huggingface_hub import errors as hub
+_LOGIN = "log in with: hf auth login (or HF_TOKEN)"
+_FAULTS: Mapping[str, tuple[type[BotChatError], str]] = {
+    "HFValidationError": (ConfigError, "this is not ORG/NAME"),
+    "GatedRepoError": (MissingDataError, f"it is gated; accept its terms, then {_LOGIN}"),
+    "RevisionNotFoundError": (MissingDataError, "no such revision; give a branch, tag or commit"),
+    "RepositoryNotFoundError": (MissingDataError, f"not on the hub, or not for you; {_LOGIN}"),
+    "RemoteEntryNotFoundError": (MissingDataError, "no such file"),
+    "401": (ConfigError, f"no right to write there; {_LOGIN}"),
+    "403": (ConfigError, f"no right to write there; {_LOGIN}"),
+    "": (DataError, "cannot reach the hub, and it is not in the cache; check HF_HUB_OFFLINE, "
+                    "HF_ENDPOINT and the network"),
+}  # fmt: skip
+"""Error of the hub's client, or status of an answer (empty: none) -> ours, and what to do."""
 
-    login = "log in with: hf auth login (or HF_TOKEN)"
+
+@contextmanager
+def hub_errors(name: str) -> Iterator[None]:
+    """Turn what the hub's client raises into one line with what to do."""
     try:
         yield
     except BotChatError:
         raise
-    except hub.HFValidationError as error:
-        raise ConfigError(f"{name!r} is not ORG/NAME: {_one_line(error)}") from None
-    except hub.GatedRepoError:
-        raise MissingDataError(f"{name} is gated; accept its terms, then {login}") from None
-    except hub.RevisionNotFoundError:
-        raise MissingDataError(f"{name}: no such revision; give a branch, tag or commit") from None
-    except hub.RepositoryNotFoundError:
-        raise MissingDataError(
-            f"no {kind} {name} on the hub, or no right to see it; {login}"
-        ) from None
-    except hub.RemoteEntryNotFoundError as error:
-        raise MissingDataError(f"{name}: no such file: {_one_line(error)}") from None
-    except hub.HfHubHTTPError as error:
-        if error.response.status_code in (401, 403):
-            raise ConfigError(f"{name}: no right to write there; {login}") from None
-        status = error.response.status_code
-        raise DataError(f"{name}: the hub answers {status}: {_one_line(error)}") from None
-    except Exception as error:  # offline, not in the cache, or any error of the http client
-        raise DataError(
-            f"{name}: cannot reach the hub, and it is not in the cache ({_one_line(error)}); check "
-            "HF_HUB_OFFLINE, HF_ENDPOINT and the network"
-        ) from error
+    except Exception as error:  # the client's, the network's, or not in the cache
+        status = str(getattr(getattr(error, "response", None), "status_code", ""))
+        cause = type(error).__name__ if type(error).__name__ in _FAULTS else status
+        kind, fault = _FAULTS.get(cause, (DataError, f"the hub answers {status}"))
+        raise kind(f"{name}: {fault} ({_one_line(error)})") from None
 
 
-def _parts(uri: str) -> dict[str, str]:
-    """Return name, revision, config and split of a URI, empty where it has none."""
-    match = _URI.fullmatch(uri)
-    if match is None:
-        raise ConfigError(f"{uri!r} is not {SYNTAX}")
-    return match.groupdict("")
+def _parts(uri: str) -> re.Match[str]:
+    """Return name, revision, config and split of a URI, None where it has none."""
+    if match := _URI.fullmatch(uri):
+        return match
+    raise ConfigError(f"{uri!r} is not {SYNTAX}")
 
 
-def _snapshot(parts: Mapping[str, str]) -> Path:
+def _snapshot(parts: re.Match[str]) -> Path:
     """Return the folder of a dataset's files in the hub's cache; its name is the commit."""
     from huggingface_hub import HfApi, constants
 
-    api, name, revision = HfApi(), parts["name"], parts["revision"] or None
-    with hub_errors(name, "dataset"):
+    api, name, revision = HfApi(), parts["name"], parts["revision"]
+    with hub_errors(name):
         if not constants.HF_HUB_OFFLINE:
             files = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
-            wanted = [f for f in files if any(fnmatch(f.rfilename, kind) for kind in _FILES)]
-            if (size := sum(file.size or 0 for file in wanted)) > MAX_DATASET_BYTES:
+            size = sum(f.size or 0 for f in files if any(fnmatch(f.rfilename, k) for k in _FILES))
+            if size > MAX_DATASET_BYTES:
                 raise ConfigError(
-                    f"{name}: {size:,} bytes, more than {MAX_DATASET_BYTES:,}; download the files "
-                    "that you need and import them"
+                    f"{name}: {size:,} bytes, more than {MAX_DATASET_BYTES:,}; import single files"
                 )
         return Path(
             api.snapshot_download(
-                name, repo_type="dataset", revision=revision, allow_patterns=list(_FILES)
+                name, repo_type="dataset", revision=revision, allow_patterns=[*_FILES]
             )
         )
 
 
 def _one_line(reason: object) -> str:
-    text = " ".join(str(reason).split())
-    return text[:200] if text else type(reason).__name__
+    return " ".join(str(reason).split())[:200] or type(reason).__name__

@@ -21,9 +21,6 @@ from botchat.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
 
-MAX_BYTES = 2**31
-"""Size of a file."""
-
 MAX_UNPACKED = 2**26
 """Bytes that an xlsx may unpack to."""
 
@@ -44,15 +41,13 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
     suffix = PurePath(where).suffix.lower()
     if suffix not in SUFFIXES:
         raise DataError(f"{where}: none of {', '.join(SUFFIXES)}; convert it")
-    if len(data) > MAX_BYTES:
-        raise DataError(f"{where}: {len(data):,} bytes, more than {MAX_BYTES:,}; split the file")
     try:
         if suffix == ".parquet":
             frame = _parquet(data, columns)
         elif suffix in (".json", ".jsonl"):
             frame = _json(data, where)
         else:
-            frame = _xlsx(data, where) if suffix == ".xlsx" else _csv(data, where)
+            frame = _xlsx(data) if suffix == ".xlsx" else _csv(data, where)
     except DataError:
         raise
     except Exception as error:  # each library raises its own
@@ -70,9 +65,9 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
 def rows(data: bytes, where: str) -> Iterator[FileRow]:
     """Yield the rows of a file that are not empty; missing cells are left out."""
     frame = table(data, where)
-    columns = [frame[name].tolist() for name in frame]
-    for number, cells in zip(frame.index, zip(*columns, strict=True), strict=True):
-        fields = {name: cell for name, cell in zip(frame, cells, strict=True) if _has_value(cell)}
+    records = frame.to_dict("records")
+    for number, cells in zip(frame.index, records, strict=True):
+        fields = {name: cell for name, cell in cells.items() if _has_value(cell)}
         if any(cell != "" for cell in fields.values()):
             yield FileRow(f"{where} row {number}", fields)
 
@@ -159,12 +154,13 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
 
 def _json(data: bytes, where: str) -> pd.DataFrame:
     data = data.removeprefix(b"\xef\xbb\xbf")
-    is_array = data.lstrip()[:1] == b"["
-    decoder: Any = msgspec.json.Decoder(list[dict[str, Any]] if is_array else dict[str, Any])
     try:
-        records = decoder.decode(data) if is_array else decoder.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        records = [named(value, place) for place, value in json_rows(data, where)]
+        if data.lstrip()[:1] == b"[":
+            records = msgspec.json.decode(data, type=list[dict[str, Any]])
+        else:
+            records = msgspec.json.Decoder(dict[str, Any]).decode_lines(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # find the row
+        records = [{**named(value, place)} for place, value in json_rows(data, where)]
     return pd.DataFrame(records, dtype=object)
 
 
@@ -178,14 +174,10 @@ def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
     return frame
 
 
-def _xlsx(data: bytes, where: str) -> pd.DataFrame:
-    """Read the first sheet of a workbook, bounded: a member may unpack to more than it states."""
-    copied = BytesIO()
-    with zipfile.ZipFile(BytesIO(data)) as archive, zipfile.ZipFile(copied, "w") as copy:
+def _xlsx(data: bytes) -> pd.DataFrame:
+    """Read the first sheet of a workbook; no more is unpacked than its members state."""
+    with zipfile.ZipFile(BytesIO(data)) as archive:
         if (size := sum(member.file_size for member in archive.infolist())) > MAX_UNPACKED:
-            raise DataError(f"{where}: unpacks to {size:,} bytes; split it into smaller files")
-        for member in archive.infolist():
-            with archive.open(member) as file:
-                copy.writestr(member.filename, file.read(member.file_size))
+            raise ValueError(f"it unpacks to {size:,} bytes; split it into smaller files")
     # Empty cells alone are missing.
-    return pd.read_excel(copied, dtype=object, keep_default_na=False, na_values=[""])
+    return pd.read_excel(BytesIO(data), dtype=object, keep_default_na=False, na_values=[""])

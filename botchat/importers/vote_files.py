@@ -7,6 +7,8 @@ Battles have ``model_a``, ``model_b`` and ``winner``; verdicts ``item``, ``first
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,53 +72,14 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     once = {"item", "judge", *_VERDICTS} <= {*frame}
     if once:
         frame = frame.rename(columns=_VERDICTS)
-    elif not {"model_a", "model_b", "winner"} <= {*frame}:
+    if not {"model_a", "model_b", "winner"} <= {*frame} or frame.empty:
         names = ", ".join(map(str, frame))[:120]
         raise DataError(
             f"{where}: no votes (columns: {names}); name them model_a,model_b,winner or "
-            "item,first,second,judge,verdict (docs/votes.md)"
+            "item,first,second,judge,verdict (docs/votes.md), a vote a row"
         )
-    if frame.empty:
-        raise DataError(f"{where}: no votes below the names of columns")
-    kind = "verdicts of BotChat" if once else "battles as of LMArena"
     votes = _votes(frame, where, once)
-    kept, left_out = _kept(votes, frame)
-    note = f"{where}: {kind}: {len(frame):,} rows read; {'; '.join(left_out) or 'nothing left out'}"
-    if not kept.any():
-        raise DataError(f"{note}: nothing is left to rank")
-    return VotesFile(votes if kept.all() else votes.only(kept), note, once)
-
-
-def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
-    item = next((name for name in _ITEMS if name in frame and (not once or name == "item")), None)
-    judge = next(
-        (name for name in _JUDGES if name in frame and (not once or name == "judge")), None
-    )
-    models, (first, second) = _numbered(frame["model_a"], frame["model_b"])
-    items, of_item = _column(frame, item)
-    judges, of_judge = _column(frame, judge)
-    checked = {"model_a": first, "model_b": second}
-    if once:
-        checked |= {"item": of_item, "judge": of_judge}
-    for name, numbers in checked.items():
-        if (numbers < 0).any():
-            raise _fault(frame, where, int(np.argmax(numbers < 0)), f"{name} is empty; fill it in")
-    _check_models(models, where)
-    result = _results(frame, where, once, models, first, second)
-    judges, of_judge = _named_judges(judges, of_judge)
-    sides = next((pair for pair in _TEXTS if {*pair} <= {*frame}), None)
-    return Votes(
-        models, items, judges, of_item, np.maximum(_column(frame, "turn")[1], 0), first, second,
-        of_judge, result, asked=_ITEMS[item] if item else "items",
-        who=_JUDGES[judge] if judge else "judges",
-        texts=(_texts(frame[sides[0]]), _texts(frame[sides[1]])) if sides else None,
-    )  # fmt: skip
-
-
-def _kept(votes: Votes, frame: pd.DataFrame) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """Return which votes count, shape (n,), and in words what does not."""
-    left_out = []
-    kept = votes.first != votes.second
+    kept, left_out = votes.first != votes.second, []
     if n_own := int((~kept).sum()):
         left_out.append(f"left out {n_own:,} of a model against itself")
     if "anony" in frame:
@@ -126,78 +89,95 @@ def _kept(votes: Votes, frame: pd.DataFrame) -> tuple[np.ndarray[Any, Any], list
         kept &= anonymous
     if n_unread := int((kept & ~votes.readable).sum()):
         left_out.append(f"{n_unread:,} without a readable verdict")
-    return kept, left_out
+    kind = "verdicts of BotChat" if once else "battles as of LMArena"
+    note = f"{where}: {kind}: {len(frame):,} rows read; {'; '.join(left_out) or 'nothing left out'}"
+    if not kept.any():
+        raise DataError(f"{note}: nothing is left to rank")
+    return VotesFile(votes if kept.all() else votes.only(kept), note, once)
 
 
-def _numbered(*columns: pd.Series[Any]) -> tuple[tuple[str, ...], list[Indices]]:
-    """Number the distinct texts of some columns in order of appearance; empty cells are -1."""
-    cells = pd.concat(columns, ignore_index=True) if len(columns) > 1 else columns[0]
+def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
+    item = "item" if once else next((name for name in _ITEMS if name in frame), None)
+    judge = "judge" if once else next((name for name in _JUDGES if name in frame), None)
+    sides = next((pair for pair in _TEXTS if {*pair} <= {*frame}), None)
+    models, both = _numbered(pd.concat([frame["model_a"], frame["model_b"]], ignore_index=True))
+    first, second = np.split(both, 2)
+    items, of_item = _column(frame, item)
+    judges, of_judge = _column(frame, judge, _judge)
+    required = {"model_a": first, "model_b": second}
+    if once:
+        required |= {"item": of_item, "judge": of_judge}
+    for name, numbers in required.items():
+        _refuse(frame, where, numbers < 0, f"{name} is empty; fill it in")
+    if len(models) > MAX_MODELS or max(map(len, models)) > MAX_NAME:
+        raise DataError(
+            f"{where}: {len(models):,} names of models, such as {quoted(max(models, key=len))}; "
+            f"at most {MAX_MODELS:,}, each of {MAX_NAME} characters, can be rated"
+        )
+    if (of_judge < 0).any():
+        of_judge, judges = np.where(of_judge < 0, len(judges), of_judge), (*judges, "votes")
+    return Votes(
+        models, items, judges, of_item, np.maximum(_column(frame, "turn")[1], 0), first, second,
+        of_judge, _results(frame, where, () if once else models, first, second),
+        asked=_ITEMS[item] if item else "items", who=_JUDGES[judge] if judge else "judges",
+        texts=(_texts(frame[sides[0]]), _texts(frame[sides[1]])) if sides else None,
+    )  # fmt: skip
+
+
+def _numbered(
+    cells: pd.Series[Any], read: Callable[[str], str] = str.strip
+) -> tuple[tuple[str, ...], Indices]:
+    """Number the distinct texts of a column in order of appearance; empty cells are -1."""
     try:
         codes, values = pd.factorize(cells)
     except TypeError:  # lists and objects
         codes, values = pd.factorize(cells.map(str, na_action="ignore"))
     numbers: dict[str, int] = {}
-    texts = [str(value).strip() for value in values]
+    texts = [read(str(value)) for value in values]
     places = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
-    return tuple(numbers), np.split(np.array([*places, -1], np.intp)[codes], len(columns))
+    return tuple(numbers), np.array([*places, -1], np.intp)[codes]
 
 
-def _column(frame: pd.DataFrame, name: str | None) -> tuple[tuple[str, ...], Indices]:
+def _column(
+    frame: pd.DataFrame, name: str | None, read: Callable[[str], str] = str.strip
+) -> tuple[tuple[str, ...], Indices]:
     if name not in frame:
         return (), np.full(len(frame), -1, np.intp)
-    names, (numbers,) = _numbered(frame[name])
-    return names, numbers
+    return _numbered(frame[name], read)
 
 
-def _named_judges(judges: tuple[str, ...], of: Indices) -> tuple[tuple[str, ...], Indices]:
-    """Take the first of a list, such as [judge, prompt]; votes without a judge are ``votes``'."""
-    short = [hit[1] if (hit := _FIRST_IN_LIST.match(name)) else name for name in judges]
-    if not judges or (of < 0).any():
-        short.append("votes")
-    numbers: dict[str, int] = {}
-    places = [numbers.setdefault(name, len(numbers)) for name in short]
-    return tuple(numbers), np.array(places, np.intp)[of]
-
-
-def _check_models(models: tuple[str, ...], where: str) -> None:
-    if len(models) > MAX_MODELS:
-        raise DataError(
-            f"{where}: {len(models):,} names of models; at most {MAX_MODELS:,} can be rated"
-        )
-    if long := next((name for name in models if len(name) > MAX_NAME), None):
-        raise DataError(f"{where}: {quoted(long)} is no name: {len(long):,} characters")
+def _judge(text: str) -> str:
+    """Return a judge's name, the first of a list such as [judge, prompt]."""
+    match = _FIRST_IN_LIST.match(text)
+    return match[1] if match else text.strip()
 
 
 def _results(
-    frame: pd.DataFrame,
-    where: str,
-    once: bool,
-    models: tuple[str, ...],
-    first: Indices,
-    second: Indices,
+    frame: pd.DataFrame, where: str, models: tuple[str, ...], first: Indices, second: Indices
 ) -> Floats:
-    """Return the result of the first model of each vote, nan where it is unreadable."""
+    """Return the result of the first model of each vote, nan where it is unreadable.
+
+    The winner is a side, or one of ``models``, even one that is called like a side.
+    """
     words, winner = _column(frame, "winner")
     result = np.full(len(frame), np.nan)
     for number, word in enumerate(words):
-        votes = winner == number
-        side = re.sub(r"\.0$", "", word.lower())
-        # A battle may name the model that won, even one that is called like a side.
-        if not once and word in models:
+        votes, side = winner == number, word.lower().removesuffix(".0")
+        if word in models:
             model = models.index(word)
             result[votes & (first == model)], result[votes & (second == model)] = 1.0, 0.0
             wrong = votes & (first != model) & (second != model)
         else:
             result[votes] = _SIDES.get(side, np.nan)
             wrong = votes & (side not in _SIDES)
-        if wrong.any():
-            fault = f"the winner {quoted(word)} is neither a model of the row, nor a side, nor tie"
-            raise _fault(frame, where, int(np.argmax(wrong)), f"{fault}; correct it")
+        fault = f"the winner {quoted(word)} is neither a model of the row, nor a side, nor tie"
+        _refuse(frame, where, wrong, f"{fault}; correct it")
     return result
 
 
-def _fault(frame: pd.DataFrame, where: str, position: int, fault: str) -> DataError:
-    return DataError(f"{where} row {frame.index[position]}: {fault}")
+def _refuse(frame: pd.DataFrame, where: str, wrong: np.ndarray[Any, Any], fault: str) -> None:
+    if wrong.any():
+        raise DataError(f"{where} row {frame.index[int(np.argmax(wrong))]}: {fault}")
 
 
 def _texts(cells: pd.Series[Any]) -> Texts:
@@ -211,20 +191,15 @@ def _texts(cells: pd.Series[Any]) -> Texts:
 def _replies(value: Any) -> tuple[str, ...] | None:
     """Return a text, texts, or the messages of the assistant; a list may be JSON in a csv."""
     if isinstance(value, str) and value[:1] == "[":
-        try:
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
             value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return (value,)
-    if isinstance(value, str):
-        return (value,) if value.strip() else None
-    if not isinstance(value, list):
-        return None
+    messages = value if isinstance(value, list) else [value]
     contents = [
-        item.get("content") if isinstance(item, dict) else item
-        for item in value
-        if not isinstance(item, dict) or item.get("role") == "assistant"
+        message.get("content") if isinstance(message, dict) else message
+        for message in messages
+        if not isinstance(message, dict) or message.get("role") == "assistant"
     ]
-    texts = (" ".join(_parts(text)) if isinstance(text, list) else text for text in contents)
+    texts = [" ".join(_parts(text)) if isinstance(text, list) else text for text in contents]
     return tuple(text for text in texts if isinstance(text, str) and text.strip()) or None
 
 

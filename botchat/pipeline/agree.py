@@ -37,9 +37,6 @@ from botchat.workspace.usage import bills, total
 RESAMPLES = 1000
 """Of the bootstrap over items, from seed 0."""
 
-_MAX_BYTES = 2**31
-"""Of a file of votes."""
-
 _FEW_PEOPLE = 12
 """Who are compared with each other on a page, where no judge answered what they did."""
 
@@ -92,7 +89,7 @@ def votes_in(path: Path) -> bytes:
             f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
             "item,first,second,judge,verdict"
         )
-    return jsonl.content(path, _MAX_BYTES)
+    return jsonl.content(path, jsonl.MAX_BYTES)
 
 
 def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:

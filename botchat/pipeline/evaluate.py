@@ -24,7 +24,6 @@ from botchat.interfaces import Case, MakeCase, Row, settings_digest
 from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
-from botchat.pipeline.seeds import MAX_TABLE_BYTES
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
 from botchat.protocols.arena import ARENA
 from botchat.protocols.diagnosis import DIAGNOSIS
@@ -157,7 +156,7 @@ def read_items(
         raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
-    data, where = jsonl.content(file, MAX_TABLE_BYTES), str(file)
+    data, where = jsonl.content(file, jsonl.MAX_BYTES), str(file)
     if kind == ".txt":
         found = paragraphs(read_text(data, where))
         if not found:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.importers import hub, tables
-from botchat.importers.dialogues import (
-    ImportedDialogue,
-    ImportedDialogues,
-    read_dialogues,
-    read_seeds,
-)
+from botchat.importers.dialogues import ImportedDialogue, read_dialogues, read_seeds
 from botchat.importers.mutual import MUTUAL_FILE, read_mutual
-from botchat.importers.tables import SUFFIXES
 from botchat.interfaces import Row, settings_digest
 from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import token_counter
@@ -26,12 +21,9 @@ from botchat.requests.results import Told
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order, in_order
 
-MAX_TABLE_BYTES = 2**28
-"""Of a table."""
-
 ACCEPTED = (
-    f"mutual (downloads it), a folder in MuTual's layout, a file ({', '.join(SUFFIXES)}), or "
-    f"{hub.SYNTAX}"
+    f"mutual (downloads it), a folder in MuTual's layout, a file ({', '.join(tables.SUFFIXES)}), "
+    f"or {hub.SYNTAX}"
 )
 """Sources of seeds, in words."""
 
@@ -59,10 +51,7 @@ def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
     guess = spoken(text for seed in seeds for text in seed.utterances)
     if guess not in ("", language):
         log.warning(
-            "the dialogues look like %s, not %s; if so, import them with --language %s",
-            guess,
-            language,
-            guess,
+            "the dialogues look like %s; if so, import them with --language %s", *[guess] * 2
         )
     if not request.replace and path.exists() and workspace.seeds(name) != in_order(seeds):
         raise ConfigError(
@@ -85,22 +74,20 @@ def show_seed_set(request: ShowingSeeds, workspace: Workspace) -> Told:
     name, seed_id = request.name, request.seed_id
     seeds = workspace.seeds(name)
     if seed_id is None:
-        rows = [
+        rows: list[Row] = [
             {"id": s.id, "utterances": len(s.utterances), "begins": "".join(s.utterances[:1])}
             for s in seeds
         ]
         short = [row | {"begins": str(row["begins"])[:70]} for row in rows]
         return Told({"set": name, "rows": rows}, [short])
-    seed = next((seed for seed in seeds if seed.id == seed_id), None)
-    if seed is None:
-        raise MissingDataError(
-            f"no dialogue {seed_id!r} in the set {name}; see: botchat seeds show {name}"
-        )
+    utterances = {seed.id: seed.utterances for seed in seeds}.get(seed_id)
+    if utterances is None:
+        raise MissingDataError(f"no dialogue {seed_id!r} in {name}; see: botchat seeds show {name}")
     rows = [
         {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
-        for n, text in enumerate(seed.utterances, 1)
+        for n, text in enumerate(utterances, 1)
     ]
-    return Told({"set": name, "id": seed.id, "rows": rows})
+    return Told({"set": name, "id": seed_id, "rows": rows})
 
 
 def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
@@ -129,11 +116,11 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     if path.is_dir():
         files = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
         kept = {name: file for name, file in files.items() if MUTUAL_FILE.fullmatch(name)}
-        content = {name: jsonl.content(file, MAX_TABLE_BYTES) for name, file in kept.items()}
+        content = {name: jsonl.content(file, jsonl.MAX_BYTES) for name, file in kept.items()}
         return read_mutual(content, str(path))
-    if not path.is_file() or path.suffix.lower() not in SUFFIXES:
+    if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
         raise ConfigError(f"seeds source {source!r} is not a file of this kind: {ACCEPTED}")
-    return read_seeds(tables.rows(jsonl.content(path, MAX_TABLE_BYTES), str(path)), str(path))
+    return read_seeds(tables.rows(jsonl.content(path, jsonl.MAX_BYTES), str(path)), str(path))
 
 
 def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
@@ -147,28 +134,30 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     """
     seed_set, model = request.seed_set, request.model
     workspace.seeds_path(seed_set)
-    _check_name(model)
-    files = ", ".join(map(str, request.sources))
-    records = [
-        row
-        for source in request.sources
-        for row in tables.json_rows(jsonl.content(source, MAX_TABLE_BYTES), str(source))
-    ]
-    imported = read_dialogues(records, files)
-    is_new = seed_set not in workspace.seed_sets()
+    if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", HUMAN):
+        fault = f"give a printable name of at most {_LONGEST_NAME} characters other than {HUMAN}"
+        raise ConfigError(f"--model {model[:_LONGEST_NAME]!r}: {fault}")
     if request.new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
+    files = ", ".join(map(str, request.sources))
+    contents = ((jsonl.content(path, jsonl.MAX_BYTES), str(path)) for path in request.sources)
+    rows = (row for data, where in contents for row in tables.rows(data, where))
+    imported = read_dialogues(rows, files)
+    is_new = seed_set not in workspace.seed_sets()
     with workspace.locked():
         known = [] if is_new else workspace.seeds(seed_set)
-        matches, new_seeds = _matches(imported, known, request.new_seeds or is_new)
-        left = "; ".join(f"{n} {why}" for why, n in imported.left_out.items())
+        matches, new_seeds, left_out = _matches(
+            imported.dialogues, known, request.new_seeds or is_new
+        )
+        left = "; ".join(f"{n} {why}" for why, n in left_out.items())
         if not matches:
             raise MissingDataError(f"{files}: no dialogue can be imported to {seed_set}: {left}")
-        content = [(seed.id, one.utterances, one.outcome) for seed, one in matches]
-        digest = settings_digest(imported.format, content)
+        digest = settings_digest(
+            imported.format, [(seed.id, d.utterances, d.outcome) for seed, d in matches]
+        )
         signature = f"{SIGNED}|imported:{digest}|set:{seed_set}"
         count = token_counter().exact
-        dialogues = [_dialogue(seed, one, model, signature, count) for seed, one in matches]
+        dialogues = [_dialogue(*match, model, signature, count) for match in matches]
         path = workspace.dialogues_path(seed_set, model)
         if not request.replace and path.exists():
             raise ConfigError(
@@ -189,7 +178,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     more = {
         "format": imported.format,
         "read": len(imported.dialogues),
-        "left_out": dict(imported.left_out),
+        "left_out": dict(left_out),
         "system_messages": imported.system_messages,
         "signature": signature,
     }
@@ -200,43 +189,35 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     return Told(row | more, [line, [row]])
 
 
-def _check_name(name: str) -> None:
-    if len(name) > _LONGEST_NAME or not name.isprintable() or not name.strip() or name == HUMAN:
-        raise ConfigError(
-            f"--model {name[:_LONGEST_NAME]!r}: give a printable name of at most {_LONGEST_NAME} "
-            f"characters other than {HUMAN}"
-        )
-
-
 def _matches(
-    imported: ImportedDialogues, known: Sequence[Seed], new: bool
-) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed]]:
-    """Match dialogues with seeds; return the pairs and the seeds that are new; count the rest."""
-    by_start: dict[tuple[str, ...], list[Seed]] = {}
+    dialogues: Iterable[ImportedDialogue], known: Sequence[Seed], new: bool
+) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed], Counter[str]]:
+    """Match dialogues with seeds.
+
+    Returns the pairs, the seeds that are new (with ``new``), and why how many were left out.
+    """
+    seeds: dict[tuple[str, ...], list[Seed]] = {}  # by their ChatSEED, those not used yet
     for seed in known:
-        by_start.setdefault(_start(seed.utterances), []).append(seed)
+        seeds.setdefault(_start(seed.utterances), []).append(seed)
     ids = {seed.id for seed in known}
-    used: set[str] = set()
-    matches: list[tuple[Seed, ImportedDialogue]] = []
-    new_seeds: list[Seed] = []
-    for dialogue in imported.dialogues:
+    matches, new_seeds, left_out = [], [], Counter[str]()
+    for dialogue in dialogues:
         # One that stopped at once says something of the model; one that ended says nothing.
         if len(dialogue.utterances) < N_SEED + (dialogue.outcome == "ok"):
-            imported.left_out[TOO_SHORT] += 1
+            left_out[TOO_SHORT] += 1
             continue
-        candidates = by_start.setdefault(_start(dialogue.utterances), [])
-        if new and not candidates:
-            candidates.append(_new_seed(dialogue, ids))
-            ids.add(candidates[0].id)
-            new_seeds.append(candidates[0])
-        unused = [seed for seed in candidates if seed.id not in used]
-        if not unused:
-            imported.left_out[SECOND if candidates else NO_SEED] += 1
+        start = _start(dialogue.utterances)
+        if start not in seeds and new:
+            new_seeds.append(_new_seed(dialogue, ids))
+            ids.add(new_seeds[-1].id)
+            seeds[start] = [new_seeds[-1]]
+        if not (unused := seeds.get(start)):
+            left_out[NO_SEED if unused is None else SECOND] += 1
             continue
         match = min(unused, key=lambda seed: seed.id != dialogue.id)
-        used.add(match.id)
+        unused.remove(match)
         matches.append((match, dialogue))
-    return matches, new_seeds
+    return matches, new_seeds, left_out
 
 
 def _start(utterances: Sequence[str]) -> tuple[str, ...]:

@@ -28,6 +28,9 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _BLOCK = 1 << 18
 """Bytes read at once; their records fit into a processor's cache."""
 
+MAX_BYTES = 2**31
+"""Size of a file from elsewhere."""
+
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 R = TypeVar("R", bound=msgspec.Struct)

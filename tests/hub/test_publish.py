@@ -270,9 +270,9 @@ def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> 
     ("source", "said"),
     [
         ("run", "'run' is not ORG/NAME or ORG/NAME@REVISION"),
-        ("some/other", "no dataset some/other on the hub, or no right to see it"),
+        ("some/other", "some/other: not on the hub, or not for you"),
         (f"{NAME}@nine", f"{NAME}: no such revision; give a branch, tag or commit"),
-        ("some/cats", "some/cats: no such file: "),
+        ("some/cats", "some/cats: no such file ("),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(

@@ -195,7 +195,7 @@ def test_stage_files_that_are_deep_or_long(tmp_path, capsys, stage, broken):
 
 def test_an_endless_file_is_not_read_to_its_end(tmp_path, capsys, monkeypatch):
     """Votes and rates may come through a pipe; nobody reads it for ever."""
-    monkeypatch.setattr("botchat.pipeline.agree._MAX_BYTES", 1000)
+    monkeypatch.setattr("botchat.workspace.jsonl.MAX_BYTES", 1000)
     for command in (["agree", "/dev/zero"], ["rank", "/dev/zero"]):
         assert "1,000 bytes" in one_line([*command, "--dir", tmp_path], capsys)
 

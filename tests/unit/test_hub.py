@@ -100,9 +100,7 @@ class TestFetchMutual:
         """One line says what came back and how to get the table by hand."""
         server.answers["/m.zip"] = answer
         with pytest.raises(DataError) as caught:
-            hub.fetch_mutual(
-                tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90), max_bytes=4000
-            )
+            hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90))
         assert reason in str(caught.value)
         assert f"download {hub.MUTUAL_URL} by hand" in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -136,8 +134,8 @@ class TestLoadRows:
     @pytest.mark.parametrize(
         ("status", "code", "message"),
         [
-            (404, "RepoNotFound", "no dataset some/thing on the hub, or no right to see it"),
-            (403, "GatedRepo", "is gated; accept its terms"),
+            (404, "RepoNotFound", "some/thing: not on the hub, or not for you"),
+            (403, "GatedRepo", "it is gated; accept its terms"),
             (404, "RevisionNotFound", r"no such revision; give a branch"),
             (500, "", r"the hub answers 500"),
         ],

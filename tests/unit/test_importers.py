@@ -236,7 +236,7 @@ class TestTables:
             (b'{"id": "a", "utterances": ["x", {"role": "tool"}]}', r"utterance 2 calls a tool"),
             (
                 b'{"id": "a", "utterances": ["x", {"role": "b", "text": "y"}]}',
-                r"1 of 2 messages name",
+                r"row 1: speakers 'None, b'; name two",
             ),
             (b'["x", "y"]', r"f.json row 1: 'x' is not an object"),
             (
@@ -246,7 +246,7 @@ class TestTables:
             (
                 b'{"id": "a", "messages": [{"role": "1", "text": "x"}, {"role": "2", "text": "x"},'
                 b'{"role": "3", "text": "x"}]}',
-                r"f.json row 1: 3 speakers \('1, 2, 3'\)",
+                r"f.json row 1: speakers '1, 2, 3'; name two",
             ),
             (b"[" * 100_000, r"f.json: .* is not JSON"),
             (b"", r"f.csv: the file is empty"),
@@ -283,12 +283,9 @@ class TestTables:
         with pytest.raises(DataError, match=r"f.xlsx row 3: id 'a' is taken by f.xlsx row 2"):
             from_table(workbook(["id", "utterances"], *[["a", '["x", "y"]']] * 2), "f.xlsx")
 
-    @pytest.mark.parametrize("limit", ["MAX_UNPACKED", "MAX_BYTES"])
-    def test_a_file_that_is_too_large_is_refused(
-        self, monkeypatch: pytest.MonkeyPatch, limit: str
-    ) -> None:
+    def test_a_workbook_that_is_too_large_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Before anything is unpacked."""
-        monkeypatch.setattr(tables, limit, 100)
+        monkeypatch.setattr(tables, "MAX_UNPACKED", 100)
         with pytest.raises(DataError, match="split"):
             from_table(workbook(["id"]), "f.xlsx")
 
