@@ -26,6 +26,7 @@ from botchat.records import HUMAN
 from botchat.requests import Beginning, ImportingSeeds, Naming
 from botchat.requests.results import Told
 from botchat.workspace.folder import SAMPLE, Workspace
+from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.panels import PRESETS
 from botchat.workspace.secrets import public_url
@@ -51,24 +52,23 @@ models = {models}
 limit = 20
 {budget}"""
 
+_NAMES = "# NAME in [models.NAME] is yours: it stands in flags and on the board.\n"
+
 _BUDGET = """\
 # USD: nothing is sent where the plan exceeds it, and a run stops there. It needs prices.
 {comment}max_usd = 5.0
 """
 
 _SAMPLE = """\
-# `sample` has 40 dialogues written for a demo, not by people. Real ones:
-# botchat seeds import mutual --name mutual-test, or a file of yours.
+# Written for a demo, not by people. Real dialogues: botchat seeds import mutual --name mutual-test
 """
 
 _REAL = """\
-# Human dialogues: botchat seeds import mutual --name mutual-test. For a first look:
-# botchat run --seeds sample
+# Human dialogues: botchat seeds import mutual --name mutual-test. First look: run --seeds sample
 """
 
 _OWN_JUDGE = """\
-# CARE: this judge is a contestant, so it judges itself. Better name another model, with a [models]
-# entry of its own. `rules` is offline.
+# CARE: this judge is a contestant, so it judges itself. Better name another model, or `rules`.
 """
 
 _OFFLINE_JUDGE = """\
@@ -91,25 +91,19 @@ def init(request: Beginning, workspace: Workspace) -> Told:
     Raises ConfigError for an unknown provider or a file that exists already; as `import_seeds`.
     """
     providers, data, known = request.providers, request.data, templates()
-    for provider in providers:
-        if provider not in known:
-            hint = did_you_mean(provider, known)
-            listed = ", ".join(known)
-            raise ConfigError(f"unknown provider {provider!r}{hint}; providers: {listed}")
+    if unknown := [name for name in providers if name not in known]:
+        hint = did_you_mean(unknown[0], known)
+        raise ConfigError(f"unknown provider {unknown[0]!r}{hint}; providers: {', '.join(known)}")
     path = workspace.root / "botchat.toml"
-    seeds = MUTUAL if providers else SAMPLE
-    if data is not None and not path.exists():
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
-        seeds = MUTUAL if data == "mutual" else stem
+    if path.exists():
+        raise ConfigError(f"{path} already exists and was not changed; edit it")
+    seeds = MUTUAL if providers or data == "mutual" else SAMPLE
+    if data is not None:
+        if data != "mutual":
+            seeds = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
         ImportingSeeds(data, seeds).run(workspace)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text := settings_text(providers, seeds))
-    except FileExistsError:
-        raise ConfigError(f"{path} already exists and was not changed; edit it") from None
-    except OSError as error:
-        raise BotChatError(f"cannot write {path}: {error.strerror}") from None
+    text = settings_text(providers, seeds)
+    write_atomic(path, text.encode())
     lines = [f"wrote {path}"]
     if _UNNAMED in text:
         lines.append('name the model: replace "MODEL" (the server does not tell one)')
@@ -124,29 +118,20 @@ def init(request: Beginning, workspace: Workspace) -> Told:
 
 def settings_text(providers: Sequence[str], seeds: str) -> str:
     """Return the text of a ``botchat.toml``; a local server is asked for its model and window."""
-    known = {
-        name: _with_served_model(lines) for name, lines in map(templates().__getitem__, providers)
-    }
-    names = [*known]
-    entries = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in known.items())
-    if entries:
-        entries = (
-            f"# NAME in [models.NAME] is yours: it stands in flags and on the board.\n{entries}"
-        )
-    prices = [
-        re.search(r"^price_input = ([\d.]+)", lines, re.MULTILINE) for lines in known.values()
-    ]
-    is_free = all(price is not None and float(price[1]) == 0 for price in prices)
-    priced = all(price is not None for price in prices)
-    judge = RULES if is_free else names[0]
+    known = templates()
+    models = {known[name][0]: _with_served_model(known[name][1]) for name in providers}
+    entries = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in models.items())
+    matches = [re.search(r"(?m)^price_input = ([\d.]+)", text) for text in models.values()]
+    prices = [price and float(price[1]) for price in matches]
+    is_free = not any(price != 0 for price in prices)
     return _FILE.format(
-        entries=entries,
+        entries=f"{_NAMES}{entries}" if entries else "",
         about_seeds={SAMPLE: _SAMPLE, MUTUAL: _REAL}.get(seeds, ""),
         seeds=seeds,
-        models=json.dumps([*names, "bot:parrot"] if names else ["bot:parrot", "bot:retrieval"]),
+        models=json.dumps([*models, "bot:parrot"] if models else ["bot:parrot", "bot:retrieval"]),
         about_judge=_OFFLINE_JUDGE if is_free else _OWN_JUDGE,
-        judge=judge,
-        budget="" if is_free else _BUDGET.format(comment="" if priced else "# "),
+        judge=RULES if is_free else next(iter(models)),
+        budget="" if is_free else _BUDGET.format(comment="# " if None in prices else ""),
     )
 
 
@@ -176,20 +161,20 @@ def check_models(workspace: Workspace) -> Told:
 
     ``failure`` names those that gave no answer. Raises ConfigError if none is configured.
     """
-    if not (names := sorted(workspace.config.models)):
+    entries = workspace.config.models
+    if not entries:
         path = workspace.root / "botchat.toml"
         raise ConfigError(f"{path} has no [models.NAME] entry; botchat init PROVIDER writes one")
 
     async def ask(session: Session, _stops: Stops) -> list[Row]:
-        return list(await together(_check(session, name) for name in names))
+        return list(await together(_check(session, name) for name in sorted(entries)))
 
     rows = in_session(workspace, (), None, None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
     failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
-    columns = ("name", "answer", "what")
     for row in rows:
-        row["what"] = _described(workspace.config.models[row["name"]])
-    printed = [{column: row[column] for column in columns} for row in rows]
+        row["what"] = _described(entries[row["name"]])
+    printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]
     return Told({"rows": rows}, [printed], failure=failure)
 
 
@@ -219,34 +204,28 @@ def model_rows(workspace: Workspace) -> list[Row]:
     own = workspace.config
     with closing(workspace.ledger(readonly=True)) as ledger:
         rows: list[Row] = [
-            {
-                "name": name,
-                "kind": "endpoint",
-                "what": _described(settings),
-                **{fact: getattr(settings, fact) for fact in facts},
-                "adapted": ", ".join(describe_quirks(ledger.quirks(identity(settings)))) or None,
-            }
+            {"name": name, "kind": "endpoint", "what": _described(settings)}
+            | {fact: getattr(settings, fact) for fact in facts}
+            | {"adapted": ", ".join(describe_quirks(ledger.quirks(identity(settings)))) or None}
             for name, settings in sorted(own.models.items())
         ]
+    judges = [(name, "judge", f"single judge, asks {j.model}") for name, j in own.judges.items()]
+    panels = [
+        (name, "panel", f"{p.strategy}, {(n := len(p.members))} judge{'s' * (n > 1)}")
+        for name, p in (*sorted(own.panels.items()), *PRESETS.items())
+    ]
     others = [
         *((f"bot:{name}", "bot", text) for name, text in BASELINES.items()),
         ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
         ("http://HOST:PORT/v1#MODEL", "form", "a model of any OpenAI-compatible server"),
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
-        *(
-            (name, "judge", f"single judge, asks {j.model}")
-            for name, j in sorted(own.judges.items())
-        ),
-        *(
-            (name, "panel", f"{p.strategy}, {(n := len(p.members))} judge{'s' * (n > 1)}")
-            for name, p in (*sorted(own.panels.items()), *PRESETS.items())
-        ),
+        *sorted(judges),
+        *panels,
     ]
+    columns = ("name", "kind", "what")
     empty = dict.fromkeys((*facts, "adapted"))
-    return rows + [
-        {"name": name, "kind": kind, "what": text, **empty} for name, kind, text in others
-    ]
+    return rows + [dict(zip(columns, other, strict=True)) | empty for other in others]
 
 
 def _described(settings: ModelSettings) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from botchat.errors import ConfigError, MissingDataError
 from botchat.importers.tables import rows
@@ -11,7 +10,6 @@ from botchat.importers.vote_files import read_votes
 from botchat.metrics.vote_arrays import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import published, write_charts
-from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
 from botchat.requests import Ranking
 from botchat.requests.meter import Meter
@@ -35,23 +33,30 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     per_pair = PER_PAIR if request.per_pair is None else request.per_pair
     meter = meter or Meter()
     meter.begin("read votes", len(paths))
-    parts, notes = [], []
+    parts: list[Votes] = []
+    notes: list[str] = []
+    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    board = None
     for path in paths:
-        data, note = _read(path, per_pair)
-        parts.append(data)
-        notes.append(note)
+        data, where = votes_in(path), str(path)
+        if is_rates(data):
+            if len(paths) > 1 or request.judges:
+                raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
+            comparisons = comparisons_from_rates(rows(data, where), per_pair, where)
+            board = votes.of_rates(comparisons, name, per_pair, request.elo)
+            notes.append(
+                f"{where}: pairwise win rates: {len(comparisons.models)} models, "
+                f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
+                "each (--per-pair)"
+            )
+        else:
+            file = read_votes(data, where)
+            parts.append(file.votes)
+            notes.append(file.note)
         meter.advance()
     meter.begin("count and rate", 0)
-    name = paths[0].stem + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-    all_votes = [part for part in parts if isinstance(part, Votes)]
-    if len(all_votes) == len(parts):
-        chosen = _of_judges(Votes.together(all_votes), request.judges)
-        board = votes.build(chosen, name, request.elo)
-    elif len(parts) > 1 or request.judges:
-        raise ConfigError("a table of rates has no votes: rank it alone, and without --judge")
-    else:
-        assert isinstance(parts[0], Comparisons)
-        board = votes.of_rates(parts[0], name, per_pair, request.elo)
+    if board is None:
+        board = votes.build(_of_judges(Votes.together(parts), request.judges), name, request.elo)
     view = pages.View(board, figures.draw(board), pages.Facts.of(board))
     whole = board_files.as_json(board)
     texts = board_files.files(board, formats=request.table_formats, whole=whole)
@@ -63,20 +68,6 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     return published(board, whole, [*notes, *board.notes], folder / "index.html", files=notes)
-
-
-def _read(path: Path, per_pair: int) -> tuple[Votes | Comparisons, str]:
-    """Read votes, or a table of rates as ``per_pair`` comparisons of each pair, and a note."""
-    data, where = votes_in(path), str(path)
-    if not is_rates(data):
-        file = read_votes(data, where)
-        return file.votes, file.note
-    comparisons = comparisons_from_rates(rows(data, where), per_pair, where)
-    return comparisons, (
-        f"{where}: pairwise win rates: {len(comparisons.models)} models, "
-        f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons each "
-        "(--per-pair)"
-    )
 
 
 def _of_judges(votes: Votes, judges: Sequence[str]) -> Votes:

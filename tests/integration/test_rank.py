@@ -142,7 +142,7 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
     assert [row["bt"] for row in again["rows"]] == [row["bt"] for row in found["rows"]]
     Path("votes.csv").write_text("model_a,model_b,winner\nx,y,tie\n")
     assert main(["rank", "votes.csv", "rates.csv"]) == 1
-    assert "a table of rates has no votes" in capsys.readouterr().err
+    assert "has rates, not votes" in capsys.readouterr().err
 
 
 def test_names_are_text(tmp_path, monkeypatch, capsys):
