@@ -24,7 +24,7 @@ from botchat.requests.results import Generated, Plan, Results
 from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, dialogue_order
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.usage import asked
+from botchat.workspace.usage import call_facts
 
 log = logging.getLogger("botchat")
 
@@ -197,7 +197,7 @@ class _Job:
         if not others or "bot" in self.speakers[0].model.identity:
             return
         speaker, a_call = self.speakers[0], next(iter(_calls(others)), "")
-        before = asked(ledger, "key=?", a_call).settings
+        before = call_facts(ledger, "key=?", a_call).settings
         system = speaker.system or self.language.text(PROMPT)
         now = {**speaker.model.identity, **speaker.decoding.settings}
         now["system_prompt"] = settings_digest(system)

@@ -15,16 +15,14 @@ import gzip
 import hashlib
 import json
 import math
-import shutil
 import sqlite3
-import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -72,21 +70,21 @@ class StoredCall(msgspec.Struct, frozen=True):
     superseded: bool = False
     """Forgotten: it counts as spent and answers nothing."""
 
+    @classmethod
+    def of(cls, key: str, request: bytes, reply: Reply, model: str, stage: str) -> StoredCall:
+        """An answer as it is stored now."""
+        same = {name: getattr(reply, name) for name in _OF_REPLY}
+        counts = msgspec.structs.asdict(reply.usage)
+        return cls(
+            key=key, model=model, stage=stage, at=time.time(), request=msgspec.Raw(request),
+            sent=dict(reply.sent), **same, **counts,
+        )  # fmt: skip
+
     def reply(self) -> Reply:
         """Return the reply as it was stored."""
         usage = Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
-        return Reply(
-            self.outcome,
-            self.text,
-            self.finish_reason,
-            usage,
-            self.latency_s,
-            self.cost_usd,
-            detail=self.detail,
-            raw=self.raw,
-            sent=self.sent,
-            key=self.key,
-        )
+        same = {name: getattr(self, name) for name in _OF_REPLY}
+        return Reply(usage=usage, sent=self.sent, key=self.key, **same)
 
     def row(self) -> tuple[Any, ...]:
         """Return a value for each column of the table."""
@@ -107,6 +105,7 @@ class StoredCall(msgspec.Struct, frozen=True):
         return cls(**values, superseded=superseded)
 
 
+_OF_REPLY = ("outcome", "text", "finish_reason", "latency_s", "cost_usd", "detail", "raw")
 FIELDS = StoredCall.__struct_fields__[:-1]
 _COLUMNS = ", ".join(FIELDS)
 TABLE_OF = {False: "calls", True: "superseded"}
@@ -143,55 +142,26 @@ class Ledger:
         self.path = path
         self._keeping: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
         self._failure: BotChatError | None = None
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
-        self._db: sqlite3.Connection | None = None
         try:
-            if readonly and path is not None:
-                self._db = self._open_to_read(path)
-            else:
-                if path is not None:
-                    make_folder(path.parent)
-                self._db = _connect(path, "mode=rwc")
-                self._db.execute("PRAGMA journal_mode=WAL")
-                self._db.execute("PRAGMA synchronous=NORMAL")
-                self._db.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
-                self._db.executescript(_TABLES)
-                self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-            (schema,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
+            if path is not None and not readonly:
+                make_folder(path.parent)
+            self._db = _connect_to_read(path) if path and readonly else _connect_to_write(path)
+            with _closed_on_error(self._db):
+                meta = self._db.execute("SELECT value FROM meta WHERE name='schema'")
+                (schema,) = meta.fetchone()
         except (sqlite3.Error, OSError, TypeError) as error:
-            self.close()
             raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
         if schema != str(SCHEMA):
-            self.close()
-            message = f"{path} is a ledger of schema {schema}; this BotChat reads schema {SCHEMA}"
-            raise DataError(message)
-
-    def _open_to_read(self, path: Path) -> sqlite3.Connection:
-        """Open the file also where nothing can be written next to it."""
-        db = _connect(path, "mode=ro")
-        try:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return db
-        except sqlite3.DatabaseError as error:
-            db.close()
-            if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-                raise
-        wal = path.with_name(f"{path.name}-wal")
-        if not wal.exists() or not wal.stat().st_size:
-            return _connect(path, "immutable=1")
-        # Calls that a killed process stored are not in the file yet: SQLite puts them in a copy.
-        self._copy = tempfile.TemporaryDirectory(prefix="botchat-", ignore_cleanup_errors=True)
-        for file in (path, wal):
-            shutil.copyfile(file, Path(self._copy.name, file.name))
-        return _connect(Path(self._copy.name, path.name), "mode=rw")
+            self._db.close()
+            raise DataError(
+                f"{path} is a ledger of schema {schema}; this BotChat reads schema {SCHEMA}"
+            )
 
     def close(self) -> None:
         """Store what waits, and close the file."""
-        self._keep_all()
-        if self._db is not None:
-            self._db.close()
-        if self._copy is not None:
-            self._copy.cleanup()
+        if self._keeping:
+            self._keep_all()
+        self._db.close()
 
     def get(self, key: str) -> Reply | None:
         """Return the stored reply of a call, or None if it was never answered."""
@@ -199,7 +169,7 @@ class Ledger:
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
-        self._write(_INSERT["calls"], _row(key, request, reply, model, stage))
+        self._write(_INSERT["calls"], StoredCall.of(key, request, reply, model, stage).row())
 
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
@@ -209,13 +179,11 @@ class Ledger:
         kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        self._keeping.append((_row(key, request, reply, model, stage), kept))
+        self._keeping.append((StoredCall.of(key, request, reply, model, stage).row(), kept))
         return kept
 
     def _keep_all(self) -> None:
         keeping, self._keeping = self._keeping, []
-        if not keeping:
-            return
         together = self._store([row for row, _ in keeping])
         for row, kept in keeping:
             failure = together and self._store([row])  # each that can be stored is
@@ -229,7 +197,7 @@ class Ledger:
     def _store(self, rows: Sequence[tuple[Any, ...]]) -> BotChatError | None:
         try:
             with self.transaction():
-                self._database.executemany(_INSERT["calls"], rows)
+                self._db.executemany(_INSERT["calls"], rows)
         except BotChatError as error:
             return error
         return None
@@ -259,7 +227,7 @@ class Ledger:
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query. Raises `DataError` if the file is damaged."""
         with self._reading():
-            return self._database.execute(sql, values).fetchall()
+            return self._db.execute(sql, values).fetchall()
 
     def calls(self, which: str, *values: Any, superseded: bool = False) -> Iterator[StoredCall]:
         """Yield the stored calls that ``which``, the rest of a query with its ``values``, selects.
@@ -268,7 +236,7 @@ class Ledger:
         """
         sql = f"SELECT {_COLUMNS} FROM {TABLE_OF[superseded]} {which}"
         with self._reading():
-            for row in self._database.execute(sql, values):
+            for row in self._db.execute(sql, values):
                 yield StoredCall.from_row(row, superseded)
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
@@ -294,15 +262,19 @@ class Ledger:
         A call is a JSON line, gzip if the name ends in ``.gz``; a part is never left at ``path``.
         Raises `DataError` if the ledger is damaged, `BotChatError` if the file cannot be written.
         """
-        count, order = 0, "WHERE at>=? ORDER BY key, at"
+        count, part = 0, path.with_name(f".{path.name}.part")
         try:
-            with _replacing(path) as file:
+            with gzip.open(part, "wb") if path.suffix == ".gz" else part.open("wb") as file:
                 for superseded in (False, True):
+                    order = "WHERE at>=? ORDER BY key, at"
                     for call in self.calls(order, since, superseded=superseded):
                         file.write(msgspec.json.encode(call) + b"\n")
                         count += 1
+            part.replace(path)
         except OSError as error:
             raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
+        finally:
+            part.unlink(missing_ok=True)
         return count
 
     def import_calls(self, path: Path) -> tuple[int, int]:
@@ -317,9 +289,10 @@ class Ledger:
                 gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
                 self.transaction(),
             ):
-                for call in _exported_calls(file, path):
+                for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+                    call = _exported_call(line, f"{path}:{n}")
                     insert = _INSERT[TABLE_OF[call.superseded]]
-                    new = bool(self._database.execute(insert, call.row()).rowcount)
+                    new = bool(self._db.execute(insert, call.row()).rowcount)
                     added, known = added + new, known + (not new)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"cannot read {path}: {error}") from None
@@ -333,29 +306,24 @@ class Ledger:
         which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*keys]),)
         moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
         with self.transaction():
-            self._database.execute(f"{moved} {which}", listed)
-            return self._database.execute(f"DELETE FROM calls {which}", listed).rowcount
-
-    @property
-    def _database(self) -> sqlite3.Connection:
-        assert self._db is not None, "the ledger is open"
-        return self._db
+            self._db.execute(f"{moved} {which}", listed)
+            return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
         with self.transaction():
-            self._database.execute(sql, values)
+            self._db.execute(sql, values)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write what is written inside whole or, if anything fails, not at all."""
         try:
-            self._database.execute("BEGIN IMMEDIATE")
+            self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
-                self._database.execute("COMMIT")
+                self._db.execute("COMMIT")
             except BaseException:
-                if self._database.in_transaction:
-                    self._database.execute("ROLLBACK")
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
             self._failure = BotChatError(
@@ -385,26 +353,37 @@ def _connect(path: Path | None, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
 
 
-def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
-    """Return an answer as ``calls`` keeps it."""
-    return StoredCall(
-        key,
-        model,
-        stage,
-        time.time(),
-        msgspec.Raw(request),
-        reply.outcome,
-        reply.text,
-        reply.finish_reason,
-        reply.usage.prompt_tokens,
-        reply.usage.completion_tokens,
-        reply.usage.cached_tokens,
-        reply.latency_s,
-        reply.cost_usd,
-        reply.detail,
-        reply.raw,
-        dict(reply.sent),
-    ).row()
+@contextmanager
+def _closed_on_error(db: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
+
+
+def _connect_to_write(path: Path | None) -> sqlite3.Connection:
+    db = _connect(path, "mode=rwc")
+    with _closed_on_error(db):
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+        db.executescript(_TABLES)
+        db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
+    return db
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open the file also in a folder where nothing can be written."""
+    db = _connect(path, "mode=ro")
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        db.close()
+        if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+            raise
+        return _connect(path, "immutable=1")
+    return db
 
 
 def _pack(data: bytes) -> bytes:
@@ -425,43 +404,19 @@ class _CanonicalRequest(msgspec.Struct):
     sampling: dict[str, Any]
 
 
-def _exported_calls(file: IO[bytes] | gzip.GzipFile, path: Path) -> Iterator[StoredCall]:
-    """Yield the calls of a file; raises `DataError` at a line that holds none."""
-    n = 0
-    while line := file.readline(MAX_LINE + 1):
-        n += 1
-        try:
-            if len(line) > MAX_LINE:
-                raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
-            call = msgspec.json.decode(line, type=StoredCall)
-            if request_key(bytes(call.request)) != call.key:
-                raise ValueError(f"the request does not match its key {call.key[:12]}…")
-            msgspec.json.decode(call.request, type=_CanonicalRequest)
-            if call.outcome in UNANSWERED:
-                raise ValueError(f"the outcome {call.outcome} is no answer")
-            json.dumps(call.sent)  # fails on lists inside lists without end
-        except (ValueError, RecursionError) as error:
-            why = " ".join(str(error).split())[:200]
-            raise DataError(f"{path}:{n}: not a call of an exported ledger: {why}") from None
-        yield call
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """Open a file that takes the place of ``path`` when it is whole; a device is written as is."""
-    whole = path.resolve()
-    as_is = whole.exists() and not whole.is_file()
-    part = path if as_is else whole.with_name(f".{whole.name}.part")
+def _exported_call(line: bytes, place: str) -> StoredCall:
+    """Read a line of an exported ledger; raises `DataError` if it is none."""
     try:
-        with part.open("wb") as plain:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(path.name, "wb", fileobj=plain) as zipped:
-                    yield zipped
-            else:
-                yield plain
-        if not as_is:
-            part.replace(whole)
-    finally:
-        if not as_is:
-            with suppress(OSError):
-                part.unlink()
+        if len(line) > MAX_LINE:
+            raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
+        call = msgspec.json.decode(line, type=StoredCall)
+        if request_key(bytes(call.request)) != call.key:
+            raise ValueError(f"the request does not match its key {call.key[:12]}…")
+        if call.outcome in UNANSWERED:
+            raise ValueError(f"the outcome {call.outcome} is no answer")
+        msgspec.json.decode(call.request, type=_CanonicalRequest)
+        json.dumps(call.sent)  # fails on lists inside lists without end
+    except (ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise DataError(f"{place}: not a call of an exported ledger: {why}") from None
+    return call

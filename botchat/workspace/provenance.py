@@ -1,7 +1,4 @@
-"""What was measured, and of whom: a line of ``measured/<set>.jsonl`` for each model that was asked.
-
-It is made from the ledger when dialogues or verdicts were, and again when their line is missing.
-"""
+"""Provenance: a line of ``measured/<set>.jsonl`` for each model that was asked, from the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from botchat.records import VERSION, Provenance
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.usage import asked
+from botchat.workspace.usage import call_facts
 
 _DAY_S = 86_400
 
@@ -29,22 +26,22 @@ def note(
     calls: Mapping[str, Collection[str]],
     changed: Collection[str],
 ) -> None:
-    """Record what was asked in a stage: contestant or judge -> keys of the calls it rests on.
+    """Record the calls of a stage: contestant or judge -> keys of the calls it rests on.
 
-    ``changed``: those that have new calls; of others a record that is there is kept.
+    ``changed``: those with new calls; the records of others are kept.
     """
     known = workspace.measured(seed_set)
-    there = {name for of, name, _ in known if of == stage}
-    new = {name: keys for name, keys in calls.items() if name in changed or name not in there}
+    recorded = {name for of, name, _ in known if of == stage}
+    new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
     rows = [row for name, keys in new.items() for row in _of(ledger, stage, name, keys)]
     kept = [row for row in known.values() if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
         jsonl.finish(workspace.measured_path(seed_set), [*kept, *rows], measured_key)
 
 
-def measured_key(one: Provenance) -> tuple[str, str, str]:
-    """What a record is about."""
-    return one.stage, one.name, one.model
+def measured_key(row: Provenance) -> tuple[str, str, str]:
+    """Return the key of a record."""
+    return row.stage, row.name, row.model
 
 
 def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterator[Provenance]:
@@ -56,22 +53,22 @@ def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterato
     for model, of_model in groupby(rows, lambda row: row[0]):
         calls = list(of_model)
         days = [list(day) for _, day in groupby(calls, lambda row: row[1] // _DAY_S)]
-        ends = [asked(ledger, "rowid=?", row[2]) for day in days for row in (day[0], day[-1])]
-        told = ends[-1].settings
-        if "bot" in told or not told:
+        ends = [call_facts(ledger, "rowid=?", row[2]) for day in days for row in (day[0], day[-1])]
+        settings = ends[-1].settings
+        if "bot" in settings or not settings:
             continue
-        where = str(told.get("base_url", ""))
+        where = str(settings.get("base_url", ""))
         costs = [row[4] for row in calls]
         yield Provenance(
             stage=stage,
             name=name,
             model=model,
-            asked=str(told.get("model")),
+            asked=str(settings.get("model")),
             answered=tuple(sorted({end.answered_by for end in ends} - {""})),
             host=urlsplit(where).netloc or where,
-            temperature=told.get("temperature"),
-            system_prompt=told["system_prompt"],
-            revision=told.get("revision"),
+            temperature=settings.get("temperature"),
+            system_prompt=settings["system_prompt"],
+            revision=settings.get("revision"),
             first=_day(calls[0][1]),
             last=_day(calls[-1][1]),
             botchat=VERSION,

@@ -1,4 +1,4 @@
-"""The ledger's accounts: what models cost, what calls took, who has answered."""
+"""Usage from the ledger: calls, tokens and cost by model, the cost of calls, who answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from botchat.workspace.ledger import TABLE_OF, Ledger
 
 @dataclass(frozen=True)
 class ModelStats:
-    """What one model has cost so far in one stage. ``cost_usd`` counts known prices only."""
+    """Usage of one model in one stage. ``cost_usd`` counts known prices only."""
 
     model: str
     stage: str
@@ -33,19 +33,10 @@ class ModelStats:
     """These calls were forgotten: paid for, and asked again."""
     outcomes: Mapping[str, int]
 
-    @property
-    def tokens(self) -> int:
-        """Prompt and completion together."""
-        return self.prompt_tokens + self.completion_tokens
-
-
-ASKED = "FROM json_each(?) AS asked CROSS JOIN"
-"""What each of many keys has, looked up one by one: ``IN`` would make a tree of them first."""
-
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What one call took; ``None`` where the endpoint did not count or the price is unknown."""
+    """Usage of one call; None where the endpoint did not count or the price is unknown."""
 
     tokens: int | None
     """Prompt and completion together."""
@@ -54,14 +45,16 @@ class Bill:
 
 
 def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
-    """What each of the calls ``keys`` took, as far as the ledger knows.
+    """Return the usage of the calls ``keys`` that the ledger has.
 
     A failed call for which the endpoint counted no tokens is taken to have cost nothing.
     """
     rows = ledger.select(
-        "SELECT told.key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
+        "SELECT calls.key, prompt_tokens + completion_tokens, cost_usd, latency_s,"
         " coalesce(prompt_tokens, completion_tokens) IS NULL"
-        f" AND outcome NOT IN ('ok', 'truncated') {ASKED} calls AS told ON told.key = asked.value",
+        " AND outcome NOT IN ('ok', 'truncated')"
+        # Looked up one by one: IN would make a tree of the keys first.
+        " FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value",
         json.dumps(sorted(set(keys))),
     )
     return {
@@ -71,7 +64,7 @@ def bills(ledger: Ledger, keys: Iterable[str]) -> dict[str, Bill]:
 
 
 def total(paid: Mapping[str, Bill], calls: Collection[str], figure: str) -> float | None:
-    """Sum of a figure over calls; ``None``: it is not known of each. Calls are in no order."""
+    """Return the sum of a figure over calls; None if it is not known of each."""
     known = [getattr(paid[call], figure) for call in calls if call in paid]
     return math.fsum(known) if None not in known and len(known) == len(calls) else None
 
@@ -104,37 +97,35 @@ def stats(ledger: Ledger) -> list[ModelStats]:
 
 
 class CallFacts(NamedTuple):
-    """Who was asked in a call, how, and who answered; empty: there is no such call."""
+    """Identity and settings of a call, and who answered; all empty if there is no such call."""
 
     identity: dict[str, Any]
-    """See `botchat.interfaces.ChatModel`."""
     settings: dict[str, Any]
     """Identity, decoding, and a digest of the system prompt."""
     answered_by: str
-    """See `answered_by`."""
 
 
-def asked(ledger: Ledger, which: str, *values: Any) -> CallFacts:
-    """Of the first call that ``which``, the rest of a query, selects; empty: there is none."""
+def call_facts(ledger: Ledger, which: str, *values: Any) -> CallFacts:
+    """Return the facts of the first call that ``which``, the rest of a query, selects."""
     sql = f"SELECT request, raw FROM calls WHERE {which} LIMIT 1"
     for packed, raw in ledger.select(sql, *values):
         with suppress(zlib.error, ValueError, LookupError, TypeError):
             request = json.loads(zlib.decompress(packed))
             first, identity = request["messages"][0], request["identity"]
-            told = settings_digest(first["content"]) if first["role"] == "system" else None
-            settings = {**identity, **request["sampling"], "system_prompt": told}
+            digest = settings_digest(first["content"]) if first["role"] == "system" else None
+            settings = {**identity, **request["sampling"], "system_prompt": digest}
             return CallFacts(identity, settings, answered_by(zlib.decompress(raw)))
     return CallFacts({}, {}, "")
 
 
 def answered_by(raw: bytes | str) -> str:
-    """Who answered, as a reply's body says: model and snapshot; empty: it does not."""
+    """Return model and snapshot as a reply's body names them; empty if it does not."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return ""
-    said = [body.get(key) for key in ("model", "system_fingerprint")] * isinstance(body, dict)
-    return " ".join(part[:100] for part in said if isinstance(part, str) and part)
+    names = [body.get(key) for key in ("model", "system_fingerprint")] * isinstance(body, dict)
+    return " ".join(part[:100] for part in names if isinstance(part, str) and part)
 
 
 CHECK = "check"
@@ -142,14 +133,9 @@ CHECK = "check"
 
 
 def _failed(ledger: Ledger) -> Counter[tuple[str, str]]:
-    """Failed attempts by model and stage: that of the call, or the one the model was in by then."""
-    began: dict[str, list[tuple[float, str]]] = {}
-    for model, stage, at in ledger.select("SELECT model, stage, min(at) FROM calls GROUP BY 1, 2"):
-        began.setdefault(model, []).append((at, stage))
-    found: Counter[tuple[str, str]] = Counter()
-    tried = "SELECT tried.model, tried.at, stage FROM attempts AS tried LEFT JOIN calls USING (key)"
-    for model, at, stage in ledger.select(tried):
-        stages = sorted(began.get(model, [(at, "")]))
-        partial_result = [name for first, name in stages if first <= at] or [stages[0][1]]
-        found[model, stage or partial_result[-1]] += 1
-    return found
+    """Failed attempts by model and the stage of the call; no stage if it was never answered."""
+    sql = (
+        "SELECT tried.model, coalesce(stage, ''), count(*) FROM attempts AS tried"
+        " LEFT JOIN calls USING (key) GROUP BY 1, 2"
+    )
+    return Counter({(model, stage): n for model, stage, n in ledger.select(sql)})

@@ -6,17 +6,14 @@ import json
 import shutil
 import stat
 import sys
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 
 from botchat.cli.main import main
-from botchat.workspace.ledger import Ledger
 from tests.integration.test_forget import GENERATE, workspace
 from tests.openai_server import Server, converse
 from tests.processes import UNDRAWN, Started
-from tests.unit.test_ledger import put
 
 # Root gives up every right of its own, so also to write what nobody may write (capset, version 3).
 PLAIN_USER = """
@@ -81,28 +78,6 @@ def test_a_read_only_workspace_is_counted_exported_and_planned(place):
         assert {row["calls"] for row in json.loads(told)["rows"]} <= {0}
         assert held(folder) == files
         assert server.n_received == 80
-
-
-@pytest.mark.parametrize("left", [["-wal"], ["-wal", "-shm"]])
-def test_what_a_killed_process_left_in_the_log_is_counted(place, left):
-    """Calls that are only in the -wal, on a read-only disk: all are in stats and export."""
-    folder, out = place / "w", place / "out"
-    path = folder / ".botchat" / "ledger.sqlite3"
-    with closing(Ledger(place / "l.sqlite3")) as ledger:
-        for n in range(5):
-            put(ledger, f"answer {n}", messages=[{"role": "user", "content": f"{n}"}])
-        path.parent.mkdir(parents=True)
-        for end in ("", *left):
-            shutil.copyfile(place / f"l.sqlite3{end}", f"{path}{end}")
-    assert Path(f"{path}-wal").stat().st_size > 0
-    out.mkdir()
-    read_only(folder)
-    files = held(folder)
-    code, told, error = botchat(folder, "ledger", "stats")
-    assert (code, error) == (0, "")
-    assert [row["calls"] for row in json.loads(told)["rows"]] == [5]
-    assert exported(folder, out) == 5
-    assert held(folder) == files
 
 
 def test_what_writes_says_that_it_cannot(place):

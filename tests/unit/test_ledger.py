@@ -138,21 +138,20 @@ def test_accounts_keep_unknown_prices_unknown(ledger):
     put(ledger, messages=[{"role": "user", "content": "2"}], usage=Usage(10, 5, 4))
     put(ledger, model="n", outcome="refused")
     ledger.add_attempt("k", Reply("transport", detail="HTTP 500", status=500), model="m")
-    first, second = stats(ledger)
+    first, second, never = stats(ledger)
     assert (first.model, first.calls, first.prompt_tokens, first.cached_tokens) == ("m", 2, 20, 4)
-    assert (first.cost_usd, first.unpriced_calls, first.failed_attempts) == (0.25, 1, 1)
+    assert (first.cost_usd, first.unpriced_calls, never.failed_attempts) == (0.25, 1, 1)
     assert (second.cost_usd, second.outcomes) == (None, {"refused": 1})
 
 
-def test_failed_tries_are_counted_in_the_stage_that_they_were_of(ledger):
-    """A contestant that judges too: those before its first verdict, and those after."""
+def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
+    """Those of a call that was never answered have none."""
     key = put(ledger, stage="generate")
     ledger.add_attempt(key, Reply("transport"), model="m")
-    put(ledger, messages=[{"role": "user", "content": "2"}], stage="judge")
     ledger.add_attempt("never answered", Reply("transport"), model="m")
     assert [(one.stage, one.failed_attempts) for one in stats(ledger)] == [
         ("generate", 1),
-        ("judge", 1),
+        ("", 1),
     ]
 
 
