@@ -249,7 +249,7 @@ class Protocol:
             read_report = partial(reports.read_report, utterances=utterances)
             return ReplyReader(reports.choices(len(utterances)), read_report)
         read = partial(scores.read_scores, scale=self.asked_scale, language=self.language)
-        return ReplyReader(scores.choices(self.asked_scale), read)
+        return ReplyReader(scores.ScoreVerdicts(self.asked_scale), read)
 
     @property
     def asked_scale(self) -> Scale:

@@ -83,6 +83,11 @@ class Report(msgspec.Struct, frozen=True):
     """The text report, where a panel wrote one."""
 
     @property
+    def is_of_text(self) -> bool:
+        """Whether it is on a text, not on a dialogue."""
+        return any(result.type in KINDS for result in self.results)
+
+    @property
     def score(self) -> float | None:
         """The sum over ten types; None where a type is unreadable, or no type was judged."""
         scores = [result.score for result in self.results if result.score is not None]
@@ -101,32 +106,29 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
     Of a discussion it is the summariser's if that decided, with its running text; of any other
     panel each member's last; of a single judge its own.
     """
-    turns = {}
+    remarks = {r.speaker: r for r in judgment.transcript if r.speaker not in (FEEDBACK, DECOMPOSER)}
+    remarks.pop(SUMMARIZER, None)
+    by_name = {speaker: parse(remark.text) for speaker, remark in remarks.items()}
     for remark, after in zip_longest(judgment.transcript, judgment.transcript[1:]):
-        if remark.speaker == SUMMARIZER and remark.verdict is not None:
-            if remark.verdict == judgment.verdict:
-                report = parse(remark.text)
-                if after and after.speaker == SUMMARIZER and _is_of_text(report):
-                    report = msgspec.structs.replace(report, prose=" ".join(after.text.split()))
-                turns = {remark.speaker: report}
-                break
-        elif remark.speaker not in (SUMMARIZER, FEEDBACK, DECOMPOSER):
-            turns[remark.speaker] = parse(remark.text)
-    readable = {speaker: report for speaker, report in turns.items() if report.results}
-    if not readable and (own := parse(judgment.reason)).results:
-        readable[judgment.judge] = own
-    return readable
+        if remark.speaker == SUMMARIZER and remark.verdict == judgment.verdict is not None:
+            report = parse(remark.text)
+            if after and after.speaker == SUMMARIZER and report.is_of_text:
+                report = msgspec.structs.replace(report, prose=" ".join(after.text.split()))
+            by_name = {remark.speaker: report}
+            break
+    readable = {speaker: report for speaker, report in by_name.items() if report.results}
+    own = parse(judgment.reason)
+    return readable or ({judgment.judge: own} if own.results else {})
 
 
-def _is_of_text(report: Report) -> bool:
-    return any(result.type in KINDS for result in report.results)
+# ------------------------------------------------------------------------------- writing
 
 
 def as_text(report: Report) -> str:
     """Write questions and answers, which are read back as the same report."""
     lines = []
     for result in report.results:
-        answer = _ANSWERS[result.present]
+        answer = {True: "Yes", False: "No", None: "Not judged"}[result.present]
         if result.type in ERRORS:
             lines.append(f"{ERRORS[result.type]}? {answer}")
         else:
@@ -144,22 +146,20 @@ def as_prose(report: Report) -> str:
     """Write a paragraph: the errors with their places, the types without any, the score."""
     if report.prose:
         return report.prose
-    is_text = _is_of_text(report)
-    names = dict(zip(KINDS, KINDS, strict=True)) if is_text else ERRORS
+    results = {result.type: result for result in report.results}
+    names = {kind: kind for kind in KINDS} if report.is_of_text else ERRORS
     sentences = []
-    for result in report.results:
+    for type_, result in results.items():
         if result.errors:
-            errors = "; ".join(_in_words(error, is_text) for error in result.errors)
-            sentences.append(f"{names[result.type]}: {errors}.")
-    present = {result.type: result.present for result in report.results}
-    scored = {result.type for result in report.results if result.score is not None}
-    if absent := [names[type_] for type_, answer in present.items() if answer is False]:
-        sentences.append(f"No {_enumerate(absent, 'or')}.")
+            errors = "; ".join(_in_words(error, report.is_of_text) for error in result.errors)
+            sentences.append(f"{names[type_]}: {errors}.")
+    scored = {type_ for type_, result in results.items() if result.score is not None}
+    absent = [names[type_] for type_, result in results.items() if result.present is False]
+    sentences += [f"No {_enumerate(absent, 'or')}."] if absent else []
     if silent := [name for type_, name in names.items() if type_ not in scored]:
-        sentences.append(
-            f"{'No score of' if is_text else 'Not judged'}: {_enumerate(silent, 'and')}."
-        )
-    if len(report.results) == len(names) and scored and not (is_text and silent):
+        lacks = "No score of" if report.is_of_text else "Not judged"
+        sentences.append(f"{lacks}: {_enumerate(silent, 'and')}.")
+    if len(results) == len(names) and scored and not (report.is_of_text and silent):
         sentences.append(f"Score: {sum(result.score or 0 for result in report.results):g}.")
     return " ".join(sentences)
 
@@ -182,8 +182,7 @@ def as_records(report: Report) -> list[dict[str, Any]]:
 
 
 _NO_ERROR = ReportedError(None, "", "none", "")
-_ANSWERS = {True: "Yes", False: "No", None: "Not judged"}
-_MARKED = {"elsewhere": " (not in this utterance)", "not found": " (not in the {})"}
+_EVIDENCE = {"elsewhere": " (not in this utterance)", "not found": " (not in the {})"}
 
 
 def _item(place: str, quote: str, explanation: str) -> str:
@@ -195,8 +194,8 @@ def _item(place: str, quote: str, explanation: str) -> str:
 def _in_words(error: ReportedError, is_text: bool) -> str:
     unit, whole = ("sentence", "text") if is_text else ("utterance", "dialogue")
     place = f"no {unit} named" if error.place is None else f"{unit} {error.place}"
-    mark = _MARKED.get(error.evidence, "").format(whole)
-    quote = f', "{" ".join(error.quote.split())}"{mark}' if error.quote else ""
+    note = _EVIDENCE.get(error.evidence, "").format(whole)
+    quote = f', "{" ".join(error.quote.split())}"{note}' if error.quote else ""
     why = f": {error.explanation.rstrip('. ')}" if error.explanation else ""
     return f"{place}{quote}{why}"
 
@@ -206,7 +205,7 @@ def _enumerate(names: Iterable[str], joint: str) -> str:
     return f"{', '.join(most)} {joint} {last}" if most else last
 
 
-# ------------------------------------------------------------------------- of a dialogue
+# -------------------------------------------------------------------- reading, of a dialogue
 
 _NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
 _LEAD = r"^[ \t>*_#.)(\d\u2022\u00b7-]*"
@@ -223,13 +222,6 @@ _ITEM = re.compile(
     r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_CLOSING_LINE = re.compile(rf"{_LEAD}(?:score|total|overall)\b", re.IGNORECASE | re.MULTILINE)
-_BLANK_LINE = re.compile(r"\n[ \t]*\n")
-_OPENING = "\"\u201c\u201d\u201e\u00ab'\u2018\u2019`"
-_CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
-_ENDS = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
-_MOST_QUOTES = 40
-"""Ends of a quote that are tried: a reply of a thousand quotation marks is not worth more."""
 _TYPES = {re.sub(r"\W+", "", name).lower(): type_ for type_, name in ERRORS.items()}
 _FRAME_LIKE = re.compile(
     rf"^([ \t>*_#-]*)\[(\d+)\]|({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
@@ -263,26 +255,27 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
     fields = json_fields(text)
     if fields.keys() & ERRORS.keys():
         text = "\n".join(_lines_of(fields))
-    heads = list(_HEAD.finditer(text))
     results: dict[str, ErrorTypeResult] = {}
-    for head, end in zip(heads, _ends(heads, text), strict=True):
+    for head, block in _blocks(_HEAD, text):
         type_ = _TYPES[re.sub(r"\W+", "", head["name"]).lower()]
         answer = head["answer"].lower()
-        if answer != "yes":
-            present = False if answer == "no" else None
-            results[type_] = ErrorTypeResult(type_, present, None if present is None else 0)
-            continue
         errors: dict[int | None, ReportedError] = {}
-        for error in _errors(text[head.end() : end], utterances):
-            errors.setdefault(error.place, error)
-        listed = tuple(errors.values()) or (_NO_ERROR,)
-        results[type_] = ErrorTypeResult(type_, True, -len(listed), listed)
+        for item, body in _blocks(_ITEM, block) if answer == "yes" else ():
+            numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
+            place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
+            quote, explanation = _split_quote(body, utterances)
+            evidence = _evidence(quote, utterances, place)
+            errors.setdefault(place, ReportedError(place, quote, evidence, explanation))
+        listed = (*errors.values(),) or ((_NO_ERROR,) if answer == "yes" else ())
+        is_judged = answer in ("yes", "no")
+        results[type_] = ErrorTypeResult(
+            type_, bool(listed) if is_judged else None, -len(listed) if is_judged else None, listed
+        )
     return Report(tuple(results[type_] for type_ in ERRORS if type_ in results))
 
 
 def choices(n: int) -> frozenset[Verdict]:
-    """Return every score that a report on ``n`` utterances can have."""
-    # In each type every utterance once, and once an error without one.
+    """Return every score of a report on ``n`` utterances: in each type each of them, and none."""
     return frozenset(str(-points) for points in range(len(ERRORS) * (n + 1) + 1))
 
 
@@ -307,48 +300,23 @@ def _lines_of(fields: Mapping[str, Any]) -> Iterator[str]:
             yield _item(f"Utterance {number}: ", str(error.get("quote") or ""), why)
 
 
-def _errors(block: str, utterances: Sequence[str]) -> Iterator[ReportedError]:
-    """Return the errors listed below a Yes."""
-    items = list(_ITEM.finditer(block))
-    for item, end in zip(items, _ends(items, block), strict=True):
-        numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
-        place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
-        quote, explanation = _quoted(block[item.end() : end], utterances, place)
-        yield ReportedError(place, quote, _evidence(quote, utterances, place), explanation)
+def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Return each match of ``start`` with what follows it, up to the next."""
+    matches = list(start.finditer(text))
+    for match, after in zip_longest(matches, matches[1:]):
+        yield match, text[match.end() : after.start() if after else len(text)]
 
 
-def _ends(starts: Sequence[re.Match[str]], text: str) -> list[int]:
-    """Return where the part that each match begins is over."""
-    return [*(match.start() for match in starts), len(text)][1:]
+# ------------------------------------------------------------------------ reading, of a text
 
-
-def _quoted(body: str, utterances: Sequence[str], place: int | None) -> tuple[str, str]:
-    """Return the quote that a text begins with, and what follows it on its own lines."""
-    if not body or body[0] not in _OPENING:
-        return "", _explanation(body)
-    quote, end = _json_string(body)
-    if quote is not None and _ENDS.match(body, end):
-        return quote, _explanation(body[end:])
-    closing = _CLOSING.get(body[0], '"\u201c\u201d')
-    marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
-    quotes = [i for i in marks if _evidence(body[1:i], utterances, place) in ("found", "elsewhere")]
-    likely = [i for i in marks if _ENDS.match(body, i + 1)]
-    end = next(iter((*quotes[-1:], *likely, *marks)), len(body.partition("\n")[0]))
-    return body[1:end].strip(), _explanation(body[end + 1 :])
-
-
-def _explanation(rest: str) -> str:
-    cut = _CLOSING_LINE.search(rest, rest.find("\n") + 1) if "\n" in rest else None
-    rest = _BLANK_LINE.split(rest[: cut.start()] if cut else rest, maxsplit=1)[0]
-    words = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
-    return " ".join(words.split())
-
-
-# ----------------------------------------------------------------------------- of a text
-
-_TEXT_QUOTE = re.compile(r"[\"\u201c\u201e\u00ab](?P<quote>.{1,2000}?)[\"\u201d\u00bb]")
-_LONGEST_QUOTE = re.compile(_TEXT_QUOTE.pattern.replace("}?", "}"))
 _TEXT_LEAD = re.compile(r"^[ \t>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
+_END = re.compile(
+    r"\n|(?<=[.!?\u2026])(?<!\b(?i:mr|ms|dr|st|sr|jr|vs)\.)(?<!\b(?i:mrs)\.)(?<!\b(?i:prof)\.)\s+"
+    r"|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
+    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
+    r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
+)
+"""Ends a sentence; a title such as Dr. ends none."""
 
 
 def parse_text(reply: str, text: str) -> Report:
@@ -356,77 +324,73 @@ def parse_text(reply: str, text: str) -> Report:
     results = []
     for part in read_kinds(reply):
         if part.present is not None or part.score is not None:
-            errors = tuple(_passages(part.said, text)) if part.present else ()
+            errors = tuple(_text_errors(part.said, text)) if part.present else ()
             results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, errors))
     return Report(tuple(results))
 
 
-def _passages(lines: Sequence[str], text: str) -> Iterator[ReportedError]:
+def _text_errors(lines: Sequence[str], text: str) -> Iterator[ReportedError]:
     """Return the errors after a Yes: the lines that quote, or else the words that follow it."""
     for n, line in enumerate(lines):
         line = _TEXT_LEAD.sub("", line.lstrip(".,;: \t")).strip()
-        quote, explanation = _passage(line, text)
+        quote, explanation = _split_quote(line, (text,), anywhere=True)
         if line and (quote or n == 0):
             place = _sentence(quote, text)
             evidence: Evidence = "found" if place else "not found" if quote else "none"
-            yield ReportedError(place, quote, evidence, explanation)
-
-
-def _passage(line: str, text: str) -> tuple[str, str]:
-    """Return (words quoted, the rest) of a line about one error."""
-    quote, end = _json_string(line)
-    if quote is not None and (not line[end:] or line.startswith(" - ", end)):
-        return quote, _trimmed(line[end:])
-    match = _TEXT_QUOTE.search(line)
-    if match is None:
-        return "", _trimmed(line)
-    longer = _LONGEST_QUOTE.search(line)  # the text may have quotation marks itself
-    if longer and _sentence(longer["quote"], text) is not None:
-        match = longer
-    rest = f"{line[: match.start()]} {line[match.end() :]}"
-    return match["quote"].strip(), _trimmed(rest)
-
-
-def _trimmed(words: str) -> str:
-    return " ".join(words.split()).strip(" *_-\u2013\u2014:;,")
-
-
-_END = re.compile(
-    r"\n|(?<=[.!?\u2026])\s+|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
-    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
-    r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
-)
-_TITLE = re.compile(r"\b(?:mr|mrs|ms|dr|st|prof|sr|jr|vs)\.$", re.IGNORECASE)
-
-
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, with their full stops; a title such as Dr. ends none."""
-    parts: list[str] = []
-    for part in filter(None, map(str.strip, _END.split(text))):
-        if parts and _TITLE.search(parts[-1]):
-            parts[-1] += f" {part}"
-        else:
-            parts.append(part)
-    return parts
+            yield ReportedError(place, quote, evidence, explanation.strip(" *_-\u2013\u2014:;,"))
 
 
 def _sentence(quote: str, text: str) -> int | None:
     """Return the sentence in which a quote begins; of several the last, the one too many."""
-    wanted = _normal(quote).strip("' ").rstrip(".,;")
+    wanted = _wanted(quote)
     if not wanted or not _within(wanted, text):
         return None
     # White space aside, since sentences may stand without any between them.
-    parts = [_normal(sentence).replace(" ", "") for sentence in sentences(text)]
+    parts = [_normal(sentence).replace(" ", "") for sentence in _END.split(text)]
+    ends = accumulate(len(part) for part in parts if part)
     start = "".join(parts).rfind(_ELISION.split(wanted)[0].replace(" ", ""))
-    return next((n for n, end in enumerate(accumulate(map(len, parts)), 1) if start < end), None)
+    return next((n for n, end in enumerate(ends, 1) if start < end), None)
 
 
 # -------------------------------------------------------------------------------- quotes
 
+_OPENING = "\"\u201c\u201d\u201e\u00ab'\u2018\u2019`"
+_CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
+_TEXT_QUOTE = re.compile(r"[\"\u201c\u201e](?=.+[\"\u201d])|\u00ab(?=.+\u00bb)")
+_AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
+_MOST_QUOTES = 40
+"""Ends of a quote that are tried: a reply of a thousand quotation marks is not worth more."""
+_CLOSING_LINE = re.compile(rf"{_LEAD}(?:score|total|overall)\b", re.IGNORECASE | re.MULTILINE)
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = str.maketrans(
     dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"', "'")
 )
+
+
+def _split_quote(body: str, texts: Sequence[str], *, anywhere: bool = False) -> tuple[str, str]:
+    """Return (quote, explanation) of an error that begins with a quote, or has one anywhere."""
+    start = _TEXT_QUOTE.search(body) if anywhere else re.match(f"[{_OPENING}]", body)
+    if start is None:
+        return "", _explanation(body)
+    before, body = body[: start.start()], body[start.start() :]
+    quote, end = _json_string(body)
+    if quote is None or not _AFTER_QUOTE.match(body, end):
+        closing = _CLOSING.get(body[0], '"\u201c\u201d')
+        marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
+        quotes = [i for i in marks if _evidence(body[1:i], texts, None) == "elsewhere"]
+        likely = [i for i in marks if _AFTER_QUOTE.match(body, i + 1)]
+        end = next(iter((*quotes[-1:], *likely, *marks)), len(body.partition("\n")[0]))
+        quote, end = body[1:end].strip(), end + 1
+    explanation = _explanation(body[end:])
+    return quote, f"{before.strip()} {explanation}".strip() if before else explanation
+
+
+def _explanation(rest: str) -> str:
+    """Return what follows a quote on its own lines, up to a blank line or a total."""
+    cut = _CLOSING_LINE.search(rest, rest.find("\n") + 1) if "\n" in rest else None
+    rest = re.split(r"\n[ \t]*\n", rest[: cut.start()] if cut else rest, maxsplit=1)[0]
+    words = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
+    return " ".join(words.split())
 
 
 def _json_string(text: str) -> tuple[str | None, int]:
@@ -440,33 +404,25 @@ def _json_string(text: str) -> tuple[str | None, int]:
 
 
 def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evidence:
-    wanted = _normal(quote).strip("' ").rstrip(".,;")
-    if not _parts(wanted):
+    wanted = _wanted(quote)
+    if not _ELISION.sub("", wanted).strip():
         return "none"
     if place is not None and _within(wanted, utterances[place - 1]):
         return "found"
     return "elsewhere" if any(_within(wanted, text) for text in utterances) else "not found"
 
 
-def _within(quote: str, text: str) -> bool:
+def _within(wanted: str, text: str) -> bool:
     """Return whether normalised words, or their parts around an elision, are in a text."""
     # What the judge saw is not to the letter what was said.
     texts = (_normal(text), _normal(_as_shown(text)))
-    return any(quote in text or _in_order(_parts(quote), text) for text in texts)
+    parts = [re.escape(part.strip()) for part in _ELISION.split(wanted)]
+    in_order = "".join(f"(?>.*?{part})" for part in parts)
+    return any(wanted in each or (len(parts) > 1 and re.match(in_order, each)) for each in texts)
 
 
-def _parts(quote: str) -> list[str]:
-    return [part.strip() for part in _ELISION.split(quote) if part.strip()]
-
-
-def _in_order(parts: Iterable[str], text: str) -> bool:
-    end = 0
-    for part in parts:
-        start = text.find(part, end)
-        if start < 0:
-            return False
-        end = start + len(part)
-    return True
+def _wanted(quote: str) -> str:
+    return _normal(quote).strip("' ").rstrip(".,;")
 
 
 @lru_cache(maxsize=1 << 14)

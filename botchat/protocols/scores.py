@@ -8,13 +8,13 @@ error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"`
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import product
+from typing import Any
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
@@ -40,205 +40,181 @@ class Scale:
     names: tuple[str, ...]
     """As the judge writes them, in the order of the verdict."""
     points_off: bool = False
-    """The numbers are points off for MATEval's kinds of error, in the order of the languages'
-    ``[report]``, and a reply is a report on them (`botchat.metrics.error_reports`)."""
+    """The numbers are points off for MATEval's kinds of error, and a reply is a report on them
+    (`botchat.metrics.error_reports`)."""
 
     def part(self, number: float) -> float:
-        """A number with the ends of the scale as 0 and 1."""
+        """Return a number with the ends of the scale as 0 and 1."""
         return (number - self.lowest) / (self.highest - self.lowest)
 
 
 @lru_cache(maxsize=64)
-def _steps(scale: Scale) -> tuple[Verdict, ...]:
-    """Every score there is, as a verdict spells it."""
-    return tuple(f"{tenth / 10:g}" for tenth in range(10 * scale.lowest, 10 * scale.highest + 1))
-
-
-@lru_cache(maxsize=64)
-def choices(scale: Scale) -> Combinations:
-    """Every verdict on a scale; those that lack a number are known, and not listed."""
-    return Combinations((_steps(scale),) * len(scale.names), scale.points_off)
+def _steps(scale: Scale) -> dict[Verdict, None]:
+    """Return every score there is, as a verdict spells it, in order."""
+    return {f"{n / 10:g}": None for n in range(10 * scale.lowest, 10 * scale.highest + 1)}
 
 
 @dataclass(frozen=True)
-class Combinations(Set[Verdict]):
-    """Verdicts of several words without a list of them: three scores from 1 to 10 have 753,571."""
+class ScoreVerdicts(Set[Verdict]):
+    """Every verdict on a scale, without a list of them: three scores from 1 to 10 have 753,571."""
 
-    offered: tuple[tuple[str, ...], ...]
-    """What each of the words may be."""
-    may_lack: bool = False
-    """Whether words, but not all of them, may be `MISSING`."""
+    scale: Scale
 
     def __contains__(self, verdict: object) -> bool:
-        """Whether it is as many words as are asked for, each of them offered at its place."""
+        """Return whether it has all scores; points off may be missing, but not all of them."""
         words = str(verdict).split(" ")
-        lacks = words.count(MISSING) if self.may_lack else 0
-        return lacks < len(words) == len(self.offered) and all(
-            word in known or (lacks > 0 and word == MISSING)
-            for word, known in zip(words, self._known, strict=True)
+        lacks = words.count(MISSING) if self.scale.points_off else 0
+        return lacks < len(words) == len(self.scale.names) and all(
+            word in _steps(self.scale) or (lacks > 0 and word == MISSING) for word in words
         )
 
-    @cached_property
-    def _known(self) -> list[frozenset[str]]:
-        return [*map(frozenset, self.offered)]
-
     def __iter__(self) -> Iterator[Verdict]:
-        """One after the other, in the order of the lists."""
-        return map(" ".join, product(*self.offered))
+        """Return the verdicts without missing scores, in order."""
+        return map(" ".join, product(_steps(self.scale), repeat=len(self.scale.names)))
 
     def __len__(self) -> int:
-        """How many there are."""
-        return math.prod(map(len, self.offered))
+        """Return the number of verdicts without missing scores."""
+        return len(_steps(self.scale)) ** len(self.scale.names)
+
+
+def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | None:
+    """Return the verdict of scores, `MISSING` where there is none on the scale; None: nowhere."""
+    spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in numbers]
+    words = [score if score in _steps(scale) else MISSING for score in spelled]
+    return None if {*words} == {MISSING} else " ".join(words)
+
+
+def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
+    """Return the ``n`` scores of a verdict, None for a missing one; else raise `DataError`."""
+    with suppress(ValueError):
+        values = [None if word == MISSING else float(word) for word in verdict.split()]
+        if len(values) == n:
+            return tuple(values)
+    raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
+
+
+def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[Rating]:
+    """Return one of the ``n`` scores of judgments of single texts, the one at ``place`` from 0."""
+    return [
+        Rating(
+            judgment.seed_id,
+            judgment.contestants[0],
+            judgment.judge,
+            None if judgment.verdict is None else decode_scores(judgment.verdict, n)[place],
+        )
+        for judgment in judgments
+    ]
+
+
+def neutralise_labels(text: str, scale: Scale) -> str:
+    """Return a judged text that cannot be taken for a score: names lose the colon behind them."""
+    label = rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
+    return re.sub(label, r"\1 -", text, flags=re.IGNORECASE)
+
+
+# -------------------------------------------------------------------------------- replies
 
 
 def read_scores(
     text: str, scale: Scale, language: Language = ENGLISH
 ) -> tuple[Verdict | None, str]:
-    """(scores, reason) of a judge's reply; ``None`` unless all are there and on the scale.
+    """Return (scores, reason) of a judge's reply; None unless all are there and on the scale.
 
-    Of each number the last line that names it counts; where a number is not named at all, the last
-    line that holds nothing but all the numbers (FairEval's form). Points off: see `Scale`.
+    Of each number the last line that names it counts, also in a table or JSON; where a number is
+    not named at all, the last line that holds nothing but all the numbers (FairEval's form).
     """
     if scale.points_off:
-        return _points_off(text, scale, language)
+        return _read_points_off(text, scale, language)
     spoken = reply_language(text, language)
     text = spell_letters(text, [[name] for name in scale.names])
     plain = _BOX.sub(_on_its_own, strip_hypotheticals(text, spoken).translate(spoken.plain))
-    numbers = _given(strip_quotes(plain, spoken), scale, spoken)
-    if numbers is None:
+    scores = _find_scores(strip_quotes(plain, spoken), _patterns(scale, spoken))
+    if scores is None:
         return None, " ".join(text.split())
-    values, start, end = numbers
+    values, start, end = scores
     if (after := find_retraction(plain, end, spoken)) is not None:
         return read_scores(text[after:], scale, language)
-    return _verdict(values, scale), _reason(text, start, end)
+    verdict = encode_scores(values, scale)
+    return verdict if verdict and MISSING not in verdict else None, _reason(text, start, end)
 
 
-Given = tuple[Sequence[float], int, int]
-"""The numbers in their order, and where the first begins and the last ends."""
-
-
-def _given(plain: str, scale: Scale, language: Language) -> Given | None:
-    """The scores that a reply gives, in the first of the forms that has all of them."""
-    w = _patterns(scale, language)
-    for pattern in (w.named, w.told):
-        named = {w.names[_plain(match["name"])]: match for match in pattern.finditer(plain)}
-        if len(named) == len(scale.names):
-            values = [w.number(named[place]["number"]) for place in range(len(named))]
-            ends = [match.span() for match in named.values()]
-            return values, min(start for start, _ in ends), max(end for _, end in ends)
-    for match in _TABLE.finditer(plain):
-        if (numbers := _table_scores(match, w)) is not None:
-            return numbers, *match.span()
-    if (numbers := _json_scores(plain, w)) is not None:
-        return numbers, plain.find("{"), len(plain)
-    if w.n > 1 and (alike := list(w.each.finditer(plain))):
-        return [w.number(alike[-1]["number"])] * w.n, *alike[-1].span()
-    if bare := list(w.bare.finditer(plain)):
-        return [w.number(one) for one in re.findall(_NUMBER, bare[-1][0])], *bare[-1].span()
-    return None
-
-
-def _table_scores(table: re.Match[str], w: _ScorePatterns) -> list[float] | None:
-    """Return the scores of a table: of its only row, or of its row or column of whole scores."""
-    rows = [[*map(_plain, line.strip().strip("|").split("|"))] for line in table[0].splitlines()]
-    head, _, *body = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
-    by_name: dict[int | None, str] = {}
-    whole = next((i for i, name in enumerate(rows[0]) if i and name in w.total), None)
-    if whole is not None:
-        by_name = {w.names.get(_plain(row[0])): row[whole] for row in body if len(row) > whole}
-    else:
-        chosen = body if len(body) == 1 else [row for row in body if _plain(row[0]) in w.total]
-        for row in chosen:
-            by_name = dict(zip(map(w.names.get, map(_plain, head)), row, strict=False))
-    cells = [_CELL.fullmatch(by_name.get(i, "")) for i in range(w.n)]
-    return [w.number(cell[1]) for cell in cells if cell] if all(cells) else None
-
-
-def _json_scores(plain: str, w: _ScorePatterns) -> list[float] | None:
-    """Return the scores of an object in JSON: named, or the whole score of a named object."""
-    values: dict[int, float] = {}
-
-    def keep(name: object, value: object) -> None:
-        place = w.names.get(re.sub(r"^score(of)?|score$", "", _plain(str(name))))
-        if isinstance(value, dict):
-            totals = [each for key, each in value.items() if _plain(key) in w.total]
-            for key, each in value.items():
-                keep(key, each)
-                if totals:
-                    keep(f"{key} {each}", totals[0])
-            value = totals[0] if totals else None
-        for each in value if isinstance(value, list) else ():
-            keep("", each)
-        if place is not None and re.fullmatch(_NUMBER, str(value)):
-            values[place] = w.number(str(value))
-
-    for first, last in ("{}", "[]"):
-        with suppress(ValueError, RecursionError):
-            keep("", json.loads(plain[plain.find(first) : plain.rfind(last) + 1]))
-    return [values[i] for i in range(w.n)] if len(values) == w.n else None
-
-
-def _on_its_own(box: re.Match[str]) -> str:
-    """What a box of LaTeX holds, on a line of its own, as long as it was."""
-    return "\n" + " " * (box.start(1) - box.start() - 1) + box[1] + "\n" * (box.end() - box.end(1))
-
-
-def _points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
-    values = {one.kind: one.score for one in error_reports.read_kinds(text, language)}
+def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
+    """Return (points off, reason) of a report, or of a number that is said to be that of all."""
+    values = {part.kind: part.score for part in error_reports.read_kinds(text, language)}
     w = _patterns(scale, language)
     alike = list(w.each.finditer(strip_hypotheticals(text, language).translate(language.plain)))
     if not values and alike:
-        values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1]["number"])))
-    verdict = encode_scores([values.get(kind) for kind in range(w.n)], scale)
+        values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1])))
+    verdict = encode_scores(map(values.get, range(w.n)), scale)
     reason = error_reports.before(text, language) if verdict else text
     return verdict, " ".join(reason.split())
 
 
-def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | None:
-    """The verdict of some scores, `MISSING` where there is none on the scale; ``None``: nowhere."""
-    known = choices(scale)._known[0]
-    spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in numbers]
-    verdict = [score if score in known else MISSING for score in spelled]
-    return None if set(verdict) == {MISSING} else " ".join(verdict)
+def _find_scores(plain: str, w: _ScorePatterns) -> tuple[list[float], int, int] | None:
+    """Return (scores, start, end) in the first of the forms that has all of them."""
+    if scores := w.named_scores(plain, w.named) or w.named_scores(plain, w.told):
+        return scores
+    for table in _TABLE.finditer(plain):
+        if scores := w.named_scores(_table_lines(table[0], w), w.named):
+            return scores[0], *table.span()
+    for first, last in ("{}", "[]"):
+        start = plain.find(first)
+        with suppress(ValueError, RecursionError):
+            lines = "\n".join(_json_lines(json.loads(plain[start : plain.rfind(last) + 1]), w))
+            if scores := w.named_scores(lines, w.named):
+                return scores[0], start, len(plain)
+    if w.n > 1 and (alike := [*w.each.finditer(plain)]):
+        return [w.number(alike[-1])] * w.n, *alike[-1].span()
+    if bare := [*w.bare.finditer(plain)]:
+        return [*map(w.number, re.finditer(_NUMBER, bare[-1][0]))], *bare[-1].span()
+    return None
 
 
-def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[Rating]:
-    """One of the ``n`` scores of judgments of single texts, the one at ``place`` from 0."""
-    return [
-        Rating(
-            made.seed_id,
-            made.contestants[0],
-            made.judge,
-            None if made.verdict is None else decode_scores(made.verdict, n)[place],
-        )
-        for made in judgments
-    ]
+def _table_lines(table: str, w: _ScorePatterns) -> str:
+    """Write the column of overall scores of a table, or its only or overall row, line by line."""
+    head, _, *rows = [line.strip().strip("|").split("|") for line in table.splitlines()]
+    overall = next((i for i, name in enumerate(head) if i and w.is_overall(name)), None)
+    if overall is not None:
+        cells = [(row[0], row[overall]) for row in rows if len(row) > overall]
+    else:
+        chosen = rows if len(rows) == 1 else [row for row in rows if w.is_overall(row[0])]
+        cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
+    return "\n".join(f"{name}: {cell}" for name, cell in cells)
 
 
-def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
-    """The ``n`` scores of a verdict, in their order, ``None``: `MISSING`.
-
-    Raises `DataError` if it is not that.
-    """
-    try:
-        values = [None if one == MISSING else float(one) for one in verdict.split()]
-    except ValueError:
-        values = []
-    if len(values) != n:
-        raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
-    return tuple(values)
-
-
-def neutralise_labels(text: str, scale: Scale) -> str:
-    """A judged text that cannot be taken for a score: a name before a colon loses the colon."""
-    return _score_like(scale).sub(r"\1 -", text)
+def _json_lines(value: Any, w: _ScorePatterns, name: str = "") -> Iterator[str]:
+    """Write the numbers of JSON line by line; a named object is worth its overall score."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _json_lines(each, w)
+    elif isinstance(value, dict):
+        overall = next((each for key, each in value.items() if w.is_overall(key)), None)
+        for key, each in value.items():
+            yield from _json_lines(each, w, key)
+            yield f"{key} {each}: {overall}"  # such as {"assistant": 1, "score": 8}
+        yield f"{name}: {overall}"
+    else:
+        yield f"{name.replace('_', ' ')}: {value}"
 
 
-_NUMBER = r"[-\u2212\u2013\u2014]?\d+(?:\.\d+)?"
+def _on_its_own(box: re.Match[str]) -> str:
+    """Return what a box of LaTeX holds, on a line of its own, as long as it was."""
+    return "\n" + " " * (box.start(1) - box.start() - 1) + box[1] + "\n" * (box.end() - box.end(1))
+
+
+def _reason(text: str, start: int, end: int) -> str:
+    """Return what stands before the scores, or after them where nothing does."""
+    before = _ITEM.sub("", text[:start]).rstrip(_TRIMMED)
+    before = _SCORE_LABEL.sub("", before).rstrip(_TRIMMED)
+    reasons = (part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part))
+    return " ".join(next(reasons, text).split())
+
+
+_NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
+_DIGITS = _NUMBER.replace("?P<number>", "?:")
 _MARKS = r"[\"'`*_~\s]*"
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?([^{}\n]*)\}+")
 _TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
-_CELL = re.compile(rf"[\s*_]*({_NUMBER})(?:[ ]*/[ ]*10(?:\.0)?)?[\s*_]*")
 _SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
 _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
@@ -258,24 +234,23 @@ class _ScorePatterns:
             if name.startswith(head)
         }
         self.n = len(scale.names)
-        self.names = {_plain(name): place for name, place in called.items()}
-        self.total = {*map(_plain, known(language, "total"))}
+        self._places = {_plain(name): place for name, place in called.items()}
+        self._overall = {*map(_plain, known(language, "total"))}
         self._numerals = numerals(language)
-        in_words, names = any_of(self._numerals), _any_of(list(called))
-        number = rf"(?P<number>{_NUMBER}|(?:{in_words})(?!\w))"
+        in_words, names = any_of(self._numerals), _any_of(called)
+        number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w))"
         # A number is a score only where nothing but an end, an aside or the next one follows it.
-        reports = [one.pack.report for one in (ENGLISH, language) if one.pack.report]
-        aside = any_of(word for one in reports for word in one.aside)
+        reports = [pack.pack.report for pack in (ENGLISH, language) if pack.pack.report]
+        aside = any_of(word for report in reports for word in report.aside)
         ends = (
             rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
         )
         most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{in_words}))?"
         behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
-        changed = rf"(?:{_NUMBER}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
+        changed = rf"(?:{_DIGITS}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
         cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        numbers = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
-        start = _start(scale) if len(called) == self.n else ""
-        name = rf"{start}(?P<name>{names})"
+        gives = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
+        name = rf"{_start(scale) if len(called) == self.n else ''}(?P<name>{names})"
 
         def compiled(pattern: str) -> re.Pattern[str]:
             return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
@@ -285,24 +260,31 @@ class _ScorePatterns:
             rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
         )
         # In a sentence: "gets a 7"; and one number for all.
-        self.told = compiled(rf"{name}{numbers}{number}{behind}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){numbers}[:=]?{_MARKS}{number}{behind}")
+        self.told = compiled(rf"{name}{gives}{number}{behind}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{_MARKS}{number}{behind}")
         # Nothing but the numbers on a line; one number alone must be the whole reply.
-        line = rf"^[ \t]*{_NUMBER}(?:[ \t,]+{_NUMBER}){{{self.n - 1}}}[ \t]*\r?$"
-        self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_NUMBER}[*_]*\s*\Z")
+        line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"
+        self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_DIGITS}[*_]*\s*\Z")
 
-    def number(self, said: str) -> float:
-        """A number in digits or in words."""
-        in_words = self._numerals.get(said.lower())
-        return float(re.sub(r"[\u2212\u2013\u2014]", "-", said)) if in_words is None else in_words
+    def named_scores(self, text: str, form: re.Pattern[str]) -> tuple[list[float], int, int] | None:
+        """Return (scores, start, end), if a text names all of them in a form."""
+        last = {self._places[_plain(match["name"])]: match for match in form.finditer(text)}
+        if len(last) < self.n:
+            return None
+        scores = [self.number(last[place]) for place in range(self.n)]
+        return scores, min(m.start() for m in last.values()), max(m.end() for m in last.values())
+
+    def number(self, match: re.Match[str]) -> float:
+        """Return a number in digits or in words."""
+        digits = re.sub(r"[\u2212\u2013\u2014]", "-", match["number"])
+        return float(self._numerals.get(digits.lower(), digits))
+
+    def is_overall(self, name: str) -> bool:
+        """Return whether a column, row or field of that name holds the whole score."""
+        return _plain(name) in self._overall
 
 
 _patterns = lru_cache(maxsize=64)(_ScorePatterns)
-
-
-@lru_cache(maxsize=64)
-def _score_like(scale: Scale) -> re.Pattern[str]:
-    return re.compile(rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]", re.IGNORECASE)
 
 
 def _start(scale: Scale) -> str:
@@ -310,25 +292,10 @@ def _start(scale: Scale) -> str:
     return r"\b" if "".join(scale.names).isascii() else ""
 
 
-def _any_of(names: Sequence[str]) -> str:
-    """The names as judges write them: with spaces, hyphens or underscores."""
+def _any_of(names: Iterable[str]) -> str:
+    """Return a pattern of names as judges write them: with spaces, hyphens or underscores."""
     return "|".join(re.sub(r"(?:\\ |[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
-
-
-def _verdict(values: Sequence[float], scale: Scale) -> Verdict | None:
-    numbers = [round(value, 1) for value in values]
-    if not all(scale.lowest <= value <= scale.highest for value in numbers):
-        return None
-    return " ".join(f"{value + 0.0:g}" for value in numbers)
-
-
-def _reason(text: str, start: int, end: int) -> str:
-    """What stands before the scores, or after them where nothing does."""
-    before = _ITEM.sub("", text[:start]).rstrip(_TRIMMED)
-    before = _SCORE_LABEL.sub("", before).rstrip(_TRIMMED)
-    said = next((part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part)), text)
-    return " ".join(said.split())
