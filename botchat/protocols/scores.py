@@ -8,6 +8,7 @@ error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"`
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
@@ -74,7 +75,7 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __len__(self) -> int:
         """Return the number of verdicts without missing scores."""
-        return len(_steps(self.scale)) ** len(self.scale.names)
+        return math.prod([len(_steps(self.scale))] * len(self.scale.names))
 
 
 def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | None:
