@@ -67,7 +67,7 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     untold = _UNTOLD.format(megabytes, spoken, many, MOST_TOLD_MB, MOST_HELD_MB, MOST_READ)
     # What a judge is worth is said beside all who judged, whoever is on the page.
     judges = paged if too_much else [*paged, *by_judge]
-    found = read(workspace, seed_set, judges, in_columns=too_much, for_boards=True)
+    found = read(workspace, seed_set, judges, in_columns=too_much)
     from botchat.boards import files as board_files
     from botchat.boards.by_seed import by_seed
 

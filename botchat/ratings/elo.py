@@ -12,7 +12,7 @@ drawn and played, from about where ratings settle; pilot shuffles check that it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -113,7 +113,7 @@ def bootstrap_elo(
     """Bootstrap Elo (BotChat Appendix A).
 
     Every shuffle has a random stream of its own, so the result depends on the comparisons, their
-    order and the settings, not on where they are played: `botchat.parallel.workers` says where.
+    order and the settings, not on where they are played: `botchat.parallel` says where.
     A worker holds at most 64 MB of drawn games. `MissingDataError`: no comparison.
     """
     cases = RatedCases(comparisons, np.arange(len(comparisons)), len(comparisons))
@@ -199,19 +199,16 @@ class Bootstrap:
 
 def rate(bootstrap: Bootstrap, n_jobs: int | None = None) -> list[EloResult]:
     """Play all shuffles; the result of each set."""
-    with parallel.workers(n_jobs) as working:
-        while True:
-            blocks = [partial(_play_block, bootstrap, b) for b in bootstrap.blocks(working.n_jobs)]
-            n_games = bootstrap.length * bootstrap.n_shuffles * len(bootstrap.games)
-            # Blocks do not wait for the pilots, as an end is seldom too short.
-            played: Iterator[Any] = working.begin(
-                [partial(_miss, bootstrap), *blocks], n_games * _SECONDS_A_GAME
-            )
-            miss = next(played)
-            if miss <= _TOLERANCE:
-                break
-            bootstrap = bootstrap.lengthened(miss)
-        finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
+    jobs = parallel.n_workers(n_jobs)
+    while True:
+        blocks = [partial(_play_block, bootstrap, block) for block in bootstrap.blocks(jobs)]
+        n_games = bootstrap.length * bootstrap.n_shuffles * len(bootstrap.games)
+        tasks: list[Callable[[], Any]] = [partial(_miss, bootstrap), *blocks]
+        miss, *played = parallel.run_tasks(tasks, n_games * _SECONDS_A_GAME, n_jobs)
+        if miss <= _TOLERANCE:
+            break
+        bootstrap = bootstrap.lengthened(miss)
+    finals = [np.concatenate(parts) for parts in zip(*played, strict=True)]
     settings, results = bootstrap.played, []
     for games, final in zip(bootstrap.games, finals, strict=True):
         medians = np.median(final.reshape(settings.runs, settings.shuffles, -1), axis=1)

@@ -1,4 +1,4 @@
-"""Work on every core: in order, with its errors, and nothing left behind."""
+"""Tasks on every core: in order, with their errors, and no process left behind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -42,12 +41,6 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def depth() -> int:
-    """Tasks that a worker would run at a time."""
-    with parallel.workers() as working:
-        return working.n_jobs
-
-
 def doubles(n: int) -> list[Callable[[], tuple[int, int]]]:
     """Ten tasks or so."""
     return [partial(double, i) for i in range(n)]
@@ -67,68 +60,43 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return started
 
 
-@pytest.mark.parametrize(
-    ("backend", "n_jobs"),
-    [("loky", 1), ("loky", 2), ("threading", 2)],
-)
+BACKENDS = [("loky", 1), ("loky", 2), ("threading", 2)]
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_results_are_those_of_the_tasks(backend: str, n_jobs: int) -> None:
-    """In order, done by this process alone or not by this one; twice by the same workers."""
-    with joblib.parallel_config(backend=backend, n_jobs=n_jobs), parallel.workers() as working:
-        assert working.n_jobs == n_jobs
-        found = [list(working.begin(doubles(n), LARGE)) for n in (10, 3)]
-        assert working.started == (n_jobs > 1)
-    assert [[value for value, _ in results] for results in found] == [
-        list(range(0, 2 * n, 2)) for n in (10, 3)
-    ]
+    """In order, done by this process alone or not by this one."""
+    with joblib.parallel_config(backend=backend, n_jobs=n_jobs):
+        assert parallel.n_workers() == n_jobs
+        results = parallel.run_tasks(doubles(10), LARGE)
+    assert [value for value, _ in results] == list(range(0, 20, 2))
     here = n_jobs == 1 or backend == "threading"
-    assert {pid == os.getpid() for results in found for _, pid in results} == {here}
+    assert {pid == os.getpid() for _, pid in results} == {here}
 
 
-@pytest.mark.parametrize(("backend", "n_jobs"), [("loky", 1), ("loky", 2), ("threading", 2)])
+@pytest.mark.parametrize(("backend", "n_jobs"), BACKENDS)
 def test_errors_are_the_tasks_own(backend: str, n_jobs: int) -> None:
     """Class and message arrive as they were raised."""
     with (
         joblib.parallel_config(backend=backend, n_jobs=n_jobs),
         pytest.raises(DataError, match=r"^file:3: broken$"),
-        parallel.workers() as working,
     ):
-        list(working.begin([partial(refuse, 3)], LARGE))
-
-
-def test_here_nothing_is_done_that_is_not_asked_for() -> None:
-    """A task is done when its result is wanted, and not at all where that is never."""
-    done: list[int] = []
-    with parallel.workers(1) as working:
-        results = working.begin([partial(done.append, n) for n in range(3)], LARGE)
-        assert done == []
-        next(results)
-        next(results)
-    assert done == [0, 1]
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_results_that_are_not_taken_are_dropped(backend: str) -> None:
-    """Other tasks may begin, and the block may be left."""
-    with joblib.parallel_config(backend=backend, n_jobs=2), parallel.workers() as working:
-        assert next(working.begin(doubles(30), LARGE))[0] == 0
-        results = working.begin(doubles(30), LARGE)
-        assert [value for value, _ in islice(results, 3)] == [0, 2, 4]
+        parallel.run_tasks([partial(refuse, 3)], LARGE)
 
 
 def test_small_work_starts_nothing(starts: list[object]) -> None:
     """Whatever the caller has configured; only ``n_jobs`` that is asked for here insists."""
-    with joblib.parallel_config(backend="loky", n_jobs=2), parallel.workers() as working:
-        assert {pid for _, pid in working.begin(doubles(10), 0.01)} == {os.getpid()}
-        assert not working.started
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        assert {pid for _, pid in parallel.run_tasks(doubles(10), 0.01)} == {os.getpid()}
     assert starts == []
-    with joblib.parallel_config(backend="loky"), parallel.workers(2) as working:
-        assert os.getpid() not in {pid for _, pid in working.begin(doubles(10), 0.01)}
+    with joblib.parallel_config(backend="loky"):
+        assert os.getpid() not in {pid for _, pid in parallel.run_tasks(doubles(10), 0.01, 2)}
 
 
 def test_no_jobs_are_refused() -> None:
     """An expected error, not joblib's."""
-    with pytest.raises(ConfigError, match="0 workers"), parallel.workers(0):
-        pass
+    with pytest.raises(ConfigError, match="0 workers"):
+        parallel.run_tasks([], LARGE, 0)
 
 
 @linux
@@ -137,17 +105,16 @@ def test_a_killed_process_is_said() -> None:
     with (
         joblib.parallel_config(backend="loky", n_jobs=2),
         pytest.raises(BotChatError, match="was killed, perhaps because memory ran out"),
-        parallel.workers() as working,
     ):
-        list(working.begin([die, die], LARGE))
+        parallel.run_tasks([die, die], LARGE)
 
 
 @linux
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_a_worker_starts_no_workers(backend: str) -> None:
     """It uses its own core alone."""
-    with joblib.parallel_config(backend=backend, n_jobs=2), parallel.workers() as working:
-        assert list(working.begin([depth, depth], LARGE)) == [1, 1]
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        assert parallel.run_tasks([parallel.n_workers] * 2, LARGE) == [1, 1]
 
 
 @linux
@@ -160,8 +127,7 @@ def wait():
     os.write(1, b"at work\\n")
     time.sleep(600)
 try:
-    with parallel.workers(2) as working:
-        list(working.begin([wait, wait], 1200))
+    parallel.run_tasks([wait, wait], 1200, 2)
 except KeyboardInterrupt:
     print("interrupted")
 """

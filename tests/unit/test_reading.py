@@ -72,7 +72,7 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
 
 def board(workspace: Workspace, *, in_columns: bool) -> Board:
     """The board of the judge."""
-    found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns, for_boards=True)
+    found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns)
     return found.board(JUDGE, QUICK)
 
 
@@ -108,7 +108,7 @@ def test_the_board_is_the_same_when_no_dialogues_are_held(
         path.unlink()
     held = board(workspace, in_columns=True)
     monkeypatch.setattr(read_set, "MOST_HELD_MB", -1)
-    found = read_set.read(workspace, "set", [JUDGE], in_columns=True, for_boards=True)
+    found = read_set.read(workspace, "set", [JUDGE], in_columns=True)
     unread = {name for name, by in found.dialogues.items() if isinstance(by, Unread)}
     assert unread == {*records.dialogues} - {HUMAN}
     with pytest.raises(KeyError):

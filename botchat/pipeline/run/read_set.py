@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,7 +153,7 @@ def board_of(
     workspace: Workspace, seed_set: str, judge: str | None, elo: EloSettings | None = None
 ) -> tuple[Read, Board]:
     """A set with its board by a judge, who may be left out where only one has judged."""
-    found = read(workspace, seed_set, only_judge(workspace, seed_set, judge), for_boards=True)
+    found = read(workspace, seed_set, only_judge(workspace, seed_set, judge))
     return found, found.board(next(iter(found.judged)), elo)
 
 
@@ -164,13 +163,11 @@ def read(
     judges: Sequence[str] = (),
     *,
     in_columns: bool = False,
-    for_boards: bool = False,
 ) -> Read:
     """A set with the judgments of some judges, by default of all.
 
     ``in_columns``: read judgments of pairs into columns, without reasons, in a tenth of the memory;
     where there are no others and dialogues are above `MOST_HELD_MB`, hold none of them.
-    ``for_boards``: boards are made of it.
     Raises `MissingDataError`: no judgments, or none by a judge that is named; `DataError`: a line
     that is no judgment, a verdict that cannot be.
     """
@@ -184,51 +181,43 @@ def read(
         for protocol, path in by_protocol.items()
         if in_columns and protocol in asked and asked[protocol].shows != "one"
     }
-    with parallel.workers() as working:
-        megabytes = sum(path.stat().st_size for path in of_pairs.values()) / 1e6
-        reading = working.begin(
-            [partial(read_columns, path, asked[name]) for (_, name), path in of_pairs.items()],
-            megabytes * _SECONDS_A_MB,
-        )
-        if for_boards and working.started:
-            # These imports take a second, in which the workers read.
-            for module in ("botchat.boards.board", "botchat.report.figures"):
-                import_module(module)
-        alone = any(
-            len(by) > sum(judge == who for who, _ in of_pairs) for judge, by in files.items()
-        )
-        held = not of_pairs or alone or dialogue_megabytes(workspace, seed_set) <= MOST_HELD_MB
-        dialogues, unanswered = _spoken(workspace, seed_set, seeds, held=held)
-        judged, stale, named = {}, {}, set[str]()
-        for judge, by_protocol in files.items():
-            made = {
-                protocol: _joined(workspace.judgments(path).values())
-                for protocol, path in by_protocol.items()
-                if (judge, protocol) not in of_pairs
-            }
-            for name in made.keys() & asked.keys():
-                _refuse_odd(by_protocol[name], asked[name], made[name])
-            named |= {who for said in made.values() for one in said for who in one.contestants}
-            judged[judge], stale[judge] = _current(made, dialogues)
-        pairs_read = dict(zip(of_pairs, reading, strict=True))
-        named.update(*(verdicts.contestants for verdicts in pairs_read.values()))
-        known = {of: still_there(verdicts, dialogues) for of, verdicts in pairs_read.items()}
-        checks = [
-            currency_task(protocol, verdicts, dialogues)
-            for (_, protocol), verdicts in known.items()
-        ]
-        # Seeds that a model was given or that were judged; all where there are none.
-        ids = {id_ for name, said in dialogues.items() if name != HUMAN for id_ in said}
-        ids |= {one.seed_id for made in judged.values() for of in made.values() for one in of}
-        used = [seed for seed in seeds if seed.id in ids] or seeds
-        if HUMAN in dialogues:
-            dialogues[HUMAN] = {one.id: dialogues[HUMAN][one.id] for one in used if one.utterances}
-        n_verdicts = sum(map(len, known.values()))
-        done = working.begin(checks, n_verdicts * _SECONDS_A_VERDICT)
-        columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
-        for (judge, protocol), verdicts in known.items():
-            columns[judge][protocol] = verdicts.only(next(done))
-            stale[judge] += len(verdicts) - len(columns[judge][protocol])
+    megabytes = sum(path.stat().st_size for path in of_pairs.values()) / 1e6
+    reading = parallel.run_tasks(
+        [partial(read_columns, path, asked[name]) for (_, name), path in of_pairs.items()],
+        megabytes * _SECONDS_A_MB,
+    )
+    alone = any(len(by) > sum(judge == who for who, _ in of_pairs) for judge, by in files.items())
+    held = not of_pairs or alone or dialogue_megabytes(workspace, seed_set) <= MOST_HELD_MB
+    dialogues, unanswered = _spoken(workspace, seed_set, seeds, held=held)
+    judged, stale, named = {}, {}, set[str]()
+    for judge, by_protocol in files.items():
+        made = {
+            protocol: _joined(workspace.judgments(path).values())
+            for protocol, path in by_protocol.items()
+            if (judge, protocol) not in of_pairs
+        }
+        for name in made.keys() & asked.keys():
+            _refuse_odd(by_protocol[name], asked[name], made[name])
+        named |= {who for said in made.values() for one in said for who in one.contestants}
+        judged[judge], stale[judge] = _current(made, dialogues)
+    pairs_read = dict(zip(of_pairs, reading, strict=True))
+    named.update(*(verdicts.contestants for verdicts in pairs_read.values()))
+    known = {of: still_there(verdicts, dialogues) for of, verdicts in pairs_read.items()}
+    checks = [
+        currency_task(protocol, verdicts, dialogues) for (_, protocol), verdicts in known.items()
+    ]
+    # Seeds that a model was given or that were judged; all where there are none.
+    ids = {id_ for name, said in dialogues.items() if name != HUMAN for id_ in said}
+    ids |= {one.seed_id for made in judged.values() for of in made.values() for one in of}
+    used = [seed for seed in seeds if seed.id in ids] or seeds
+    if HUMAN in dialogues:
+        dialogues[HUMAN] = {one.id: dialogues[HUMAN][one.id] for one in used if one.utterances}
+    n_verdicts = sum(map(len, known.values()))
+    current = iter(parallel.run_tasks(checks, n_verdicts * _SECONDS_A_VERDICT))
+    columns: dict[str, dict[str, Verdicts]] = {judge: {} for judge in files}
+    for (judge, protocol), verdicts in known.items():
+        columns[judge][protocol] = verdicts.only(next(current))
+        stale[judge] += len(verdicts) - len(columns[judge][protocol])
     if not judges:
         # The page opens with the judge who has judged most.
         judged = dict(sorted(judged.items(), key=lambda one: -sum(map(len, one[1].values()))))
