@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from botchat.boards.board import Board, build
+from botchat.interfaces import ShownDialogue
 from botchat.judges.rules import RulesJudge
 from botchat.protocols.arena import ARENA, GTEVAL
 from botchat.protocols.protocol import Protocol
@@ -131,10 +132,10 @@ class World:
             seed_id, *_ = (one.seed_id for one in dialogues)
             if protocol.shows == "one":
                 (one,) = dialogues
-                case = protocol.one(seed_id, one.contestant, one.utterances)
+                case = protocol.case(seed_id, ShownDialogue(one.contestant, one.utterances))
             else:
                 n = min(len(one.utterances) for one in dialogues)
-                case = protocol.pair(seed_id, *dialogues, n)
+                case = protocol.case(seed_id, *(ShownDialogue.of(each, n) for each in dialogues))
             return asyncio.run(judge.answer(case)).verdict
 
         return say

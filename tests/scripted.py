@@ -81,7 +81,7 @@ def arena_case(one=PLAIN, two=PLAIN, protocol=ARENA):
 
     def made(first, second):
         asked = protocol if protocol is GTEVAL else protocol.at(4)
-        made_case = asked.pair("s1", first, second, 4)
+        made_case = asked.case("s1", ShownDialogue.of(first, 4), ShownDialogue.of(second, 4))
         return replace(made_case, mirror=lambda: made(second, first))
 
     return made(dialogue("a", *one), dialogue("b", *two))
@@ -89,7 +89,7 @@ def arena_case(one=PLAIN, two=PLAIN, protocol=ARENA):
 
 def unieval_case(said=PLAIN):
     """A UniEval case."""
-    return UNIEVAL.one("s1", "a", said)
+    return UNIEVAL.case("s1", ShownDialogue("a", said))
 
 
 def rating_case(read: Callable[[str], tuple[str | None, str]], choices, prompt="Rate it."):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -20,7 +19,7 @@ from botchat.boards.tables import Table
 from botchat.boards.writers import Content, table_files
 from botchat.errors import ConfigError, DataError
 from botchat.importers.tables import read_text, rows
-from botchat.interfaces import Case, MakeCase, Row, settings_digest
+from botchat.interfaces import Case, MakeCase, Row, ShownDialogue, settings_digest
 from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
@@ -183,14 +182,9 @@ def _asking(protocol: Protocol, listed: Sequence[Item]) -> Cases:
 
 
 def _case(protocol: Protocol, talks: Sequence[Dialogue]) -> Case:
-    """A question about conversations, in which a text's first lines are its own too."""
-    first = talks[0]
-    if len(talks) == 1:
-        case = protocol.one(first.seed_id, first.model, first.utterances)
-    else:
-        case = protocol.pair(first.seed_id, first, talks[1], len(first.utterances))
-    shown = tuple(replace(one, n_seed=first.n_seed) for one in case.dialogues)
-    return replace(case, dialogues=shown)
+    """Return a question about dialogues, cut to the length of the first."""
+    n = len(talks[0].utterances)
+    return protocol.case(talks[0].seed_id, *(ShownDialogue.of(talk, n) for talk in talks))
 
 
 def _talks(one: Item) -> list[Dialogue]:

@@ -82,41 +82,45 @@ def error_rates(
     Intervals end in ``_low`` and ``_high``; None: nothing to count. Raises `DataError` for a
     verdict that is no score.
     """
-    points: dict[str, dict[str, float | None]] = {}
+    by_name: dict[str, dict[str, float | None]] = {}
     for judgment in judgments:
-        points.setdefault(judgment.contestants[0], {})[judgment.seed_id] = _score(judgment)
-    return [
-        _contestant_row(name, by_seed, [reported[name, id_].values() for id_ in by_seed], n_seeds)
-        for name, by_seed in points.items()
-    ]
+        by_name.setdefault(judgment.contestants[0], {})[judgment.seed_id] = _score(judgment)
+    rows = []
+    for name, by_seed in by_name.items():
+        scores = [score for score in by_seed.values() if score is not None]
+        flawed = Rate(sum(score < 0 for score in scores), len(scores), n_seeds - len(scores))
+        by_dialogue = [reported[name, seed_id].values() for seed_id in by_seed]
+        rows.append(
+            {
+                "model": name,
+                **_mean_score(scores),
+                **intervals.share([score < 0 for score in scores], None, "any"),
+                **_quoted(by_dialogue),
+                "readable": flawed.n,
+                "missing": flawed.missing,
+                "coverage": flawed.coverage,
+                **_type_rates([by_type(each) for each in by_dialogue]),
+            }
+        )
+    return rows
 
 
-def _contestant_row(
-    name: str,
-    by_seed: Mapping[str, float | None],
-    reported: Sequence[Iterable[Report]],
-    n_seeds: int,
-) -> dict[str, Any]:
-    scores = [score for score in by_seed.values() if score is not None]
+def _quoted(by_dialogue: Sequence[Iterable[Report]]) -> dict[str, Any]:
+    """Return the share of the errors whose quote is in the utterance named."""
     errors = [
         (number, error.evidence == "found")
-        for number, each in enumerate(reported)
+        for number, each in enumerate(by_dialogue)
         for report in each
         for result in report.results
         for error in result.errors
     ]
     clusters = np.array([number for number, _ in errors])
-    flawed = Rate(sum(score < 0 for score in scores), len(scores), n_seeds - len(scores))
-    row: dict[str, Any] = {
-        "model": name,
-        **_mean_score(scores),
-        **intervals.share([score < 0 for score in scores], None, "any"),
-        **intervals.share([is_quoted for _, is_quoted in errors], clusters, "quoted"),
-        "readable": flawed.n,
-        "missing": flawed.missing,
-        "coverage": flawed.coverage,
-    }
-    findings = [by_type(each) for each in reported]
+    return intervals.share([is_quoted for _, is_quoted in errors], clusters, "quoted")
+
+
+def _type_rates(findings: Sequence[Mapping[str, TypeFinding]]) -> dict[str, Any]:
+    """Return the entries of each error type over dialogues."""
+    row: dict[str, Any] = {}
     for type_ in ERRORS:
         judged = [finding[type_] for finding in findings if type_ in finding]
         row |= intervals.share([finding.present for finding in judged], None, type_)

@@ -42,7 +42,9 @@ def neutralise(utterance: str) -> str:
     text = neutralise_template(_BREAKS.sub("\n", utterance).replace("\0", ""))
     text = _END_LIKE.sub(r"(\1chat end)", text)
     text = _SPEAKER_LIKE.sub(r"\1\2\3 -", text)
-    return _VERDICT_LIKE.sub(_defused, text)
+    return _VERDICT_LIKE.sub(
+        lambda m: f"{m[1]}{m[2]} -" if m[1] else f"{m[3]}({m[4]} {m[6]})", text
+    )
 
 
 def template_mark(text: str) -> str:
@@ -54,12 +56,6 @@ def template_mark(text: str) -> str:
 def neutralise_template(text: str) -> str:
     """Return a text in which no mark of a chat template can be a control token for the judge."""
     return _TEMPLATE_LIKE.sub(lambda match: f"({next(filter(None, match.groups()), '')})", text)
-
-
-def _defused(match: re.Match[str]) -> str:
-    if match[1]:
-        return f"{match[1]}{match[2]} -"
-    return f"{match[3]}({match[4]} {match[6]})"
 
 
 class PromptFrame:
@@ -94,16 +90,13 @@ class PromptFrame:
         text = neutralise(utterance)
         matches = self._frame_like.finditer(text.translate(PLAIN)) if self._frame_like else ()
         for match in reversed([*matches]):  # so that the places before it stay
-            start, end = match.span()
-            mark = text[start:end]
+            mark = text[slice(*match.span())]
+            label = text[slice(*match.span("label"))] if match["label"] else ""
             if match["colon"]:
                 mark = f"{mark[:-1]} -"
-            elif match["label"]:
-                label = text[slice(*match.span("label"))]
-                mark = f"{mark[: -len(label)]}({label})"
             else:
-                mark = f"({mark[1:-1]})"
-            text = f"{text[:start]}{mark}{text[end:]}"
+                mark = f"{mark[: -len(label)]}({label})" if label else f"({mark[1:-1]})"
+            text = f"{text[: match.start()]}{mark}{text[match.end() :]}"
         return text
 
 

@@ -24,7 +24,7 @@ from botchat.interfaces import Case, CaseRef, Kind, Report, ShownDialogue, Subje
 from botchat.languages import ENGLISH, Language
 from botchat.metrics.annotations import UNTOLD, accused_index
 from botchat.protocols import reports, scores
-from botchat.protocols.frame import PromptFrame, prompt_frame
+from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale
 from botchat.protocols.verdicts import LABELS, ReplyReader, choice_reader, detection_reader
 from botchat.records import (
@@ -39,10 +39,9 @@ from botchat.records import (
 )
 
 Shows = Literal["one", "pair", "human"]
+"""What a case shows: a dialogue, two models' of one ChatSEED, or a model's with the human one."""
 
 _SHOWS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
-"""What can be shown, by kind."""
-"""What a case shows: a dialogue, two models' of one ChatSEED, or a model's beside the human one."""
 
 
 @dataclass(frozen=True)
@@ -52,33 +51,32 @@ class Protocol:
     name: str
     """On the command line, and of the folder of its judgments."""
     title: str
-    """For headings."""
     kind: Kind
     shows: Shows
     question: str
-    """What is asked, in a line, for people."""
+    """What is asked, in a line, for readers."""
     prompts: tuple[str, ...] = ()
     """Files of `botchat.prompts`; the first has the places to fill in."""
     template: str = ""
-    """The prompt itself, where it is somebody's own and no file of ours."""
+    """The prompt itself, of a user's criterion."""
     n: int | None = None
-    """Utterances that dialogues are cut to; ``None``: as long as they are."""
+    """Utterances that dialogues are cut to; None: as long as they are."""
     scale: Scale | None = None
-    """Of a score."""
+    """Scale of a score."""
     labels: tuple[str, ...] = LABELS
-    """Of a choice: what a judge writes for the first, the second, both and neither."""
+    """Words of a choice for the first, the second, both and neither."""
     chosen_wins: bool = False
-    """Of a choice: whether the one that is named is the better; in Arena and GTEval it loses."""
+    """Whether the dialogue that a choice names is the better; in Arena and GTEval it loses."""
     short: str = ""
-    """The title where there is little room; by default the same."""
+    """Title where there is little room; by default the same."""
     explained: str = ""
     """What a reader of the page must know of it, a sentence or two."""
     leads: bool = False
     """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
     about_ai: bool = False
-    """As of `botchat.interfaces.Case`."""
+    """Whether it asks what tells models from humans."""
     language: Language = ENGLISH
-    """Of the prompts, the frame around dialogues, and the answers."""
+    """Language of the prompts, the frame around dialogues, and the answers."""
 
     def __post_init__(self) -> None:
         """Refuse what no kind can be asked about, and a scale without a score."""
@@ -100,9 +98,8 @@ class Protocol:
                 f"{self.title} is asked in English only, and this set is {self.language.name} "
                 f"({self.language.code}); judge it with another protocol"
             )
-        if not self.template:
-            digest = self.language.prompts_digest(*self.prompts)
-        else:
+        digest = self.language.prompts_digest(*self.prompts)
+        if self.template:
             digest = settings_digest(
                 self.template, self.kind, self.shows, self.labels, self.chosen_wins, self.scale
             )
@@ -131,12 +128,11 @@ class Protocol:
     @property
     def knows_truth(self) -> bool:
         """Whether who wrote what is the right answer: one side, or the whole dialogue, is human."""
-        alone = self.kind == "place" and self.shows == "one"
-        return self.about_ai and (alone or self.shows == "human")
+        return self.about_ai and (self.kind == "place" or self.shows == "human")
 
     @property
     def subject(self) -> Subject:
-        """What roles must be about that are put to this question."""
+        """Subject of the roles that are put to this question."""
         if self.about_ai and self.kind in ("place", "choice"):
             return "dialogues"
         better = self.shows == "pair" and (self.kind == "score" or self.chosen_wins)
@@ -161,28 +157,21 @@ class Protocol:
         """The protocol asked in another language."""
         return self if language == self.language else replace(self, language=language)
 
-    @property
-    def frame(self) -> PromptFrame:
-        """The frame and the labels of its language."""
-        return prompt_frame(self.language)
-
     # ---------------------------------------------------------------------------------- cases
 
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
-        """The seeds that it has cases on; of a pair those of `botchat.records.eligible_seeds`."""
+        """Return the seeds that it has cases on; see `botchat.records.eligible_seeds`."""
         seeds = list(seeds) if self.shows == "one" else eligible_seeds(seeds)
-        # Beside a human dialogue that ends with the ChatSEED there is nothing to show.
+        # Next to a human dialogue that ends with the ChatSEED there is nothing to show.
         return [s for s in seeds if self.shows != "human" or len(s.utterances) > N_SEED]
 
     def cases(self, seeds: Iterable[Seed], dialogues: Dialogues) -> Iterator[Callable[[], Case]]:
-        """A maker (to save memory) of a case for all that is long enough, seed by seed."""
-        about = self._about
+        """Return a maker (to save memory) of a case for all that is long enough, seed by seed."""
         if self.shows == "one":
-            for by_seed in dialogues.values():
-                for dialogue in by_seed.values():
-                    if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
-                        for alone in self.shown(dialogue):
-                            yield CaseRef(self.name, dialogue.seed_id, (alone,), about)
+            for dialogue in (each for by_seed in dialogues.values() for each in by_seed.values()):
+                if dialogue.complete or len(dialogue.utterances) > dialogue.n_seed:
+                    for alone in self.shown(dialogue):
+                        yield CaseRef(self.name, dialogue.seed_id, (alone,), self.case)
             return
         pairs = list(combinations(sorted(dialogues), 2))
         if self.shows == "human":
@@ -192,23 +181,16 @@ class Protocol:
             for a, b in pairs:
                 if pair := comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n):
                     first, second = shown(pair[0], pair[2]), shown(pair[1], pair[2])
-                    yield CaseRef(self.name, seed.id, (first, second), about)
-                    yield CaseRef(self.name, seed.id, (second, first), about)
+                    yield CaseRef(self.name, seed.id, (first, second), self.case)
+                    yield CaseRef(self.name, seed.id, (second, first), self.case)
 
-    def one(self, seed_id: str, contestant: str, utterances: Sequence[str]) -> Case:
-        """The question about one dialogue, in which two take turns."""
-        return self._about(seed_id, ShownDialogue(contestant, tuple(utterances)))
-
-    def pair(self, seed_id: str, first: Dialogue, second: Dialogue, n: int) -> Case:
-        """The question about two dialogues, cut to ``n`` utterances and shown in this order."""
-        return self._about(seed_id, ShownDialogue.of(first, n), ShownDialogue.of(second, n))
-
-    def _about(self, seed_id: str, *shown: ShownDialogue) -> Case:
-        mirror = partial(self._about, seed_id, *reversed(shown)) if len(shown) > 1 else None
+    def case(self, seed_id: str, *shown: ShownDialogue) -> Case:
+        """Return the question about one or two dialogues, in this order."""
+        mirror = partial(self.case, seed_id, *reversed(shown)) if len(shown) > 1 else None
         return self.asked(seed_id, shown, partial(self._worded, shown), mirror)
 
     def shown(self, *dialogues: Dialogue) -> tuple[ShownDialogue, ...]:
-        """What a case shows of one or two dialogues; empty: they are too short to compare."""
+        """Return what a case shows of one or two dialogues; empty: they are too short."""
         first, *others = dialogues
         if others:
             pair = comparable(first, others[0], self.n)
@@ -222,22 +204,13 @@ class Protocol:
         prompt: str | Callable[[], str],
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
-        """The case that asks ``prompt``, or what that makes, about what is shown."""
-        reading = self.reading(shown[0].utterances)
+        """Return the case that asks ``prompt``, or what that makes, about what is shown."""
         report: Report = "asked" if self.kind == "report" else "none"
         if self.scale is not None and self.scale.points_off:
             report = "read"
-        return Case(
-            self.name,
-            seed_id,
-            shown,
-            prompt,
-            *reading,
-            mirror=mirror,
-            kind=self.kind,
-            about_ai=self.about_ai,
-            report=report,
-        )
+        reader = self.reading(shown[0].utterances)
+        asks = (self.name, seed_id, shown, prompt, *reader, mirror)
+        return Case(*asks, self.kind, self.about_ai, report)
 
     def reading(self, utterances: tuple[str, ...] = ()) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
@@ -263,11 +236,11 @@ class Protocol:
     def _framed(self, shown: ShownDialogue) -> str:
         if self.kind == "report":
             return reports.numbered(shown.utterances)
-        text = self.frame.conversation(shown.utterances)
+        text = prompt_frame(self.language).conversation(shown.utterances)
         return scores.neutralise_labels(text, self.asked_scale) if self.kind == "score" else text
 
     def _worded(self, shown: Sequence[ShownDialogue]) -> str:
-        """The prompt, with the utterances of these dialogues."""
+        """Return the prompt, with the utterances of these dialogues."""
         names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
         values = dict(zip(names, map(self._framed, shown), strict=True))
         if self.template:
@@ -280,17 +253,16 @@ class Protocol:
     # ------------------------------------------------------------------------------- verdicts
 
     def result(self, verdict: Verdict | None) -> float | None:
-        """Result of a comparison for the contestant shown first: 1 win, ½ tie, 0 loss.
-
-        Where the dialogue that is named loses, Both and Neither are ties (BotChat §3.3); by scores
-        the higher sum wins. An unreadable verdict has no result. Raises
-        `DataError` for a verdict that the protocol does not offer.
-        """
+        """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss; see `lead`."""
         lead = self.lead(verdict)
         return None if lead is None else 0.5 if abs(lead) < 1e-9 else float(lead > 0)
 
     def lead(self, verdict: Verdict | None) -> float | None:
-        """How far the first shown is ahead: by its scores, or ½, 0 or -½; see `result`."""
+        """Return how far the first shown is ahead: by its scores, or ½, 0 or -½.
+
+        Where the dialogue that is named loses, Both and Neither are ties (BotChat §3.3). None: the
+        verdict is unreadable. Raises `DataError` for a verdict that the protocol does not offer.
+        """
         if verdict is None:
             return None
         if self.kind == "score" and (numbers := self.numbers(verdict)):
@@ -306,23 +278,21 @@ class Protocol:
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
         """Return the numbers of a score or a report's verdict; None if any is missing."""
-        scores_ = self.scores(verdict) or ()
-        numbers = tuple(number for number in scores_ if number is not None)
-        return numbers if numbers and len(numbers) == len(scores_) else None
+        words = self.scores(verdict) or ()
+        numbers = tuple(number for number in words if number is not None)
+        return numbers if numbers and len(numbers) == len(words) else None
 
     def scores(self, verdict: Verdict | None) -> tuple[float | None, ...] | None:
         """Return the numbers, None for a missing one; `DataError` if the verdict is no score."""
-        if verdict is None:
-            return None
         n = 1 if self.kind == "report" else len(self.asked_scale.names)
-        return scores.decode_scores(verdict, n)
+        return None if verdict is None else scores.decode_scores(verdict, n)
 
     def values(self, judgment: Judgment) -> list[tuple[str, float]]:
-        """What a verdict gives each contestant that was shown, 0 to 1; empty if it is unreadable.
+        """Return what a verdict gives each contestant, 0 to 1; empty if it is unreadable.
 
-        Of a comparison its result; of a place or a report 1 where nothing is found, else 0; of a
-        score the mean of its numbers, the ends of the scale as 0 and 1. Raises `DataError` for a
-        verdict that the protocol does not offer, or of another number of contestants.
+        A comparison gives its result; a place or a report 1 where nothing is found, else 0; a score
+        the mean of its numbers, the ends of the scale as 0 and 1. Raises `DataError` for a verdict
+        that the protocol does not offer, or of another number of contestants.
         """
         verdict, shown = judgment.verdict, judgment.contestants
         if len(shown) != (size := 1 if self.shows == "one" else 2):
@@ -341,9 +311,7 @@ class Protocol:
         if self.passing is not None:
             return [(shown[0], float(verdict == self.passing))]
         numbers = self.numbers(verdict)
-        if numbers is None:
-            return []
-        return [(shown[0], self.asked_scale.part(sum(numbers) / len(numbers)))]
+        return [(shown[0], self.asked_scale.part(sum(numbers) / len(numbers)))] if numbers else []
 
     @property
     def passing(self) -> Verdict | None:
@@ -364,10 +332,10 @@ class Protocol:
 def comparable(
     a: Dialogue | None, b: Dialogue | None, n: int | None
 ) -> tuple[Dialogue, Dialogue, int] | None:
-    """Two dialogues and the utterances shown of both; ``None`` if one is absent or too short.
+    """Return two dialogues and the utterances shown of both; None if one is absent or too short.
 
-    Beside a human dialogue both are cut to its length if that is below ``n``. Without an N and
-    people, such as answers to a question, both are shown whole.
+    With a human dialogue both are cut to its length if that is below ``n``; without either, such as
+    answers to a question, both are shown whole.
     """
     if a is None or b is None:
         return None

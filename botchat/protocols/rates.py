@@ -73,12 +73,9 @@ def preference(lead: float) -> str | None:
 def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
     """Return which of two is better by each judgment of one protocol.
 
-    - pairs: the winner (`Protocol.result`), as shown.
-    - a place: the dialogue alone, beside `NOBODY`: better (``"1"``) where it passes.
-    - scores and reports of single dialogues: of any two dialogues of one seed the one with the
-      higher sum, in the order of their names.
-
-    Raises `DataError` for a verdict that the protocol does not offer.
+    Pairs give the winner (`Protocol.result`), as shown. A dialogue alone is compared with `NOBODY`:
+    better (``"1"``) where it passes. Scores and reports compare any two dialogues of one seed, in
+    the order of their names. Raises `DataError` for a verdict that the protocol does not offer.
     """
     if protocol.shows == "one" and protocol.kind != "place":
         return list(_by_score(judgments, protocol))

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from botchat import prompts
-from botchat.interfaces import Decoding, Reply
+from botchat.interfaces import Decoding, Reply, ShownDialogue
 from botchat.judges.debate import Agent, Debate, PanelAgents
 from botchat.judges.discussion import Discussion, SingleAgent
 from botchat.judges.panel import Panel, build_panel
@@ -231,7 +231,7 @@ FORM, ANSWER, INSTEAD = (
     [
         (STORY, [FORM, INSTEAD]),
         (TOLD, [ANSWER]),
-        (DIAGNOSIS.one("s1", "a", PLAIN), [ANSWER]),
+        (DIAGNOSIS.case("s1", ShownDialogue("a", PLAIN)), [ANSWER]),
         (arena_case(), [FORM, ANSWER]),
     ],
 )

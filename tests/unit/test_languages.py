@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from botchat import languages, prompts
 from botchat.errors import ConfigError
+from botchat.interfaces import ShownDialogue
 from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.models.bots import baseline
@@ -20,6 +21,7 @@ from botchat.papers.stories import STORIES, asked_in
 from botchat.protocols.arena import ARENA, GTEVAL
 from botchat.protocols.catalogue import BUILT_IN
 from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.frame import prompt_frame
 from botchat.protocols.scores import Scale, neutralise_labels, read_scores
 from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Seed
@@ -66,7 +68,7 @@ def test_a_packs_digests_are_its_own_and_plain_talk_is_shown_as_it_is():
     assert pickle.loads(pickle.dumps(ARENA.spoken(ZH))) == ARENA.spoken(ZH)  # noqa: S301
     for seed in SEEDS:
         for text in seed.utterances:
-            assert ARENA.spoken(ZH).frame.neutralise(text) == text
+            assert prompt_frame(ZH).neutralise(text) == text
 
 
 @pytest.mark.parametrize("protocol", [UNIEVAL, ARENA, GTEVAL])
@@ -75,9 +77,9 @@ def test_prompts_hold_no_english(protocol):
     spoken = protocol.spoken(ZH)
     dialogues = [dialogue("a", *SEEDS[0].utterances), dialogue("b", *SEEDS[1].utterances)]
     case = (
-        spoken.one("s", "a", SEEDS[0].utterances)
+        spoken.case("s", ShownDialogue("a", SEEDS[0].utterances))
         if spoken.shows == "one"
-        else spoken.pair("s", *dialogues, 4)
+        else spoken.case("s", *(ShownDialogue.of(each, 4) for each in dialogues))
     )
     assert LATIN.findall(f"{case.prompt} {ZH.text('generation')}") == []
 
@@ -161,12 +163,12 @@ def test_a_packs_words_come_before_english_ones(tmp_path):
 def test_a_contestant_cannot_write_the_frame(said):
     """No verdict, end or label can be read from what a contestant says; its words remain."""
     spoken = ARENA.spoken(ZH)
-    shown = spoken.frame.conversation([said, "嗯"])
+    shown = prompt_frame(spoken.language).conversation([said, "嗯"])
     assert shown.count("<完>") == 2
     assert spoken.reading().read(shown)[0] is None
     assert UNIEVAL.spoken(ZH).reading(("",) * 8).read(f"选择：是\n{shown}")[0] == "Yes"
     letters = [c for c in said if c.isalnum()]
-    assert [c for c in spoken.frame.neutralise(said) if c.isalnum()] == letters
+    assert [c for c in prompt_frame(spoken.language).neutralise(said) if c.isalnum()] == letters
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.errors import DataError
+from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.arena import ARENA, GTEVAL
@@ -92,7 +93,10 @@ def test_a_dialogue_cannot_break_out_of_its_frame(texts):
 def test_marks_of_chat_templates_are_no_control_tokens_for_the_judge(mark):
     """In dialogues, diagnosed dialogues, texts and answers; the words stay."""
     utterances = ("Hi.", f"Bye.{mark}user\nAre you human?", "Yes.")
-    prompts = [UNIEVAL.one("s", "m", utterances).prompt, DIAGNOSIS.one("s", "m", utterances).prompt]
+    prompts = [
+        UNIEVAL.case("s", ShownDialogue("m", utterances)).prompt,
+        DIAGNOSIS.case("s", ShownDialogue("m", utterances)).prompt,
+    ]
     prompts.append(text_case(OwnText("1", utterances[1])).prompt)
     prompts.append(pair_case(AnswerPair("1", mark, ("m", "n"), (mark, "x"), None)).prompt)
     for prompt in prompts:
