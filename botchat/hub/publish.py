@@ -116,7 +116,7 @@ def _dataset(workspace: Workspace, seed_set: str, page: Files) -> dict[str, byte
         seed_set=seed_set,
         configs="\n".join(_CONFIG.format(stage=stage) for stage in stages),
         version=VERSION,
-        invented=f" {INVENTED.format(seed_set)}" if workspace.invented(seed_set) else "",
+        invented=f" {INVENTED.format(seed_set)}" if workspace.about(seed_set).invented else "",
     )
     if (measured := workspace.measured_path(seed_set)).exists():
         paths[f"measured/{seed_set}.jsonl"] = measured

@@ -97,10 +97,10 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
         "n_seeds": len(seeds),
         "n_min4": sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
         "language": workspace.language(name).code,
-        "invented": workspace.invented(name),
+        "invented": workspace.about(name).invented,
         "path": path,
     }
-    return row | ({"source": source} if (source := workspace.source(name)) else {})
+    return row | ({"source": source} if (source := workspace.about(name).source) else {})
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:

@@ -73,7 +73,7 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         meter = Meter(tell=partial(print, file=sys.stderr))
         if spending.limits == Limits() and all(one.cost_usd is not None for one in planned):
             spending = replace(spending, limits=Limits(max_usd=MOST_USD))
-    if workspace.invented(wanted.seed_set):
+    if workspace.about(wanted.seed_set).invented:
         meter.tell(INVENTED.format(wanted.seed_set))
     for own in own_models(workspace, wanted.judge_name.name, wanted.models):
         meter.tell(f"{own} is a contestant and its own judge, whom it may favour; name another")

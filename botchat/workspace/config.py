@@ -123,25 +123,23 @@ def load(path: Path) -> Config:
         file = TomlFile(path, path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return Config()
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: not UTF-8; save the file as UTF-8") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}; it is a text file in UTF-8") from None
     data = file.parse()
     sections: dict[str, Any] = {}
     for name in data.keys() - {*Config.__struct_fields__}:
         raise file.error(name, "", unknown_key(name, Config.__struct_fields__))
     for field in msgspec.structs.fields(Config):
         section, entries = field.name, data.get(field.name, {})
-        if not get_args(field.type):
+        if not (types := get_args(field.type)):
             sections[section] = file.entry(section, entries, field.type)
-            continue
-        if not isinstance(entries, dict):
-            raise file.error(section, "", "this is no table; write [models.NAME], say")
-        kind = get_args(field.type)[1]
-        sections[section] = {
-            name: file.entry(f"{section}.{name}", entry, kind) for name, entry in entries.items()
-        }
+        elif isinstance(entries, dict):
+            sections[section] = {
+                name: file.entry(f"{section}.{name}", entry, types[1])
+                for name, entry in entries.items()
+            }
+        else:
+            raise file.error(section, "", f"this is no table; write [{section}.NAME]")
     _check_models(file, sections["models"])
     for name, endpoint in sections["endpoints"].items():
         if fault := variable_url_fault(endpoint.base_url):
@@ -195,9 +193,10 @@ class TomlFile:
             bare = re.sub("[\"' ]", "", line)
             if match := re.match(r"\[([^\]]+)\]", bare):
                 header = match[1]
-                line_of_table = number if header == table.replace(" ", "") else line_of_table
-            elif header == table.replace(" ", "") and re.match(rf"{re.escape(key)}[=.]", bare):
-                return number
+            if header == table.replace(" ", ""):
+                line_of_table = number if match else line_of_table
+                if re.match(rf"{re.escape(key)}[=.]", bare):
+                    return number
         return line_of_table
 
 
@@ -210,19 +209,17 @@ def unknown_key(name: str, known: tuple[str, ...]) -> str:
 
 def _explained(message: str, kind: type[Any]) -> tuple[str, str]:
     """Return the key and the fault of a message of msgspec."""
-    place = re.search(r" - at `\$\.?([^`\[.]*)[^`]*`$", message)
-    key = place[1] if place else ""
-    fault = message[: place.start()] if place else message
-    if field := re.search(r"(unknown|required) field `([^`]*)`", message):
-        known = AgentSettings if key == "agents" else kind
+    fault, _, place = message.partition(" - at `$")
+    key = re.split(r"[`\[.]", place.lstrip("."))[0]
+    if field := re.search(r"(unknown|required) field `([^`]*)`", fault):
         if field[1] == "required":
             return field[2], "this key is required"
+        known = AgentSettings if key == "agents" else kind
         return key or field[2], unknown_key(field[2], known.__struct_encode_fields__)
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     if fault.startswith("Invalid enum value") and key in types:
-        known_values = [v for part in (types[key], *get_args(types[key])) for v in get_args(part)]
-        choices = ", ".join(dict.fromkeys(map(str, known_values or get_args(types[key]))))
-        return key, f"{fault}; known: {choices}"
+        literals = [part for part in (types[key], *get_args(types[key])) if get_args(part)]
+        return key, f"{fault}; known: {', '.join(map(str, get_args(literals[-1])))}"
     # A struct's own checks begin with the key they are about.
     first, _, rest = fault.partition(": ")
     return (first, rest) if not key and first in types else (key, fault)
@@ -232,17 +229,17 @@ def _check_models(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
     """Refuse faulty entries, and names that stand for something else."""
     names = {name for name, model in models.items() if model.display_name is None}
     for name, model in models.items():
+        table, shown_as = f"models.{name}", model.display_name
         if _is_reserved(name):
-            raise file.error(f"models.{name}", "", "this name stands for something else")
+            raise file.error(table, "", "this name stands for something else")
         for key, fault in model_faults(model):
-            raise file.error(f"models.{name}", key, fault)
-        if (shown_as := model.display_name) is None:
-            continue
-        is_other = shown_as in names or (shown_as in models and shown_as != name)
-        if is_other or _is_reserved(shown_as, " + "):
-            fault = f"{shown_as!r} is the name of something else"
-            raise file.error(f"models.{name}", "display_name", fault)
-        names.add(shown_as)
+            raise file.error(table, key, fault)
+        if shown_as is not None:
+            is_other = shown_as in names or (shown_as in models and shown_as != name)
+            if is_other or _is_reserved(shown_as, " + "):
+                fault = f"{shown_as!r} is the name of something else"
+                raise file.error(table, "display_name", fault)
+            names.add(shown_as)
 
 
 def _is_reserved(name: str, mark: str = ":") -> bool:
@@ -256,8 +253,7 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
         fault = "a name is lower-case letters, digits and _ (at most 40), and none of BotChat's own"
         raise file.error(table, "", fault)
     try:
-        text = (file.path.parent / settings.prompt).read_text("utf-8")
-        return with_prompt(settings, text)
+        return with_prompt(settings, (file.path.parent / settings.prompt).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise file.error(table, "prompt", f"cannot read {settings.prompt}: {error}") from None
     except ValueError as error:
@@ -296,12 +292,9 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     judges = (*config.judges, *config.panels, *PRESETS, *OFFLINE)
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
-    forms = [*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", HUMAN]
-    near = did_you_mean(name, [*config.models, *judges, HUMAN])
-    raise ConfigError(
-        f"unknown model {public(name)!r}{public(near)}; models that can be named: "
-        f"{', '.join(forms)}"
-    )
+    near = public(did_you_mean(name, [*config.models, *judges, HUMAN]))
+    forms = ", ".join([*sorted(config.models), "bot:NAME", "openai:MODEL", "URL#MODEL", HUMAN])
+    raise ConfigError(f"unknown model {public(name)!r}{near}; models that can be named: {forms}")
 
 
 def _entry(name: str, config: Config) -> tuple[str, ModelSettings] | None:

@@ -13,12 +13,9 @@ from botchat import prompts
 PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2"}}
 """Places that a prompt must have, by what it shows."""
 
-_SHOWS = {
-    "detection": ("single",),
-    "pairwise": ("pair",),
-    "score": ("single", "pair"),
-    "report": ("single",),
-}
+_SHOWS = {"pairwise": ("pair",), "score": ("single", "pair")}
+"""What a kind may show (any other: a single dialogue)."""
+
 HASHED: Mapping[str, str] = {"detection": "place", "pairwise": "choice", "single": "one"}
 """Setting -> its word in digests and protocols, where that differs."""
 
@@ -52,8 +49,8 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
     def __post_init__(self) -> None:
         """Refuse what does not fit the kind; each message begins with the key."""
-        if self.shows not in _SHOWS[self.kind]:
-            raise ValueError(f"shows: a {self.kind} shows {' or '.join(_SHOWS[self.kind])}")
+        if self.shows not in (shows := _SHOWS.get(self.kind, ("single",))):
+            raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
         if self.kind == "score":
             self._check_scale()
         elif self.scores or self.scale:

@@ -11,7 +11,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from itertools import chain
@@ -53,9 +53,6 @@ INVENTED = (
     "The set {} is invented: its dialogues were written for a demo, not by people. Never publish a "
     "ranking from it."
 )
-
-_HOLDER = "lock-holder"
-"""File that names the process that writes."""
 
 
 class AboutSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -142,34 +139,21 @@ class Workspace:
         Without ``language`` the stored facts remain.
         """
         path = self.seeds_path(name)
-        try:
-            invented = path.exists() and self.invented(name)
-        except DataError:  # unreadable: written anew
+        if language is not None:
             invented = False
-        about = AboutSet(language or languages.EN, source, invented)
-        facts = msgspec.to_builtins(about)
-        beside = path.with_suffix(".toml")
-        if facts:
+            with suppress(DataError):  # what cannot be read is written anew
+                invented = path.exists() and self.about(name).invented
+            facts = msgspec.to_builtins(AboutSet(language, source, invented))
             lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in facts.items())
-            jsonl.write_atomic(beside, lines.encode())
+            if lines:
+                jsonl.write_atomic(path.with_suffix(".toml"), lines.encode())
+            else:
+                path.with_suffix(".toml").unlink(missing_ok=True)
         jsonl.finish(path, seeds, lambda seed: natural_sort_key(seed.id))
-        if language == languages.EN and not facts:
-            beside.unlink(missing_ok=True)
         return path
 
-    def language(self, seed_set: str) -> Language:
-        """Return the language of a set; raises ConfigError if there is no pack of it."""
-        return self.language_named(self._about(seed_set).language)
-
-    def source(self, seed_set: str) -> str | None:
-        """Return the dataset of a hub that a set was imported from, at its commit."""
-        return self._about(seed_set).source
-
-    def invented(self, seed_set: str) -> bool:
-        """Return whether the dialogues of a set were written for a demo."""
-        return self._about(seed_set).invented
-
-    def _about(self, seed_set: str) -> AboutSet:
+    def about(self, seed_set: str) -> AboutSet:
+        """Return the facts of a set."""
         path = self.about_path(seed_set)
         try:
             return msgspec.toml.decode(path.read_bytes(), type=AboutSet)
@@ -177,6 +161,10 @@ class Workspace:
             return AboutSet()
         except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise DataError(f'{path}: {error}; it has lines such as language = "zh"') from None
+
+    def language(self, seed_set: str) -> Language:
+        """Return the language of a set; raises ConfigError if there is no pack of it."""
+        return self.language_named(self.about(seed_set).language)
 
     def language_named(self, code: str) -> Language:
         """Return the language pack of a code: the workspace's own, or one of BotChat."""
@@ -213,10 +201,9 @@ class Workspace:
 
         def current(stored: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
             return {
-                seed_id: dialogue
-                for seed_id, dialogue in stored.items()
-                if seed_id in starts
-                and dialogue.utterances[: len(starts[seed_id])] == starts[seed_id]
+                key: dialogue
+                for key, dialogue in stored.items()
+                if key in starts and dialogue.utterances[: len(starts[key])] == starts[key]
             }
 
         reread = lru_cache(maxsize=1)(lambda path: current(read_dialogues(path)))
@@ -224,14 +211,9 @@ class Workspace:
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)
             dialogues = current(stored)
-            if (n_other := len(stored) - len(dialogues)) > 0:
-                log.warning(
-                    "%s: %d dialogues do not belong to the set %s and do not count; run generate "
-                    "again",
-                    path,
-                    n_other,
-                    seed_set,
-                )
+            if n_other := len(stored) - len(dialogues):
+                fault = "%d dialogues do not belong to the set %s and do not count; generate again"
+                log.warning(f"%s: {fault}", path, n_other, seed_set)
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
                 name = next(iter(dialogues.values())).contestant
                 unread = Unread(partial(reread, path), dialogues)
@@ -248,7 +230,7 @@ class Workspace:
 
     def judgments(self, path: Path) -> dict[tuple[str, tuple[str, ...]], Judgment]:
         """Read a stage file's judgments by seed id and contestants in the order shown."""
-        return jsonl.latest(jsonl.read(path, Judgment), judgment_key)
+        return {judgment_key(judgment): judgment for judgment in jsonl.read(path, Judgment)}
 
     def judgment_files(self, seed_set: str) -> dict[str, dict[str, Path]]:
         """Return judge -> protocol -> stage file, of all files with an answered judgment."""
@@ -277,17 +259,16 @@ class Workspace:
     def locked(self) -> Iterator[None]:
         """Be the only writer; raises WorkspaceLockedError, with its name, if another process is."""
         jsonl.make_folder(self.hidden)
-        holder = self.hidden / _HOLDER
+        holder = self.hidden / "lock-holder"
+        lock = None
         try:
             lock = sqlite3.connect(
                 self.hidden / "lock", timeout=0, isolation_level=None, check_same_thread=False
             )
-        except sqlite3.Error as error:
-            raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-        try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
-            lock.close()
+            if lock is not None:
+                lock.close()
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
             name = holder.read_text("utf-8").strip() if holder.exists() else "another process"
@@ -295,11 +276,10 @@ class Workspace:
                 f"the workspace {self.root} is in use by {name}; wait for it or stop it"
             ) from None
         try:
-            for torn in self.hidden.glob(f".{_HOLDER}.*"):  # of a process killed while it wrote
-                torn.unlink()
             command = f"botchat {public_arguments(sys.argv[1:])}"[:200]
             line = f"process {os.getpid()} on {socket.gethostname()}: {command}\n"
-            jsonl.write_atomic(holder, line.encode("utf-8", "backslashreplace"), mode=0o600)
+            holder.touch(mode=0o600)
+            holder.write_text(line, "utf-8", "backslashreplace")
             yield
         finally:
             holder.unlink(missing_ok=True)
@@ -308,7 +288,7 @@ class Workspace:
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:
     """Read a stage file's dialogues by seed id."""
-    return jsonl.latest(jsonl.read(path, Dialogue), lambda dialogue: dialogue.seed_id)
+    return {dialogue.seed_id: dialogue for dialogue in jsonl.read(path, Dialogue)}
 
 
 def in_order(seeds: Iterable[Seed]) -> list[Seed]:

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -34,7 +34,6 @@ MAX_BYTES = 2**31
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 R = TypeVar("R", bound=msgspec.Struct)
-K = TypeVar("K")
 
 
 def read(path: Path, record: type[R]) -> list[R]:
@@ -96,7 +95,7 @@ def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before:
     return records
 
 
-class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
+class Appender(Generic[R]):
     """Appends records to one stage file, each whole or not at all.
 
     The file is opened for the first record; a torn last line is then cut off.
@@ -105,7 +104,7 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fd: int | None = None
-        self._ready = False
+        self._is_ready = False
 
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
@@ -117,16 +116,15 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
             reason = str(error.strerror)
         if written != len(line):
             os.ftruncate(fd, before)
-            raise BotChatError(
-                f"cannot write {self.path}: {reason}; free some space and run the command again"
-            )
+            fault = f"{reason}; free some space and run the command again"
+            raise BotChatError(f"cannot write {self.path}: {fault}")
 
     def ready(self) -> None:
         """Find out whether records can be written, before any is paid for; leaves no new file.
 
         Raises `BotChatError`.
         """
-        if self._ready:
+        if self._is_ready:
             return
         make_folder(self.path.parent)
         try:
@@ -137,7 +135,11 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
                 probe.write(b"\n")
         except OSError as error:
             raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
-        self._ready = True
+        self._is_ready = True
+
+    def __enter__(self) -> Appender[R]:
+        """Return the appender."""
+        return self
 
     def __exit__(self, *_: object) -> None:
         """Close the file."""
@@ -150,32 +152,14 @@ class Appender(AbstractContextManager["Appender[R]"], Generic[R]):
             make_folder(self.path.parent)
             try:
                 self._fd = os.open(self.path, _APPEND, 0o644)
+                content = self.path.read_bytes()
             except OSError as error:
                 raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
-            self._repair(self._fd)
+            if n_torn := len(content) - content.rfind(b"\n") - 1:
+                os.ftruncate(self._fd, len(content) - n_torn)
+                fault = "cut off a torn last line (%d bytes); its record is made again"
+                log.warning(f"%s: {fault}", self.path, n_torn)
         return self._fd
-
-    def _repair(self, fd: int) -> None:
-        size = os.fstat(fd).st_size
-        end, block = size, b""
-        while end > 0 and b"\n" not in block:
-            start = max(0, end - 65536)
-            os.lseek(fd, start, os.SEEK_SET)
-            block = os.read(fd, end - start)
-            end = start
-        keep = end + block.rfind(b"\n") + 1 if b"\n" in block else 0
-        if keep < size:
-            os.ftruncate(fd, keep)
-            log.warning(
-                "%s: cut off a torn last line (%d bytes); its record is made again",
-                self.path,
-                size - keep,
-            )
-
-
-def latest(records: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
-    """Return the newest record of each key, in order of first appearance."""
-    return {key(record): record for record in records}
 
 
 def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -114,14 +113,16 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 
 def model_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     """Yield (key, fault) of an entry; no text holds what may be a secret."""
-    model, prompt, url = settings.model, settings.system_prompt, settings.base_url
+    model, url, variable = settings.model, settings.base_url, settings.api_key_env
     for key in ("display_name", "revision", "identity"):
         name = getattr(settings, key)
         if name is not None and (has_key(name) or public(name) != name):
             yield key, "a secret stands where a name belongs"
-        elif name is not None and not _is_name(name):
+        elif name is not None and not (
+            0 < len(name.strip()) == len(name) <= 100 and name.isprintable()
+        ):
             yield key, "give a name of 1 to 100 printable characters"
-    if prompt is not None and not prompt.strip():
+    if settings.system_prompt is not None and not settings.system_prompt.strip():
         yield "system_prompt", "the text is empty"
     if model == HUMAN or model.startswith("bot:") or not model.strip():
         yield "model", f"{model!r} is no model of an endpoint"
@@ -129,7 +130,6 @@ def model_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
         yield "base_url", fault
     elif _VARIABLE.search(url) and settings.identity is None:
         yield "base_url", "with an environment variable in it, set identity too"
-    variable = settings.api_key_env
     if variable is not None and (
         not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or has_key(variable)
     ):
@@ -139,12 +139,9 @@ def model_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
             yield "headers", fault
     if reserved := sorted({"model", "messages", "stream"} & set(settings.extra_body)):
         yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
-    if fault := _body_fault(settings.extra_body):
-        yield "extra_body", fault
-
-
-def _is_name(name: str) -> bool:
-    return 0 < len(name.strip()) == len(name) <= 100 and name.isprintable()
+    for key, value in settings.extra_body.items():
+        if fault := _body_fault(key, value, 1):
+            yield "extra_body", fault
 
 
 def _header_fault(name: str, value: str, names: list[str]) -> str | None:
@@ -160,27 +157,21 @@ def _header_fault(name: str, value: str, names: list[str]) -> str | None:
     return None
 
 
-def _body_fault(body: dict[str, Any]) -> str | None:
-    """Return why fields of a body cannot be sent as JSON, or should not."""
-    waiting: list[tuple[str, Any, int]] = [(key, value, 1) for key, value in body.items()]
-    while waiting:
-        key, value, depth = waiting.pop()
-        is_secret = isinstance(value, str) and bool(value) and (names_secret(key) or has_key(value))
-        if has_key(key) or is_secret:
-            return (
-                f"{public(key)} is a secret; put it into the environment and name it in api_key_env"
-            )
-        if depth > MAX_DEPTH:
-            return f"tables and lists are more than {MAX_DEPTH} deep"
-        if isinstance(value, dict):
-            waiting += [(name, item, depth + 1) for name, item in value.items()]
-        elif isinstance(value, list):
-            waiting += [(key, item, depth + 1) for item in value]
-        elif not isinstance(value, str | int | float) or (
-            not isinstance(value, str) and not (math.isfinite(value) and -(2**63) <= value < 2**64)
-        ):
-            return f"{key} is {str(value)[:40]}, which JSON does not have; write it as text"
-    return None
+def _body_fault(key: str, value: Any, depth: int = 0) -> str | None:
+    """Return why a field of a body cannot be sent as JSON, or should not."""
+    is_secret = isinstance(value, str) and bool(value) and (names_secret(key) or has_key(value))
+    if has_key(key) or is_secret:
+        return f"{public(key)} is a secret; put it into the environment and name it in api_key_env"
+    if depth > MAX_DEPTH:
+        return f"tables and lists are more than {MAX_DEPTH} deep"
+    if isinstance(value, dict | list):
+        fields = value.items() if isinstance(value, dict) else [(key, item) for item in value]
+        faults = (_body_fault(name, item, depth + 1) for name, item in fields)
+        return next(filter(None, faults), None)
+    is_number = isinstance(value, int | float) and -(2**63) <= value < 2**64
+    if is_number or isinstance(value, str):
+        return None
+    return f"{key} is {str(value)[:40]}, which JSON does not have; write it as text"
 
 
 def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str | None:

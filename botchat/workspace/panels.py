@@ -15,13 +15,8 @@ import msgspec
 from botchat.interfaces import Subject
 
 ROLES = (
-    "general-public",
-    "critic",
-    "news-author",
-    "psychologist",
-    "scientist",
-    "annotator",
-    "evaluator",
+    *("general-public", "critic", "news-author", "psychologist", "scientist"),
+    *("annotator", "evaluator"),
 )
 """Roles with a text in ``botchat/prompts/roles``; the first five are ChatEval's (Appendix A)."""
 
@@ -116,28 +111,29 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     def __post_init__(self) -> None:
         """Refuse keys of other strategies, too few or many agents, and equal names."""
-        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
-        for key in {key for keys in _KEYS.values() for key in keys} - {*_KEYS[self.kind]}:
-            if getattr(self, key) != defaults[key]:
-                kinds = " and ".join(kind for kind, keys in _KEYS.items() if key in keys)
-                raise ValueError(f"{key}: it belongs to {kinds}, not to {self.strategy}")
-        for key, fault in (
-            ("rounds", self.strategy == "discussion-sa"),
-            ("summarizer", self.kind == "debate" and not self.is_summarized),
-        ):
-            if fault and getattr(self, key) is not None:
-                raise ValueError(f"{key}: {self.strategy} has none")
+        for field in msgspec.structs.fields(type(self)):
+            if field.name in self._unused and getattr(self, field.name) != field.default:
+                raise ValueError(f"{field.name}: the strategy {self.strategy} has none")
         if self.aggregation == "summary" and self.kind != "discussion":
             raise ValueError("aggregation: summary belongs to discussion; give mean or majority")
         if self.steps and self.evidence:
             raise ValueError("steps: give one of steps and evidence")
         names = [str(agent.name) for agent in self.members]
-        if self.strategy == "discussion-sa" and len(names) != 1:
-            raise ValueError(f"agents: discussion-sa has 1 agent, not {len(names)}")
-        if self.kind == "discussion" and self.strategy != "discussion-sa" and len(names) < 2:
-            raise ValueError(f"agents: the strategy {self.strategy} needs at least 2")
+        if self.kind == "discussion" and (self.strategy == "discussion-sa") != (len(names) == 1):
+            needed = "1 agent" if self.strategy == "discussion-sa" else "at least 2"
+            raise ValueError(f"agents: the strategy {self.strategy} needs {needed}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
+
+    @property
+    def _unused(self) -> set[str]:
+        """Keys that the strategy does not read."""
+        unused = {key for keys in _KEYS.values() for key in keys} - {*_KEYS[self.kind]}
+        if self.strategy == "discussion-sa":
+            unused.add("rounds")
+        return unused | (
+            {"summarizer"} if self.kind == "debate" and not self.is_summarized else set()
+        )
 
     @property
     def kind(self) -> Literal["ensemble", "debate", "discussion"]:

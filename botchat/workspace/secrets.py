@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from array import array
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import unescape
@@ -26,8 +25,8 @@ _KEY_LIKE = re.compile(
     re.ASCII,
 )
 _STARTS = (
-    *("sk-", "gsk_", "hf_", "AIza", "ya29.", "xai-", "r8_", "pplx-", "nvapi-", "tgp_v1_", "ghp_"),
-    *("github_pat_", "AKIA", "eyJ", "earer ", "asic "),
+    *("sk-", "gsk_", "hf_", "AIza", "ya29.", "xai-", "r8_", "pplx-", "nvapi-", "tgp_v1_"),
+    *("ghp_", "github_pat_", "AKIA", "eyJ", "earer ", "asic "),
 )
 """Parts of every key of such a form; to look for them is faster."""
 # One character in another spelling. Runs are bounded, so that no server can make them costly.
@@ -37,12 +36,8 @@ _SPELT = re.compile(
     r"|&(?:amp;){0,9}(?P<html>#x0{0,6}[0-9a-f]{2,4}|#0{0,6}[0-9]{2,4}|amp|lt|gt|quot|apos);",
     re.IGNORECASE | re.ASCII,
 )
-_HAS_SPELT = re.compile(
-    r"\\u00[2-7]|\\u\{|\\x[2-7]|\\/|%[2-7][0-9a-f]|&(?:#|amp;|lt;|gt;|quot;|apos;)", re.IGNORECASE
-)
-"""Without these a text has only the escapes of quotes, line ends and letters beyond ASCII."""
-_NESTED = 6
-"""Spellings within spellings that are undone, such as a URL in JSON in HTML."""
+_NESTED = 7
+"""Spellings within spellings that are looked at, such as a URL in JSON in HTML."""
 
 
 class Redactor:
@@ -50,57 +45,42 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
         """Take keys, ``user:password`` and header values; what is shorter than `SHORTEST` stays."""
-        self._secrets = _forms(secret for secret in secrets if secret)
-        self._has_marks = any(not s.isascii() or set(s) & {'"', "'", "\\"} for s in self._secrets)
-        known = [re.escape(secret) for secret in self._secrets]
-        self._any = re.compile("|".join([*known, _KEY_LIKE.pattern]), re.ASCII)
+        forms = _forms(secret for secret in secrets if secret)
+        known = [((form,), re.compile(re.escape(form))) for form in forms]
+        self._patterns: list[tuple[Sequence[str], re.Pattern[str]]] = [*known, (_STARTS, _KEY_LIKE)]
 
     def clean(self, text: str) -> str:
         """Return valid UTF-8 with `GONE` in place of every secret, however it is spelt."""
-        if self._may_be_spelt(text):
-            text = self._clean_spelt(text)
-        for secret in self._secrets:
-            text = text.replace(secret, GONE)
-        if any(start in text for start in _STARTS):
-            text = _KEY_LIKE.sub(GONE, text)
-        return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-    def _may_be_spelt(self, text: str) -> bool:
-        if self._has_marks and re.search(r"[\\%&]", text):
-            return True
-        return _HAS_SPELT.search(text) is not None
-
-    def _clean_spelt(self, text: str) -> str:
-        """Cut out what reads as a secret once escapes are undone, layer by layer."""
         spans: list[tuple[int, int]] = []
-        decoded, starts = text, array("q", range(len(text) + 1))
+        decoded, starts = text, [*range(len(text) + 1)]
         for _ in range(_NESTED):
-            decoded, starts = _decode(decoded, starts)
-            spans += [(starts[m.start()], starts[m.end()]) for m in self._any.finditer(decoded)]
-            if not self._may_be_spelt(decoded):
+            for parts, pattern in self._patterns:
+                hits = pattern.finditer(decoded) if any(p in decoded for p in parts) else ()
+                spans += [(starts[hit.start()], starts[hit.end()]) for hit in hits]
+            if not _SPELT.search(decoded):
                 break
+            decoded, starts = _decode(decoded, starts)
         cleaned, end = "", 0
         for first, last in sorted(spans):
             cleaned += text[end:first] + GONE if first >= end else ""
             end = max(end, last)
-        return cleaned + text[end:]
+        return (cleaned + text[end:]).encode("utf-8", "replace").decode()
 
 
-def _decode(text: str, starts: array[int]) -> tuple[str, array[int]]:
+def _decode(text: str, starts: list[int]) -> tuple[str, list[int]]:
     """Undo one layer of escapes; ``starts``: where each character, and the end, stood at first."""
-    pieces, kept, end = [], array("q"), 0
+    pieces, kept, end = [], [], 0
     for match in _SPELT.finditer(text):
-        pieces += [text[end : match.start()], _character(str(match.lastgroup), match)]
+        group = str(match.lastgroup)
+        spelt = match[group]
+        if group == "html":
+            character = unescape(f"&{spelt.lower()};")[:1]
+        else:
+            character = {"plain": spelt, "space": " "}.get(group) or chr(int(spelt, 16))
+        pieces += [text[end : match.start()], character]
         kept += starts[end : match.start() + 1]
         end = match.end()
     return "".join([*pieces, text[end:]]), kept + starts[end:]
-
-
-def _character(group: str, match: re.Match[str]) -> str:
-    spelt = match[group]
-    if group in ("plain", "space"):
-        return spelt if group == "plain" else " "
-    return unescape(f"&{spelt.lower()};")[:1] if group == "html" else chr(int(spelt, 16))
 
 
 def _forms(secrets: Iterable[str]) -> list[str]:
@@ -110,7 +90,7 @@ def _forms(secrets: Iterable[str]) -> list[str]:
         scheme, _, value = whole.partition(" ")
         login = value.strip() if scheme.isalpha() and value.strip() else whole
         for secret in {whole, login, unquote(login)}:
-            forms |= {secret, secret.partition(":")[2], _decode(secret, array("q"))[0]}
+            forms |= {secret, secret.partition(":")[2], _decode(secret, [0] * (len(secret) + 1))[0]}
             if len(secret) >= SHORTEST:
                 data = secret.encode("utf-8", "replace")
                 forms |= {f(data).decode().rstrip("=") for f in (b64encode, urlsafe_b64encode)}
@@ -127,18 +107,24 @@ def has_key(text: str) -> bool:
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:authorization|secrets?|passw(?:or)?d|passphrase|credentials?|bearer|cookies?"
-    r"|apikey|authtoken|accesstoken)(?:_|$)|^keys?$|^token$"
-    r"|(?:^|_)(?:api|access|private|subscription|account|auth|functions|service|license|master)"
-    r"_keys?$"
+    r"|apikey|authtoken|accesstoken)(?:_|$)|^keys?$|^token$|(?:^|_)(?:api|access|private"
+    r"|subscription|account|auth|functions|service|license|master)_keys?$"
     r"|(?:^|_)(?:access|api|auth|authentication|client|hf|id|identity|oauth|personal|refresh"
     r"|security|service|session|user)_token$"
 )
-_SECRET_VARIABLE = re.compile(r"(?i)(?:^|_)(?:key|token)$")
 
 
 def names_secret(name: str) -> bool:
     """Return whether a field of that name holds a secret: api_key, but not max_tokens."""
     return bool(_SECRET_NAME.search("_".join(_WORD.findall(name)).lower()))
+
+
+def secrets_in(env: Mapping[str, str]) -> Iterator[str]:
+    """Yield values of the environment that are secrets by their names."""
+    for name, value in env.items():
+        is_secret = names_secret(name) or re.search(r"(?i)(?:^|_)(?:key|token)$", name)
+        if is_secret and len(value) >= 2 * SHORTEST:
+            yield value
 
 
 def public_url(url: str) -> str:
@@ -182,10 +168,3 @@ def public_arguments(arguments: Sequence[str], env: Mapping[str, str] = os.envir
             words.append(public(argument))
         is_secret = argument.startswith("-") and names_secret(argument)
     return Redactor(secrets_in(env)).clean(" ".join(" ".join(words).split()))
-
-
-def secrets_in(env: Mapping[str, str]) -> Iterator[str]:
-    """Yield values of the environment that are secrets by their names."""
-    for name, value in env.items():
-        if (names_secret(name) or _SECRET_VARIABLE.search(name)) and len(value) >= 2 * SHORTEST:
-            yield value

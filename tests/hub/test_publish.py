@@ -124,7 +124,7 @@ def test_the_language_of_a_set_comes_along(hub: Hub, tmp_path: Path) -> None:
     mine.write_seeds("s", [Seed("1", ("你好。", "你好！"))], "zh", source="hf://a/b@0123")
     botchat.publish(mine, "s", NAME)
     botchat.fetch(theirs, NAME)
-    assert (theirs.language("s").code, theirs.source("s")) == ("zh", "hf://a/b@0123")
+    assert (theirs.language("s").code, theirs.about("s").source) == ("zh", "hf://a/b@0123")
 
 
 def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_path: Path) -> None:

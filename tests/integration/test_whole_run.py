@@ -365,7 +365,7 @@ def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, inv
     for told in (said.err, *(path.read_text("utf-8") for path in files)):
         assert (line in told) == invented
     place.write_seeds("small", SEEDS[:5], "zh")  # what is said of a set stays
-    assert place.invented("small") == invented
+    assert place.about("small").invented == invented
 
 
 def test_the_weekly_workflow_finds_that_a_model_fell(place, server, monkeypatch, capsys):

@@ -251,15 +251,15 @@ class TestHubDatasets:
         workspace = Workspace(tmp_path / "w")
         botchat.import_seeds(workspace, "hf://some/talk@v1/short", "s", "zh")
         pin = f"hf://some/talk@{theirs.tags['v1']}/short"
-        assert (workspace.source("s"), workspace.language("s").code) == (pin, "zh")
+        assert (workspace.about("s").source, workspace.language("s").code) == (pin, "zh")
         assert (workspace.root / "seeds/s.toml").read_text() == (
             f'language = "zh"\nsource = "{pin}"\n'
         )
         botchat.import_seeds(workspace, pin, "s")
-        assert (workspace.source("s"), workspace.language("s").code) == (pin, "en")
+        assert (workspace.about("s").source, workspace.language("s").code) == (pin, "en")
         (tmp_path / "s.jsonl").write_bytes(talk("Old."))
         botchat.import_seeds(workspace, str(tmp_path / "s.jsonl"), "s", replace=True)
-        assert workspace.source("s") is None
+        assert workspace.about("s").source is None
         assert not (workspace.root / "seeds/s.toml").exists()
 
 

@@ -83,7 +83,7 @@ class Read:
             catalogue=self.catalogue,
             elo=elo,
         )
-        invented = self.workspace.invented(self.seed_set)
+        invented = self.workspace.about(self.seed_set).invented
         notes = [INVENTED.format(self.seed_set)] if invented else []
         if self.passed_over:
             notes.append(
