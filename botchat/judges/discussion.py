@@ -1,15 +1,14 @@
-"""Evaluators that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
+"""Agents that discuss a question part by part (MATEval: Li et al. 2024, §3.4, Algorithm 1).
 
 Strategies: one-by-one, SR (self-reflection), CoT (each round answers one sub-problem; only here
 agents are told to think step by step), SR+CoT. SA is one agent that writes the report at once. All
 prompts are ours: the paper shows its own only in a figure.
 
-Of a statement that was examined again, only the second version is passed on in the history H. A
+Of a remark that was examined again, only the second version is passed on in the history H. A
 feedback that failed is left out; an agent whose reply failed takes no further part.
 
-Deviation: the sub-questions come from one call before the first round, not from each agent during
-the talk, so that all agents speak about the same part and the number of rounds is known; without a
-numbered line in its reply every round is about the whole question.
+Deviation: the sub-questions come from one call before the first round, not from each agent, so that
+all agents speak about the same part; without a numbered line every round is about the whole.
 """
 
 from __future__ import annotations
@@ -23,27 +22,17 @@ from botchat.judges.debate import Agent, DebateResult, PanelAgents, format_trans
 from botchat.languages import Language
 from botchat.prompts import fill_text
 from botchat.records import Remark
-from botchat.workspace.panels import (
-    DECOMPOSER,
-    FEEDBACK,
-    SUMMARIZER,
-    PanelSettings,
-)
+from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, PanelSettings
 
 _IN_PLACES = ("discussion_whole", "discussion_silence")
 """Words that stand in the prompts below; of English they are older than the digest."""
 
-_PROMPTS = (
-    "discussion_parts",
-    "discussion_statement",
-    "discussion_reflection",
-    "discussion_feedback",
-    "discussion_report",
-    "discussion_form",
-    "discussion_answer",
-    "discussion_instead",
-    "discussion_single",
-    "discussion_prose",
+_PROMPTS = tuple(
+    f"discussion_{name}"
+    for name in (
+        *("parts", "statement", "reflection", "feedback", "report"),
+        *("form", "answer", "instead", "single", "prose"),
+    )
 )
 
 _STEPS = "discussion_steps"
@@ -93,9 +82,12 @@ class Discussion:
                 return DebateResult(tuple(spoken), tuple(last.values()))
             if not self.settings.feedback:
                 continue
-            values = {"question": case.prompt, "history": format_transcript(known)}
             asked = language.fill(
-                "discussion_feedback", **values, round=str(number), rounds=str(len(parts))
+                "discussion_feedback",
+                question=case.prompt,
+                history=format_transcript(known),
+                round=str(number),
+                rounds=str(len(parts)),
             )
             feedback = await serving[FEEDBACK].respond(asked)
             spoken.append(feedback)

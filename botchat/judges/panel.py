@@ -103,12 +103,11 @@ class Ensemble:
         closing = language.text("ensemble_evidence") if self.settings.evidence else ""
         if self.settings.steps:
             # What stands before the text is the task and its criteria.
-            planner = self.cast.non_voting[DECOMPOSER]
-            steps = await planner.respond(language.fill("ensemble_steps", question=case.task))
-            planned = [steps]
-            if not is_usable(steps):
-                return DebateResult((steps,), (steps,))
-            closing = language.fill("ensemble_form", steps=steps.text.strip())
+            asked = language.fill("ensemble_steps", question=case.task)
+            planned = [await self.cast.non_voting[DECOMPOSER].respond(asked)]
+            if not is_usable(planned[0]):
+                return DebateResult(tuple(planned), tuple(planned))
+            closing = language.fill("ensemble_form", steps=planned[0].text.strip())
         votes = await together(
             agent.respond("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
             for agent in self.cast.agents
@@ -126,10 +125,9 @@ def build_panel(
 ) -> Judge:
     """Build the judge that ``settings`` describe.
 
-    Judgments that use ``default_model`` (``--judge-model``, for agents that name none) are filed
-    under ``name@model``. ``language``: of what agents are told. ``subject``: of the question, which
-    decides the texts of roles; default: ChatEval's own. Raises `ConfigError`: agents without a
-    model, a default that none needs, a language that lacks the prompts.
+    ``default_model`` (``--judge-model``): of agents that name none; its judgments are filed under
+    ``name@model``. ``subject``: of the question, which decides the texts of roles. Raises
+    `ConfigError`: agents without a model, a default that none needs, a language without prompts.
     """
     model_of = cache(model_of)
     complete = all(member.model for member in settings.members)
@@ -277,12 +275,16 @@ def _reason(
 
 
 def is_debate(judgments: Sequence[Judgment]) -> bool:
-    """Return whether members of the panel hear each other: speak twice, or get feedback."""
-    talked = [judgment.transcript for judgment in judgments if judgment.transcript]
-    speakers = {remark.speaker for transcript in talked for remark in transcript}
-    voters = [[remark.speaker for remark in each if is_vote(remark)] for each in talked]
-    if all(len({speaker.removesuffix(SWAPPED) for speaker in each}) < 2 for each in voters):
-        return False  # one that hears itself
+    """Return whether agents of the panel hear each other: speak twice, or get feedback.
+
+    A decomposed question has no votes before the debate: first remarks answer a part of it.
+    """
+    transcripts = [judgment.transcript for judgment in judgments]
+    speakers = {remark.speaker for transcript in transcripts for remark in transcript}
+    voters = [[remark.speaker for remark in each if is_vote(remark)] for each in transcripts]
+    is_alone = all(len({who.removesuffix(SWAPPED) for who in each}) < 2 for each in voters)
+    if is_alone or DECOMPOSER in speakers:
+        return False
     return FEEDBACK in speakers or any(len(set(each)) < len(each) for each in voters)
 
 
@@ -299,9 +301,7 @@ def votes_before_debate(
             verdict=aggregate(first_votes(judgment.transcript), choices(judgment), scores),
             reason="",
             transcript=(),
-            calls=tuple(
-                remark.call for remark in first_remarks(judgment.transcript) if remark.call
-            ),
+            calls=tuple(r.call for r in first_remarks(judgment.transcript) if r.call),
         )
         for judgment in judgments
     ]

@@ -1,7 +1,6 @@
 """A single model as judge: one call a case (BotChat §3), or several whose votes are counted.
 
-Of several the votes are counted as an ensemble's are (FairEval's MEC: k samples of a judge,
-temperature 1): one verdict, and how stable the answers are.
+Several are counted as an ensemble's are (FairEval's MEC: k samples of a judge, temperature 1).
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ class SingleJudge:
     """Asks one model once. A reply that failed or cannot be read is no verdict, with its reason."""
 
     name: str
-    """What the judgments are filed under."""
     model: ChatModel
     decoding: Decoding
 
@@ -44,21 +42,19 @@ class SingleJudge:
 
     @property
     def digest(self) -> str:
-        """Of the model and the decoding."""
+        """Digest of the model and the decoding."""
         return settings_digest(self.model.identity, self.decoding.settings)
 
     async def answer(self, case: Case) -> JudgeAnswer:
-        """Ask and read."""
+        """Ask and read; a reply without a verdict is kept whole, since its reason is not."""
         reply = await self.model.chat([Message(role="user", content=case.prompt)], self.decoding)
         calls = (reply.key,) if reply.key else ()
         if not reply.usable:
-            return JudgeAnswer(None, reply.detail, outcome=reply.outcome, calls=calls)
+            return JudgeAnswer(None, reply.detail, reply.outcome, calls=calls)
         verdict, reason = case.read(reply.text)
-        # The ledger has the whole reply; beside the reason it is stored where there is no verdict.
-        talk = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
-        if verdict is None or verdict not in case.choices:
-            return JudgeAnswer(None, reason, reply.outcome, talk, calls)
-        return JudgeAnswer(verdict, reason, reply.outcome, talk, calls)
+        remarks = () if verdict is not None else (Remark(self.name, reply.text, reply.key),)
+        offered = verdict if verdict in case.choices else None
+        return JudgeAnswer(offered, reason, reply.outcome, remarks, calls)
 
 
 @dataclass(frozen=True)
@@ -83,13 +79,12 @@ class FunctionJudge:
         """Await the function and read its reply; raises what the function raises."""
         text = await self.function(case)
         verdict, reason = case.read(text)
-        return JudgeAnswer(
-            verdict, reason, transcript=() if verdict else (Remark(self.name, text),)
-        )
+        remarks = () if verdict else (Remark(self.name, text),)
+        return JudgeAnswer(verdict, reason, transcript=remarks)
 
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
-    """A `SingleJudge` asked ``n_samples`` times a case, its votes counted.
+    """Return a judge asked ``n_samples`` times a case, its votes counted.
 
     ``decoding``: of every sample, each of which has a number of its own.
     """
@@ -105,7 +100,7 @@ def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: i
 
 
 def base_judge_name(name: str) -> str:
-    """The name without the number of samples, where it has one."""
+    """Return the name without the number of samples, where it has one."""
     return _SAMPLED.sub("", name)
 
 

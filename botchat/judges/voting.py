@@ -1,13 +1,13 @@
 """How votes become one verdict. The order of the votes never matters.
 
-*Labels* (Arena, GTEval, answer comparison): the most frequent one, as ChatEval decides direct
-comparisons (Appendix B). The paper does not mention ties. Ours: where the question asks which of
-two dialogues is AI-involved, each dialogue is then voted on separately and is accused if more than
-half accuse it; where it offers ``tie``, that is the verdict; else there is none.
+*Labels* (Arena, GTEval, answers): the most frequent one, as ChatEval decides direct comparisons
+(Appendix B). The paper does not mention ties. Ours: where the question asks which of two dialogues
+is AI-involved, each is then voted on separately: AI-involved if more than half say so; where it
+offers ``tie``, that is the verdict; else there is none.
 
-*Index questions* (UniEval: ``No`` or the first accused utterance): the upper median of the votes,
-with ``No`` after every index. So at every N the panel passes the dialogue if at least half of its
-members do. Where a vote that says no place decides, nor does the verdict.
+*Index questions* (UniEval: ``No`` or the first AI utterance): the upper median of the votes, with
+``No`` after every index. So at every N the panel passes the dialogue if at least half of its
+members do. Where a vote without an index decides, nor has the verdict one.
 
 *Scores*: the mean (ChatEval Appendix B) of each number by itself, of those who gave it; ``?`` where
 nobody did.
@@ -20,7 +20,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 from typing import Literal
 
@@ -37,7 +36,7 @@ def aggregate(
     choices: Collection[Verdict],
     scores: Literal["mean", "majority"] = "mean",
 ) -> Verdict | None:
-    """The verdict of a group; ``None`` without votes, or if an even split cannot be a tie.
+    """Return the verdict of a group; None without votes, or if an even split cannot be a tie.
 
     ``scores``: ``majority`` treats scores as labels; a mean has 4 decimals and need not be one of
     ``choices``.
@@ -45,11 +44,12 @@ def aggregate(
     cast = [vote for vote in votes if vote is not None]
     if not cast:
         return None
+    middle = len(cast) // 2
     if "No" in choices:
         # A vote without a place is as early as can be, or as late as can be.
         medians = {
-            sorted(cast, key=partial(_place, somewhere=somewhere))[len(cast) // 2]
-            for somewhere in (0.0, math.inf)
+            sorted(cast, key=lambda vote: (vote == "No", place.get(vote) or int(vote)))[middle]
+            for place in ({"No": 1.0, UNKNOWN_INDEX: end} for end in (0.5, math.inf))
         }
         return medians.pop() if len(medians) == 1 else UNKNOWN_INDEX
     if scores == "mean" and _are_scores(choices):
@@ -58,12 +58,8 @@ def aggregate(
     return _majority(cast, choices)
 
 
-def _place(vote: Verdict, somewhere: float) -> tuple[bool, float]:
-    return vote == "No", somewhere if vote in ("No", UNKNOWN_INDEX) else int(vote)
-
-
 def swap_sides(verdict: Verdict | None) -> Verdict | None:
-    """A verdict about the swapped order as one about the order before the swap."""
+    """Map a verdict on the swapped pair back to the original order."""
     if verdict in ("1", "2"):
         return "2" if verdict == "1" else "1"
     if verdict is not None and _NUMBERS.fullmatch(verdict):
@@ -72,7 +68,7 @@ def swap_sides(verdict: Verdict | None) -> Verdict | None:
 
 
 def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
-    """The first remark of each member of a panel, each order of showing by itself."""
+    """Return the first remark of each member of a panel, each order of showing by itself."""
     first: dict[str, Remark] = {}
     for remark in transcript:
         if is_vote(remark):
@@ -81,7 +77,7 @@ def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
 
 
 def first_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
-    """The votes of `first_remarks`, those on the swapped order swapped back."""
+    """Return the votes of `first_remarks`, those on the swapped order swapped back."""
     return tuple(
         swap_sides(remark.verdict) if remark.speaker.endswith(SWAPPED) else remark.verdict
         for remark in first_remarks(transcript)
@@ -89,7 +85,7 @@ def first_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
 
 
 def is_vote(remark: Remark) -> bool:
-    """Whether it is a member's own remark: not of one that serves the talk."""
+    """Return whether it is an agent's own remark, not a summary, feedback or decomposition."""
     speaker = remark.speaker.removesuffix(SWAPPED)
     return speaker not in (DECOMPOSER, FEEDBACK, SUMMARIZER)
 
@@ -100,15 +96,15 @@ def _majority(cast: Sequence[Verdict], choices: Collection[Verdict]) -> Verdict 
     leaders = [verdict for verdict, n in counts.items() if n == most]
     if len(leaders) == 1:
         return leaders[0]
-    if set(choices) >= set(_ACCUSED):
+    if all(verdict in choices for verdict in _ACCUSED):
         columns = zip(*(_ACCUSED[vote] for vote in cast), strict=True)
         accused = tuple(int(2 * sum(column) > len(cast)) for column in columns)
-        return next(verdict for verdict, of in _ACCUSED.items() if of == accused)
+        return next(verdict for verdict, pair in _ACCUSED.items() if pair == accused)
     return "tie" if "tie" in choices else None
 
 
 def _are_scores(choices: Collection[Verdict]) -> bool:
-    """Numbers only, and more than two: "1" and "2" alone are labels of two texts."""
+    """Return whether these are numbers; "1" and "2" alone are labels of two texts."""
     # Three choices tell; a scale of several numbers may have a million.
     return len(choices) > 2 and all(map(_NUMBERS.fullmatch, islice(choices, 3)))
 

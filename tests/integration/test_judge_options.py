@@ -101,6 +101,14 @@ def test_samples_are_planned_asked_counted_and_told(tmp_path, capsys):
             assert drawn_with == dict.fromkeys(range(5), cases)
             assert judge(folder, "five", "--json", protocol=protocol) == 0
             assert told(capsys)["calls"] == 0
+    decided = 0
+    for judgment in judgments(folder, "five (5 samples)"):
+        votes = Counter(remark.verdict for remark in judgment.transcript if remark.verdict)
+        (most, n), *others = [*votes.most_common(), (None, 0)]
+        if judgment.protocol != "unieval" and n > others[0][1]:
+            assert judgment.verdict == most
+            decided += 1
+    assert decided
 
 
 def pairs(given):

@@ -11,7 +11,14 @@ from botchat.judges.debate import SWAPPED, Agent, Debate, PanelAgents
 from botchat.judges.panel import Panel, calls, equal_calls_panel, is_debate, votes_before_debate
 from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
-from botchat.workspace.panels import FEEDBACK, PRESETS, SUMMARIZER, AgentSettings, PanelSettings
+from botchat.workspace.panels import (
+    DECOMPOSER,
+    FEEDBACK,
+    PRESETS,
+    SUMMARIZER,
+    AgentSettings,
+    PanelSettings,
+)
 from tests.scripted import Scripted, arena_case, choice
 
 
@@ -67,6 +74,7 @@ def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
         (["A", SUMMARIZER], False),
         (["A", "B", "A", "B"], True),
         (["A", "B", FEEDBACK, SUMMARIZER], True),
+        ([DECOMPOSER, "A", "B", "A", "B"], False),
     ],
 )
 def test_only_those_who_heard_each_other_have_talked(speakers, expected):
