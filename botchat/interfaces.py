@@ -16,15 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 import msgspec
 
-from botchat.records import (
-    N_SEED,
-    UNANSWERED,
-    Dialogue,
-    Judgment,
-    Outcome,
-    Remark,
-    Verdict,
-)
+from botchat.records import N_SEED, UNANSWERED, Dialogue, Judgment, Outcome, Remark, Verdict
 
 Row: TypeAlias = dict[str, Any]
 """One row of a table, JSON-ready: column key -> value; ``None`` or absent: missing.
@@ -35,10 +27,8 @@ Kind: TypeAlias = Literal["place", "choice", "score", "report"]
 """What a judge answers with; see `botchat.protocols.protocol`."""
 
 Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
-"""What the roles of a panel must be about, so that none pulls against the question: ``answers``:
-which of two is the better; ``dialogues``: who is a machine; ``texts``: anything else, such as one
-text by itself."""
-
+"""What the roles of a panel must be about, so that none pulls against the question: which of two
+answers is better, who is a model, or anything else, such as one text by itself."""
 
 Report: TypeAlias = Literal["none", "read", "asked"]
 """What a report in questions and answers (MATEval §3.2) is to a question: not understood, read in
@@ -64,11 +54,7 @@ class Decoding:
     @property
     def settings(self) -> dict[str, Any]:
         """All of it, JSON-ready, for keys and digests."""
-        return {
-            "temperature": self.temperature,
-            "max_tokens": self.max_tokens,
-            "sample": self.sample,
-        }
+        return {**vars(self)}
 
 
 MOST_TOKENS = 1_000_000_000
@@ -76,7 +62,7 @@ MOST_TOKENS = 1_000_000_000
 
 
 def token_count(value: Any) -> int | None:
-    """A number of tokens as an endpoint told it; ``None``: it is none, or one that cannot be."""
+    """Return a number of tokens that an endpoint reported; None: it is none, or cannot be."""
     return value if type(value) is int and 0 <= value <= MOST_TOKENS else None
 
 
@@ -86,14 +72,14 @@ def visible(text: str) -> bool:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens as the endpoint billed them; ``None``: it did not say."""
+    """Tokens as the endpoint billed them; None: it did not say."""
 
     prompt_tokens: int | None = None
-    """Of the whole prompt, what came from the cache included."""
+    """Tokens of the whole prompt, what came from the cache included."""
     completion_tokens: int | None = None
-    """Of everything that was generated, thoughts included."""
+    """Everything that was generated, reasoning included."""
     cached_tokens: int | None = None
-    """Of the prompt, read from the provider's cache."""
+    """Part of the prompt that was read from the provider's cache."""
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -113,17 +99,15 @@ class Reply(msgspec.Struct, frozen=True):
     raw: str = ""
     """The endpoint's whole body."""
     sent: Mapping[str, Any] = {}
-    """Quirks: what was changed because the endpoint refuses it (layout, dropped parameters)."""
+    """Quirks: what was changed because the endpoint refuses it (layout, parameters)."""
     retry_after_s: float | None = None
-    """Trying again may help, after at least so many seconds (0 = at once); ``None``: it will not
-    help in this run."""
+    """Least seconds before the next attempt; None: trying again will not help in this run."""
     status: int | None = None
     """HTTP status, if there was one."""
     adapted: bool = False
     """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
     reached: bool = True
-    """Whether the request may have come to the endpoint. False (connection refused, name not found,
-    left out of its batch): it was certainly not billed."""
+    """Whether the request may have come to the endpoint; if not, it was certainly not billed."""
     key: str = ""
     """Ledger key; empty until recorded."""
 
@@ -166,30 +150,25 @@ class ChatModel(Protocol):
         """Calls worth having in flight at once."""
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """JudgeAnswer ``messages`` (system first, then alternating roles, the last one ``user``).
+        """Answer ``messages`` (system first, then alternating roles, the last one ``user``).
 
         One attempt; `botchat.models.cached` tries again. Raises only `FatalModelError`,
-        `LimitReached` and, where a limit could not be kept, `ConfigError` before anything is sent;
-        every other failure is an outcome.
+        `LimitReached` and, where a limit could not be kept, `ConfigError` before anything is sent.
         """
 
 
 def quirks_suffix(models: Iterable[ChatModel]) -> str:
-    """How requests to these models differ from what was asked for, as the end of a signature.
+    """Return the end of a signature: how requests to these models differ from what was asked for.
 
-    A model that finds out what its endpoint refuses has it as ``quirks`` (see `Reply.sent`). Empty:
-    nothing differs.
+    A model that finds out what its endpoint refuses has it as ``quirks`` (see `Reply.sent`).
     """
-    changed = {
-        f"{model.name} {change}"
-        for model in models
-        for change in describe_quirks(getattr(model, "quirks", {}))
-    }
+    quirks = ((model.name, describe_quirks(getattr(model, "quirks", {}))) for model in models)
+    changed = {f"{name} {change}" for name, changes in quirks for change in changes}
     return f"|adapted:{', '.join(sorted(changed))}" if changed else ""
 
 
 def describe_quirks(quirks: Mapping[str, Any]) -> list[str]:
-    """Quirks in words; one that leaves the request's meaning as it is has none."""
+    """Return quirks in words; one that leaves the request's meaning as it is has none."""
     left_out = [name for name, new in quirks.get("parameters", {}).items() if new is None]
     places = (quirks.get("layout", "natural"), quirks.get("system", "system"))
     moved = [place for place in places if place not in ("natural", "system")]
@@ -202,18 +181,14 @@ def settings_digest(*settings: Any) -> str:
 
 
 def round_floats(value: Any) -> Any:
-    """A JSON-ready value with numbers of 12 digits: further ones differ between processors."""
+    """Round a JSON-ready value's numbers to 12 digits: further ones differ between processors."""
     if isinstance(value, float):
         return float(f"{value:.12g}")
     if isinstance(value, Mapping):
         return {key: round_floats(each) for key, each in value.items()}
-    if not isinstance(value, list | tuple) or {*map(type, value)} <= _EXACT:
+    if not isinstance(value, list | tuple) or {*map(type, value)} <= {str, int, bool, type(None)}:
         return value
     return [round_floats(each) for each in value]
-
-
-_EXACT = {str, int, bool, type(None)}
-"""The same on every processor."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +212,7 @@ class ShownDialogue:
 
 
 class _KnownCase:
-    """What a case is known by, also where its question is not made."""
+    """Identity of a case, also where its question is not made."""
 
     __slots__ = ()
     protocol: str
@@ -269,12 +244,11 @@ class Case(_KnownCase):
     read: Callable[[str], tuple[Verdict | None, str]] = field(repr=False)
     """``text -> (verdict, reason)``; verdict ``None``: the text has none of ``choices``."""
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
-    """Makes the same question with its two dialogues (or answers) swapped; a verdict on it is about
-    the swapped order. ``None``: there is no order to swap, as in UniEval."""
+    """Makes the same question with its two dialogues (or answers) swapped; None: it has one."""
     kind: Kind | None = None
     """Of the answer that is asked for."""
     about_ai: bool = False
-    """Whether it asks what tells machines from people, which is what the rules judge knows."""
+    """Whether it asks what tells models from humans, which is what the rules judge knows."""
     report: Report = "none"
     """What a report in questions and answers is to the question."""
 
@@ -285,17 +259,16 @@ class Case(_KnownCase):
 
     @property
     def task(self) -> str:
-        """The question without what it is about: the prompt as far as its first dialogue."""
+        """The prompt as far as its first dialogue."""
         first = self.dialogues[0].utterances[0] if self.dialogues else self.prompt
         return self.prompt[: max(0, self.prompt.find(first))].strip() or self.prompt
 
 
-MakeCase: TypeAlias = Callable[[], "Case"]
-"""Makes a case when it is called."""
+MakeCase: TypeAlias = Callable[[], Case]
 
 
 class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
-    """Makes a case; of a hundred thousand that are judged, none is made to find that out."""
+    """Identifies a case and builds its prompt on demand, so judged cases never build one."""
 
     protocol: str
     seed_id: str
@@ -307,22 +280,19 @@ class CaseRef(_KnownCase, msgspec.Struct, frozen=True, gc=False):
         return self.about(self.seed_id, *self.dialogues)
 
 
-def case_ref(make: Callable[[], Case]) -> Case | CaseRef:
-    """What a case is known by."""
+def case_ref(make: MakeCase) -> Case | CaseRef:
+    """Return what identifies a case."""
     return make if isinstance(make, CaseRef) else make()
 
 
 def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
-    """Digest of a case that shows these, in this order."""
+    """Return the digest of a case that shows these, in this order."""
     joined = b"\0".join([protocol.encode(), *[shown.digest for shown in dialogues]])
     return hashlib.sha256(joined).digest()[:8].hex()
 
 
 def utterances_shown(judgment: Judgment) -> int | None:
-    """How much of each dialogue a case showed: as much as both have, or the N of its protocol.
-
-    ``None``: the whole dialogue, as UniEval does.
-    """
+    """Return the utterances that a case showed of each dialogue; None: all, as UniEval does."""
     cut = len(judgment.contestants) > 1 or re.search(r"-n\d+$", judgment.protocol)
     return judgment.shown if cut else None
 
@@ -330,10 +300,9 @@ def utterances_shown(judgment: Judgment) -> int | None:
 def digests_of_pairs(
     protocol: str, digests: Sequence[bytes], first: Iterable[int], second: Iterable[int]
 ) -> bytes:
-    """Digests of many cases of two dialogues each, 8 bytes a case.
+    """Return the digests of many cases of two dialogues each, 8 bytes a case.
 
-    ``digests`` has the `ShownDialogue.digest` of every dialogue; ``first`` and ``second`` index
-    into it, one number a case.
+    ``digests``: `ShownDialogue.digest` of every dialogue; ``first``, ``second``: indices into them.
     """
     sha256 = hashlib.sha256
     begins = [b"%b\0%b\0" % (protocol.encode(), digest) for digest in digests]

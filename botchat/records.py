@@ -1,9 +1,9 @@
-"""What is on disk: one frozen, typed struct for each kind of line in the stage files.
+"""Records on disk: one frozen, typed struct for each kind of line in the stage files.
 
 ``Seed`` (seeds/), ``Dialogue`` with its ``Utterance`` facts (generations/) and ``Judgment`` with
-the ``Remark``s of its panel (judgments/). None of these holds a clock time, so a stage file made
-twice from the same replies is the same to the byte; times, tokens and money are in the ledger, and
-in sum in ``Provenance`` (measured/).
+the ``Remark``s of its panel (judgments/). None holds a clock time, so a stage file made twice from
+the same replies is the same to the byte; times, tokens and cost are in the ledger, and in sum in
+``Provenance`` (measured/).
 
 No struct leaves out default values: msgspec compares default strings by identity, which differs in
 a replay. ``gc=False``: records never form cycles, and sets are read 1.5 times as fast.
@@ -22,11 +22,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 VERSION = "0.2.0"
-"""Of BotChat."""
-
 SIGNED = "botchat:0.1.0"
-"""How every signature begins: the last version that asked otherwise. Where prompts and defaults are
-as they were, what an older version has generated and judged is not asked for again."""
+"""Begins every signature: the last version that asked otherwise."""
 
 HUMAN = "human"
 """Name of the contestant whose dialogues are the seed set's own."""
@@ -46,25 +43,21 @@ UNANSWERED: tuple[Outcome, ...] = ("transport", "malformed")
 """The endpoint gave no answer: the next run asks again."""
 
 Verdict = str
-"""What a judge said: ``"1" | "2" | "both" | "neither"`` (which conversation is AI-involved), or for
-UniEval ``"No"`` or the 1-based index of the first accused utterance as a decimal string, or
-`UNKNOWN_INDEX`."""
+"""``"1" | "2" | "both" | "neither"`` (which dialogue is AI-involved); of UniEval ``"No"``, the
+1-based index of the first AI utterance as a decimal string, or `UNKNOWN_INDEX`."""
 
 UNKNOWN_INDEX: Verdict = "Yes"
-"""UniEval accuses, and does not say where: behind the ChatSEED, up to the end."""
+"""UniEval: AI-involved, somewhere behind the ChatSEED."""
 
 UNDECIDED: Verdict = "Undecided"
-"""An annotator cannot tell; what nobody was asked is ``None``."""
+"""An annotator cannot tell."""
 
 MISSING = "?"
-"""Stands in a verdict of several words for one that is not told."""
+"""Stands in a verdict of several words for a missing one."""
 
 
 class Seed(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """A human dialogue; its first two utterances are the ChatSEED.
-
-    One without utterances is somebody's own text, or question: people said nothing there.
-    """
+    """A human dialogue; its first two utterances are the ChatSEED. A text has no utterances."""
 
     id: str
     utterances: tuple[str, ...]
@@ -89,7 +82,7 @@ class Utterance(msgspec.Struct, frozen=True, gc=False):
 
     outcome: Outcome = "ok"
     dropped: int = 0
-    """Number of oldest utterances left out of the prompt to fit the context window."""
+    """Oldest utterances left out of the prompt to fit the context window."""
     tokens: int | None = None
     """cl100k_base tokens; ``None``: the encoding was not available."""
     call: str = ""
@@ -164,10 +157,7 @@ def outline(dialogues: Mapping[str, Dialogue]) -> Outline:
 
 
 class Unread(Mapping[str, Dialogue]):
-    """A contestant's dialogues by seed id, read whenever one is asked for: a large set's.
-
-    Go through them contestant by contestant.
-    """
+    """A contestant's dialogues by seed id, read whenever one is asked for: a large set's."""
 
     def __init__(
         self, read: Callable[[], Mapping[str, Dialogue]], now: Mapping[str, Dialogue]
@@ -198,8 +188,7 @@ class Remark(msgspec.Struct, frozen=True, gc=False):
     call: str = ""
     outcome: Outcome = "ok"
     verdict: Verdict | None = None
-    """The speaker's own verdict on the case as the speaker saw it. ``None``: unreadable, or the
-    speaker gives none (summariser, feedback)."""
+    """The speaker's own verdict on the case as shown; None: unreadable, or none (summariser)."""
     cut: int | msgspec.UnsetType = msgspec.UNSET
     """Characters behind ``text`` in which the reply went on as somebody else; not written if 0."""
 
@@ -240,10 +229,7 @@ class PairJudgment(msgspec.Struct, frozen=True, gc=False):
 
 
 class Provenance(msgspec.Struct, frozen=True, gc=False):
-    """What was asked for a contestant's dialogues or a judge's verdicts, of one model, and when.
-
-    All of it is from the calls that these rest on, of models of endpoints.
-    """
+    """Calls of one model that a contestant's dialogues or a judge's verdicts rest on, in sum."""
 
     stage: str
     """``generate``, or the protocol that was judged."""
@@ -254,8 +240,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     asked: str
     """As the endpoint knows it."""
     answered: tuple[str, ...]
-    """What replies say of who answered (`model`, `system_fingerprint`): of the first and the last
-    call of every day."""
+    """`model` and `system_fingerprint` of the first and the last reply of every day."""
     host: str
     """Without login, path and query; what ``identity`` says in its place."""
     temperature: float | None
@@ -275,10 +260,10 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
 
 
 def slug(name: str) -> str:
-    """A file name for any model or judge: a readable part and 8 hex digits of the true name.
+    """Return a file name for any model or judge: a readable part and 8 hex digits of the name.
 
-    Distinct names give distinct slugs, also on case-insensitive file systems. At most 73 characters
-    of ``[a-z0-9._-]``; never a reserved or hidden name.
+    Distinct names give distinct slugs, also on case-insensitive file systems; at most 73 characters
+    of ``[a-z0-9._-]``, never a reserved or hidden name.
     """
     readable = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:64].rstrip("-.") or "x"
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -304,9 +289,9 @@ def human_dialogue(seed: Seed) -> Dialogue:
 
 
 def eligible_seeds(seeds: Iterable[Seed]) -> list[Seed]:
-    """Seeds whose human dialogue has at least 4 utterances (BotChat §4.2: 222 of MuTual's 547).
+    """Return seeds with a human dialogue of at least 4 utterances (BotChat §4.2: 222 of MuTual's).
 
-    All of a set of ChatSEEDs alone, which nobody went on with: there is no human dialogue to count.
+    Of a set of ChatSEEDs alone, all of them.
     """
     listed = list(seeds)
     bare = all(len(seed.utterances) <= N_SEED for seed in listed)

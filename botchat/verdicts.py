@@ -1,8 +1,4 @@
-"""The table of verdicts: which of two is better, said by a judge, in columns.
-
-Every pairwise number of a board, of `agree` and of a page is computed from a `Verdicts`. A million
-verdicts are read into one a block at a time (`VerdictsBuilder`).
-"""
+"""Verdicts of a judge on pairs, in columns: every pairwise number is computed from these."""
 
 from __future__ import annotations
 
@@ -28,11 +24,11 @@ WIN, TIE, LOSS = 1.0, 0.5, 0.0
 """Result of a comparison for the contestant shown first."""
 
 TIED, UNREADABLE, ABSENT = 0, 2, 3
-"""Codes of a verdict in both orders, beside 1 (the side shown first) and -1 (the second)."""
+"""Codes of a verdict in both orders, next to 1 (the side shown first) and -1 (the second)."""
 
 
 class ResultReader(Protocol):
-    """What knows what a verdict means; every protocol does."""
+    """A protocol: knows what a verdict means."""
 
     def result(self, verdict: Verdict | None) -> float | None:
         """1, ½ or 0 for the contestant shown first; `DataError` for what it does not offer."""
@@ -72,7 +68,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, judgments: Iterable[Judgment], protocol: ResultReader) -> Verdicts:
-        """Of judgments of a pairwise protocol; errors as of `VerdictsBuilder.add`."""
+        """Return those of judgments of a pairwise protocol; errors as of `VerdictsBuilder.add`."""
         collected = VerdictsBuilder(protocol)
         collected.add(list(judgments))
         return collected.verdicts()
@@ -130,10 +126,7 @@ class Verdicts:
 
 _COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("seed", "first", "second"), np.intp),
-    "result": np.float64,
-    "shown": np.intp,
-    "signature": np.intp,
-    "case": np.uint64,
+    **{"result": np.float64, "shown": np.intp, "signature": np.intp, "case": np.uint64},
 }
 _FIELDS = attrgetter("seed_id", "contestants", "verdict", "shown", "signature", "case")
 
