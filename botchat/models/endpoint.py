@@ -39,7 +39,7 @@ from msgspec import structs
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply, Usage, token_count, visible
-from botchat.models.self_chat import ARRANGEMENTS, apply_layout, reply_tokens
+from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
 from botchat.records import VERSION, Outcome
 from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
 from botchat.workspace.secrets import Redactor, public_url
@@ -235,9 +235,6 @@ class EndpointModel:
     quirks: dict[str, Any] = field(default_factory=dict)
     """What the endpoint was found to refuse so far (see `Reply.sent`); never changed in place."""
 
-    asks_window: bool = False
-    """Whether a call asks the endpoint for the context window first."""
-
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
         self.identity: Mapping[str, Any] = identity(self.settings)
@@ -253,7 +250,7 @@ class EndpointModel:
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Make one attempt; the module's table lists the outcomes."""
-        if self.asks_window:
+        if not self.context_window and "context_window" not in self.quirks:
             await self._find_window()
         quirks, started = self.quirks, time.monotonic()
         body = msgspec.json.encode(self.body(messages, decoding, quirks))
@@ -267,17 +264,16 @@ class EndpointModel:
         )
 
     async def _find_window(self) -> None:
-        """Learn the context window from the endpoint's list of models, if it tells one."""
-        if self.context_window or "context_window" in self.quirks:
-            return
+        """Learn the context window from the endpoint's list of models; None if it names none."""
+        self.quirks = self.quirks | {"context_window": None}
         response = await self.server.send("/models", None, LIST_TIMEOUT_S)
-        if not isinstance(response, HttpResponse):
-            return
-        with contextlib.suppress(Exception):  # a list that cannot be read tells nothing
+        with contextlib.suppress(Exception):  # a list that cannot be read names none
+            assert isinstance(response, HttpResponse)
             listed = msgspec.json.decode(response.content)["data"]
-            entry = next(e for e in listed if json_get(e, "id") == self.settings.model)
-            sizes = (json_get(entry, "meta", "n_ctx"), json_get(entry, "max_model_len"))
-            window = next(n for n in map(token_count, sizes) if n and n >= SMALLEST_WINDOW)
+            entry = next(row for row in listed if row["id"] == self.settings.model)
+            places = (("meta", "n_ctx"), ("max_model_len",), ("context_length",))
+            sizes = [token_count(json_get(entry, *place)) or 0 for place in places]
+            window = next(size for size in sizes if size >= SMALLEST_WINDOW)
             self.quirks = self.quirks | {"context_window": window}
 
     def body(
@@ -286,8 +282,8 @@ class EndpointModel:
         """Return the JSON body of a request, arranged as ``quirks`` say."""
         settings, max_tokens = self.settings, decoding.max_tokens
         if max_tokens is not None:
-            window = settings.context_window or quirks.get("context_window")
-            max_tokens = reply_tokens(max_tokens, window)
+            own, learnt = settings.context_window, quirks.get("context_window")
+            max_tokens = reply_tokens(max_tokens, own or learnt, OWN_PART if own else LEARNT_PART)
         options = {
             "temperature": None if settings.temperature is None else decoding.temperature,
             "max_tokens": max_tokens,
@@ -386,7 +382,7 @@ class EndpointModel:
         """Learn the window that the error names; the next attempt asks for a shorter reply."""
         sizes = map(int, _PATTERNS["window"].findall(message))
         window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
-        if window is None or self.settings.context_window or "context_window" in quirks:
+        if window is None or self.settings.context_window or quirks.get("context_window"):
             return structs.replace(reply, outcome="overflow")
         self.quirks = self.quirks | {"context_window": window}
         return structs.replace(reply, outcome="overflow", retry_after_s=0.0, adapted=True)

@@ -97,7 +97,9 @@ async def generate_utterance(
     system = speaker.system or system
     while True:
         if (window := speaker.model.context_window) is not None:
-            reserve = reply_tokens(speaker.decoding.max_tokens or window, window)
+            learnt = getattr(speaker.model, "quirks", {}).get("context_window") == window
+            part = LEARNT_PART if learnt else OWN_PART
+            reserve = reply_tokens(speaker.decoding.max_tokens or window, window, part)
             n_over = count_dropped(system, utterances, window, reserve, counter.estimate)
             dropped = max(dropped, n_over)
         reply = await speaker.model.chat(
@@ -112,6 +114,9 @@ async def generate_utterance(
 
 PER_MESSAGE = 4
 """Tokens a chat template adds to a message: OpenAI's count, a high estimate for others."""
+
+OWN_PART, LEARNT_PART = 4, 2
+"""A reply takes at most 1 / so much of the window of a model's entry, or of one that was learnt."""
 
 PLACEHOLDER = "..."
 """First words of the other speaker in the layout ``placeholder-user``."""
@@ -185,6 +190,6 @@ def count_dropped(
     return dropped
 
 
-def reply_tokens(max_tokens: int, window: int | None) -> int:
-    """Return the tokens of a reply: ``max_tokens``, but at most a quarter of the window."""
-    return max_tokens if window is None else max(16, min(max_tokens, window // 4))
+def reply_tokens(max_tokens: int, window: int | None, part: int = OWN_PART) -> int:
+    """Return the tokens of a reply: ``max_tokens``, but at most 1 / ``part`` of the window."""
+    return max_tokens if window is None else max(16, min(max_tokens, window // part))

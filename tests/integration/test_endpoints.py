@@ -7,7 +7,6 @@ import pickle
 
 import pytest
 
-from botchat.cli.main import main
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import endpoint
@@ -18,7 +17,7 @@ from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
-from tests.openai_server import Answer, Gate, Server, faults, per_request, templates, text
+from tests.openai_server import Gate, Server, faults, per_request, templates, text
 
 KEY = "sk-canary-0123456789abcdef"
 ASK = [Message(role="user", content="How was the match?")]
@@ -38,7 +37,8 @@ class Asked:
         self.replies = replies
         self.reply = replies[0]
         self.stats = stats(ledger)
-        self.quirks = ledger.quirks(model.identity)
+        quirks = ledger.quirks(model.identity).items()
+        self.quirks = {name: value for name, value in quirks if value is not None}
 
     @property
     def failed_attempts(self):
@@ -246,7 +246,7 @@ def test_a_small_window_cuts_the_reply_before_the_prompt(tmp_path):
     with Server(text("fine"), models=rules) as server:
         asked = ask(server, tmp_path, decoding=Decoding(max_tokens=2048))
         assert asked.reply.text == "fine"
-        assert server.calls[-1].body["max_tokens"] == 512
+        assert server.calls[-1].body["max_tokens"] == 1024
         again = ask(server, tmp_path, [*ASK, *ASK], decoding=Decoding(max_tokens=2048))
         assert again.reply.text == "fine"
         assert server.n_received == 3
@@ -348,23 +348,23 @@ def test_money_is_what_the_endpoint_counted(tmp_path):
         assert ask(server, tmp_path / "b", prices=Prices(2.0, 10.0)).reply.cost_usd is None
 
 
-@pytest.mark.parametrize("told", [{"meta": {"n_ctx": 512}}, {"max_model_len": 512}])
-def test_a_check_learns_the_window_from_the_list_of_models(tmp_path, monkeypatch, capsys, told):
-    """llama.cpp's and vLLM's; it is remembered for every later run."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-    class Listing(Server):
-        def answer(self, call):
-            if call.path.endswith("/models"):
-                return Answer(body={"data": [{"id": "m", **told}]})
-            return super().answer(call)
-
-    with Listing(text("fine")) as server:
-        entry = f'[models.m]\nmodel = "m"\nbase_url = "{server.url}"\n'
-        (tmp_path / "botchat.toml").write_text(entry)
-        assert main(["models", "--check", "--dir", str(tmp_path)]) == 0
-        assert "window 512" in " ".join(capsys.readouterr().out.split())
-        identity = endpoint.identity(ModelSettings(model="m", base_url=server.url))
-    ledger = Ledger(tmp_path / ".botchat" / "ledger.sqlite3", readonly=True)
-    assert ledger.quirks(identity) == {"context_window": 512}
-    ledger.close()
+@pytest.mark.parametrize(
+    ("facts", "window"),
+    [
+        ({"meta": {"n_ctx": 512}}, 512),
+        ({"max_model_len": 512}, 512),
+        ({"context_length": 512}, 512),
+        ({"meta": None, "max_model_len": "512", "context_length": -1}, None),
+        (None, None),
+    ],
+)
+def test_the_first_call_learns_the_window_from_the_list_of_models(tmp_path, facts, window):
+    """As llama.cpp, vLLM and routers tell it; asked once a ledger, also if it is not there."""
+    with Server(text("fine")) as server:
+        server.listed = [{"id": "other", "max_model_len": 4096}]
+        server.listed += [] if facts is None else [{"id": "m"} | facts]
+        asked = ask(server, tmp_path, decoding=Decoding(max_tokens=300))
+        assert server.calls[-1].body["max_tokens"] == (256 if window else 300)
+        assert asked.quirks == ({"context_window": 512} if window else {})
+        server.listed = [{"id": "m", "max_model_len": 8192}]
+        assert ask(server, tmp_path, [*ASK, *ASK]).quirks == asked.quirks

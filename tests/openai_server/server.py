@@ -52,6 +52,8 @@ class Server:
         )
         self.api_key = api_key
         self.latency_s = latency_s
+        self.listed: list[dict[str, Any]] = []
+        """Rows of the list of models, which is asked for without being counted."""
         self.max_in_flight = 0
         self.in_flight = 0
         self.port = port
@@ -164,9 +166,8 @@ class Server:
         path = call.path.partition("?")[0]
         if self.is_stranger(call):
             return faults.unauthorized()
-        if call.method == "GET" and path.endswith("/models"):
-            data = [{"id": name, "object": "model", "owned_by": "tests"} for name in self.models]
-            return Answer(body={"object": "list", "data": data})
+        if call.method == "GET" and path.endswith("/models") and self.listed:
+            return Answer(body={"object": "list", "data": self.listed})
         if call.method != "POST" or not path.endswith("/chat/completions"):
             return faults.not_found()
         if not call.model or not call.messages:
@@ -223,6 +224,8 @@ class Server:
 
     def received(self, call: Call) -> Answer:
         """Record a request and decide its answer, in the order of arrival."""
+        if call.method == "GET" and call.path.partition("?")[0].endswith("/models"):
+            return self.answer(call)
         with self._changed:
             self.n_received += 1
             call.n = self.n_received
@@ -258,6 +261,8 @@ class Server:
 
     def done(self, call: Call) -> None:
         """Record that nothing more will be sent for ``call``."""
+        if not call.n:
+            return
         if self._log:
             event = "lost" if call.lost else "answered" if call.answered else "cut"
             self._log({"event": event, "n": call.n, "status": call.status})

@@ -25,7 +25,6 @@ from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.panels import PRESETS, PanelSettings
-from botchat.workspace.usage import CHECK
 
 if TYPE_CHECKING:
     from botchat.models.endpoint import EndpointModel, Server
@@ -237,13 +236,11 @@ class Session:
             return baseline(resolved.target, self._humans, self._language), None, FREE, None
         settings = resolved.settings
         assert settings is not None, "humans have been turned away already"
-        model, limiter = self._endpoint(resolved.name, settings, stage)
+        model, limiter = self._endpoint(resolved.name, settings)
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
         return model, limiter, prices, self.budget
 
-    def _endpoint(
-        self, name: str, settings: ModelSettings, stage: str
-    ) -> tuple[EndpointModel, RateLimiter]:
+    def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, RateLimiter]:
         from botchat.models.endpoint import EndpointModel, server_of  # imports aiohttp
 
         headers = sorted(settings.headers.items())
@@ -259,7 +256,7 @@ class Session:
                 ),
             )
         server, limiter = self._servers[place]
-        model = EndpointModel(name, settings, server, asks_window=stage == CHECK)
+        model = EndpointModel(name, settings, server)
         model.quirks = self.ledger.quirks(model.identity)
         return model, limiter
 
