@@ -55,7 +55,8 @@ class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     model: str
     temperature: Price | None = 0.0
-    max_tokens: Positive | None = 1024
+    max_tokens: Positive | msgspec.UnsetType | None = msgspec.UNSET
+    """Longest verdict (default: that of the model's entry, else `VERDICT_TOKENS`)."""
     samples: Positive = 1
     """Calls a case (FairEval's MEC); the votes count as an ensemble's."""
 

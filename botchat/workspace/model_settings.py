@@ -37,6 +37,10 @@ Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
 
 
+UTTERANCE_TOKENS, VERDICT_TOKENS = 256, 512
+"""Longest utterance, and verdict without debate, by default; the paper states no limit."""
+
+
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One ``[models.NAME]`` entry: an endpoint's model."""
 
@@ -59,8 +63,8 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     context_window: Positive | None = None
     temperature: Price | None = 0.0
     """Paper §4.1: 0 where applicable; ``"none"`` leaves it out of the request."""
-    max_tokens: Positive | None = 2048
-    """Longest reply. The paper states none; 2048 cuts only replies that never end."""
+    max_tokens: Positive | msgspec.UnsetType | None = msgspec.UNSET
+    """Longest reply (default: `UTTERANCE_TOKENS`; as a judge, `VERDICT_TOKENS`)."""
     message_layout: MessageLayout = "auto"
     system_role: SystemRole = "auto"
     price_input: Price | None = None

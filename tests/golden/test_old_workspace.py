@@ -24,8 +24,14 @@ def workspace(tmp_path: Path) -> Path:
     """The workspace, unpacked."""
     with zipfile.ZipFile(ROOT / "tests" / "data" / "workspace-0.2.zip") as packed:
         packed.extractall(tmp_path / "old")
-    settings = tmp_path / "old" / "botchat.toml"  # its keys have other names now
+    settings = (
+        tmp_path / "old" / "botchat.toml"
+    )  # its keys have other names now, and other defaults
     text = settings.read_text().replace("lowest = 1\nhighest = 10", "scale = [1, 10]")
+    for name, limit in {"ada": 2048, "umpire": 1024}.items():
+        text = text.replace(
+            f'model = "{name}"\nbase', f'model = "{name}"\nmax_tokens = {limit}\nbase'
+        )
     settings.write_text(text.replace("numbers =", "scores ="))
     return tmp_path / "old"
 

@@ -13,7 +13,7 @@ from botchat.judges.single import sample_agreement
 from botchat.pipeline import agree
 from botchat.pipeline.run import contestants as judge_names
 from botchat.pipeline.run import read_set
-from botchat.records import Judgment
+from botchat.records import Judgment, Seed
 from botchat.workspace.folder import Workspace
 from tests.integration.test_runs import workspace
 from tests.openai_server import Server, converse, drawn
@@ -171,3 +171,19 @@ def test_samples_of_what_is_always_the_same_are_refused(tmp_path, capsys):
     (tmp_path / "botchat.toml").write_text('[judges.x]\nmodel = "m"\nsamples = 3\n')
     assert main(["models", "--dir", str(tmp_path)]) == 1
     assert "at temperature 0 all are the same; set temperature = 1.0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("judge_limit", "model_limit", "utterance", "verdict"),
+    [("", "", 256, 512), ("", "max_tokens = 99", 99, 99), ("max_tokens = 7", "", 256, 7)],
+)
+def test_limits_of_replies(tmp_path, judge_limit, model_limit, utterance, verdict):
+    """An utterance has 256 tokens, a verdict 512; a judge takes its own limit or its model's."""
+    Workspace(tmp_path).write_seeds("two", [Seed("a", ("Hi.", "Ho.")), Seed("b", ("So?", "No."))])
+    with Server(converse) as server:
+        model = f'[models.m]\nmodel = "m"\nbase_url = "{server.url}"\n{model_limit}\n'
+        (tmp_path / "botchat.toml").write_text(f'{model}[judges.j]\nmodel = "m"\n{judge_limit}\n')
+        at = ["--seeds", "two", "--dir", str(tmp_path)]
+        assert main(["generate", *at, "--model", "m", "--turns", "3"]) == 0
+        assert main(["judge", "unieval", *at, "--judge", "j"]) == 0
+        assert [call.body["max_tokens"] for call in server.calls] == [utterance] * 2 + [verdict] * 4

@@ -19,7 +19,7 @@ from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace
 from tests.openai_server import Server, by_model, converse, faults, text
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "4", "--model", "alpha"]
-PRICES = {"price_input": 1.0, "price_output": 10.0}
+PRICES = {"max_tokens": 2048, "price_input": 1.0, "price_output": 10.0}
 
 
 def run(folder, *flags, command=GENERATE):
@@ -183,7 +183,7 @@ def test_a_plan_says_of_which_models_the_price_is_not_known(tmp_path, capsys):
 def test_a_reply_that_nothing_limits_is_refused_before_anything_is_sent(tmp_path, capsys, flags):
     """No max_tokens and no window: one line that says which to give; either is enough."""
     with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=2, max_tokens="none", **PRICES)
+        folder = workspace(tmp_path / "w", server, n_seeds=2, **PRICES | {"max_tokens": "none"})
         assert run(folder, *flags) == 1
         error = capsys.readouterr().err
         assert "nothing limits a reply of alpha; set max_tokens or context_window" in error

@@ -130,7 +130,7 @@ class PlanningSession(Session):
         self.count = count
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
-        model, _, prices, budget = self._uncached(resolved, stage)
+        model, _, prices, budget = self._uncached(resolved)
         place = (stage, model.name)
         if place not in self.planned:
             limited = budget is not None

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import UNSET, UnsetType
+
 from botchat.errors import ConfigError, did_you_mean
 from botchat.interfaces import ChatModel, Decoding, Judge, Subject
 from botchat.languages import ENGLISH, Language
@@ -23,7 +25,7 @@ from botchat.requests.meter import Meter
 from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS, ModelSettings
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
@@ -91,7 +93,8 @@ class Session:
                 "human is not generated: the set's own dialogues are the contestant human already"
             )
         of = resolved.settings
-        decoding = Decoding(of.temperature, of.max_tokens) if of else Decoding()
+        longest = _first_set(of.max_tokens, UTTERANCE_TOKENS) if of else None
+        decoding = Decoding(of.temperature, longest) if of else Decoding()
         system = of.system_prompt if of else None
         return Speaker(self._model(resolved, stage, decoding.max_tokens), decoding, system)
 
@@ -155,9 +158,11 @@ class Session:
 
         entry = self._config.judges.get(name)
         settings = entry or config.JudgeSettings(model=name)
-        model = self._judge_model(settings.model, settings.max_tokens)
+        own = config.model_name(settings.model, self._config).settings
+        longest = _first_set(settings.max_tokens, own.max_tokens if own else UNSET, VERDICT_TOKENS)
+        model = self._judge_model(settings.model, longest)
         filed = name if entry else model.name
-        decoding = Decoding(settings.temperature, settings.max_tokens)
+        decoding = Decoding(settings.temperature, longest)
         if settings.samples == 1:
             return SingleJudge(filed, model, decoding)
         return repeated_judge(filed, model, decoding, settings.samples)
@@ -203,7 +208,7 @@ class Session:
         return self._models[place]
 
     def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
-        model, limiter, prices, budget = self._uncached(resolved, stage)
+        model, limiter, prices, budget = self._uncached(resolved)
         if self._batch or self._pool is not None:
             from botchat.models.batch import PRICE_FACTOR, BatchModel
             from botchat.models.endpoint import EndpointModel
@@ -229,7 +234,7 @@ class Session:
         )
 
     def _uncached(
-        self, resolved: config.ModelName, stage: str
+        self, resolved: config.ModelName
     ) -> tuple[ChatModel, RateLimiter | None, Prices, Budget | None]:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
@@ -259,6 +264,11 @@ class Session:
         model = EndpointModel(name, settings, server)
         model.quirks = self.ledger.quirks(model.identity)
         return model, limiter
+
+
+def _first_set(*limits: int | UnsetType | None) -> int | None:
+    """Return the first limit that is set; None is set, to no limit."""
+    return next(limit for limit in limits if not isinstance(limit, UnsetType))
 
 
 def in_session(
