@@ -17,9 +17,9 @@ the endpoints' prompt caches.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -30,60 +30,6 @@ from botchat.records import Remark
 from botchat.workspace.panels import SUMMARIZER, PanelSettings
 
 PROMPTS = ("debate", "debate_closing", "debate_summary")
-
-
-@dataclass(frozen=True)
-class Debate:
-    """Rounds in which every agent speaks once; the module says what each agent hears."""
-
-    settings: PanelSettings
-    cast: PanelAgents
-
-    async def talk(self, case: Case) -> DebateResult:
-        """Agents × rounds calls, and one a round for the summariser, if nothing fails."""
-        transcript: list[Remark] = []
-        messages: list[Remark] = []
-        known: list[Remark] = []  # H of the algorithms
-        summaries: list[Remark] = []
-        last: dict[str, Remark] = {}
-        digest = ""
-        agents, language = self.cast.agents, self.cast.language
-        summarized = self.settings.is_summarized
-        for _ in range(self.settings.n_rounds):
-            present = [a for a in agents if a.name not in last or is_usable(last[a.name])]
-            spoken: list[Remark] = []
-            if self.settings.strategy != "one-by-one":
-                spoken = await together(
-                    a.respond(self._prompt(a, case, known), case) for a in present
-                )
-            else:
-                for agent in present:
-                    prompt = self._prompt(agent, case, [*known, *spoken])
-                    spoken.append(await agent.respond(prompt, case))
-            transcript += spoken
-            last |= {remark.speaker: remark for remark in spoken}
-            messages += filter(is_usable, spoken)
-            known = list(messages)
-            if summarized and any(map(is_usable, spoken)):
-                asked = language.fill("debate_summary", messages=format_transcript(messages))
-                summary = await self.cast.non_voting[SUMMARIZER].respond(asked)
-                transcript.append(summary)
-                if is_usable(summary):
-                    digest = summary.text
-                    # ChatEval v1 keeps all summaries, v2 the last one alone.
-                    keeps = self.settings.summary == "concatenate"
-                    known = summaries = [*summaries, summary] if keeps else [summary]
-        return DebateResult(tuple(transcript), tuple(last[agent.name] for agent in agents), digest)
-
-    def _prompt(self, agent: Agent, case: Case, known: Sequence[Remark]) -> str:
-        return self.cast.language.fill(
-            "debate",
-            question=case.prompt,
-            chat_history=format_transcript(known),
-            role_description=agent.role,
-            agent_name=agent.name,
-            closing=self.cast.language.text("debate_closing"),
-        )
 
 
 SWAPPED = " (swapped)"
@@ -109,7 +55,7 @@ class Agent:
     """Names of those whose messages it sees."""
 
     async def respond(self, prompt: str, case: Case | None = None) -> Remark:
-        """Its answer to one prompt, empty if that failed; with ``case`` also its vote."""
+        """Return its reply to a prompt, empty if that failed; with ``case`` also its vote."""
         reply = await self.model.chat([Message(role="user", content=prompt)], self.decoding)
         if not reply.usable:
             return Remark(self.name, "", reply.key, reply.outcome)
@@ -123,19 +69,18 @@ class Agent:
 
 @dataclass(frozen=True)
 class PanelAgents:
-    """Who takes part in a talk."""
+    """Agents of a panel."""
 
     agents: Sequence[Agent]
     """In the order in which they speak."""
     non_voting: Mapping[str, Agent] = field(default_factory=dict)
     """Speakers without a vote by name: decomposer, feedback, summariser."""
     language: Language = ENGLISH
-    """Of all that is said to the agents."""
 
 
 @dataclass(frozen=True)
 class DebateResult:
-    """Everything that was said about a case, and the remarks whose votes count."""
+    """The transcript about a case, and the remarks whose votes count."""
 
     remarks: tuple[Remark, ...]
     votes: tuple[Remark, ...]
@@ -144,16 +89,59 @@ class DebateResult:
     """A summary of the talk, where the strategy makes one."""
 
 
-class CommunicationStrategy(Protocol):
-    """A way for agents to work on a case."""
+CommunicationStrategy: TypeAlias = Callable[
+    [PanelSettings, PanelAgents, Case], Coroutine[Any, Any, DebateResult]
+]
+"""A way for agents to work on a case; raises only what `ChatModel.chat` raises."""
 
-    async def talk(self, case: Case) -> DebateResult:
-        """Raises only what `ChatModel.chat` raises."""
-        ...
+
+async def hold_debate(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+    """Ask every agent once a round, then the summariser; see the module for what is heard."""
+    language = cast.language
+    transcript: list[Remark] = []
+    remarks: list[Remark] = []
+    known: list[Remark] = []  # H of the algorithms
+    summaries: list[Remark] = []
+    last: dict[str, Remark] = {}
+
+    async def speak(agent: Agent) -> Remark:
+        prompt = language.fill(
+            "debate",
+            question=case.prompt,
+            chat_history=format_transcript(known),
+            role_description=agent.role,
+            agent_name=agent.name,
+            closing=language.text("debate_closing"),
+        )
+        last[agent.name] = await agent.respond(prompt, case)
+        return last[agent.name]
+
+    for _ in range(settings.n_rounds):
+        present = [a for a in cast.agents if a.name not in last or is_usable(last[a.name])]
+        if settings.strategy == "one-by-one":
+            spoken = []
+            for agent in present:
+                spoken.append(await speak(agent))
+                known = [*known, *filter(is_usable, spoken[-1:])]
+        else:
+            spoken = await together(map(speak, present))
+        transcript += spoken
+        remarks += filter(is_usable, spoken)
+        known = list(remarks)
+        if settings.is_summarized and any(map(is_usable, spoken)):
+            asked = language.fill("debate_summary", messages=format_transcript(remarks))
+            summary = await cast.non_voting[SUMMARIZER].respond(asked)
+            transcript.append(summary)
+            if is_usable(summary):
+                # ChatEval v1 keeps all summaries, v2 the last one alone.
+                keeps = settings.summary == "concatenate"
+                known = summaries = [*summaries, summary] if keeps else [summary]
+    digest = summaries[-1].text if summaries else ""
+    return DebateResult(tuple(transcript), tuple(last[a.name] for a in cast.agents), digest)
 
 
 def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
-    """A reply up to the first line that begins as a message of ``others`` or a heading of a prompt.
+    """Return a reply up to the first line that begins as another speaker or a prompt's heading.
 
     "[NAME]" begins one anywhere; "NAME:" and "@NAME:" may open a reply, as an address.
     """
@@ -172,12 +160,12 @@ def strip_other_speakers(reply: str, others: Iterable[str], prompt: str) -> str:
 
 
 def is_usable(remark: Remark) -> bool:
-    """Whether the reply was usable; a failed one is never passed on as a message."""
+    """Return whether the reply was usable; a failed one is never passed on."""
     return remark.outcome in ("ok", "truncated")
 
 
 def format_transcript(remarks: Iterable[Remark]) -> str:
-    """Messages as agents see them (ChatEval's code), the beginnings of others in them defused."""
+    """Return remarks as agents see them (ChatEval's code), speaker marks in them defused."""
     return "\n".join(f"[{r.speaker}]: {_defused(r)}" for r in remarks if is_usable(r))
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from botchat.interfaces import Case
 from botchat.judges.debate import Agent, DebateResult, PanelAgents, format_transcript, is_usable
@@ -47,41 +46,36 @@ _SCORES = "discussion_scores"
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Discussion:
-    """Rounds of statements, feedback after each, and a report at the end."""
+async def discuss(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+    """Hold rounds of statements with feedback after each, and ask for a report at the end.
 
-    settings: PanelSettings
-    cast: PanelAgents
-
-    async def talk(self, case: Case) -> DebateResult:
-        """Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1."""
-        spoken: list[Remark] = []
-        known: list[Remark] = []  # H of Algorithm 1
-        last: dict[str, Remark] = {}
-        parts: list[str] = []
-        rounds, language, serving = self.settings.n_rounds, self.cast.language, self.cast.non_voting
-        if self.settings.decomposes:
-            asked = language.fill("discussion_parts", question=case.prompt, rounds=str(rounds))
-            spoken.append(await serving[DECOMPOSER].respond(asked))
-            numbered = _PART.finditer(spoken[0].text)
-            parts = [match["part"].strip() for match in numbered][:rounds]
-        is_decomposed = bool(parts)
-        parts = parts or [language.text("discussion_whole")] * rounds
-        for number, part in enumerate(parts, 1):
-            # The agents' votes, where they decide, are on the whole question.
-            is_last = number == len(parts) and self.settings.decides != "summary"
-            closing = _SUBQUESTION if is_decomposed and not is_last else ""
-            for agent in self.cast.agents:
-                if agent.name not in last or is_usable(last[agent.name]):
-                    last[agent.name] = await self._statement(
-                        agent, case, part, closing, known, spoken
-                    )
-                    known += filter(is_usable, [last[agent.name]])
-            if not any(map(is_usable, last.values())):
-                return DebateResult(tuple(spoken), tuple(last.values()))
-            if not self.settings.feedback:
-                continue
+    Rounds × (agents + 1) + 2 calls; reflection doubles the agents', decomposing adds 1.
+    """
+    spoken: list[Remark] = []
+    known: list[Remark] = []  # H of Algorithm 1
+    last: dict[str, Remark] = {}
+    parts: list[str] = []
+    language, serving = cast.language, cast.non_voting
+    if settings.decomposes:
+        rounds = str(settings.n_rounds)
+        asked = language.fill("discussion_parts", question=case.prompt, rounds=rounds)
+        spoken.append(await serving[DECOMPOSER].respond(asked))
+        parts = [match["part"].strip() for match in _PART.finditer(spoken[0].text)]
+    is_decomposed = bool(parts)
+    parts = (parts or [language.text("discussion_whole")] * settings.n_rounds)[: settings.n_rounds]
+    for number, part in enumerate(parts, 1):
+        # The agents' votes, where they decide, are on the whole question.
+        is_last = number == len(parts) and settings.decides != "summary"
+        closing = _SUBQUESTION if is_decomposed and not is_last else ""
+        for agent in cast.agents:
+            if agent.name not in last or is_usable(last[agent.name]):
+                remarks = await _state(settings, language, agent, case, part, closing, known)
+                spoken += remarks
+                last[agent.name] = remarks[-1]
+                known += filter(is_usable, remarks[-1:])
+        if not any(map(is_usable, last.values())):
+            return DebateResult(tuple(spoken), tuple(last.values()))
+        if settings.feedback:
             asked = language.fill(
                 "discussion_feedback",
                 question=case.prompt,
@@ -89,59 +83,50 @@ class Discussion:
                 round=str(number),
                 rounds=str(len(parts)),
             )
-            feedback = await serving[FEEDBACK].respond(asked)
-            spoken.append(feedback)
-            known += filter(is_usable, [feedback])
-        ended = await _report(
-            self, serving[SUMMARIZER], case, "discussion_report", format_transcript(known)
-        )
-        votes = ended.votes if self.settings.decides == "summary" else tuple(last.values())
-        return DebateResult((*spoken, *ended.remarks), votes, ended.digest)
-
-    async def _statement(
-        self,
-        agent: Agent,
-        case: Case,
-        part: str,
-        closing: str,
-        known: Sequence[Remark],
-        spoken: list[Remark],
-    ) -> Remark:
-        language = self.cast.language
-        values = {
-            "question": case.prompt,
-            "history": format_transcript(known) or language.text("discussion_silence"),
-            "role_description": agent.role,
-            "agent_name": agent.name,
-            "part": part,
-        }
-        decomposes = self.settings.decomposes
-        steps = f"{language.text(_STEPS)}{language.joint}" if decomposes else ""
-        asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
-        remark = await agent.respond(asked, case)
-        spoken.append(remark)
-        if self.settings.reflects and is_usable(remark):
-            values["statement"] = remark.text.strip()
-            asked = _filled(language, "discussion_reflection", closing, **values)
-            remark = await agent.respond(asked, case)
-            spoken.append(remark)
-        return remark
+            spoken.append(await serving[FEEDBACK].respond(asked))
+            known += filter(is_usable, spoken[-1:])
+    history = format_transcript(known)
+    report = await _report(
+        settings, cast, serving[SUMMARIZER], case, "discussion_report", history=history
+    )
+    votes = report.votes if settings.decides == "summary" else tuple(last.values())
+    return DebateResult((*spoken, *report.remarks), votes, report.digest)
 
 
-@dataclass(frozen=True)
-class SingleAgent:
-    """MATEval's SA: one agent, no talk, the same report."""
+async def _state(
+    settings: PanelSettings,
+    language: Language,
+    agent: Agent,
+    case: Case,
+    part: str,
+    closing: str,
+    known: Sequence[Remark],
+) -> list[Remark]:
+    """Return an agent's remark, and the second version of it where agents reflect."""
+    values = {
+        "question": case.prompt,
+        "history": format_transcript(known) or language.text("discussion_silence"),
+        "role_description": agent.role,
+        "agent_name": agent.name,
+        "part": part,
+    }
+    steps = f"{language.text(_STEPS)}{language.joint}" if settings.decomposes else ""
+    asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
+    remarks = [await agent.respond(asked, case)]
+    if settings.reflects and is_usable(remarks[0]):
+        statement = remarks[0].text.strip()
+        asked = _filled(language, "discussion_reflection", closing, statement=statement, **values)
+        remarks.append(await agent.respond(asked, case))
+    return remarks
 
-    settings: PanelSettings
-    cast: PanelAgents
 
-    async def talk(self, case: Case) -> DebateResult:
-        """Two calls."""
-        return await _report(self, self.cast.agents[0], case, "discussion_single")
+async def report_alone(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+    """Ask one agent for the same report (MATEval's SA); two calls."""
+    return await _report(settings, cast, cast.agents[0], case, "discussion_single")
 
 
 def prompts(settings: PanelSettings, language: Language) -> tuple[str, ...]:
-    """Everything that is said to the agents; what is not said a pack may lack."""
+    """Return the names of all prompts of the agents; a pack may lack the others."""
     return (
         *_PROMPTS,
         *([_STEPS, _SUBQUESTION] if settings.decomposes else []),
@@ -159,26 +144,27 @@ def _filled(language: Language, name: str, closing: str, **values: str) -> str:
 
 
 async def _report(
-    panel: Discussion | SingleAgent, writer: Agent, case: Case, prompt: str, known: str = ""
+    settings: PanelSettings,
+    cast: PanelAgents,
+    writer: Agent,
+    case: Case,
+    prompt: str,
+    **values: str,
 ) -> DebateResult:
-    """The report in questions and answers, and its text as prose (empty if that failed).
+    """Ask for the report in questions and answers, then for its text (empty if that failed).
 
     The answer is asked for once, in the report or after it; of scores alone the report is it.
     """
-    language = panel.cast.language
-    names: tuple[str, ...] = (_SCORES,)
-    if panel.settings.report == "qa":
-        names = {
-            "asked": ("discussion_answer",),
-            "read": ("discussion_form", "discussion_instead"),
-            "none": ("discussion_form", "discussion_answer"),
-        }[case.report]
-    values = {"question": case.prompt, "form": "\n".join(map(language.text, names))}
-    if known:
-        values["history"] = known
-    report = await writer.respond(language.fill(prompt, **values), case)
+    names = {
+        "asked": ("discussion_answer",),
+        "read": ("discussion_form", "discussion_instead"),
+        "none": ("discussion_form", "discussion_answer"),
+    }[case.report]
+    form = "\n".join(map(cast.language.text, names if settings.report == "qa" else (_SCORES,)))
+    asked = cast.language.fill(prompt, question=case.prompt, form=form, **values)
+    report = await writer.respond(asked, case)
     if not is_usable(report):
         return DebateResult((report,), (report,))
-    asked = language.fill("discussion_prose", report=report.text.strip())
-    prose = await panel.cast.non_voting[SUMMARIZER].respond(asked)
+    asked = cast.language.fill("discussion_prose", report=report.text.strip())
+    prose = await cast.non_voting[SUMMARIZER].respond(asked)
     return DebateResult((report, prose), (report,), prose.text)

@@ -1,16 +1,16 @@
 """A panel as a judge: its agents work on a case, and their votes are counted.
 
 A new strategy takes a struct of its keys (`botchat.workspace.panels`), a file of this room, here
-its prompts and what makes it of the struct (`_talking`), and in `controls` its number of calls.
+its prompts and its function (`_strategy`), and in `controls` its number of calls.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cache
-from typing import Literal
+from functools import cache, partial
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,14 +25,7 @@ from botchat.interfaces import (
     settings_digest,
 )
 from botchat.judges import debate, discussion
-from botchat.judges.debate import (
-    SWAPPED,
-    Agent,
-    CommunicationStrategy,
-    DebateResult,
-    PanelAgents,
-    is_usable,
-)
+from botchat.judges.debate import SWAPPED, Agent, DebateResult, PanelAgents, is_usable
 from botchat.judges.voting import aggregate, first_remarks, first_votes, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
@@ -58,7 +51,7 @@ class Panel:
     """Agents that give one verdict."""
 
     name: str
-    talking: CommunicationStrategy
+    talk: Callable[[Case], Coroutine[Any, Any, DebateResult]]
     models: Sequence[ChatModel]
     digest: str
     _: KW_ONLY
@@ -75,7 +68,7 @@ class Panel:
     async def answer(self, case: Case) -> JudgeAnswer:
         """Let the agents talk, then count their votes; without any verdict the outcome is why."""
         mirror = [case.mirror()] if self.both_orders and case.mirror is not None else []
-        first, *others = await together(self.talking.talk(each) for each in (case, *mirror))
+        first, *others = await together(self.talk(each) for each in (case, *mirror))
         votes, remarks = list(first.votes), list(first.remarks)
         for other in others:  # its votes count as about the order of `case`
             votes += [_swapped(vote, swap_sides(vote.verdict)) for vote in other.votes]
@@ -90,29 +83,22 @@ class Panel:
         )
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """Every agent answers by itself, all at the same time."""
-
-    settings: PanelSettings
-    cast: PanelAgents
-
-    async def talk(self, case: Case) -> DebateResult:
-        """One call an agent, after one for the steps, which are the same for every text."""
-        language, planned = self.cast.language, []
-        closing = language.text("ensemble_evidence") if self.settings.evidence else ""
-        if self.settings.steps:
-            # What stands before the text is the task and its criteria.
-            asked = language.fill("ensemble_steps", question=case.task)
-            planned = [await self.cast.non_voting[DECOMPOSER].respond(asked)]
-            if not is_usable(planned[0]):
-                return DebateResult(tuple(planned), tuple(planned))
-            closing = language.fill("ensemble_form", steps=planned[0].text.strip())
-        votes = await together(
-            agent.respond("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
-            for agent in self.cast.agents
-        )
-        return DebateResult((*planned, *votes), tuple(votes))
+async def vote_alone(settings: PanelSettings, cast: PanelAgents, case: Case) -> DebateResult:
+    """Ask all agents at the same time, after one call for the steps if there are any."""
+    language, planned = cast.language, []
+    closing = language.text("ensemble_evidence") if settings.evidence else ""
+    if settings.steps:
+        # What stands before the text is the task and its criteria: the same for every text.
+        asked = language.fill("ensemble_steps", question=case.task)
+        planned = [await cast.non_voting[DECOMPOSER].respond(asked)]
+        if not is_usable(planned[0]):
+            return DebateResult(tuple(planned), tuple(planned))
+        closing = language.fill("ensemble_form", steps=planned[0].text.strip())
+    votes = await together(
+        agent.respond("\n\n".join(filter(None, (case.prompt, agent.role, closing))), case)
+        for agent in cast.agents
+    )
+    return DebateResult((*planned, *votes), tuple(votes))
 
 
 def build_panel(
@@ -157,7 +143,7 @@ def build_panel(
         name = f"{name}@{model_of(default_model).name}"
     return Panel(
         name,
-        _talking(settings, PanelAgents(agents, serving, language)),
+        partial(_strategy(settings), settings, PanelAgents(agents, serving, language)),
         (*(agent.model for agent in agents), served),
         _digest(settings, agents, served, language),
         scores="majority" if settings.decides == "majority" else "mean",
@@ -184,8 +170,7 @@ def _digest(
 ) -> str:
     """Return the digest of all that decides a panel's verdicts: models by identity, not name.
 
-    It is part of the signatures of published judgments, so the keys below keep their order; agents
-    and models are empty because they are covered separately.
+    Published judgments have it, so the keys below keep their order and what is empty in them.
     """
     how = {
         "strategy": settings.strategy,
@@ -231,14 +216,12 @@ def _role(member: AgentSettings, language: Language, subject: Subject) -> str:
     return language.text(role_prompt(member.role, subject)).strip()
 
 
-def _talking(settings: PanelSettings, cast: PanelAgents) -> CommunicationStrategy:
+def _strategy(settings: PanelSettings) -> debate.CommunicationStrategy:
     if settings.kind == "ensemble":
-        return Ensemble(settings, cast)
+        return vote_alone
     if settings.kind == "debate":
-        return debate.Debate(settings, cast)
-    if settings.strategy == "discussion-sa":
-        return discussion.SingleAgent(settings, cast)
-    return discussion.Discussion(settings, cast)
+        return debate.hold_debate
+    return discussion.report_alone if settings.strategy == "discussion-sa" else discussion.discuss
 
 
 def _swapped(remark: Remark, verdict: Verdict | None) -> Remark:
@@ -310,8 +293,7 @@ def votes_before_debate(
 def equal_calls_panel(settings: PanelSettings, model: str | None) -> PanelSettings:
     """Return the panel with as many calls as ``settings``, without roles and debate.
 
-    Each model gives as many samples as the others, together at least `calls`; ``model`` is that of
-    agents that name none.
+    Each model, ``model`` for agents that name none, gives as many samples as the others.
     """
     models = list(dict.fromkeys(member.model or model for member in settings.members))
     return PanelSettings(

@@ -9,12 +9,13 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from statistics import fmean
 
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
 from botchat.judges.debate import SWAPPED, Agent, PanelAgents
-from botchat.judges.panel import Ensemble, Panel
+from botchat.judges.panel import Panel, vote_alone
 from botchat.records import Remark, Verdict
 from botchat.workspace.panels import PanelSettings
 
@@ -93,7 +94,7 @@ def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: i
     ]
     return Panel(
         f"{name} ({n_samples} samples)",
-        Ensemble(PanelSettings(strategy="ensemble"), PanelAgents(agents)),
+        partial(vote_alone, PanelSettings(strategy="ensemble"), PanelAgents(agents)),
         (model,),
         settings_digest(model.identity, decoding.settings, n_samples),
     )

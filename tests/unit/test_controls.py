@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from botchat.interfaces import Decoding
-from botchat.judges.debate import SWAPPED, Agent, Debate, PanelAgents
+from botchat.judges.debate import SWAPPED, Agent, PanelAgents, hold_debate
 from botchat.judges.panel import Panel, calls, equal_calls_panel, is_debate, votes_before_debate
 from botchat.protocols.arena import ARENA
 from botchat.records import Judgment, Remark
@@ -39,7 +40,7 @@ def test_the_control_of_a_real_debate_is_its_first_turn():
     scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
     models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
     agents = [Agent(model.name, "", model, Decoding()) for model in models]
-    debate = Debate(PanelSettings(strategy="simultaneous-talk"), PanelAgents(agents))
+    debate = partial(hold_debate, PanelSettings(strategy="simultaneous-talk"), PanelAgents(agents))
     answer = asyncio.run(Panel("p", debate, 1, "0").answer(arena_case()))
     made = judgment(answer.transcript, answer.verdict)
     (control,) = votes_before_debate([made], lambda _: ARENA.reading().choices)

@@ -9,8 +9,8 @@ import pytest
 
 from botchat import prompts
 from botchat.interfaces import Decoding, Reply, ShownDialogue
-from botchat.judges.debate import Agent, Debate, PanelAgents
-from botchat.judges.discussion import Discussion, SingleAgent
+from botchat.judges.debate import Agent, PanelAgents, hold_debate
+from botchat.judges.discussion import discuss, report_alone
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.voting import first_votes
 from botchat.papers import stories
@@ -40,7 +40,7 @@ def discussion(scripts, *, reflect=False, decompose=False, by_report=True, round
         rounds=rounds,
         aggregation="summary" if by_report else "mean",
     )
-    talking = Discussion(settings, PanelAgents(agents, serving))
+    talking = partial(discuss, settings, PanelAgents(agents, serving))
     return Panel("p", talking, 1, "00000000"), models, others
 
 
@@ -48,7 +48,9 @@ def single_report(model, editor):
     """SA: an agent, and who puts its report into prose."""
     agent, summarizer = (Agent("Evaluator", "", one, Decoding()) for one in (model, editor))
     cast = PanelAgents([agent], {"Summarizer": summarizer})
-    return Panel("p", SingleAgent(PanelSettings(strategy="discussion-sa"), cast), 1, "00000000")
+    return Panel(
+        "p", partial(report_alone, PanelSettings(strategy="discussion-sa"), cast), 1, "00000000"
+    )
 
 
 def slots(model):
@@ -266,7 +268,9 @@ def debate(scripts, strategy, turns=2, summaries=None):
     sums = Scripted(summaries or ["sum one", "sum two"], name="S")
     settings = PanelSettings(strategy=strategy, rounds=turns)
     serving = {"Summarizer": Agent("Summarizer", "", sums, Decoding())}
-    return Panel("p", Debate(settings, PanelAgents(agents, serving)), 1, "00000000"), [
+    return Panel(
+        "p", partial(hold_debate, settings, PanelAgents(agents, serving)), 1, "00000000"
+    ), [
         *models,
         sums,
     ]
@@ -346,7 +350,9 @@ def test_simultaneous_agents_have_their_calls_in_flight_together(strategy):
     agents = [Agent(name, "", model, Decoding()) for name in "ABC"]
     serving = {"Summarizer": Agent("Summarizer", "", Scripted("sum"), Decoding())}
     asyncio.run(
-        Debate(PanelSettings(strategy=strategy), PanelAgents(agents, serving)).talk(arena_case())
+        partial(hold_debate, PanelSettings(strategy=strategy), PanelAgents(agents, serving))(
+            arena_case()
+        )
     )
     assert model.most_in_flight == 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents
-from botchat.judges.panel import Ensemble, Panel, build_panel
+from botchat.judges.panel import Panel, build_panel, vote_alone
 from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, first_votes, swap_sides
 from botchat.papers import stories
@@ -39,7 +40,9 @@ def panel(*models, both_orders=False, evidence=False):
     agents = [
         Agent("ABC"[i], f"You are {'ABC'[i]}.", model, Decoding()) for i, model in enumerate(models)
     ]
-    talking = Ensemble(PanelSettings(strategy="ensemble", evidence=evidence), PanelAgents(agents))
+    talking = partial(
+        vote_alone, PanelSettings(strategy="ensemble", evidence=evidence), PanelAgents(agents)
+    )
     return Panel("p", talking, 1, "00000000", both_orders=both_orders)
 
 
