@@ -6,12 +6,13 @@ import re
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
-from botchat.hub.publish import DATA, MANIFEST, Manifest
+from botchat.hub.publish import DATA, MANIFEST, NAME, Manifest
 from botchat.hub.requests import Fetching
 from botchat.importers.hub import hub_errors
 from botchat.records import Dialogue, Judgment, Provenance, Seed
@@ -31,7 +32,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     MissingDataError, DataError.
     """
     name, _, revision = request.source.partition("@")
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+    if not re.fullmatch(NAME, name):
         raise ConfigError(f"{request.source!r} is not ORG/NAME or ORG/NAME@REVISION")
     path = _download(name, MANIFEST, revision or None)
     commit = path.parts[path.parts.index("snapshots") + 1]
@@ -51,20 +52,17 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     calls = contents.pop(ledger_file, None)
     for file, content in contents.items():
         _refuse_other(workspace, file, content)
-    n_calls = 0
-    origin = {"repository": name, "revision": commit}
+    n_calls, origin = 0, {"repository": name, "revision": commit}
+    record = to_json(origin | {"files": manifest.files}).encode()
     with workspace.locked():
         if calls is not None:
-            part = workspace.hidden / "fetched.jsonl.gz"
-            jsonl.write_atomic(part, calls, mode=0o600)
-            try:
+            with TemporaryDirectory(dir=workspace.hidden) as folder:
+                part = Path(folder) / "calls.jsonl.gz"
+                part.write_bytes(calls)
                 with closing(workspace.ledger()) as ledger:
                     n_calls = sum(ledger.import_calls(part))
-            finally:
-                part.unlink()
         jsonl.write_all(workspace.root, contents)
-        record = to_json(origin | {"files": manifest.files})
-        jsonl.write_all(workspace.hidden, {f"fetched-{seed_set}.json": record})
+        jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
     return Told({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})
 
 
@@ -79,10 +77,9 @@ def _is_allowed(path: str, seed_set: str) -> bool:
     """Return whether a workspace keeps such a file of the set, and no browser would run it."""
     part, name = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}", re.escape(seed_set)
     stage = rf"generations/{name}/{part}\.jsonl|judgments/{name}/{part}/{part}\.jsonl"
-    if re.fullmatch(rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}", path):
-        return True
-    is_table = re.fullmatch(rf"leaderboards/{name}(?:/{part})+", path) is not None
-    return is_table and PurePosixPath(path).suffix in DATA
+    if re.fullmatch(rf"leaderboards/{name}(?:/{part})+", path):
+        return PurePosixPath(path).suffix in DATA
+    return bool(re.fullmatch(rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}", path))
 
 
 def _check(place: str, file: str, content: bytes, digest: str) -> None:

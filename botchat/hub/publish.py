@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from hashlib import sha256
+from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -26,33 +27,12 @@ from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
 
 MANIFEST = "botchat-run.json"
+NAME = r"[\w.-]+/[\w.-]+"
 DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 """Endings of what no browser runs; only such files of a board are in the dataset."""
 
 _PAGE = (*DATA, ".html", ".js", ".svg")
-_CARD = """\
----
-pretty_name: BotChat run on {seed_set}
-tags: [botchat, llm-as-a-judge, dialogue]
-configs:
-{configs}
----
-
-# BotChat run on {seed_set}
-
-Made with BotChat {version}.{invented} A null `verdict` is an unreadable reply, never a tie.
-`signature` says what made a row; rows compare only where signatures agree.
-"""
 _CONFIG = "- config_name: {stage}\n  data_files: {stage}/**/*.jsonl"
-_SPACE = """\
----
-title: BotChat {seed_set}
-sdk: static
-app_file: index.html
----
-
-The page of a BotChat run; its data: [{name}](/datasets/{name})
-"""
 
 Files = Mapping[str, bytes]
 
@@ -75,18 +55,16 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
     run). Raises ConfigError for a file that holds a key.
     """
     seed_set, name = request.seed_set, request.name
-    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+    if not re.fullmatch(NAME, name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out = workspace.out(seed_set)
     paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
     page = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
-    repositories: dict[Literal["dataset", "space"], Files] = {
-        "dataset": _dataset(workspace, seed_set, page)
-    }
+    dataset = _dataset(workspace, seed_set, page)
+    repositories: dict[str, Files] = {"dataset": dataset}
     if "index.html" in page:
-        manifest = repositories["dataset"][MANIFEST]
-        card = _SPACE.format(seed_set=seed_set, name=name).encode()
-        repositories["space"] = {**page, "README.md": card, MANIFEST: manifest}
+        card = _text("space", seed_set=seed_set, repository=name)
+        repositories["space"] = {**page, "README.md": card, MANIFEST: dataset[MANIFEST]}
     for files in repositories.values():
         _refuse_secrets(workspace, files)
     rows: list[Row] = [
@@ -104,62 +82,61 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
 
 
 def _dataset(workspace: Workspace, seed_set: str, page: Files) -> dict[str, bytes]:
-    """Return path -> content of the dataset."""
+    """Return path -> content of the dataset; a torn last line of a stage file is left out."""
     workspace.seeds(seed_set)  # raises for an unknown set
-    paths = {f"seeds/{seed_set}.jsonl": workspace.seed_sets()[seed_set]}
+    files = {f"seeds/{seed_set}.jsonl": workspace.seed_sets()[seed_set]}
     for stage in ("generations", "judgments"):
-        for path in sorted((workspace.root / stage / seed_set).rglob("*.jsonl")):
-            if path.stat().st_size:
-                paths[path.relative_to(workspace.root).as_posix()] = path
-    stages = dict.fromkeys(path.split("/")[0] for path in paths)
-    card = _CARD.format(
-        seed_set=seed_set,
-        configs="\n".join(_CONFIG.format(stage=stage) for stage in stages),
-        version=VERSION,
-        invented=f" {INVENTED.format(seed_set)}" if workspace.about(seed_set).invented else "",
-    )
+        stored = sorted((workspace.root / stage / seed_set).rglob("*.jsonl"))
+        files |= {p.relative_to(workspace.root).as_posix(): p for p in stored if p.stat().st_size}
+    stages = dict.fromkeys(file.split("/")[0] for file in files)
     if (measured := workspace.measured_path(seed_set)).exists():
-        paths[f"measured/{seed_set}.jsonl"] = measured
-    contents = {"README.md": card.encode()} | {
-        name: _complete_lines(path) for name, path in paths.items()
-    }
+        files[f"measured/{seed_set}.jsonl"] = measured
+    contents = {file: b"".join(path.read_bytes().rpartition(b"\n")[:2])
+                for file, path in files.items()}  # fmt: skip
+    invented = INVENTED.format(seed_set) if workspace.about(seed_set).invented else ""
+    configs = "\n".join(_CONFIG.format(stage=stage) for stage in stages)
+    card = _text("dataset", seed_set=seed_set, configs=configs, version=VERSION, invented=invented)
+    contents = {"README.md": card, **contents}
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     if (about := workspace.about_path(seed_set)).exists():
         contents[f"seeds/{seed_set}.toml"] = about.read_bytes()
-    for file, content in page.items():
-        if Path(file).suffix in DATA:
-            contents[f"leaderboards/{seed_set}/{file}"] = content
+    tables = {file: content for file, content in page.items() if Path(file).suffix in DATA}
+    contents |= {f"leaderboards/{seed_set}/{file}": content for file, content in tables.items()}
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     contents[MANIFEST] = to_json(Manifest(VERSION, seed_set, digests)).encode()
     return contents
 
 
-def _complete_lines(path: Path) -> bytes:
-    """Return the bytes of a stage file without a torn last line."""
-    content = path.read_bytes()
-    return content[: content.rfind(b"\n") + 1]
+def _text(name: str, **values: str) -> bytes:
+    """Return one of the pages beside this file, filled in."""
+    return (
+        resources.files(__package__)
+        .joinpath(f"{name}.md")
+        .read_text("utf-8")
+        .format(**values)
+        .encode()
+    )
 
 
-def _commit(request: Publishing, kind: Literal["dataset", "space"], files: Files) -> str:
+def _commit(request: Publishing, kind: str, files: Files) -> str:
     """Make a repository hold exactly these files and return its revision.
 
     Raises ConfigError for a repository that holds something else.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    name, api = request.name, HfApi()
+    name, api, sdk = request.name, HfApi(), "static" if kind == "space" else None
     with hub_errors(name):
-        changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
-        sdk = "static" if kind == "space" else None
         api.create_repo(name, repo_type=kind, private=request.private, exist_ok=True, space_sdk=sdk)
-        stored = set(api.list_repo_files(name, repo_type=kind)) - {".gitattributes"}
+        stored = {*api.list_repo_files(name, repo_type=kind)} - {".gitattributes"}
         # A new Space has a page of its own.
-        initial = {"README.md", "index.html", "style.css"} if kind == "space" else {"README.md"}
-        if MANIFEST not in stored and stored - initial:
-            other = min(stored - initial)
-            raise ConfigError(f"{name} holds {other}, and is no {kind} of BotChat; name another")
-        changes += [CommitOperationDelete(path) for path in sorted(stored - set(files))]
+        others = stored - {"README.md", *["index.html", "style.css"] * (kind == "space")}
+        if others and MANIFEST not in stored:
+            fault = f"holds {min(others)}, and is no {kind} of BotChat"
+            raise ConfigError(f"{name} {fault}; name another")
+        changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
+        changes += [CommitOperationDelete(path) for path in sorted(stored - {*files})]
         message = f"BotChat {VERSION}: {request.seed_set}"
         commit = api.create_commit(name, changes, repo_type=kind, commit_message=message)
         return str(commit.oid)
@@ -169,27 +146,26 @@ def _calls(workspace: Workspace, seed_set: str) -> bytes:
     """Return the calls that a set's records rest on, as an exported ledger."""
     keys: set[str] = set()
     for path in workspace.dialogue_files(seed_set):
-        keys |= {fact.call for d in jsonl.read(path, Dialogue) for fact in d.facts}
+        keys |= {fact.call for dialogue in jsonl.read(path, Dialogue) for fact in dialogue.facts}
     for path in (workspace.root / "judgments" / seed_set).glob("*/*.jsonl"):
         for judgment in jsonl.read(path, Judgment):
             keys |= {*judgment.calls, *(remark.call for remark in judgment.transcript)}
     with closing(workspace.ledger(readonly=True)) as ledger:
         calls = [call for call in ledger.calls("ORDER BY key, at") if call.key in keys]
-    lines = msgspec.json.Encoder().encode_lines(calls)
-    return gzip.compress(lines, mtime=0) if calls else b""
+    return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0) if calls else b""
 
 
 def _refuse_secrets(workspace: Workspace, files: Files) -> None:
     """Raise ConfigError for a text with a key of the environment, or with the form of one."""
-    keys = [*secrets_in(os.environ)]
+    keys: list[str | None] = [*secrets_in(os.environ)]
     for settings in workspace.config.models.values():
         with suppress(ConfigError):  # not set, so nowhere
-            keys.append(api_key(settings) or "")
+            keys.append(api_key(settings))
     redactor = Redactor(keys)
     for name, content in files.items():
-        data = gzip.decompress(content) if name.endswith(".gz") else content
         if Path(name).suffix in (".png", ".parquet", ".js"):
             continue  # rendered from the other files
+        data = gzip.decompress(content) if name.endswith(".gz") else content
         for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
             if redactor.clean(line) != line:
                 raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")

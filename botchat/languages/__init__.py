@@ -28,8 +28,6 @@ EN = "en"
 FILE = "language.toml"
 READING = "reading.toml"
 """Beside it: no part of the pack's digest, because it changes nothing that anybody is asked."""
-_MOST_BYTES = 2**20
-"""Of one file of a pack."""
 
 CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*")
 """A language's code, after BCP 47: ``zh``, ``pt-BR``."""
@@ -206,27 +204,26 @@ def load(folder: Traversable, code: str) -> Language:
     """Read a pack's folder; raises ConfigError, with file and key, for what is no pack."""
     if not CODE.fullmatch(code):
         raise ConfigError(f"language {code!r}: a code is as zh or pt-BR; rename {folder}")
-    texts: dict[str, str] = {}
-    inside = folder / "prompts"
-    files = {f"{name}.txt": name for name in sorted(every_prompt())}
-    if inside.is_dir():
-        texts = {name: _read(inside / f) for f, name in files.items() if (inside / f).is_file()}
-        names = (file.name for file in inside.iterdir() if file.name.endswith(".txt"))
-        if unknown := sorted({*names} - {*files}):
-            listed = ", ".join(files.values())
-            raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {listed}")
-    contents = {FILE: _read(folder / FILE), **texts}
-    texts = {name: text.strip("\n") for name, text in texts.items()}
-    for name, text in texts.items():
-        if prompts.places(text) != (wanted := prompts.places(prompts.text(name))):
-            listed = ", ".join(f"{{{{{place}}}}}" for place in sorted(wanted))
-            raise ConfigError(f"{inside / f'{name}.txt'}: it must have the places {listed}")
-    pack = _parse(folder / FILE, contents[FILE], Pack)
+    inside, wanted = folder / "prompts", sorted(every_prompt())
+    stored = {f.name for f in inside.iterdir()} if inside.is_dir() else set()
+    unknown = sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted)
+    if unknown:
+        listed = ", ".join(wanted)
+        raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {listed}")
+    files = {name: inside / f"{name}.txt" for name in wanted}
+    contents = {FILE: _read(folder / FILE)}
+    contents |= {name: _read(file) for name, file in files.items() if file.is_file()}
+    joined = "\0".join(f"{name}\0{text}" for name, text in contents.items())
+    pack = _parse(folder / FILE, contents.pop(FILE), Pack)
     if pack.labels:
         _check(pack.labels, f"{folder / FILE}: labels")
+    texts = {name: text.strip("\n") for name, text in contents.items()}
+    for name, text in texts.items():
+        if prompts.places(text) != (places := prompts.places(prompts.text(name))):
+            listed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
+            raise ConfigError(f"{files[name]}: it must have the places {listed}")
     extra = folder / READING
     reading = _parse(extra, _read(extra), ReadingWords) if extra.is_file() else ReadingWords()
-    joined = "\0".join(f"{name}\0{text}" for name, text in contents.items())
     return Language(code, _digest(joined), str(folder), pack, texts, reading)
 
 
@@ -235,6 +232,13 @@ T = TypeVar("T", Pack, ReadingWords)
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _read(file: Traversable) -> str:
+    try:
+        return file.read_bytes().decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {file}: {error}; it is a text file in UTF-8") from None
 
 
 def _parse(file: Traversable, text: str, kind: type[T]) -> T:
@@ -260,36 +264,20 @@ def _check(labels: Labels, place: str) -> None:
                     raise ConfigError(f"{place}.{key}: {word!r} is in {other} too; keep one")
 
 
-_ENGLISH_ONLY = re.compile("diagnosis|answers|aspect.*")
-"""Prompts whose data, or whose answers, are English."""
-
-
 @cache
 def every_prompt() -> frozenset[str]:
     """Return the names of all prompts that a pack may have, roles among them."""
     folders = ("", "roles/", "roles/dialogues/", "roles/texts/")
     names = {name for folder in folders for name in prompts.names(folder)}
-    return frozenset(name for name in names if not _ENGLISH_ONLY.fullmatch(name))
-
-
-def _read(file: Traversable) -> str:
-    try:
-        data = file.read_bytes()
-        if len(data) > _MOST_BYTES:
-            raise ConfigError(f"{file}: {len(data):,} bytes, more than the {_MOST_BYTES:,} allowed")
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file}: not UTF-8; save the file as UTF-8") from None
+    # These have data, or answers, in English.
+    return frozenset(name for name in names if not re.fullmatch("diagnosis|answers|aspect.*", name))
 
 
 @cache
 def built_in() -> Mapping[str, Language]:
     """Return the languages that come with BotChat, by code."""
-    folders = {folder.name: folder for folder in resources.files(__name__).iterdir()}
-    packs = sorted(code for code, folder in folders.items() if (folder / FILE).is_file())
-    return {code: load(folders[code], code) for code in packs}
+    folders = sorted(resources.files(__name__).iterdir(), key=lambda folder: folder.name)
+    return {f.name: load(f, f.name) for f in folders if (f / FILE).is_file()}
 
 
 ENGLISH = load(resources.files(__name__) / EN, EN)

@@ -1,7 +1,6 @@
 """Words, phrases, layout and stems of an English utterance, for the judge `rules`.
 
-Other languages are only split into words. Phrases are regular expressions in linear time, each
-searched only in a text with one of its words: boards read utterances by the ten thousand.
+Other languages are only split into words. All patterns take linear time.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from itertools import chain
@@ -24,18 +22,12 @@ IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+(?:'[^\W_{IDEOGRAPHS}]+)*")
 """A word of English, a number, or one Chinese or Japanese character."""
 
-ASCII_WORD = re.compile(r"[a-z0-9]++(?:'[a-z0-9]++)*+")
-"""`WORD` for lower-case ASCII, in half the time."""
+EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 
-_ASCII_BLANKS = re.sub(rb"[^a-z0-9]", b" ", bytes(range(256)))
-"""A blank for what is not in words: cuts lower-case ASCII without apostrophes, again faster."""
-
-_ENGLISH_STOP = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
-"""A stop before a blank, a line break, or a Chinese or Japanese stop; fast as it begins."""
+_STOP = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
+"""A stop before a blank, a line break, or a Chinese or Japanese stop."""
 
 _CHARACTER = re.compile(r"[a-z0-9]+|[^\s]")
-
-EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
 
 _LAYOUT = re.compile(
     r"\r\n?|\n+"
@@ -51,10 +43,6 @@ _LAYOUT = re.compile(
 """Marks of a document or script: line breaks, list items, headings, bold and italic, code, tags,
 speaker labels and stage directions."""
 
-_LAYOUT_SIGN = re.compile(r"[\r\n*`<:]")
-_LAYOUT_START = re.compile(r"[-+\u2022#\[(\d]")
-"""A text with a mark of `_LAYOUT` has this sign or this start; these searches are much faster."""
-
 _FORMAL_PHRASE = 5
 _FORMAL_DAMPING = 40
 
@@ -65,61 +53,47 @@ class ReadText:
     def __init__(self, raw: str) -> None:
         """Cut it into words."""
         self.raw = raw
-        self.low = low = raw.lower().replace("\u2019", "'")
-        self.sentences = each = [english_words(sentence) for sentence in _ENGLISH_STOP.split(low)]
+        self.low = raw.lower().replace("\u2019", "'")
+        self.sentences = [WORD.findall(sentence) for sentence in _STOP.split(self.low)]
         """Words of each sentence."""
-        self.words = words = each[0] if len(each) == 1 else list(chain.from_iterable(each))
-        self.apostrophed = [word for word in words if "'" in word] if "'" in low else []
-        parts = [word.split("'") for word in self.apostrophed]
-        self.different = different = frozenset(words)
-        self.pieces = different.union(*parts) if parts else different
-        """``words``, and their parts between apostrophes."""
-        self.content = frozenset(map(_stem, different - _FUNCTION)) - {""}
+        self.words = [*chain.from_iterable(self.sentences)]
+        self.different = frozenset(self.words)
+        self.content = frozenset(map(_stem, self.different - _FUNCTION)) - {""}
         self.subject = self.content - _COURTESY
         """What carries a subject or a courtesy (stems of words), and what of it a subject."""
-        self.question = "?" in raw or "\uff1f" in raw or "\u061f" in raw
-        self.contractions = len(list(filter(_SPOKEN.fullmatch, self.apostrophed)))
-        self.long_words = len([word for word in words if len(word) >= _LISTS.long_word])
-        self.emoji = not raw.isascii() and EMOJI.search(raw) is not None
+        self.question = re.search("[?\uff1f\u061f]", raw) is not None
+        self.emoji = EMOJI.search(raw) is not None
 
     def ai_phrases(self) -> list[str]:
         """Return phrases that call a speaker a program."""
-        return _AI.found(self.low, self.pieces)
+        return _AI.findall(self.low)
 
     def formal_phrases(self) -> list[str]:
         """Return connectives and phrases of written language and of assistants."""
-        return _FORMAL.found(self.low, self.pieces)
+        return _FORMAL.findall(self.low)
 
     def formality(self) -> float:
-        """Formal marks in 100 words; see `botchat.metrics.criteria.Thresholds`."""
-        marks = _FORMAL_PHRASE * len(self.formal_phrases()) + self.long_words - self.contractions
-        marks += self.full_forms()
+        """Count formal marks in 100 words; see `botchat.metrics.criteria.Thresholds`."""
+        marks = _FORMAL_PHRASE * len(self.formal_phrases()) + len(_FULL.findall(self.low))
+        marks += sum(len(word) >= _LISTS.long_word for word in self.words)
+        contractions = filter(_SPOKEN.fullmatch, (word for word in self.words if "'" in word))
+        marks -= len([*contractions])
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
 
-    def full_forms(self) -> int:
-        """Written forms of words that speech says otherwise: contracts, in English."""
-        return len(_FULL.found(self.low, self.pieces))
-
     def closes(self) -> bool:
-        """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""
-        return bool(_CLOSING.found(self.low, self.pieces))
+        """Return whether a phrase thanks, answers thanks, wishes well or says goodbye."""
+        return _CLOSING.search(self.low) is not None
 
     def layout_marks(self) -> int:
-        """Marks of a document or script."""
-        raw = self.raw.strip()
-        marked = _LAYOUT_SIGN.search(raw) or _LAYOUT_START.match(raw)
-        return len(_LAYOUT.findall(raw)) if marked else 0
-
-
-# ------------------------------------------------------------------- what is looked for
+        """Count marks of a document or script."""
+        return len(_LAYOUT.findall(self.raw.strip()))
 
 
 class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`rule_words.toml`: English words and phrases, regular expressions in lower case.
 
-    ``{name}`` in a phrase stands for the pattern of that name in ``lists``. ``signs`` has of each
-    list words of which one is in each of its phrases (``NAME_inside``: parts of words that do as
-    well), ``ends`` what must stand behind a phrase.
+    ``{name}`` in a phrase stands for the pattern of that name in ``lists``; ``ends`` has what must
+    stand behind a phrase of a list.
     """
 
     function: Words  # words that carry no content
@@ -132,7 +106,6 @@ class _Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     endings: Words  # of inflected words, taken off so that related ones are one
     long_word: int  # letters that make a word a long one
     lists: dict[str, Words]
-    signs: dict[str, Words]
     ends: dict[str, str]
 
 
@@ -142,57 +115,18 @@ _LISTS = msgspec.convert(
 )
 
 
-@dataclass(frozen=True)
-class _Phrases:
-    """A list of phrases to look for."""
-
-    pattern: re.Pattern[str]
-    signs: frozenset[str]
-    """Words of which a text has one if it has a phrase."""
-    inside: Words
-    """What may stand inside a word, or between two, instead."""
-
-    @classmethod
-    def of(cls, name: str) -> _Phrases:
-        """Return the list of that name."""
-        pattern = _any_of(getattr(_LISTS, name), _LISTS.ends.get(name, ""))
-        inside = _LISTS.signs.get(f"{name}_inside", ())
-        return cls(re.compile(pattern), frozenset(_LISTS.signs[name]), inside)
-
-    def found(self, low: str, pieces: Iterable[str]) -> list[str]:
-        """Return what the pattern finds; a text without any sign of a phrase is not searched.
-
-        ``pieces``: the text's words, and their parts between apostrophes.
-        """
-        if not self.signs.isdisjoint(pieces):
-            return self.pattern.findall(low)
-        for part in self.inside:  # a generator takes as long as the search that it saves
-            if part in low:
-                return self.pattern.findall(low)
-        return []
+def _phrases(name: str) -> re.Pattern[str]:
+    """Return the pattern of a list of phrases."""
+    phrases = "|".join(getattr(_LISTS, name))
+    phrases = re.sub(r"\{([a-z_]+)\}", lambda part: _LISTS.lists[part[1]][0], phrases)
+    return re.compile(rf"\b(?:{phrases}){_LISTS.ends.get(name, '')}")
 
 
-def _any_of(phrases: Iterable[str], end: str = "") -> str:
-    patterns = (_NAME.sub(lambda name: _LISTS.lists[name[1]][0], phrase) for phrase in phrases)
-    return rf"\b(?:{'|'.join(patterns)})" + end
-
-
-_NAME = re.compile(r"\{([a-z_]+)\}")
 _FUNCTION = frozenset(_LISTS.function)
 _ENDINGS = sorted(_LISTS.endings, key=len, reverse=True)
-_SPOKEN = re.compile(_any_of(_LISTS.spoken))
-_AI, _FORMAL, _FULL, _CLOSING = map(_Phrases.of, ("ai", "formal", "full", "closing"))
-
-
-def english_words(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
-    if not text.isascii():
-        return WORD.findall(text)
-    if "'" in text:
-        return ASCII_WORD.findall(text)
-    return text.encode().translate(_ASCII_BLANKS).decode().split()
-
-
+_AI, _FORMAL, _FULL, _CLOSING, _SPOKEN = map(
+    _phrases, ("ai", "formal", "full", "closing", "spoken")
+)
 _SHORTEST_STEM = 3
 
 
@@ -212,7 +146,7 @@ def _stem(word: str) -> str:
     return stem[:-1] if len(stem) > _SHORTEST_STEM and stem[-1] in "eiy" else stem
 
 
-_COURTESY = frozenset(map(_stem, chain.from_iterable(map(english_words, _LISTS.courtesy))))
+_COURTESY = frozenset(map(_stem, chain.from_iterable(map(WORD.findall, _LISTS.courtesy))))
 
 
 class _OnlyWords(dict[int, int]):

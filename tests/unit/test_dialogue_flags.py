@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.languages import text as text_patterns
-from botchat.languages.text import ASCII_WORD, WORD, english_words
 from botchat.metrics.criteria import FLOORS, fit_thresholds, flags, values
 from tests.rows import rows
 
@@ -29,13 +28,6 @@ def test_words_and_exact_repeats_are_counted():
     assert shown("words", "Don't, it\u2019s 3.5 o'clock!", "你好, Ann", "", "...") == [5, 3, 0, 0]
     lines = ("Move it.", "Why?", "MOVE IT!", "move it", "Why?", "👍", "👍", "👍")
     assert shown("exact_repeat", *lines) == [0, 0, 2, 4, 1, 0, 1, 2]
-
-
-@given(st.text(st.characters(max_codepoint=127)).map(str.lower))
-def test_words_of_ascii_are_the_same_words(text: str):
-    """The quicker pattern finds what the general one does, and so does what cuts at once."""
-    assert ASCII_WORD.findall(text) == WORD.findall(text)
-    assert english_words(text) == WORD.findall(text)
 
 
 def test_closing_chains_and_verbatim_runs_are_counted():
@@ -133,7 +125,7 @@ def test_every_phrase_of_programs_has_a_sign():
 @pytest.mark.parametrize("name", ["ai", "formal", "full", "closing"])
 def test_phrases_capture_nothing(name: str):
     """A group that captures would stand in the evidence instead of the whole phrase."""
-    assert getattr(text_patterns, f"_{name.upper()}").pattern.groups == 0
+    assert getattr(text_patterns, f"_{name.upper()}").groups == 0
 
 
 @pytest.mark.parametrize(
