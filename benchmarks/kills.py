@@ -2,8 +2,8 @@
 
     python benchmarks/kills.py [--kills 200] [--seed 0] [--latency-ms 5]
 
-KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel,
-a whole run and batches, against the suite's server as a process of its
+KILL, TERM, HUP and INT in turn, over generate, a single judge, a panel, a judge whose calls are
+made by worker processes, a whole run and batches, against the suite's server as a process of its
 own. A killed command is run again until it is done; a stage that is done while kills are left
 begins anew in a fresh workspace. Counted are what the server received and what is in the ledger:
 
@@ -46,18 +46,18 @@ STAGES = {
     "generate": GENERATE,
     "single": [*ARENA, "umpire"],
     "panel": [*ARENA, "pair", "--judge-model", "umpire"],
+    "workers": [*ARENA, "umpire", "--executor", "loky:2"],
     "run": ["run", "--seeds", "small", *MODELS, "--protocol", "unieval", "--judge", "umpire"],
     "batch": [*GENERATE, "--batch"],
 }
 """Stage -> command."""
 
-JUDGING = ("single", "panel")
+JUDGING = ("single", "panel", "workers")
+PENDING = 3
+"""Exit code of a command whose calls are in a batch that has not ended."""
 """Those that need dialogues."""
 
-_PROGRAM = (
-    "from botchat.models.endpoint import batch; batch.FIRST_POLL_S = 0.01; "
-    "from botchat.cli.main import entry; entry()"
-)
+_PROGRAM = "from botchat.cli.main import entry; entry()"
 
 _PANELS = """
 [generation]
@@ -182,10 +182,13 @@ def stage_files(folder: Path) -> dict[str, bytes]:
 
 def finish(folder: Path, command: Sequence[str]) -> None:
     """A run that nothing disturbs."""
-    process = begin(folder, command)
-    _, error = process.communicate()
-    if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}: {error}")
+    code = PENDING
+    while code == PENDING:
+        process = begin(folder, command)
+        _, error = process.communicate()
+        code = process.returncode
+    if code != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {code}: {error}")
 
 
 def disturb(
@@ -232,13 +235,16 @@ def disturb(
             account.lost += missing
         code = process.returncode
         expected = {0} if kind is None else {0, -kind if kind is signal.SIGKILL else 130}
+        expected |= {PENDING} if later else set()
         # While it is loaded, before it takes signals, it ends as any other Python does.
         loading = kind is not None and not received and code in (-kind, -signal.SIGINT)
         if not loading and (code not in expected or "Traceback" in error):
             account.faults.append(f"{kind.name if kind else 'none'}: {code}: {error[-200:]}")
         if code == 0:
             break
-        if kind is None:  # Begun again it would fail again: without its server, for ever.
+        if (
+            kind is None and code not in expected
+        ):  # Begun again it would fail again: without its server, for ever.
             raise SystemExit(f"{' '.join(command)}, undisturbed, ended with {code}: {error[-300:]}")
     sent = server.digests[first:]
     if later:
