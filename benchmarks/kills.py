@@ -140,7 +140,7 @@ def prepare(folder: Path, server: Server, n_seeds: int) -> None:
     ]
     (folder / "seeds" / "small.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     entries = [
-        f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\n'
+        f'[models.{name}]\nmodel = "{name}"\nbase_url = "{server.url}"\nidentity = "http://kills"\n'
         f"max_concurrency = {IN_FLIGHT}\n"
         for name in ("alpha", "beta", "gamma", "umpire")
     ]
@@ -277,7 +277,14 @@ def measure(
             while signals:
                 folder = Path(there, f"{name}-{accounts[name].laps}")
                 shutil.copytree(start, folder)
-                disturb(accounts[name], server, folder, command, signals, rng)
+                with contextlib.ExitStack() as stack:
+                    own = server
+                    if name == "batch":  # another server would have the batches of this run
+                        (folder / "log").mkdir()
+                        own = stack.enter_context(serving(folder / "log", latency_ms))
+                        settings = folder / "botchat.toml"
+                        settings.write_text(settings.read_text().replace(server.url, own.url))
+                    disturb(accounts[name], own, folder, command, signals, rng)
                 accounts[name].other_bytes += stage_files(folder) != stage_files(whole)
     return accounts
 
