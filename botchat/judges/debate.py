@@ -37,9 +37,7 @@ SWAPPED = " (swapped)"
 
 _LEAD = r"[ \t>*_#-]*"
 _MARK = re.compile(rf"^({_LEAD})\[([^\]\n]{{1,80}})\]([*_ \t]*):", re.MULTILINE)
-
 _HEADING = re.compile(r"^\[[^\]\n]{2,80}\][ \t]*$", re.MULTILINE)
-"""Such as "[Question]"."""
 
 
 @dataclass(frozen=True)

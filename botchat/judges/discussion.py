@@ -34,15 +34,10 @@ _PROMPTS = tuple(
     )
 )
 
-_STEPS = "discussion_steps"
-"""Stands in a statement where the question is decomposed (CoT), and nowhere else."""
-
-_SUBQUESTION = "discussion_subquestion"
-"""The last line of a statement about one sub-problem (CoT), in place of the whole question."""
-
+_STEPS, _SUBQUESTION = "discussion_steps", "discussion_subquestion"
+"""Said of a decomposed question (CoT) alone: in a statement, and as its last line."""
 _SCORES = "discussion_scores"
 """The form of a report of scores alone."""
-
 _PART = re.compile(r"^[ \t>*_#-]*\(?\d{1,2}[.):\u3001](?!\d)[^\w\n]*(?P<part>\w.*)$", re.MULTILINE)
 
 

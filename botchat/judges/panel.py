@@ -26,7 +26,7 @@ from botchat.interfaces import (
 )
 from botchat.judges import debate, discussion
 from botchat.judges.debate import SWAPPED, Agent, DebateResult, PanelAgents, is_usable
-from botchat.judges.voting import aggregate, first_remarks, first_votes, is_vote, swap_sides
+from botchat.judges.voting import aggregate, first_remarks, is_vote, swap_sides
 from botchat.languages import ENGLISH, Language
 from botchat.parallel import together
 from botchat.records import UNANSWERED, Judgment, Outcome, Remark, Verdict
@@ -116,14 +116,12 @@ def build_panel(
     `ConfigError`: agents without a model, a default that none needs, a language without prompts.
     """
     model_of = cache(model_of)
-    complete = all(member.model for member in settings.members)
-    if complete and default_model is not None:
+    has_models = all(member.model for member in settings.members)
+    if has_models and default_model is not None:
         raise ConfigError(f"panel {name} names all its models itself; leave out --judge-model")
-    if default_model is None and not complete:
-        raise ConfigError(
-            f"panel {name}: its agents have no model; name one with --judge-model MODEL, or as "
-            f"model = … in [panels.{name}]"
-        )
+    if not has_models and default_model is None:
+        where = f"--judge-model MODEL, or as model = … in [panels.{name}]"
+        raise ConfigError(f"panel {name}: its agents have no model; name one with {where}")
     agents = [
         Agent(
             f"{member.name} #{n + 1}" if settings.samples > 1 else f"{member.name}",
@@ -281,12 +279,13 @@ def votes_before_debate(
         msgspec.structs.replace(
             judgment,
             judge=f"{judgment.judge}{BEFORE_TALK}",
-            verdict=aggregate(first_votes(judgment.transcript), choices(judgment), scores),
+            verdict=aggregate((r.verdict for r in first), choices(judgment), scores),
             reason="",
             transcript=(),
-            calls=tuple(r.call for r in first_remarks(judgment.transcript) if r.call),
+            calls=tuple(r.call for r in first if r.call),
         )
         for judgment in judgments
+        for first in [first_remarks(judgment.transcript)]
     ]
 
 

@@ -1,9 +1,7 @@
 """The offline judge: the UniEval prompt's criteria (BotChat Appendix B) made computable.
 
-It accuses the first utterance that does what at most 1 % of the set's human dialogues do
-(`botchat.metrics.criteria`). It is a floor and a check for other judges, not one of the paper's:
-it sees form only, and finds no error of fact or logic. Of a diagnosis, error types that need
-understanding are "Not judged".
+It names the first utterance that does what at most 1 % of the set's human dialogues do. Ours, not
+the paper's: a check for other judges, which sees form only, and no error of fact or logic.
 """
 
 from __future__ import annotations
@@ -26,16 +24,13 @@ _ACCUSATIONS: dict[str, str] = _DATA["accusations"]
 _DIAGNOSED: dict[str, list[str]] = _DATA["diagnosed"]
 
 _NOT_MINE = "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
-
-_QUOTE = 60
-"""Characters of an utterance that are quoted."""
+_MOST_QUOTED = 60
 
 
 class RulesJudge:
     """Judges each dialogue of a case by itself, from its utterances only, never from the prompt.
 
-    Where a comparison does not offer that both are accused, the earlier accusation decides, then
-    the stronger one. A case that is not about AI has no verdict.
+    Where a comparison does not offer Both, the earlier accusation decides, then the stronger one.
     """
 
     name = "rules"
@@ -94,7 +89,7 @@ def _quoted(flag: Flag, utterance: str) -> str:
     """The words that the criterion found, if they stand so in the utterance, else its beginning."""
     words = flag.evidence[1 : flag.evidence.rfind('"')].removesuffix("\u2026")
     at = utterance.lower().find(words.lower())
-    return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_QUOTE]
+    return utterance[at : at + len(words)] if words and at >= 0 else utterance[:_MOST_QUOTED]
 
 
 def _compare(first: Flag | None, second: Flag | None, choices: Set[Verdict]) -> Verdict | None:

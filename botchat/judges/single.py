@@ -85,10 +85,7 @@ class FunctionJudge:
 
 
 def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: int) -> Panel:
-    """Return a judge asked ``n_samples`` times a case, its votes counted.
-
-    ``decoding``: of every sample, each of which has a number of its own.
-    """
+    """Return a judge asked ``n_samples`` times a case, its votes counted."""
     agents = [
         Agent(f"{name} #{n + 1}", "", model, replace(decoding, sample=n)) for n in range(n_samples)
     ]

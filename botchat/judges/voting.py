@@ -23,6 +23,8 @@ from fractions import Fraction
 from itertools import islice
 from typing import Literal
 
+import msgspec
+
 from botchat.judges.debate import SWAPPED
 from botchat.records import MISSING, UNKNOWN_INDEX, Remark, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
@@ -68,20 +70,13 @@ def swap_sides(verdict: Verdict | None) -> Verdict | None:
 
 
 def first_remarks(transcript: Iterable[Remark]) -> list[Remark]:
-    """Return the first remark of each member of a panel, each order of showing by itself."""
+    """Return each agent's first remark, each order by itself; verdicts as of the original order."""
     first: dict[str, Remark] = {}
-    for remark in transcript:
-        if is_vote(remark):
-            first.setdefault(remark.speaker, remark)
+    for remark in filter(is_vote, transcript):
+        if remark.speaker.endswith(SWAPPED):
+            remark = msgspec.structs.replace(remark, verdict=swap_sides(remark.verdict))
+        first.setdefault(remark.speaker, remark)
     return list(first.values())
-
-
-def first_votes(transcript: Iterable[Remark]) -> tuple[Verdict | None, ...]:
-    """Return the votes of `first_remarks`, those on the swapped order swapped back."""
-    return tuple(
-        swap_sides(remark.verdict) if remark.speaker.endswith(SWAPPED) else remark.verdict
-        for remark in first_remarks(transcript)
-    )
 
 
 def is_vote(remark: Remark) -> bool:

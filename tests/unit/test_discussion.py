@@ -12,7 +12,7 @@ from botchat.interfaces import Decoding, Reply, ShownDialogue
 from botchat.judges.debate import Agent, PanelAgents, hold_debate
 from botchat.judges.discussion import discuss, report_alone
 from botchat.judges.panel import Panel, build_panel
-from botchat.judges.voting import first_votes
+from botchat.judges.voting import first_remarks
 from botchat.papers import stories
 from botchat.papers.stories import Story
 from botchat.protocols.diagnosis import DIAGNOSIS
@@ -103,7 +103,7 @@ def test_the_report_decides_and_is_told_again_in_prose():
     asked, prose = others["summarizer"].prompts
     assert "[Feedback]: feedback two" in asked
     assert prose.endswith(f"Score: -1\n{choice('2')}")
-    assert first_votes(answer.transcript) == ("1", "1")
+    assert [r.verdict for r in first_remarks(answer.transcript)] == ["1", "1"]
 
 
 def test_self_reflection_is_what_the_others_hear():

@@ -15,7 +15,7 @@ from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents
 from botchat.judges.panel import Panel, build_panel, vote_alone
 from botchat.judges.single import SingleJudge
-from botchat.judges.voting import aggregate, first_votes, swap_sides
+from botchat.judges.voting import aggregate, first_remarks, swap_sides
 from botchat.papers import stories
 from botchat.papers.stories import Story
 from botchat.protocols.arena import ARENA, GTEVAL
@@ -268,7 +268,7 @@ def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
         Remark("Feedback (swapped)", "f"),
         Remark("Critic (swapped)", "z", verdict="2"),
     )
-    assert first_votes(talk) == ("1", None, "2")
+    assert [r.verdict for r in first_remarks(talk)] == ["1", None, "2"]
 
 
 @pytest.mark.parametrize(
