@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.patterns import VerdictPatterns, known, verdict_patterns
+from botchat.protocols.patterns import ReplyPatterns, known, reply_patterns
 from botchat.protocols.replies import (
     find_retraction,
     json_fields,
@@ -100,7 +100,7 @@ def read_verdict(
 
     ``sides``: also where each of two dialogues is said to be human or AI. Never raises.
     """
-    w = verdict_patterns(language)
+    w = reply_patterns(language)
     text = strip_hypotheticals(text, language)
     plain = w.folded(text)
     parsed, end = _read(plain, text, meaning, w, sides)
@@ -111,7 +111,7 @@ def read_verdict(
 
 
 def _read(
-    plain: str, text: str, meaning: Meaning, w: VerdictPatterns, sides: bool
+    plain: str, text: str, meaning: Meaning, w: ReplyPatterns, sides: bool
 ) -> tuple[ParsedVerdict, int]:
     """Return the last verdict that is given, and where its words end."""
     if (fields := _fields(plain, json_fields(text), w)) is not None:
@@ -133,7 +133,7 @@ def _read_again(
     parsed: ParsedVerdict, rest: str, meaning: Meaning, language: Language
 ) -> ParsedVerdict:
     """Return the verdict in the ``rest`` of a reply, behind the words that retract the first."""
-    w = verdict_patterns(language)
+    w = reply_patterns(language)
     again = read_verdict(rest, meaning, language)
     line = rest.partition("\n")[0]
     for match in (w.anew.match(rest), *w.choice.finditer(line)):
@@ -152,7 +152,7 @@ def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = T
     ``phrases``: words that may stand before and after a label are left out ("only …", "… is AI
     involved").
     """
-    w = verdict_patterns(language)
+    w = reply_patterns(language)
     labels = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
 
     def meaning(words: str) -> str | None:
@@ -181,7 +181,7 @@ def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
     return words
 
 
-def _reason(text: str, w: VerdictPatterns) -> str:
+def _reason(text: str, w: ReplyPatterns) -> str:
     """Return what follows ``Reason:``, or the whole text without the mark; white space joined."""
     match = w.reason.search(w.folded(text))
     reason = text[match.end() :] if match else text
@@ -199,7 +199,7 @@ _RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 
 def _given(
-    plain: str, text: str, meaning: Meaning, w: VerdictPatterns, marks: re.Pattern[str]
+    plain: str, text: str, meaning: Meaning, w: ReplyPatterns, marks: re.Pattern[str]
 ) -> tuple[str, int, int] | None:
     """Return (verdict, start, end of its words) of the last given verdict; none of a mere list."""
     last: tuple[str | None, int, int] | None = None
@@ -225,7 +225,7 @@ def _given(
     return None if last is None or last[0] is None else (last[0], *last[1:])
 
 
-def _led_to(line: str, w: VerdictPatterns) -> bool:
+def _led_to(line: str, w: ReplyPatterns) -> bool:
     """Return whether a sentence ends before a mark on its line, or leads to the verdict."""
     before = line[-_NEAR:]
     if w.boundary.search(before):
@@ -234,7 +234,7 @@ def _led_to(line: str, w: VerdictPatterns) -> bool:
     return soft is not None and not w.others.search(re.split(r"[.!?;]\s", before)[-1])
 
 
-def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: VerdictPatterns) -> str | None:
+def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns) -> str | None:
     """Return the verdict of the words behind a mark, if no other is named next to it."""
     verdict = meaning(match["said"])
     beside = w.beside.match(plain, match.end())
@@ -251,7 +251,7 @@ def _quoted(text: str, start: int, since: str = "\n") -> bool:
     return opened or line.rstrip("*_ ").endswith(("'", "`", "\u2018"))
 
 
-def _in_reason(plain: str, after: int, start: int, w: VerdictPatterns) -> bool:
+def _in_reason(plain: str, after: int, start: int, w: ReplyPatterns) -> bool:
     """Return whether the reason of a verdict that ends at ``after`` goes on at ``start``."""
     reasons = list(w.reason.finditer(plain, after, start))
     return bool(reasons) and not re.search(r"\n[ \t]*\n", plain[reasons[-1].end() : start])
@@ -265,7 +265,7 @@ def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     return None
 
 
-def _bare(plain: str, meaning: Meaning, w: VerdictPatterns) -> tuple[str, int, int] | None:
+def _bare(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
     """Return the verdict that the first line is, where no verdict is marked."""
     if w.choice.search(plain):
         return None
@@ -279,7 +279,7 @@ def _bare(plain: str, meaning: Meaning, w: VerdictPatterns) -> tuple[str, int, i
     return first if len({*verdicts} - {None}) == 1 else None
 
 
-def _index(plain: str, text: str, start: int, end: int, w: VerdictPatterns) -> int | None:
+def _index(plain: str, text: str, start: int, end: int, w: ReplyPatterns) -> int | None:
     """Return the index behind a verdict, else on a line before it."""
     behind = [match for match in w.index.finditer(plain, end) if _tells(match, plain, text, end, w)]
     if not behind and (at_once := w.index_at_once.match(plain, end)):
@@ -299,7 +299,7 @@ def _index(plain: str, text: str, start: int, end: int, w: VerdictPatterns) -> i
     return None
 
 
-def _tells(match: re.Match[str], plain: str, text: str, after: int, w: VerdictPatterns) -> bool:
+def _tells(match: re.Match[str], plain: str, text: str, after: int, w: ReplyPatterns) -> bool:
     """Return whether an index is given for itself, not quoted and not in passing."""
     start = match.start()
     line = plain[plain.rfind("\n", 0, start) + 1 : start]
@@ -313,7 +313,7 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: VerdictPa
 # ------------------------------------------------------------------------- JSON and tables
 
 
-def _fields(plain: str, fields: Mapping[str, Any], w: VerdictPatterns) -> dict[str, Any] | None:
+def _fields(plain: str, fields: Mapping[str, Any], w: ReplyPatterns) -> dict[str, Any] | None:
     """Return the fields of a JSON object, or of the first table of one row with a verdict."""
     named = {w.fields.get(w.normal(name), name): value for name, value in fields.items()}
     if "choice" in named:
@@ -332,7 +332,7 @@ def _cells(row: str) -> list[str]:
     return row.strip().strip("|").split("|") if "|" in row else []
 
 
-def _of_fields(fields: Mapping[str, Any], meaning: Meaning, w: VerdictPatterns) -> ParsedVerdict:
+def _of_fields(fields: Mapping[str, Any], meaning: Meaning, w: ReplyPatterns) -> ParsedVerdict:
     reason = " ".join(str(fields.get("reason") or "").split())
     choice = "" if fields["choice"] is None else fields["choice"]
     match = w.choice.search(w.folded(f"choice: {choice}"))
