@@ -1,7 +1,7 @@
 """Dialogues from rows: seeds, and dialogues of a model that were generated elsewhere.
 
-A row is a whole dialogue (a column of `FORMATS`: a list of texts or messages; in csv and xlsx as
-JSON) or, of seeds, one utterance (`_TEXTS`, perhaps with `_SPEAKERS`, and `_TURNS` to sort by).
+Names of columns stand in ``columns.toml``. A row is a whole dialogue (a list of texts or messages;
+in csv and xlsx as JSON) or, of seeds, one utterance, perhaps with a speaker, and a turn to sort by.
 Consecutive texts of one speaker are one utterance; system messages and a model's reasoning are
 left out; tools are an error. Other columns are ignored.
 """
@@ -14,21 +14,15 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from botchat.errors import DataError
-from botchat.importers.tables import FileRow, column_name, json_value, named, quoted
+from botchat.importers.tables import COLUMNS, FileRow, column_name, json_value, named, quoted
 from botchat.records import N_SEED, Outcome, Seed
 
-FORMATS: Mapping[str, str] = {
-    **dict.fromkeys(("utterances", "conv_gt", "dialogue", "dialog"), "utterances"),
-    **dict.fromkeys(("messages", "conversation"), "openai"),
-    "conversations": "sharegpt",
-}
+FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
 """Columns that hold a dialogue -> name of their format."""
 
-_IDS = ("id", "index", "seed_id", "dialogue_id", "dialog_id", "conversation_id", "conv_id",
-        "question_id")  # fmt: skip
-_TEXTS = ("utterance", "text", "content", "value", "message")
-_SPEAKERS = ("role", "speaker", "from")
-_TURNS = ("turn", "turn_id", "turn_number", "position")
+_IDS, _TEXTS, _SPEAKERS, _TURNS = (
+    COLUMNS["seeds"][name] for name in ("ids", "texts", "speakers", "turns")
+)
 _INSTRUCTIONS = ("system", "developer")
 _TOOLS = re.compile(r"(?i)tool|function|observation")
 _REASONING = ("reasoning", "thinking")

@@ -6,11 +6,13 @@ A fault is one line: file, row number, value, and what to do.
 from __future__ import annotations
 
 import re
+import tomllib
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from importlib import resources
 from io import BytesIO
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import msgspec
 import pandas as pd
@@ -20,6 +22,11 @@ from pyarrow import parquet
 from botchat.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".xlsx", ".parquet")
+
+COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
+    resources.files(__package__).joinpath("columns.toml").read_text("utf-8")
+)
+"""Names of columns in other people's files, of seeds and of votes."""
 
 MAX_UNPACKED = 2**26
 """Bytes that an xlsx may unpack to."""
@@ -65,18 +72,17 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
 def rows(data: bytes, where: str) -> Iterator[FileRow]:
     """Yield the rows of a file that are not empty; missing cells are left out."""
     frame = table(data, where)
-    records = frame.to_dict("records")
-    for number, cells in zip(frame.index, records, strict=True):
-        fields = {name: cell for name, cell in cells.items() if _has_value(cell)}
+    return rows_of(frame.to_dict("records"), where, min(frame.index, default=1))
+
+
+def rows_of(
+    records: Iterable[Mapping[Any, object]], where: str, start: int = 1
+) -> Iterator[FileRow]:
+    """Yield records of any origin as rows, the first with the number ``start``."""
+    for number, record in enumerate(records, start):
+        fields = {column_name(name): cell for name, cell in record.items() if _has_value(cell)}
         if any(cell != "" for cell in fields.values()):
             yield FileRow(f"{where} row {number}", fields)
-
-
-def rows_of(records: Iterable[Mapping[str, object]], where: str) -> Iterator[FileRow]:
-    """Yield records of any origin as rows."""
-    for number, record in enumerate(records, 1):
-        fields = {column_name(name): cell for name, cell in record.items() if cell is not None}
-        yield FileRow(f"{where} row {number}", fields)
 
 
 def json_rows(data: bytes, where: str) -> list[FileRow]:
@@ -84,12 +90,12 @@ def json_rows(data: bytes, where: str) -> list[FileRow]:
     text = read_text(data, where)
     if text.lstrip()[:1] == "[":
         values = json_value(text, where)
-        return [FileRow(f"{where} row {n}", value) for n, value in enumerate(values, 1)]
-    lines = [line for line in text.split("\n") if line.strip()]
-    if lines and lines[0].strip() == "{":
+    elif text.lstrip()[:2].rstrip() == "{":
         return [FileRow(where, json_value(text, where))]
-    places = [f"{where} row {n}" for n in range(1, len(lines) + 1)]
-    return [FileRow(*pair) for pair in zip(places, map(json_value, lines, places), strict=True)]
+    else:
+        lines = filter(str.strip, text.split("\n"))
+        values = (json_value(line, f"{where} row {n}") for n, line in enumerate(lines, 1))
+    return [FileRow(f"{where} row {n}", value) for n, value in enumerate(values, 1)]
 
 
 def json_value(text: str, place: str) -> Any:
@@ -131,7 +137,7 @@ def column_name(name: object) -> str:
     return re.sub(r"\W+", "_", words.lower()).strip("_")
 
 
-def _has_value(cell: object) -> TypeGuard[object]:
+def _has_value(cell: object) -> bool:
     return not (cell is None or cell is pd.NA or (isinstance(cell, float) and cell != cell))
 
 

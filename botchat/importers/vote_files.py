@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError
-from botchat.importers.tables import quoted, table
+from botchat.importers.tables import COLUMNS, quoted, table
 from botchat.metrics.vote_arrays import MOST_TEXTS, Texts, Votes
 from botchat.verdicts import Floats, Indices
 
@@ -25,31 +25,13 @@ MAX_MODELS = 1000
 MAX_NAME = 200
 """Characters of a model's name."""
 
-_VERDICTS = {"first": "model_a", "second": "model_b", "verdict": "winner"}
-"""Columns of our verdicts -> those of battles."""
-_SIDES = {
-    **dict.fromkeys(("model_a", "model_1", "model a", "a", "left", "first", "1"), 1.0),
-    **dict.fromkeys(("model_b", "model_2", "model b", "b", "right", "second", "2"), 0.0),
-    **dict.fromkeys(("tie", "draw", "equal", "both", "neither", "bothbad", "both_bad", "both bad",
-                     "tie (bothbad)", "tie (both bad)"), 0.5),
-    **dict.fromkeys(("error", "invalid", "unreadable", "none", "nan"), np.nan),
-}  # fmt: skip
+_NAMES = COLUMNS["votes"]
+_VERDICTS, _ITEMS, _JUDGES, _TEXTS = (
+    _NAMES[key] for key in ("verdicts", "items", "judges", "texts")
+)
+_RESULTS = {"first": 1.0, "second": 0.0, "tie": 0.5, "unreadable": np.nan}
+_SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
 """Winner -> result of the first model."""
-_ITEMS = {
-    "question_id": "questions", "item": "items", "uid": "questions",
-    "instruction_index": "instructions", "instruction": "instructions", "prompt_id": "prompts",
-    "prompt": "prompts", "question": "questions", "conversation_id": "conversations",
-    "id": "items",
-}  # fmt: skip
-"""Columns of items, the first that the file has, and what the items are called."""
-_JUDGES = {
-    "judge_model": "judges", "judge": "judges", "annotator": "annotators", "worker": "workers",
-    "worker_id": "workers", "judge_hash": "users", "user_id": "users", "user": "users",
-}  # fmt: skip
-_TEXTS = (
-    ("conversation_a", "conversation_b"), ("response_a", "response_b"), ("output_1", "output_2"),
-    ("completion_a", "completion_b"), ("answer_a", "answer_b"), ("text_1", "text_2"),
-)  # fmt: skip
 _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS, *_JUDGES}
 _FIRST_IN_LIST = re.compile(r"\[\s*[\"']([^\"']+)[\"']")
 
@@ -100,10 +82,13 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     item = "item" if once else next((name for name in _ITEMS if name in frame), None)
     judge = "judge" if once else next((name for name in _JUDGES if name in frame), None)
     sides = next((pair for pair in _TEXTS if {*pair} <= {*frame}), None)
-    models, both = _numbered(pd.concat([frame["model_a"], frame["model_b"]], ignore_index=True))
+    n = len(frame)
+    cells = pd.concat([frame["model_a"], frame["model_b"]], ignore_index=True)
+    models, both = _numbered(cells, 2 * n)
     first, second = np.split(both, 2)
-    items, of_item = _column(frame, item)
-    judges, of_judge = _column(frame, judge, _judge)
+    items, of_item = _numbered(frame.get(item), n)
+    judges, of_judge = _numbered(frame.get(judge), n, _judge)
+    _, turn = _numbered(frame.get("turn"), n)
     required = {"model_a": first, "model_b": second}
     if once:
         required |= {"item": of_item, "judge": of_judge}
@@ -117,7 +102,7 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     if (of_judge < 0).any():
         of_judge, judges = np.where(of_judge < 0, len(judges), of_judge), (*judges, "votes")
     return Votes(
-        models, items, judges, of_item, np.maximum(_column(frame, "turn")[1], 0), first, second,
+        models, items, judges, of_item, np.maximum(turn, 0), first, second,
         of_judge, _results(frame, where, () if once else models, first, second),
         asked=_ITEMS[item] if item else "items", who=_JUDGES[judge] if judge else "judges",
         texts=(_texts(frame[sides[0]]), _texts(frame[sides[1]])) if sides else None,
@@ -125,9 +110,11 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
 
 
 def _numbered(
-    cells: pd.Series[Any], read: Callable[[str], str] = str.strip
+    cells: pd.Series[Any] | None, n: int, read: Callable[[str], str] = str.strip
 ) -> tuple[tuple[str, ...], Indices]:
-    """Number the distinct texts of a column in order of appearance; empty cells are -1."""
+    """Number the distinct texts of n cells, if there are any, by appearance; empty: -1."""
+    if cells is None:
+        return (), np.full(n, -1, np.intp)
     try:
         codes, values = pd.factorize(cells)
     except TypeError:  # lists and objects
@@ -136,14 +123,6 @@ def _numbered(
     texts = [read(str(value)) for value in values]
     places = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
     return tuple(numbers), np.array([*places, -1], np.intp)[codes]
-
-
-def _column(
-    frame: pd.DataFrame, name: str | None, read: Callable[[str], str] = str.strip
-) -> tuple[tuple[str, ...], Indices]:
-    if name not in frame:
-        return (), np.full(len(frame), -1, np.intp)
-    return _numbered(frame[name], read)
 
 
 def _judge(text: str) -> str:
@@ -159,7 +138,7 @@ def _results(
 
     The winner is a side, or one of ``models``, even one that is called like a side.
     """
-    words, winner = _column(frame, "winner")
+    words, winner = _numbered(frame["winner"], len(frame))
     result = np.full(len(frame), np.nan)
     for number, word in enumerate(words):
         votes, side = winner == number, word.lower().removesuffix(".0")

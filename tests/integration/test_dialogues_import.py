@@ -127,7 +127,7 @@ def test_a_set_of_chatseeds_alone_has_an_arena(tmp_path, capsys):
         assert found["new_seeds"] == (5 if name == "a" else 0)
     made = said(capsys, "judge", "arena", "--seeds", "shop", "--judge", "rules", "--dir", w)
     assert made["rows"][0]["cases"] == 10
-    board = read(Workspace(w), "shop", for_boards=True).board("rules")
+    board = read(Workspace(w), "shop").board("rules")
     assert set(board.main.frame["model"]) == {"a", "b"}
     assert board.main.signature.count("|imported:") == 2
     assert main(["judge", "gteval", "--seeds", "shop", "--judge", "rules", "--dir", str(w)]) == 1

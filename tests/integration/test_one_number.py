@@ -217,7 +217,7 @@ def on_page(page: str, found: Found, whose: str, headings: Mapping[str, Mapping[
 def test_a_number_has_one_interval_everywhere(folder: Path) -> None:
     """Of each judge, protocol and contestant: one value, one lower and one upper end."""
     found, workspace = Found(), Workspace(folder)
-    everyone = read(workspace, "sample", JUDGES, for_boards=True)
+    everyone = read(workspace, "sample", JUDGES)
     headings = {}
     for judge in JUDGES:
         board = everyone.board(judge)
