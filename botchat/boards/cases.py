@@ -14,8 +14,8 @@ from botchat.interfaces import Row, settings_digest
 from botchat.metrics.correlation import Rating, compare_scores
 from botchat.metrics.intervals import entries, of_share
 from botchat.protocols.answers import AnswerPair
-from botchat.protocols.items import plain
 from botchat.protocols.mateval import OwnText
+from botchat.protocols.patterns import plain_name
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, as_prose, as_text, parse, parse_text, reports
 from botchat.records import Judgment
@@ -239,8 +239,8 @@ def _given(
 def _label(labels: Mapping[str, float], name: str, names: Sequence[str]) -> float | None:
     """People's score of a number; of the whole it may be the sum of all."""
     if name != SCORE:
-        return labels.get(plain(name), labels.get("") if len(names) == 1 else None)
-    known = [labels.get(plain(one)) for one in names if one != SCORE]
+        return labels.get(plain_name(name), labels.get("") if len(names) == 1 else None)
+    known = [labels.get(plain_name(one)) for one in names if one != SCORE]
     whole = None if None in known else sum(one for one in known if one is not None)
     return labels.get("", whole)
 

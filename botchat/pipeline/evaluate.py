@@ -26,8 +26,9 @@ from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
 from botchat.protocols.arena import ARENA
 from botchat.protocols.diagnosis import DIAGNOSIS
-from botchat.protocols.items import TEXTS, items, paragraphs, plain
+from botchat.protocols.items import TEXTS, items, paragraphs
 from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
+from botchat.protocols.patterns import plain_name
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
@@ -123,7 +124,7 @@ def _cases(request: Evaluating, workspace: Workspace) -> tuple[Sequence[Item], l
     if odd := next((name for name in request.criteria if name not in known), None):
         raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
     protocols = [known[name] for name in dict.fromkeys(request.criteria)]
-    wanted = [plain(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
+    wanted = [plain_name(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
     listed = read_items(request.file, wanted)
     of_texts = isinstance(listed[0], OwnText)
     what, shows = ("texts", "one") if of_texts else ("pairs", "pair")

@@ -37,9 +37,9 @@ class AnswerPair:
     contestants: tuple[str, str]
     answers: tuple[str, str]
     label: str | None
-    """``"1"`` or ``"2"``: which answer most people prefer, ``"tie"``; ``None``: not known."""
+    """``"1"`` or ``"2"``: the answer that most annotators prefer, ``"tie"``; None: not known."""
     category: str = ""
-    """Of the question, where upstream says it: ``coding``."""
+    """Category of the question, where upstream says it: ``coding``."""
 
 
 def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:

@@ -72,27 +72,23 @@ class Catalogue:
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:
     """Return the built-in protocols and the user's; `ConfigError` if two have one name."""
     if twice := {protocol.name for protocol in BUILT_IN} & {*own}:
-        raise ConfigError(
-            f"botchat.toml: protocols.{min(twice)}: BotChat has a protocol of that name; choose "
-            "another"
-        )
+        fault = "BotChat has a protocol of that name; choose another"
+        raise ConfigError(f"botchat.toml: protocols.{min(twice)}: {fault}")
     criteria = [_criterion(name, settings) for name, settings in own.items()]
     return Catalogue((*BUILT_IN, *criteria), language)
 
 
 def _criterion(name: str, settings: CriterionSettings) -> Protocol:
     title = settings.title or name.replace("_", " ").capitalize()
-    scale = Scale(*(settings.scale or (0, 0)), settings.scores)
     kind: Any = HASHED.get(settings.kind, settings.kind)
-    shows: Any = HASHED.get(settings.shows, settings.shows)
     return Protocol(
         name,
         title,
         kind,
-        shows,
+        HASHED.get(settings.shows, settings.shows),  # type: ignore[arg-type]
         settings.question or title,
         template=settings.prompt,
-        scale=scale if kind == "score" else None,
+        scale=Scale(*(settings.scale or (0, 0)), settings.scores) if kind == "score" else None,
         labels=settings.labels if kind == "choice" else LABELS,
         chosen_wins=settings.named_is == "winner",
     )

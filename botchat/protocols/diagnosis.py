@@ -1,9 +1,8 @@
 """Diagnosis: ten questions about one dialogue, an error type each, with place and evidence.
 
 After MATEval (Li et al. 2024, §3.2, §4.2), with the bad cases of BotChat (Appendix C). Each error
-takes one point off, from 0; scores are counted here, because judges miscount. The verdict is the
-score of the whole dialogue (``"-3"``). Deviation: MATEval's summariser writes the running text as
-well; `botchat.protocols.reports.as_prose` makes it from the report.
+takes one point off, from 0, counted here, because judges miscount; the verdict is the sum
+(``"-3"``). Deviation: `botchat.protocols.reports.as_prose` makes the running text from the report.
 """
 
 from __future__ import annotations
@@ -73,14 +72,12 @@ def by_type(reported: Iterable[Report]) -> dict[str, TypeFinding]:
 def error_rates(
     judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int
 ) -> list[dict[str, Any]]:
-    """Return one row a contestant, of judgments of which there is at most one for each dialogue.
+    """Return one row a contestant; at most one judgment a dialogue.
 
     A row has ``model``; mean ``score``; ``any``: share of the dialogues with a score below 0; for
-    each type of `ERRORS` the share of dialogues that have it, ``score_TYPE`` and ``readable_TYPE``
-    (dialogues judged on it); ``quoted``: share of all errors whose quote is in the utterance named;
-    ``readable``, ``missing`` (of ``n_seeds`` dialogues, those without a verdict), ``coverage``.
-    Intervals end in ``_low`` and ``_high``; None: nothing to count. Raises `DataError` for a
-    verdict that is no score.
+    each type of `ERRORS` the share of dialogues that have it, ``score_TYPE`` and ``readable_TYPE``;
+    ``quoted``: share of all errors whose quote is in the utterance named; ``readable``, ``missing``
+    (of ``n_seeds``), ``coverage``. Intervals end in ``_low`` and ``_high``; None: nothing to count.
     """
     by_name: dict[str, dict[str, float | None]] = {}
     for judgment in judgments:
@@ -141,7 +138,5 @@ def _score(judgment: Judgment) -> float | None:
     try:
         return None if judgment.verdict is None else float(judgment.verdict)
     except ValueError:
-        raise DataError(
-            f"verdict {judgment.verdict!r} of a diagnosis is no score; delete that line and judge "
-            "again"
-        ) from None
+        fault = f"verdict {judgment.verdict!r} of a diagnosis is no score"
+        raise DataError(f"{fault}; delete that line and judge again") from None

@@ -18,6 +18,7 @@ from itertools import starmap
 from botchat.errors import DataError
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.mateval import OwnText
+from botchat.protocols.patterns import plain_name
 from botchat.protocols.reports import ERROR_TYPES
 
 Fields = Mapping[str, object]
@@ -42,12 +43,7 @@ _VERDICTS = {
 _MAX_ID = 200
 
 
-def plain(name: str) -> str:
-    """Return the letters and digits of a name, in lower case."""
-    return re.sub(r"[\W_]", "", name.lower())
-
-
-_ENGLISH = {chinese: plain(english) for english, chinese in ERROR_TYPES.values()}
+_ENGLISH = {chinese: plain_name(english) for english, chinese in ERROR_TYPES.values()}
 """Names of numbers in MATEval's Chinese table."""
 
 
@@ -137,11 +133,11 @@ class _Row:
             )
         answers = self.words(sides[0]), self.words(sides[1])
         column = self.column(_HUMAN_VERDICTS) or ""
-        label = plain(self.cell([column]))
+        label = plain_name(self.cell([column]))
         verdicts = {"": None} | {
             word: verdict
             for (verdict, words), model in zip(_VERDICTS.items(), ("", *models[::-1]), strict=True)
-            for word in (*words.split(), *filter(None, [plain(model)]))
+            for word in (*words.split(), *filter(None, [plain_name(model)]))
         }
         if label not in verdicts:
             offered = ", ".join(("1", "2", "tie", *models))
@@ -155,7 +151,7 @@ class _Row:
         column = self.column(name for name in (*_HUMAN_SCORES, "score", "label") if name != text)
         for line in self.cell([column or ""]).splitlines():
             name, colon, number = line.replace("\uff1a", ":").rpartition(":")
-            own = plain(name) if colon else ""
+            own = plain_name(name) if colon else ""
             scores[_ENGLISH.get(own, own)] = self._number(column or "", number)
         for name in numbers:
             for own in (name, f"human{name}"):

@@ -23,6 +23,11 @@ def any_of(words: Iterable[str]) -> str:
     return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
 
 
+def plain_name(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
+    return re.sub(r"[\W_]", "", name.lower())
+
+
 def known(language: Language, key: str) -> list[str]:
     """Return a list of ``[labels]`` or ``reading.toml``, with the English and foreign words."""
     part = "labels" if key in Labels.__struct_fields__ else "reading"

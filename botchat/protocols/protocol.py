@@ -1,13 +1,9 @@
 """A protocol as a value, and the four kinds of answer that decide everything else (DESIGN §1.2).
 
-``place``   ``"No"``, or the 1-based index of the first AI utterance; ``"Yes"``: one without an
-            index
+``place``   ``"No"``, or the 1-based index of the first AI utterance; ``"Yes"``: without an index
 ``choice``  ``"1"``, ``"2"``, ``"both"`` or ``"neither"`` of two dialogues
 ``score``   numbers on a scale, for one text or for each of two
 ``report``  errors with type, place and reason; the verdict is their score: ``"-3"``
-
-Choices and indices are read by `verdicts`, numbers by `scores`, error lists by `reports`; the
-tables of a kind are a part of `botchat.boards.protocols`.
 """
 
 from __future__ import annotations
@@ -82,10 +78,9 @@ class Protocol:
         """Refuse what no kind can be asked about, and a scale without a score."""
         shown = "one" if self.shows == "one" else "pair"
         if shown not in _SHOWS[self.kind] or (self.scale is None) == (self.kind == "score"):
-            raise ValueError(
-                f"protocol {self.name}: a {self.kind} shows {' or '.join(_SHOWS[self.kind])}, and "
-                "has a scale if it is a score"
-            )
+            shows = " or ".join(_SHOWS[self.kind])
+            fault = f"a {self.kind} shows {shows}, and has a scale if it is a score"
+            raise ValueError(f"protocol {self.name}: {fault}")
 
     @property
     def digest(self) -> str:
@@ -270,10 +265,8 @@ class Protocol:
             return sum(numbers[:half]) - sum(numbers[half:])
         named_first = {"1": 0.5, "2": -0.5, "both": 0.0, "neither": 0.0}.get(verdict)
         if named_first is None:
-            raise DataError(
-                f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither; "
-                "delete that line and judge again"
-            )
+            fault = f"verdict {verdict!r} of a pairwise judgment is none of 1, 2, both, neither"
+            raise DataError(f"{fault}; delete that line and judge again")
         return named_first if self.chosen_wins else -named_first
 
     def numbers(self, verdict: Verdict | None) -> tuple[float, ...] | None:
@@ -296,10 +289,8 @@ class Protocol:
         """
         verdict, shown = judgment.verdict, judgment.contestants
         if len(shown) != (size := 1 if self.shows == "one" else 2):
-            raise DataError(
-                f"{len(shown)} contestants where {self.name} shows {size}; delete that line and "
-                "judge again"
-            )
+            fault = f"{len(shown)} contestants where {self.name} shows {size}"
+            raise DataError(f"{fault}; delete that line and judge again")
         if verdict is None:
             return []
         if self.shows != "one":

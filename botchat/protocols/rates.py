@@ -102,11 +102,10 @@ def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Ann
 
 
 def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
-    """Return which of two is better after position calibration: by both orders together.
+    """Return which of two is better by the sum of the leads in both orders, one a judge and pair.
 
-    By the sum of its leads (`Protocol.lead`), one annotation a judge and pair (ChatEval §3.2; Wang
-    et al. 2023, BPC). Where one of both orders is unreadable the result is (upstream: a tie). One
-    order alone stands.
+    Position calibration (ChatEval §3.2; Wang et al. 2023, BPC). Where one order is unreadable the
+    result is (upstream: a tie); one order alone stands.
     """
     leads: dict[tuple[str, str, str, str], float] = {}
     for judgment in judgments:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from botchat.languages import ENGLISH, Language, built_in
@@ -80,8 +80,7 @@ def reply_language(text: str, language: Language) -> Language:
 def spell_letters(text: str, names: Sequence[Iterable[str]]) -> str:
     """Write the names for the letters that a reply defines for them: "A is Conversation 1".
 
-    ``names``: the ways to write each of two names, the first of which takes the letter's place. A
-    reply without two definitions stays as it is.
+    ``names``: the ways to write each of two names, the first of which takes the letter's place.
     """
     letters: dict[str, str] = {}
     call = r"(?i:\b(?:call|label|name|denote)\b)[^\n.]*?"
@@ -99,12 +98,8 @@ def spell_letters(text: str, names: Sequence[Iterable[str]]) -> str:
         return text
     either = "".join(letters)
     used = rf"(?<=[:=])([ \t*_\"']*)([{either}])(?!\w)|^([ \t>*_#-]*)([{either}])(?=[*_]*\s*[:=])"
-    return re.sub(
-        used,
-        lambda m: f"{m[1] or m[3] or ''}{letters[m[2] or m[4]]}",
-        text,
-        flags=re.MULTILINE,
-    )
+    name_of = lambda m: f"{m[1] or m[3] or ''}{letters[m[2] or m[4]]}"  # noqa: E731
+    return re.sub(used, name_of, text, flags=re.MULTILINE)
 
 
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")
@@ -134,6 +129,16 @@ def json_fields(text: str) -> dict[str, Any]:
         return {name.lower(): value for name, value in fields.items()}
     except (AttributeError, ValueError, RecursionError):
         return {}
+
+
+_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
+
+
+def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:
+    """Return (cells of the heading, cells of each row, span) of every table."""
+    for match in _TABLE.finditer(plain) if "|" in plain else ():
+        head, _, *rows = [line.strip().strip("|").split("|") for line in match[0].splitlines()]
+        yield head, rows, match.span()
 
 
 def _blank(words: str, first: str = " ") -> str:

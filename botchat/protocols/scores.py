@@ -21,9 +21,10 @@ from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import error_reports
 from botchat.metrics.correlation import Rating
-from botchat.protocols.patterns import any_known, any_of, known, numerals
+from botchat.protocols.patterns import any_known, any_of, known, numerals, plain_name
 from botchat.protocols.replies import (
     find_retraction,
+    find_tables,
     reply_language,
     spell_letters,
     strip_hypotheticals,
@@ -155,9 +156,9 @@ def _find_scores(plain: str, w: _ScorePatterns) -> tuple[list[float], int, int] 
     """Return (scores, start, end) in the first of the forms that has all of them."""
     if scores := w.named_scores(plain, w.named) or w.named_scores(plain, w.told):
         return scores
-    for table in _TABLE.finditer(plain):
-        if scores := w.named_scores(_table_lines(table[0], w), w.named):
-            return scores[0], *table.span()
+    for head, rows, span in find_tables(plain):
+        if scores := w.named_scores(_table_lines(head, rows, w), w.named):
+            return scores[0], *span
     for first, last in ("{}", "[]"):
         start = plain.find(first)
         with suppress(ValueError, RecursionError):
@@ -171,9 +172,8 @@ def _find_scores(plain: str, w: _ScorePatterns) -> tuple[list[float], int, int] 
     return None
 
 
-def _table_lines(table: str, w: _ScorePatterns) -> str:
+def _table_lines(head: list[str], rows: list[list[str]], w: _ScorePatterns) -> str:
     """Write the column of overall scores of a table, or its only or overall row, line by line."""
-    head, _, *rows = [line.strip().strip("|").split("|") for line in table.splitlines()]
     overall = next((i for i, name in enumerate(head) if i and w.is_overall(name)), None)
     if overall is not None:
         cells = [(row[0], row[overall]) for row in rows if len(row) > overall]
@@ -215,7 +215,6 @@ _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
 _DIGITS = _NUMBER.replace("?P<number>", "?:")
 _MARKS = r"[\"'`*_~\s]*"
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?([^{}\n]*)\}+")
-_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
 _SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
 _TRIMMED = " \t\r\n-*_#>{\"'`"
 _ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
@@ -235,8 +234,8 @@ class _ScorePatterns:
             if name.startswith(head)
         }
         self.n = len(scale.names)
-        self._places = {_plain(name): place for name, place in called.items()}
-        self._overall = {*map(_plain, known(language, "total"))}
+        self._places = {plain_name(name): place for name, place in called.items()}
+        self._overall = {*map(plain_name, known(language, "total"))}
         self._numerals = numerals(language)
         in_words, names = any_of(self._numerals), _any_of(called)
         number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w))"
@@ -269,7 +268,7 @@ class _ScorePatterns:
 
     def named_scores(self, text: str, form: re.Pattern[str]) -> tuple[list[float], int, int] | None:
         """Return (scores, start, end), if a text names all of them in a form."""
-        last = {self._places[_plain(match["name"])]: match for match in form.finditer(text)}
+        last = {self._places[plain_name(match["name"])]: match for match in form.finditer(text)}
         if len(last) < self.n:
             return None
         scores = [self.number(last[place]) for place in range(self.n)]
@@ -282,7 +281,7 @@ class _ScorePatterns:
 
     def is_overall(self, name: str) -> bool:
         """Return whether a column, row or field of that name holds the whole score."""
-        return _plain(name) in self._overall
+        return plain_name(name) in self._overall
 
 
 _patterns = lru_cache(maxsize=64)(_ScorePatterns)
@@ -296,7 +295,3 @@ def _start(scale: Scale) -> str:
 def _any_of(names: Iterable[str]) -> str:
     """Return a pattern of names as judges write them: with spaces, hyphens or underscores."""
     return "|".join(re.sub(r"(?:\\ |[ _-])+", r"[\\s_-]*", re.escape(name)) for name in names)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()

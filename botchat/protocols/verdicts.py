@@ -18,6 +18,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.protocols.patterns import ReplyPatterns, known, reply_patterns
 from botchat.protocols.replies import (
     find_retraction,
+    find_tables,
     json_fields,
     reply_language,
     spell_letters,
@@ -38,12 +39,11 @@ _CHOICES = {"first": "1", "second": "2", "both": "both", "neither": "neither"}
 
 @dataclass(frozen=True)
 class ParsedVerdict:
-    """A verdict in a reply."""
+    """A verdict in a reply, and the index of an utterance where one is given with it."""
 
     verdict: str | None
     reason: str
     index: int | None = None
-    """Of an utterance, where one is given with the verdict."""
 
 
 class ReplyReader(NamedTuple):
@@ -149,8 +149,7 @@ def _read_again(
 def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = True) -> Meaning:
     """Return how words are understood: as a label of ``table``, label -> verdict.
 
-    ``phrases``: words that may stand before and after a label are left out ("only …", "… is AI
-    involved").
+    ``phrases``: words that may stand around a label are left out ("only …", "… is AI involved").
     """
     w = reply_patterns(language)
     labels = {w.normal(label).replace(" ", ""): verdict for label, verdict in table.items()}
@@ -170,11 +169,8 @@ def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
 
     English and foreign labels are read too, since judges fall back on them; the pack's decide.
     """
-    words = {
-        word: verdict
-        for key, verdict in keys.items()
-        for word in ENGLISH.reading.foreign.get(key, ())
-    }
+    foreign = ENGLISH.reading.foreign
+    words = {word: verdict for key, verdict in keys.items() for word in foreign.get(key, ())}
     for pack in (ENGLISH, language):
         for key, verdict in keys.items():
             words |= dict.fromkeys(getattr(pack.labels, key), verdict)
@@ -195,7 +191,6 @@ _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]'
 _STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")
 """Struck out, in a comment, or a box that is not ticked."""
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
-_RULE = re.compile(r"\s*\|?[\s|:-]*-[\s|:-]*")
 
 
 def _given(
@@ -260,8 +255,8 @@ def _in_reason(plain: str, after: int, start: int, w: ReplyPatterns) -> bool:
 def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     """Return the verdict in the last box of LaTeX."""
     for match in list(_BOX.finditer(plain))[-1:]:
-        if (verdict := meaning(match["said"].rpartition(":")[2])) is not None:
-            return verdict, *match.span("said")
+        verdict = meaning(match["said"].rpartition(":")[2])
+        return None if verdict is None else (verdict, *match.span("said"))
     return None
 
 
@@ -290,11 +285,9 @@ def _index(plain: str, text: str, start: int, end: int, w: ReplyPatterns) -> int
         for match in w.index.finditer(plain, before, start)
         if not re.search(r"\w", plain[plain.rfind("\n", 0, match.start()) + 1 : match.start()])
     ]
-    for match in (*behind[:1], *([] if behind else ahead[-1:])):
-        words = match["said"].strip()
-        number = w.numerals.get(words.lower())
-        if number is None and re.fullmatch(r"\d{1,9}", words):
-            number = int(words)
+    for match in behind[:1] or ahead[-1:]:
+        words = match["said"].strip().lower()
+        number = int(words) if re.fullmatch(r"\d{1,9}", words) else w.numerals.get(words)
         return None if w.more.match(plain, match.end()) else number
     return None
 
@@ -303,11 +296,10 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: ReplyPatt
     """Return whether an index is given for itself, not quoted and not in passing."""
     start = match.start()
     line = plain[plain.rfind("\n", 0, start) + 1 : start]
+    in_reason, quoted = _in_reason(plain, after, start, w), _quoted(text, start)
     if not re.search(r"\w", line):
-        return not _in_reason(plain, after, start, w) or not _quoted(text, start)
-    if _quoted(text, start):
-        return False
-    return not _in_reason(plain, after, start, w) or bool(re.search(r"[;.]\s*\Z", line))
+        return not (in_reason and quoted)
+    return not quoted and (not in_reason or bool(re.search(r"[;.]\s*\Z", line)))
 
 
 # ------------------------------------------------------------------------- JSON and tables
@@ -318,18 +310,12 @@ def _fields(plain: str, fields: Mapping[str, Any], w: ReplyPatterns) -> dict[str
     named = {w.fields.get(w.normal(name), name): value for name, value in fields.items()}
     if "choice" in named:
         return named
-    lines = plain.splitlines() if "|" in plain else []
-    for head, rule, row, *rest in zip(lines, lines[1:], lines[2:], [*lines[3:], ""], strict=False):
-        names = [w.fields.get(w.normal(cell)) for cell in _cells(head)]
-        one_row = _RULE.fullmatch(rule) and not rest[0].strip().startswith("|")
-        named = {name: cell for name, cell in zip(names, _cells(row), strict=False) if name}
-        if one_row and w.normal(named.get("choice", "")) not in (*w.fields, ""):
+    for head, rows, _ in find_tables(plain):
+        names = [w.fields.get(w.normal(cell)) for cell in head]
+        named = {name: cell for name, cell in zip(names, rows[0], strict=False) if name}
+        if len(rows) == 1 and w.normal(named.get("choice", "")) not in (*w.fields, ""):
             return named
     return None
-
-
-def _cells(row: str) -> list[str]:
-    return row.strip().strip("|").split("|") if "|" in row else []
 
 
 def _of_fields(fields: Mapping[str, Any], meaning: Meaning, w: ReplyPatterns) -> ParsedVerdict:
