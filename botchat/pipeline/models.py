@@ -10,15 +10,20 @@ import re
 import secrets
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from urllib.request import urlopen
 
+from msgspec import UNSET
+
 from botchat.errors import BotChatError, ConfigError, did_you_mean
-from botchat.interfaces import Decoding, Message, Row, describe_quirks
+from botchat.interfaces import Row, describe_quirks
+from botchat.languages import ENGLISH
 from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
 from botchat.models.endpoint import identity
+from botchat.models.self_chat import PROMPT, chat_messages
 from botchat.parallel import together
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
@@ -74,6 +79,12 @@ _OWN_JUDGE = """\
 _OFFLINE_JUDGE = """\
 # `rules` is offline and only for a first look; name a stronger model than the contestants.
 """
+
+CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
+"""ChatSEED that a check of a model asks it to continue."""
+
+CHECK_TOKENS = 64
+"""Longest reply of a check whose model sets none."""
 
 MUTUAL = "mutual-test"
 """Name of MuTual's seed set."""
@@ -157,7 +168,7 @@ def models(request: Naming, workspace: Workspace) -> Told:
 
 
 def check_models(workspace: Workspace) -> Told:
-    """Ask each configured model for one word, at most 64 tokens; the ledger never answers.
+    """Ask each configured model for an utterance; the ledger never answers.
 
     ``failure`` names those that gave no answer. Raises ConfigError if none is configured.
     """
@@ -167,7 +178,7 @@ def check_models(workspace: Workspace) -> Told:
         raise ConfigError(f"{path} has no [models.NAME] entry; botchat init PROVIDER writes one")
 
     async def ask(session: Session, _stops: Stops) -> list[Row]:
-        return list(await together(_check(session, name) for name in sorted(entries)))
+        return list(await together(_check(session, *item) for item in sorted(entries.items())))
 
     rows = in_session(workspace, (), None, None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
@@ -178,24 +189,26 @@ def check_models(workspace: Workspace) -> Told:
     return Told({"rows": rows}, [printed], failure=failure)
 
 
-async def _check(session: Session, name: str) -> Row:
-    """Call a model once; ``ok``: it gave an answer, even a refusal."""
-    message = Message(role="user", content="Say hello in one word.")
-    ok, window = False, None
+async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
+    """Ask a model for an utterance as a run does; ``ok``: it gave an answer, even a refusal."""
+    facts, ok = [], False
     try:
+        speaker = session.speaker(name, CHECK)
+        limit = settings.max_tokens if settings.max_tokens is not UNSET else CHECK_TOKENS
         # A sample number of its own: the ledger has no answer to it.
-        decoding = Decoding(None, 64, sample=secrets.randbelow(2**31))
-        model = session.speaker(name, CHECK).model
-        reply = await model.chat([message], decoding)
-        ok, window = reply.answered, model.context_window
+        decoding = replace(speaker.decoding, max_tokens=limit, sample=secrets.randbelow(2**31))
+        system = speaker.system or ENGLISH.text(PROMPT)
+        reply = await speaker.model.chat(chat_messages(system, CHECK_SEED), decoding)
+        ok, window = reply.answered, speaker.model.context_window
         text = " ".join(reply.text.split())[:60]
-        answer = f"{text!r} in {reply.latency_s:.1f} s" if reply.usable else reply.outcome
-        answer += f" ({reply.detail})" if reply.detail and not reply.usable else ""
+        facts = [f"{text!r} in {reply.latency_s:.1f} s" if reply.usable else reply.outcome]
+        facts += [reply.detail] if reply.detail and not reply.usable else []
+        facts += [f"window {window}"] if window else []
         if mark := find_mark(reply.text):
-            answer += f"; it holds {mark!r}: check the server's chat template"
+            facts.append(f"template: it says {mark!r}, check the server's chat template")
     except BotChatError as error:
-        answer = str(error)
-    return {"name": name, "ok": ok, "answer": answer + (f"; window {window}" if window else "")}
+        facts = [str(error)]
+    return {"name": name, "ok": ok, "answer": "; ".join(facts)}
 
 
 def model_rows(workspace: Workspace) -> list[Row]:
