@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
-import math
 import re
+import sys
 import time
 import tomllib
 from base64 import b64encode
@@ -69,14 +68,11 @@ _PATTERNS = {
     for table in ("final", "passing", "fatal", "learnt")
     for name, pattern in _WORDINGS[table].items()
 }
-_PARAMETERS = {
-    name: re.compile(rf"\b{name}\b", re.I) for name in ("max_tokens", "temperature", "seed")
-}
-"""Optional field of a request -> how an error names it."""
+_OPTIONAL = ("max_tokens", "temperature", "seed")
+"""Fields of a request that an endpoint may refuse."""
 
 _SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
-_PLAIN = re.compile(r"[a-z]{1,8}|v?\d{1,4}(?:[.-]\d{1,2}){0,3}(?:-preview)?")
-"""Versions and words in a URL's query; to redact them would change what a model said."""
+"""Name of a field of a URL's query that holds a secret."""
 
 
 class Access(NamedTuple):
@@ -93,22 +89,18 @@ class Access(NamedTuple):
 
 def access(settings: ModelSettings) -> Access:
     """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
-    key, (headers, secret_values) = api_key(settings), header_values(settings)
+    key, (headers, header_secrets) = api_key(settings), header_values(settings)
     parts = urlsplit(address(settings))
     login, _, host = parts.netloc.rpartition("@")
-    fields = parse_qsl(parts.query, keep_blank_values=True)
-    secrets = [login, unquote(parts.password or ""), *secret_values]
-    secrets += [v for n, v in fields if _SECRET_FIELD.search(n) or not _PLAIN.fullmatch(v)]
+    basic = b64encode(login.encode()).decode()
+    secrets = [key or "", login, basic, unquote(parts.password or ""), *header_secrets]
+    secrets += [value for name, value in parse_qsl(parts.query) if _SECRET_FIELD.search(name)]
     headers = {name.lower(): value for name, value in headers.items()}
-    if key:
-        headers.setdefault("authorization", f"Bearer {key}")
-        secrets.append(key)
-    elif login:  # a login in the URL is used where there is no key
-        secrets.append(b64encode(login.encode()).decode())
-        headers["authorization"] = f"Basic {secrets[-1]}"
+    if key or login:
+        headers.setdefault("authorization", f"Bearer {key}" if key else f"Basic {basic}")
     base_url = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
     query = f"?{parts.query}" if parts.query else ""
-    return Access(base_url, query, headers, tuple(secrets))
+    return Access(base_url, query, headers, tuple(filter(None, secrets)))
 
 
 class HttpResponse(NamedTuple):
@@ -337,8 +329,9 @@ class EndpointModel:
         if status == 200 and not isinstance(parsed, dict):
             # Cleaned before it is cut: half a key would not be recognised.
             start = " ".join(self.server.clean(raw)[:80].split())
-            detail = f"the reply is not JSON: {start!r}" if start else "the reply is empty"
-            return Reply("malformed", detail=detail, raw=raw, status=status)
+            return Reply(
+                "malformed", detail=f"the reply is no JSON: {start!r}", raw=raw, status=200
+            )
         if status == 200 and not parsed.get("error"):
             return read_completion(parsed, raw)
         return self._read_error(response, read_refusal(parsed, raw), raw, quirks)
@@ -346,65 +339,71 @@ class EndpointModel:
     def _read_error(
         self, response: HttpResponse, refusal: Refusal, raw: str, quirks: Mapping[str, Any]
     ) -> Reply:
-        status, message = response.status, refusal.message
         says = {name for name, wording in _PATTERNS.items() if wording.search(refusal.text)}
+        status = response.status
         if status == 200:  # an error object in disguise
             status = _hidden_status(refusal.code, says)
         passing = status in (408, 409, 425, 429) or "rate" in says
         # The request itself may be at fault.
         refused = 400 <= status < 500 and not passing and status not in (401, 402, 404)
-        detail = f"HTTP {status}: {message}" if message else f"HTTP {status}"
+        detail = f"HTTP {status}: {refusal.message}".removesuffix(": ")
         reply = Reply("transport", detail=detail, raw=raw, status=status)
         if refused and "filtered" in says and "account" not in says:
             return structs.replace(reply, outcome="filtered")
         if refused and status != 403 and (status == 413 or "overflow" in says):
-            return self._read_overflow(reply, message, quirks)
-        if (refused or (status == 500 and "template" in says)) and self._adapt(
-            refusal, says, quirks, may_arrange=status != 403
+            return self._read_overflow(reply, refusal.message)
+        if (refused or (status == 500 and "template" in says)) and (
+            self._adapt_parameter(refusal, says, quirks)
+            or (status != 403 and self._adapt_arrangement(says, quirks))
         ):
             return structs.replace(reply, retry_after_s=0.0, adapted=True)
         if 300 <= status < 400:
             target = public_url(response.headers.get("location", "")) or "elsewhere"
             why = f"redirects to {target}: not followed; correct its base_url"
             raise FatalModelError(f"{self.where} {why}", reply)
-        quota = "quota" in says and not (passing and "rate" in says)
-        blocked = status in (400, 403) and "account" in says and not passing
-        unknown = refused and "model" in says
-        denied = status in (401, 402, 404) or (status == 403 and not passing)
-        if quota or blocked or unknown or denied:
+        if (
+            status in (401, 402, 404)
+            or (status == 403 and not passing)
+            or ("quota" in says and not (passing and "rate" in says))
+            or (status == 400 and "account" in says and not passing)
+            or (refused and "model" in says)
+        ):
             why = f"cannot be used: {detail}; check its model, key, account and base_url"
             raise FatalModelError(f"{self.where} {why}", reply)
         if passing or status >= 500:
             return structs.replace(reply, retry_after_s=retry_after_s(response.headers))
         return reply
 
-    def _read_overflow(self, reply: Reply, message: str, quirks: Mapping[str, Any]) -> Reply:
+    def _read_overflow(self, reply: Reply, message: str) -> Reply:
         """Learn the window that the error names; the next attempt asks for a shorter reply."""
         sizes = map(int, _PATTERNS["window"].findall(message))
         window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
-        if window is None or self.settings.context_window or quirks.get("context_window"):
-            return structs.replace(reply, outcome="overflow")
+        reply = structs.replace(reply, outcome="overflow")
+        if not window or self.settings.context_window or self.quirks.get("context_window"):
+            return reply
         self.quirks = self.quirks | {"context_window": window}
-        return structs.replace(reply, outcome="overflow", retry_after_s=0.0, adapted=True)
+        return structs.replace(reply, retry_after_s=0.0, adapted=True)
 
-    def _adapt(
-        self, refusal: Refusal, says: set[str], quirks: Mapping[str, Any], *, may_arrange: bool
-    ) -> bool:
-        """Leave out, rename or rearrange what is refused; return whether anything is new to try.
+    def _adapt_parameter(self, refusal: Refusal, says: set[str], quirks: Mapping[str, Any]) -> bool:
+        """Leave out or rename what is refused; return whether anything is new to try.
 
         It is enough that another call has learnt since the request went out with ``quirks``.
         """
         known: dict[str, str | None] = self.quirks.get("parameters", {})
-        for name, naming in _PARAMETERS.items():
-            named = refusal.parameter.split(".")[0] == name
-            if named or ("unsupported" in says and naming.search(refusal.text)):
+        for name in _OPTIONAL:
+            is_named = "unsupported" in says and re.search(rf"(?i)\b{name}\b", refusal.text)
+            if is_named or refusal.parameter.split(".")[0] == name:
                 if name in known:
                     return name not in quirks.get("parameters", {})
                 renamed = name == "max_tokens" and "max_completion_tokens" in refusal.text
                 new_name = "max_completion_tokens" if renamed else None
                 self.quirks = self.quirks | {"parameters": known | {name: new_name}}
                 return True
-        if not may_arrange or not {"no_system", "alternate"} & says:
+        return False
+
+    def _adapt_arrangement(self, says: set[str], quirks: Mapping[str, Any]) -> bool:
+        """Rearrange the messages otherwise; return as `_adapt_parameter`."""
+        if not {"no_system", "alternate"} & says:
             return False
         now = self._arrangement(self.quirks)
         if self._arrangement(quirks) != now:
@@ -451,8 +450,7 @@ def read_refusal(parsed: Any, raw: str) -> Refusal:
         message = msgspec.json.encode(message).decode()
     codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
     code = " ".join(str(part) for part in codes if isinstance(part, str | int) and part != "")
-    parameter = error.get("param")
-    return Refusal(code, " ".join(message.split()), parameter if isinstance(parameter, str) else "")
+    return Refusal(code, " ".join(message.split()), str(error.get("param") or ""))
 
 
 def _hidden_status(code: str, says: set[str]) -> int:
@@ -465,28 +463,34 @@ def _hidden_status(code: str, says: set[str]) -> int:
 
 def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
     """Read a chat completion; any field may be missing, null or of another type."""
-    choices = parsed.get("choices")
+    choices, usage = parsed.get("choices"), parsed.get("usage")
     listed = choices if isinstance(choices, list) else []
     choice = next((c for c in listed if json_get(c, "index") in (0, None)), None)
-    message, finish = json_get(choice, "message"), json_get(choice, "finish_reason")
+    finish, router_finish = (
+        json_get(choice, "finish_reason"),
+        json_get(choice, "native_finish_reason"),
+    )
     if finish is None and isinstance(choice, dict) and "finish_reason" in choice:
         finish = "null"  # such a reply has not ended; many servers leave the field out
     # A completion of no choices is how some providers say that they filtered them all.
     if choices == [] or json_get(parsed, "promptFeedback", "blockReason") is not None:
         finish = "content_filter"
     finish = finish if isinstance(finish, str) else None
-    text = content_text(json_get(message, "content")) if isinstance(message, dict) else None
-    refusal = json_get(message, "refusal")
+    text, refusal = (
+        content_text(json_get(choice, "message")),
+        json_get(choice, "message", "refusal"),
+    )
     refusal = refusal if isinstance(refusal, str) and refusal.strip() else None
-    router_finish = json_get(choice, "native_finish_reason")
-    reasons = [reason.lower() for reason in (finish, router_finish) if isinstance(reason, str)]
-    outcome, detail = _ending(text, finish, [_ENDS.get(reason) for reason in reasons], refusal)
+    ends = [
+        _ENDS.get(reason.lower()) for reason in (finish, router_finish) if isinstance(reason, str)
+    ]
+    outcome, detail = _ending(text, finish, ends, refusal)
     return Reply(
         outcome,
-        (refusal or text or "") if outcome == "refused" else text or "",
+        (refusal if outcome == "refused" else None) or text or "",
         finish,
-        usage=token_usage(parsed.get("usage")),
-        billed_usd=reported_cost(parsed.get("usage")),
+        usage=token_usage(usage),
+        billed_usd=reported_cost(usage),
         detail=detail,
         raw=raw,
         status=200,
@@ -511,13 +515,16 @@ def _ending(
     return ("truncated", reason) if "truncated" in ends else ("ok", "")
 
 
-def content_text(value: Any) -> str | None:
-    """Return a message's text: a string or a list of parts; None if it is neither."""
-    if isinstance(value, list):
-        texts = [part.get("text", "") if isinstance(part, dict) else None for part in value]
+def content_text(message: Any) -> str | None:
+    """Return a message's text, which is a string or a list of parts; None if it is neither."""
+    if not isinstance(message, dict):
+        return None
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = [part.get("text", "") if isinstance(part, dict) else None for part in content]
         strings = [text for text in texts if isinstance(text, str)]
-        return "".join(strings) if len(strings) == len(value) else None
-    return "" if value is None else value if isinstance(value, str) else None
+        content = "".join(strings) if len(strings) == len(texts) else 0
+    return "" if content is None else content if isinstance(content, str) else None
 
 
 def json_get(value: Any, *path: str) -> Any:
@@ -546,28 +553,20 @@ def token_usage(usage: Any) -> Usage:
 def reported_cost(usage: Any) -> float | None:
     """Read the USD in a router's field ``cost``; None if it reports none."""
     cost = json_get(usage, "cost")
-    if isinstance(cost, dict):
-        cost = cost.get("total_cost")
+    cost = json_get(cost, "total_cost") if isinstance(cost, dict) else cost
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
     if json_get(usage, "is_byok") is True:  # then this is the router's own fee only
         upstream = json_get(usage, "cost_details", "upstream_inference_cost")
         cost += upstream if isinstance(upstream, int | float) and upstream > 0 else 0
-    with contextlib.suppress(OverflowError):  # an integer of hundreds of digits
-        return float(cost) if 0 <= cost < math.inf else None
-    return None
+    return float(cost) if 0 <= cost <= sys.float_info.max else None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
-    """Read ``retry-after-ms`` or ``retry-after`` (number or date) in seconds; 0 if unreadable."""
-    readers: tuple[tuple[str, Callable[[str], float]], ...] = (
-        ("retry-after-ms", lambda value: float(value) / 1000),
-        ("retry-after", float),
-        ("retry-after", lambda v: email.utils.parsedate_to_datetime(v).timestamp() - time.time()),
-    )
-    for name, read in readers:
-        with contextlib.suppress(KeyError, ValueError, TypeError, OverflowError):
-            seconds = read(headers[name].strip())
+    """Read the header Retry-After in seconds; 0 if there is none or it is no number."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with contextlib.suppress(KeyError, ValueError):
+            seconds = float(headers[name]) / unit
             # NaN compares false, so it ends as 0 too.
             return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
     return 0.0
