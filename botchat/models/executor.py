@@ -9,13 +9,14 @@ again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
@@ -53,14 +54,8 @@ def open_pool(executor: str | Executor) -> WorkerPool:
         return WorkerPool(executor.submit)
     kind, _, place = executor.partition(":")
     if kind == "loky" and place.isdigit() and int(place):
-        from joblib.externals.loky import get_reusable_executor
-
-        reusable = partial(get_reusable_executor, int(place), timeout=300)
-        return WorkerPool(
-            lambda *task: reusable().submit(*task),  # one that lost a worker is made anew
-            lambda: int(place),
-            lambda: reusable().shutdown(wait=False, kill_workers=True),
-        )
+        loky = LokyPool(int(place))
+        return WorkerPool(loky.submit, lambda: int(place), loky.close)
     if kind == "dask" and place.startswith("//"):
         try:
             from distributed import Client
@@ -77,6 +72,34 @@ def open_pool(executor: str | Executor) -> WorkerPool:
             client.close,
         )
     raise ConfigError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
+
+
+class LokyPool:
+    """Processes of joblib's loky; a pool that lost one is replaced.
+
+    Its end is never waited for: that of a process killed while it starts may not come.
+    """
+
+    def __init__(self, n_workers: int) -> None:
+        self._n_workers = n_workers
+        self._pool: Any = None
+
+    def submit(self, *task: Any) -> Future[Any]:
+        """Give a task to a process."""
+        from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+
+        with contextlib.suppress(BrokenProcessPool):
+            self._pool = self._pool or ProcessPoolExecutor(self._n_workers, timeout=300)
+            future: Future[Any] = self._pool.submit(*task)
+            return future
+        self.close()
+        return self.submit(*task)
+
+    def close(self) -> None:
+        """Kill the processes."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, kill_workers=True)
+            self._pool = None
 
 
 def _call_once(token: str, function: Callable[..., T], *arguments: Any) -> T:
