@@ -39,7 +39,7 @@ class DataError(BotChatError):
 
 
 class MissingDataError(BotChatError):
-    """What an earlier stage must make first is missing."""
+    """Data that an earlier stage makes are missing."""
 
 
 class WorkspaceLockedError(BotChatError):

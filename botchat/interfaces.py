@@ -24,14 +24,14 @@ The interval of a number ``x`` is in ``x_low`` and ``x_high``."""
 
 
 Kind: TypeAlias = Literal["place", "choice", "score", "report"]
-"""What a judge answers with; see `botchat.protocols.protocol`."""
+"""Kind of a judge's answer; see `botchat.protocols.protocol`."""
 
 Subject: TypeAlias = Literal["answers", "dialogues", "texts"]
-"""What the roles of a panel must be about, so that none pulls against the question: which of two
+"""Subject of the roles of a panel, so that none pulls against the question: which of two
 answers is better, who is a model, or anything else, such as one text by itself."""
 
 Report: TypeAlias = Literal["none", "read", "asked"]
-"""What a report in questions and answers (MATEval §3.2) is to a question: not understood, read in
+"""Role of a report in questions and answers (MATEval §3.2) in a question: not understood, read in
 place of the answer, or the answer that is asked for."""
 
 
@@ -44,7 +44,7 @@ class Message(TypedDict):
 
 @dataclass(frozen=True)
 class Decoding:
-    """How a reply is drawn. The defaults are the papers' (temperature 0)."""
+    """Sampling of a reply. The defaults are the papers' (temperature 0)."""
 
     temperature: float | None = 0.0
     max_tokens: int | None = None
@@ -83,7 +83,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """How one model call ended. ``text`` is something the model said only where ``usable``."""
+    """End of one model call. ``text`` is something the model said only where ``usable``."""
 
     outcome: Outcome
     text: str = ""
@@ -93,7 +93,7 @@ class Reply(msgspec.Struct, frozen=True):
     cost_usd: float | None = None
     """``None``: the price is unknown (unknown is never 0)."""
     billed_usd: float | None = None
-    """What the endpoint itself says that the call cost; ``None``: it does not say."""
+    """Cost as the endpoint itself reports it; None: it does not."""
     detail: str = ""
     """One line that explains any outcome but ``ok``."""
     raw: str = ""
@@ -136,7 +136,7 @@ class ChatModel(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What decides its answers besides the request: model id, endpoint, fixed parameters.
+        """All that decides its answers besides the request: model id, endpoint, fixed parameters.
 
         Part of the ledger key: models with equal identities share replies. JSON-ready, no secrets.
         """
@@ -198,7 +198,7 @@ class ShownDialogue:
     contestant: str
     utterances: tuple[str, ...]
     n_seed: int = N_SEED
-    """Its first utterances that are not the contestant's."""
+    """First utterances that are not the contestant's."""
 
     @classmethod
     def of(cls, dialogue: Dialogue, end: int | None = None) -> ShownDialogue:
@@ -222,7 +222,7 @@ class _KnownCase:
     @property
     def contestants(self) -> tuple[str, ...]:
         """Names in the order shown."""
-        return tuple([shown.contestant for shown in self.dialogues])
+        return tuple([dialogue.contestant for dialogue in self.dialogues])
 
     @property
     def digest(self) -> str:
@@ -246,11 +246,11 @@ class Case(_KnownCase):
     mirror: Callable[[], Case] | None = field(default=None, repr=False, compare=False)
     """Makes the same question with its two dialogues (or answers) swapped; None: it has one."""
     kind: Kind | None = None
-    """Of the answer that is asked for."""
+    """Kind of the answer."""
     about_ai: bool = False
     """Whether it asks what tells models from humans, which is what the rules judge knows."""
     report: Report = "none"
-    """What a report in questions and answers is to the question."""
+    """Role of a report in questions and answers."""
 
     @cached_property
     def prompt(self) -> str:
@@ -287,7 +287,7 @@ def case_ref(make: MakeCase) -> Case | CaseRef:
 
 def case_digest(protocol: str, *dialogues: ShownDialogue) -> str:
     """Return the digest of a case that shows these, in this order."""
-    joined = b"\0".join([protocol.encode(), *[shown.digest for shown in dialogues]])
+    joined = b"\0".join([protocol.encode(), *[dialogue.digest for dialogue in dialogues]])
     return hashlib.sha256(joined).digest()[:8].hex()
 
 

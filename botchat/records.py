@@ -37,7 +37,7 @@ MIN_HUMAN = 4
 Outcome = Literal[
     "ok", "truncated", "refused", "filtered", "empty", "malformed", "overflow", "transport"
 ]
-"""How one model call ended. Only ``ok`` and ``truncated`` carry a usable text."""
+"""End of one model call. Only ``ok`` and ``truncated`` carry a usable text."""
 
 UNANSWERED: tuple[Outcome, ...] = ("transport", "malformed")
 """The endpoint gave no answer: the next run asks again."""
@@ -103,11 +103,11 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
     partner: str | None = None
     """Second speaker in cross-play; utterances then alternate model, partner, model, ..."""
     detail: str = ""
-    """Why a stopped dialogue stopped, in one line."""
+    """Reason why a stopped dialogue stopped, in one line."""
 
     @property
     def contestant(self) -> str:
-        """Its name on a board: the model, or ``model + partner`` in cross-play."""
+        """Name on a board: the model, or ``model + partner`` in cross-play."""
         return self.model if self.partner is None else f"{self.model} + {self.partner}"
 
     @property
@@ -116,7 +116,7 @@ class Dialogue(msgspec.Struct, frozen=True, gc=False):
         return self.status.removeprefix("stopped:") not in UNANSWERED
 
     def cut(self, n: int) -> Dialogue:
-        """Its first n utterances, as a dialogue that was to be so long."""
+        """Return its first n utterances, as a complete dialogue."""
         facts = self.facts[: max(0, n - self.n_seed)]
         return msgspec.structs.replace(
             self, utterances=self.utterances[:n], facts=facts, status="complete"
@@ -134,7 +134,7 @@ Dialogues: TypeAlias = Mapping[str, Mapping[str, Dialogue]]
 
 @dataclass(frozen=True)
 class Outline:
-    """What can be counted of a contestant's dialogues when their texts are gone."""
+    """Counts of a contestant's dialogues without their texts."""
 
     lengths: Mapping[str, int]
     """Seed id -> utterances."""
@@ -194,7 +194,7 @@ class Remark(msgspec.Struct, frozen=True, gc=False):
 
 
 class Judgment(msgspec.Struct, frozen=True, gc=False):
-    """What one judge said about one case."""
+    """Verdict of one judge on one case."""
 
     protocol: str
     seed_id: str
@@ -210,7 +210,7 @@ class Judgment(msgspec.Struct, frozen=True, gc=False):
     """Digest of what was shown; a judgment of other dialogues is stale and is made again."""
     signature: str
     outcome: Outcome = "ok"
-    """How the judge's call ended; if not ``ok``, it explains a missing verdict."""
+    """End of the judge's call; if not ``ok``, it explains a missing verdict."""
     transcript: tuple[Remark, ...] = ()
     calls: tuple[str, ...] = ()
     """Ledger keys of every call the verdict rests on."""
@@ -236,13 +236,13 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     name: str
     """The contestant or the judge."""
     model: str
-    """By name: of cross-play and of panels there are several."""
+    """Name of the model: cross-play and panels have several."""
     asked: str
-    """As the endpoint knows it."""
+    """Model id at the endpoint."""
     answered: tuple[str, ...]
     """`model` and `system_fingerprint` of the first and the last reply of every day."""
     host: str
-    """Without login, path and query; what ``identity`` says in its place."""
+    """Host without login, path and query; what ``identity`` says in its place."""
     temperature: float | None
     system_prompt: str | None
     """Digest of what it was told before the dialogue."""

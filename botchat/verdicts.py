@@ -48,7 +48,7 @@ class BothOrders:
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """What one judge said in one pairwise protocol, at most once for each seed and order shown.
+    """Verdicts of one judge in one pairwise protocol, at most once for each seed and order shown.
 
     All arrays have shape (n,). ``seed``, ``first``, ``second``, ``signature``: indices into the
     names. ``result``: for ``first``, nan where unreadable. ``shown``: utterances shown of each
@@ -79,19 +79,19 @@ class Verdicts:
 
     @property
     def readable(self) -> Flags:
-        """Which have a result."""
+        """Flags of those with a result."""
         return ~np.isnan(self.result)
 
     @property
     def judged_contestants(self) -> list[str]:
-        """Who was judged, by name."""
+        """Names of the judged contestants."""
         m = len(self.contestants)
         counts = np.bincount(self.first, minlength=m) + np.bincount(self.second, minlength=m)
         return sorted(self.contestants[i] for i in np.flatnonzero(counts).tolist())
 
     @property
     def signatures(self) -> Counter[str]:
-        """How they were made -> how many."""
+        """Signature -> number of verdicts."""
         counts = np.bincount(self.signature, minlength=len(self.known_signatures)).tolist()
         return +Counter(dict(zip(self.known_signatures, counts, strict=True)))
 
@@ -115,11 +115,11 @@ class Verdicts:
         return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
 
     def on(self, seed_ids: Collection[str]) -> Verdicts:
-        """Those on some seeds."""
+        """Return those on some seeds."""
         return self.only(np.isin(self.seed_ids, list(seed_ids))[self.seed])
 
     def between(self, contestants: Collection[str]) -> Verdicts:
-        """Those between some contestants."""
+        """Return those between some contestants."""
         known = np.isin(self.contestants, list(contestants))
         return self.only(known[self.first] & known[self.second])
 

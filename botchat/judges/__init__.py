@@ -1,1 +1,1 @@
-"""Who answers: each judge takes any protocol's case."""
+"""Judges: each judge takes any protocol's case."""

@@ -70,7 +70,7 @@ class PanelAgents:
     """Agents of a panel."""
 
     agents: Sequence[Agent]
-    """In the order in which they speak."""
+    """Agents in the order in which they speak."""
     non_voting: Mapping[str, Agent] = field(default_factory=dict)
     """Speakers without a vote by name: decomposer, feedback, summariser."""
     language: Language = ENGLISH

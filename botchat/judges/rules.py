@@ -108,6 +108,6 @@ def _reason(flag: Flag | None) -> str:
 
 
 def _excess(flag: Flag) -> str:
-    """What is accused, and by how much it exceeds the threshold."""
+    """Return what is accused, and by how much it exceeds the threshold."""
     accusation = _ACCUSATIONS[flag.criterion]
     return f"{accusation}, {flag.value:.6g} > {flag.threshold:.6g} of people"

@@ -1,4 +1,4 @@
-"""How votes become one verdict. The order of the votes never matters.
+"""Votes become one verdict. The order of the votes never matters.
 
 *Labels* (Arena, GTEval, answers): the most frequent one, as ChatEval decides direct comparisons
 (Appendix B). The paper does not mention ties. Ours: where the question asks which of two dialogues

@@ -1,1 +1,1 @@
-"""What is asked: each protocol makes cases, words the question and reads a reply."""
+"""Protocols: each protocol makes cases, words the question and reads a reply."""

@@ -45,4 +45,4 @@ VOTES = Protocol(
     chosen_wins=True,
     leads=True,
 )
-"""What others asked; read by ``botchat rank``, asked of no judge."""
+"""Votes of others; read by ``botchat rank``, asked of no judge."""

@@ -36,7 +36,7 @@ class Catalogue:
     def __init__(
         self, protocols: Iterable[Protocol] = BUILT_IN, language: Language = ENGLISH
     ) -> None:
-        """By default the built-in ones, in English."""
+        """Take the built-in ones, in English, by default."""
         self.language = language
         self._by_name = {protocol.name: protocol.spoken(language) for protocol in protocols}
 

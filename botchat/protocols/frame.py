@@ -68,13 +68,13 @@ class PromptFrame:
             return  # `neutralise` knows its marks
         left = r"(?<![^\W\d_])" if language.pack.units == "words" else "(?<![A-Za-z])"
         mark = any_of((*_MARKS, *labels.choice, *labels.index, *labels.reason))
-        shown = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
+        label = any_of(word for word in (*labels.first, *labels.second) if len(word) > 1)
         end = re.escape(labels.end.strip("<>[]() "))
         self._frame_like = re.compile(
             rf"<\s*/?\s*(?:{end}|chat[_\s-]*end)\s*>"
             rf"|(?P<colon>{left}(?:{mark})[\"'*_ \t\]]*"
             r"|^[ \t>*_#-]*[AB][*_]*[ \t]*):"
-            rf"|^[ \t>*_#]*(?P<label>{shown})(?=[ \t]*(?::|$))",
+            rf"|^[ \t>*_#]*(?P<label>{label})(?=[ \t]*(?::|$))",
             re.IGNORECASE | re.MULTILINE,
         )
 

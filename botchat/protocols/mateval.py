@@ -43,7 +43,7 @@ class OwnText:
     id: str
     text: str
     labels: Mapping[str, float] = field(default_factory=dict)
-    """By plain name of the number; ``""``: of the whole text."""
+    """Scores by plain name of the number; ``""``: of the whole text."""
 
     @property
     def lines(self) -> tuple[str, ...]:

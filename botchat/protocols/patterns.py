@@ -13,7 +13,7 @@ FIELDS = ("choice", "index", "reason")
 MARKS = r"[\"'`*_~\s\[\]]*"
 SENTENCE = r"(?:\A|(?<=\n)|(?<=[.!?;]))[\s*_`>#(-]{0,20}"
 _CHANCE = r"(?:[ \t*_]*[-:=(\u2013]*[ \t]*(?:0?[.]\d+|\d+(?:[.]\d+)?[ \t]*%)[ \t]*\)?)?"
-"""How likely a verdict is; one with another beside it is none."""
+"""Probability of a verdict; one with another beside it is none."""
 _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 
 

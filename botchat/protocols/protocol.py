@@ -35,7 +35,7 @@ from botchat.records import (
 )
 
 Shows = Literal["one", "pair", "human"]
-"""What a case shows: a dialogue, two models' of one ChatSEED, or a model's with the human one."""
+"""A case shows a dialogue, two models' of one ChatSEED, or a model's with the human one."""
 
 _SHOWS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
 
@@ -50,7 +50,7 @@ class Protocol:
     kind: Kind
     shows: Shows
     question: str
-    """What is asked, in a line, for readers."""
+    """The question in a line, for readers."""
     prompts: tuple[str, ...] = ()
     """Files of `botchat.prompts`; the first has the places to fill in."""
     template: str = ""
@@ -66,7 +66,7 @@ class Protocol:
     short: str = ""
     """Title where there is little room; by default the same."""
     explained: str = ""
-    """What a reader of the page must know of it, a sentence or two."""
+    """Explanation for readers of the page, a sentence or two."""
     leads: bool = False
     """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
     about_ai: bool = False
@@ -76,8 +76,8 @@ class Protocol:
 
     def __post_init__(self) -> None:
         """Refuse what no kind can be asked about, and a scale without a score."""
-        shown = "one" if self.shows == "one" else "pair"
-        if shown not in _SHOWS[self.kind] or (self.scale is None) == (self.kind == "score"):
+        number = "one" if self.shows == "one" else "pair"
+        if number not in _SHOWS[self.kind] or (self.scale is None) == (self.kind == "score"):
             shows = " or ".join(_SHOWS[self.kind])
             fault = f"a {self.kind} shows {shows}, and has a scale if it is a score"
             raise ValueError(f"protocol {self.name}: {fault}")
@@ -172,10 +172,10 @@ class Protocol:
         if self.shows == "human":
             pairs = [(model, HUMAN) for model in sorted(set(dialogues) - {HUMAN})]
         for seed in self.eligible(seeds):
-            shown = cache(ShownDialogue.of)  # each meets all others
+            show = cache(ShownDialogue.of)  # each meets all others
             for a, b in pairs:
                 if pair := comparable(dialogues[a].get(seed.id), dialogues[b].get(seed.id), self.n):
-                    first, second = shown(pair[0], pair[2]), shown(pair[1], pair[2])
+                    first, second = show(pair[0], pair[2]), show(pair[1], pair[2])
                     yield CaseRef(self.name, seed.id, (first, second), self.case)
                     yield CaseRef(self.name, seed.id, (second, first), self.case)
 
@@ -287,22 +287,22 @@ class Protocol:
         the mean of its numbers, the ends of the scale as 0 and 1. Raises `DataError` for a verdict
         that the protocol does not offer, or of another number of contestants.
         """
-        verdict, shown = judgment.verdict, judgment.contestants
-        if len(shown) != (size := 1 if self.shows == "one" else 2):
-            fault = f"{len(shown)} contestants where {self.name} shows {size}"
+        verdict, names = judgment.verdict, judgment.contestants
+        if len(names) != (size := 1 if self.shows == "one" else 2):
+            fault = f"{len(names)} contestants where {self.name} shows {size}"
             raise DataError(f"{fault}; delete that line and judge again")
         if verdict is None:
             return []
         if self.shows != "one":
             result = self.result(verdict)
-            return [] if result is None else [(shown[0], result), (shown[1], 1 - result)]
+            return [] if result is None else [(names[0], result), (names[1], 1 - result)]
         if self.kind == "place":
             index = accused_index(verdict, f"{judgment.judge} on seed {judgment.seed_id}")
-            return [(shown[0], 0.5 if index == UNTOLD else float(not index))]
+            return [(names[0], 0.5 if index == UNTOLD else float(not index))]
         if self.passing is not None:
-            return [(shown[0], float(verdict == self.passing))]
+            return [(names[0], float(verdict == self.passing))]
         numbers = self.numbers(verdict)
-        return [(shown[0], self.asked_scale.part(sum(numbers) / len(numbers)))] if numbers else []
+        return [(names[0], self.asked_scale.part(sum(numbers) / len(numbers)))] if numbers else []
 
     @property
     def passing(self) -> Verdict | None:
@@ -331,8 +331,8 @@ def comparable(
     if a is None or b is None:
         return None
     lengths = len(a.utterances), len(b.utterances)
-    shown, whole = max(lengths) if n is None else n, n is None
+    size, whole = max(lengths) if n is None else n, n is None
     for dialogue in (a, b):
         if dialogue.contestant == HUMAN:
-            shown, whole = min(shown, len(dialogue.utterances)), False
-    return (a, b, shown) if whole or 0 < shown <= min(lengths) else None
+            size, whole = min(size, len(dialogue.utterances)), False
+    return (a, b, size) if whole or 0 < size <= min(lengths) else None

@@ -40,7 +40,7 @@ class Scale:
     lowest: int
     highest: int
     names: tuple[str, ...]
-    """As the judge writes them, in the order of the verdict."""
+    """Names as the judge writes them, in the order of the verdict."""
     points_off: bool = False
     """The numbers are points off for MATEval's kinds of error, and a reply is a report on them
     (`botchat.metrics.error_reports`)."""
@@ -154,7 +154,7 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdi
 
 def _find_scores(plain: str, w: _ScorePatterns) -> tuple[list[float], int, int] | None:
     """Return (scores, start, end) in the first of the forms that has all of them."""
-    if scores := w.named_scores(plain, w.named) or w.named_scores(plain, w.told):
+    if scores := w.named_scores(plain, w.named) or w.named_scores(plain, w.in_sentence):
         return scores
     for head, rows, span in find_tables(plain):
         if scores := w.named_scores(_table_lines(head, rows, w), w.named):
@@ -260,7 +260,7 @@ class _ScorePatterns:
             rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
         )
         # In a sentence: "gets a 7"; and one number for all.
-        self.told = compiled(rf"{name}{gives}{number}{behind}")
+        self.in_sentence = compiled(rf"{name}{gives}{number}{behind}")
         self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{_MARKS}{number}{behind}")
         # Nothing but the numbers on a line; one number alone must be the whole reply.
         line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"

@@ -47,7 +47,7 @@ class ParsedVerdict:
 
 
 class ReplyReader(NamedTuple):
-    """How a reply to one case is read; the fields are those of `Case`."""
+    """Reader of replies to one case; the fields are those of `Case`."""
 
     choices: Set[Verdict]
     read: Callable[[str], tuple[Verdict | None, str]]
@@ -116,15 +116,15 @@ def _read(
     """Return the last verdict that is given, and where its words end."""
     if (fields := _fields(plain, json_fields(text), w)) is not None:
         return _of_fields(fields, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
-    given = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
+    place = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
     last = text.rstrip().rfind("{")
-    if given is None and (fields := _fields("", json_fields(text[last:]), w)) is not None:
+    if place is None and (fields := _fields("", json_fields(text[last:]), w)) is not None:
         return _of_fields(fields, meaning, w), len(text)
-    given = given or _boxed(plain, meaning) or _bare(plain, meaning, w)
-    if given is None:
+    place = place or _boxed(plain, meaning) or _bare(plain, meaning, w)
+    if place is None:
         verdict = w.one_by_one(plain) if sides else None
         return ParsedVerdict(verdict, _reason(text, w)), len(text)
-    verdict, start, end = given
+    verdict, start, end = place
     index = _index(plain, text, start, end, w)
     return ParsedVerdict(verdict, _reason(text[start:], w), index), end
 
