@@ -167,6 +167,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
         if new_seeds:
             workspace.write_seeds(seed_set, [*known, *new_seeds])
         jsonl.finish(path, dialogues, dialogue_order)
+    n_read = len(imported.dialogues)
     row: Row = {
         "set": seed_set,
         "model": model,
@@ -175,18 +176,15 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
         "new_seeds": len(new_seeds),
         "path": path,
     }
-    more = {
+    more: Row = {
         "format": imported.format,
-        "read": len(imported.dialogues),
+        "read": n_read,
         "left_out": dict(left_out),
         "system_messages": imported.system_messages,
         "signature": signature,
     }
-    line = (
-        f"{len(imported.dialogues)} dialogues read ({imported.format}), {len(matches)} imported; "
-        f"left out: {left or 'none'}"
-    )
-    return Told(row | more, [line, [row]])
+    counts = f"{n_read} dialogues read ({imported.format}), {len(matches)} imported"
+    return Told(row | more, [f"{counts}; left out: {left or 'none'}", [row]])
 
 
 def _matches(
@@ -243,17 +241,16 @@ def _dialogue(
     count: Callable[[str], int] | None,
 ) -> Dialogue:
     """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
-    start = seed.utterances[:N_SEED]
+    start, is_ok = seed.utterances[:N_SEED], imported.outcome == "ok"
     replies = imported.utterances[len(start) :]
     n_next = len(imported.utterances) + 1
-    ok = imported.outcome == "ok"
     return Dialogue(
         seed_id=seed.id,
         model=model,
         utterances=(*start, *replies),
         n_seed=len(start),
         facts=tuple(Utterance(tokens=count(text) if count else None) for text in replies),
-        status="complete" if ok else f"stopped:{imported.outcome}",
+        status="complete" if is_ok else f"stopped:{imported.outcome}",
         signature=signature,
-        detail="" if ok else f"imported: its utterance {n_next} is no reply",
+        detail="" if is_ok else f"imported: its utterance {n_next} is no reply",
     )

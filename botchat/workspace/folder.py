@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,7 +41,6 @@ from botchat.records import (
 )
 from botchat.workspace import config, jsonl
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.secrets import public_arguments
 
 log = logging.getLogger("botchat")
 
@@ -168,16 +166,16 @@ class Workspace:
 
     def language_named(self, code: str) -> Language:
         """Return the language pack of a code: the workspace's own, or one of BotChat."""
-        folder = self.root / "languages"
-        packs = languages.built_in()
+        folder, packs = self.root / "languages", languages.built_in()
         if code != languages.EN and languages.CODE.fullmatch(code) and (folder / code).is_dir():
             return languages.load(folder / code, code)
         if code in packs:
             return packs[code]
         own = (path.parent.name for path in folder.glob(f"*/{languages.FILE}"))
+        known = ", ".join(sorted({*packs, *own}))
         raise ConfigError(
-            f"unknown language {code!r}; languages: {', '.join(sorted({*packs, *own}))}; a pack of "
-            f"your own is a folder {folder / 'CODE'}, see docs/languages.md"
+            f"unknown language {code!r}; languages: {known}; {folder / 'CODE'} may have a pack of "
+            "your own, see docs/languages.md"
         )
 
     def dialogues_path(self, seed_set: str, contestant: str) -> Path:
@@ -271,15 +269,12 @@ class Workspace:
                 lock.close()
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-            name = holder.read_text("utf-8").strip() if holder.exists() else "another process"
+            name = holder.read_text("utf-8") if holder.exists() else "another process"
             raise WorkspaceLockedError(
                 f"the workspace {self.root} is in use by {name}; wait for it or stop it"
             ) from None
         try:
-            command = f"botchat {public_arguments(sys.argv[1:])}"[:200]
-            line = f"process {os.getpid()} on {socket.gethostname()}: {command}\n"
-            holder.touch(mode=0o600)
-            holder.write_text(line, "utf-8", "backslashreplace")
+            holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
             yield
         finally:
             holder.unlink(missing_ok=True)

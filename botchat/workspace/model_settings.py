@@ -186,22 +186,19 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     never sent to a host that it is not meant for. Raises ConfigError where a key is required and
     not set, or has a character that no key can have.
     """
-    variable = settings.api_key_env
-    if variable is None and host(settings.base_url) == host(OPENAI_URL):
+    variable, host = settings.api_key_env, _host(settings.base_url)
+    if variable is None and host == _host(OPENAI_URL):
         variable = "OPENAI_API_KEY"
-    if variable:
-        key = _value(env, variable, f"no key for {settings.model}")
-    else:
-        ours = {host(env.get("OPENAI_BASE_URL", "")), "localhost", "127.0.0.1"}
-        names = ["BOTCHAT_API_KEY", *["OPENAI_API_KEY"] * (host(settings.base_url) in ours)]
+    if variable is None:
+        ours = (_host(env.get("OPENAI_BASE_URL", "")), "localhost", "127.0.0.1")
+        names = ["BOTCHAT_API_KEY", *["OPENAI_API_KEY"] * (host in ours)]
         variable = next((name for name in names if env.get(name, "").strip()), None)
-        if variable is None:
-            return None
-        key = env[variable].strip()
+    if not variable:
+        return None
+    key = _value(env, variable, f"no key for {settings.model}")
     if not key.isascii() or not key.isprintable() or set(key) & set(" \"'"):
-        raise ConfigError(
-            f"{_public_variable(variable)} has a character that no key can have; set it again"
-        )
+        fault = "has a character that no key can have; set it again"
+        raise ConfigError(f"{_public_variable(variable)} {fault}")
     return key
 
 
@@ -212,16 +209,15 @@ def header_values(
 
     Raises ConfigError, with the variable's name: it is not set, or holds what no header can.
     """
-    headers, secrets = {}, []
+    headers, secrets = dict(settings.headers), []
     for name, value in settings.headers.items():
-        headers[name] = value
         if match := _HEADER_VARIABLE.fullmatch(value):
             missing = f"no header {name} for {settings.model}"
             secret = _value(env, match["name"], missing)
             if not fits_header(secret):
                 variable = _public_variable(match["name"])
                 raise ConfigError(f"{missing}: {variable} has a character that no header can have")
-            headers[name] = f"{match['scheme']} {secret}" if match["scheme"] else secret
+            headers[name] = f"{match['scheme'] or ''} {secret}".strip()
             secrets.append(secret)
     return headers, tuple(secrets)
 
@@ -231,20 +227,14 @@ def fits_header(value: str) -> bool:
     return all("\x20" <= c <= "\x7e" or "\xa0" <= c <= "\xff" for c in value)
 
 
-def host(url: str) -> str | None:
-    """Return the host of a URL, or None."""
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
+def _host(url: str) -> str | None:
+    return None if url_fault(url) else urlsplit(url).hostname
 
 
 def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
-    if not (value := env.get(variable, "").strip()):
-        raise ConfigError(
-            f"{missing}: {_public_variable(variable)} is not set; set it and try again"
-        )
-    return value
+    if value := env.get(variable, "").strip():
+        return value
+    raise ConfigError(f"{missing}: {_public_variable(variable)} is not set; set it and try again")
 
 
 def _public_variable(name: str) -> str:

@@ -111,8 +111,11 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     def __post_init__(self) -> None:
         """Refuse keys of other strategies, too few or many agents, and equal names."""
+        unused = {key for keys in _KEYS.values() for key in keys} - {*_KEYS[self.kind]}
+        unused |= {"rounds"} if self.strategy == "discussion-sa" else set()
+        unused |= {"summarizer"} if self.kind == "debate" and not self.is_summarized else set()
         for field in msgspec.structs.fields(type(self)):
-            if field.name in self._unused and getattr(self, field.name) != field.default:
+            if field.name in unused and getattr(self, field.name) != field.default:
                 raise ValueError(f"{field.name}: the strategy {self.strategy} has none")
         if self.aggregation == "summary" and self.kind != "discussion":
             raise ValueError("aggregation: summary belongs to discussion; give mean or majority")
@@ -124,16 +127,6 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
             raise ValueError(f"agents: the strategy {self.strategy} needs {needed}")
         if len(set(names)) < len(names):
             raise ValueError(f"agents: two have the same name; names: {', '.join(names)}")
-
-    @property
-    def _unused(self) -> set[str]:
-        """Keys that the strategy does not read."""
-        unused = {key for keys in _KEYS.values() for key in keys} - {*_KEYS[self.kind]}
-        if self.strategy == "discussion-sa":
-            unused.add("rounds")
-        return unused | (
-            {"summarizer"} if self.kind == "debate" and not self.is_summarized else set()
-        )
 
     @property
     def kind(self) -> Literal["ensemble", "debate", "discussion"]:

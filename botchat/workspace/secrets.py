@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -153,18 +152,3 @@ def public(text: str) -> str:
     """Return a text for a message: URLs without logins and queries, and nothing like a key."""
     text = _LOGIN.sub(lambda login: login["scheme"] or "", text)
     return _ANY_KEY.clean(_QUERY.sub(lambda query: query["url"] or "", text))
-
-
-def public_arguments(arguments: Sequence[str], env: Mapping[str, str] = os.environ) -> str:
-    """Return a command line without its secrets, in one line."""
-    words, is_secret = [], False
-    for argument in arguments:
-        name, equals, _ = argument.partition("=")
-        if is_secret and not argument.startswith("--"):
-            words.append(GONE)
-        elif equals and "://" not in name and names_secret(name):
-            words.append(f"{name}={GONE}")
-        else:
-            words.append(public(argument))
-        is_secret = argument.startswith("-") and names_secret(argument)
-    return Redactor(secrets_in(env)).clean(" ".join(" ".join(words).split()))
