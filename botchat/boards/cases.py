@@ -15,8 +15,8 @@ from botchat.metrics.correlation import Rating, compare_scores
 from botchat.metrics.intervals import entries, of_share
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.mateval import OwnText
-from botchat.protocols.patterns import plain_name
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import ERRORS, as_prose, as_text, parse, parse_text, reports
 from botchat.records import Judgment
 

@@ -28,9 +28,9 @@ from botchat.protocols.arena import ARENA
 from botchat.protocols.diagnosis import DIAGNOSIS
 from botchat.protocols.items import TEXTS, items, paragraphs
 from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
-from botchat.protocols.patterns import plain_name
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated
+from botchat.protocols.replies import plain_name
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating, Leaderboard
 from botchat.requests.arguments import Spending

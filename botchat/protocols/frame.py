@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import cycle
 
 from botchat.languages import PLAIN, Language
-from botchat.protocols.patterns import any_of
+from botchat.protocols.replies import any_of
 
 END = "<chat_end>"
 

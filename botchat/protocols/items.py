@@ -18,7 +18,7 @@ from itertools import starmap
 from botchat.errors import DataError
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.mateval import OwnText
-from botchat.protocols.patterns import plain_name
+from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import ERROR_TYPES
 
 Fields = Mapping[str, object]

@@ -21,10 +21,14 @@ from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import error_reports
 from botchat.metrics.correlation import Rating
-from botchat.protocols.patterns import any_known, any_of, known, numerals, plain_name
 from botchat.protocols.replies import (
+    any_known,
+    any_of,
     find_retraction,
     find_tables,
+    known,
+    numerals,
+    plain_name,
     reply_language,
     spell_letters,
     strip_hypotheticals,

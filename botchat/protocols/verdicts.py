@@ -15,12 +15,14 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from botchat.languages import ENGLISH, Language
-from botchat.protocols.patterns import ReplyPatterns, known, reply_patterns
 from botchat.protocols.replies import (
+    ReplyPatterns,
     find_retraction,
     find_tables,
     json_fields,
+    known,
     reply_language,
+    reply_patterns,
     spell_letters,
     strip_hypotheticals,
 )
