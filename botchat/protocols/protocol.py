@@ -301,8 +301,11 @@ class Protocol:
             return [(names[0], 0.5 if index == UNTOLD else float(not index))]
         if self.passing is not None:
             return [(names[0], float(verdict == self.passing))]
-        numbers = self.numbers(verdict)
-        return [(names[0], self.asked_scale.part(sum(numbers) / len(numbers)))] if numbers else []
+        numbers, scale = self.numbers(verdict), self.asked_scale
+        if not numbers:
+            return []
+        mean = sum(numbers) / len(numbers)
+        return [(names[0], (mean - scale.lowest) / (scale.highest - scale.lowest))]
 
     @property
     def passing(self) -> Verdict | None:

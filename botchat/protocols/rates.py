@@ -57,11 +57,6 @@ class WinTieLose:
         """Win rate."""
         return Rate(self.wins, self.n, self.missing)
 
-    @property
-    def win_or_tie(self) -> Rate:
-        """Win + tie rate, the metric of GTEval (BotChat §4.2)."""
-        return Rate(self.wins + self.ties, self.n, self.missing)
-
 
 def preference(lead: float) -> str | None:
     """Return the verdict of an `Annotation` from the lead of the first; NaN: unreadable."""

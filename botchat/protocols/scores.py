@@ -49,10 +49,6 @@ class Scale:
     """The numbers are points off for MATEval's kinds of error, and a reply is a report on them
     (`botchat.metrics.error_reports`)."""
 
-    def part(self, number: float) -> float:
-        """Return a number with the ends of the scale as 0 and 1."""
-        return (number - self.lowest) / (self.highest - self.lowest)
-
 
 @lru_cache(maxsize=64)
 def _steps(scale: Scale) -> dict[Verdict, None]:
