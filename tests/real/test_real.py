@@ -113,7 +113,9 @@ def test_a_broken_template_is_named(tmp_path):
     template = tmp_path / "template.jinja"
     template.write_text(NO_TURNS)
     with serving(2048, template) as address:
-        (tmp_path / "botchat.toml").write_text(entry("broken", address, "max_tokens = 100"))
+        (tmp_path / "botchat.toml").write_text(
+            entry("broken", address, "max_tokens = 100", "temperature = 0.0")
+        )
         assert "template" in run(tmp_path, "models", "--check")
         printed = run(tmp_path, "generate", "--seeds", "sample", "--limit", "2", "--model",
                       "broken", "--turns", "4")  # fmt: skip
