@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,7 +45,7 @@ TAG = "botchat"
 FAILED = ("expired", "cancelled", "failed")
 
 
-class _BatchRequest(msgspec.Struct):
+class _Request(msgspec.Struct):
     """A line of a stored file: key in the ledger, canonical request, body."""
 
     key: str
@@ -59,16 +59,16 @@ class _BatchRequest(msgspec.Struct):
         return msgspec.json.encode(line) + b"\n"
 
 
-class _BatchResponse(msgspec.Struct):
+class _Response(msgspec.Struct):
     status_code: int
     body: msgspec.Raw
 
 
-class _BatchReply(msgspec.Struct):
+class _Answer(msgspec.Struct):
     """A line of an output or error file."""
 
     custom_id: str
-    response: _BatchResponse | None = None
+    response: _Response | None = None
 
 
 class BatchModel:
@@ -83,7 +83,7 @@ class BatchModel:
         self._model, self._ledger, self._stage, self._prices = model, ledger, stage, prices
         self._folder = folder / settings_digest(model.identity, stage)
         self._pending: set[str] = set()
-        self._queue: list[_BatchRequest] = []
+        self._queue: list[_Request] = []
         self._collecting: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
 
@@ -100,7 +100,7 @@ class BatchModel:
         if (reply := self._ledger.get(key)) is not None:
             return reply
         body = msgspec.json.encode(self._model.body(messages, decoding, self._model.quirks))
-        self._queue.append(_BatchRequest(key, msgspec.Raw(request), msgspec.Raw(body)))
+        self._queue.append(_Request(key, msgspec.Raw(request), msgspec.Raw(body)))
         self._sending = self._sending or asyncio.create_task(self._send_waiting())
         await asyncio.shield(self._sending)
         raise BatchPending(
@@ -115,39 +115,39 @@ class BatchModel:
         async with self._client() as client:
             batches = await _list_batches(client)
             for path in paths:
-                requests = [_decode(line) for line in path.read_bytes().splitlines()]
-                batch = batches.get(path.stem) or await _create(client, path.stem, requests)
+                lines = path.read_bytes().splitlines()
+                requests = {
+                    r.key: r for r in (msgspec.json.decode(x, type=_Request) for x in lines)
+                }
+                batch = batches.get(path.stem) or await _create(
+                    client, path.stem, requests.values()
+                )
                 if batch.status not in ("completed", *FAILED):
-                    self._pending.update(request.key for request in requests)
+                    self._pending.update(requests)
                     continue
-                await self._file_replies(client, batch, {r.key: r for r in requests})
+                for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+                    for line in (await client.files.content(file_id)).content.splitlines():
+                        self._file_reply(msgspec.json.decode(line, type=_Answer), requests)
+                self._ledger.set_quirks(self.identity, self._model.quirks)
                 path.unlink()
                 if batch.status == "failed":
                     problems = (batch.errors and batch.errors.data) or []
                     why = "; ".join(str(problem.message) for problem in problems[:3])
                     raise self._error(f"refused batch {batch.id}: {why}; correct the settings")
 
-    async def _file_replies(
-        self, client: AsyncOpenAI, batch: Batch, requests: Mapping[str, _BatchRequest]
-    ) -> None:
-        model, quirks = self._model, self._model.quirks
-        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-            for line in (await client.files.content(file_id)).content.splitlines():
-                answer = msgspec.json.decode(line, type=_BatchReply)
-                if answer.response is None or answer.custom_id not in requests:
-                    continue
-                body = bytes(answer.response.body)
-                reply = model.read(HttpResponse(answer.response.status_code, {}, body), quirks)
-                usd = self._prices.cost_of(reply)
-                reply = msgspec.structs.replace(reply, sent=model.quirks, cost_usd=usd)
-                if reply.final:
-                    request = bytes(requests[answer.custom_id].request)
-                    filed = {"model": self.name, "stage": self._stage}
-                    self._ledger.put(answer.custom_id, request, reply, **filed)
-                else:
-                    self._ledger.add_attempt(answer.custom_id, reply, model=self.name)
-        if model.quirks != quirks:
-            self._ledger.set_quirks(self.identity, model.quirks)
+    def _file_reply(self, answer: _Answer, requests: Mapping[str, _Request]) -> None:
+        model, key = self._model, answer.custom_id
+        if answer.response is None or key not in requests:
+            return
+        response = HttpResponse(answer.response.status_code, {}, bytes(answer.response.body))
+        reply = model.read(response, model.quirks)
+        usd = self._prices.cost_of(reply)
+        reply = msgspec.structs.replace(reply, sent=model.quirks, cost_usd=usd)
+        if reply.final:
+            request = bytes(requests[key].request)
+            self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
+        else:
+            self._ledger.add_attempt(key, reply, model=self.name)
 
     async def _send_waiting(self) -> None:
         """Wait until no task makes a further call, then send what no batch holds."""
@@ -165,11 +165,11 @@ class BatchModel:
                 digest = hashlib.sha256(b"".join(request.line for request in part)).hexdigest()[:32]
                 same = [tag for tag in batches if tag.startswith(digest)]
                 # A batch that failed may be sent again; any other one holds the replies.
-                new = not same or batches[same[0]].status in FAILED
-                tag = f"{digest}-{len(same)}" if new else same[0]
+                is_new = not same or batches[same[0]].status in FAILED
+                tag = f"{digest}-{len(same)}" if is_new else same[0]
                 content = b"".join(msgspec.json.encode(request) + b"\n" for request in part)
                 write_atomic(self._folder / f"{tag}.jsonl", content)
-                if new:
+                if is_new:
                     await _create(client, tag, part)
 
     @asynccontextmanager
@@ -198,10 +198,6 @@ class BatchModel:
         return FatalModelError(self._model.server.clean(line)[:600])
 
 
-def _decode(line: bytes) -> _BatchRequest:
-    return msgspec.json.decode(line, type=_BatchRequest)
-
-
 async def _list_batches(client: AsyncOpenAI) -> dict[str, Batch]:
     """Return BotChat's batches by tag, the newest first; every page of the list is read."""
     batches: dict[str, Batch] = {}
@@ -210,7 +206,7 @@ async def _list_batches(client: AsyncOpenAI) -> dict[str, Batch]:
     return batches
 
 
-async def _create(client: AsyncOpenAI, tag: str, requests: Sequence[_BatchRequest]) -> Batch:
+async def _create(client: AsyncOpenAI, tag: str, requests: Iterable[_Request]) -> Batch:
     """Send a file; the batch is created at most once, since its tag is looked for first."""
     content = b"".join(request.line for request in requests)
     file = await client.files.create(file=(f"{TAG}-{tag}.jsonl", content), purpose="batch")
@@ -222,9 +218,9 @@ async def _create(client: AsyncOpenAI, tag: str, requests: Sequence[_BatchReques
     )
 
 
-def _parts(requests: Sequence[_BatchRequest]) -> Iterator[list[_BatchRequest]]:
+def _parts(requests: Sequence[_Request]) -> Iterator[list[_Request]]:
     """Divide requests into files of a size that the endpoint takes."""
-    part: list[_BatchRequest] = []
+    part: list[_Request] = []
     size = 0
     for request in requests:
         size += len(request.line)

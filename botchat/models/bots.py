@@ -227,8 +227,8 @@ def _is_object(before: str, after: str, before_that: str) -> bool:
         return False
     if before in _AUXILIARIES:
         return before in ("were", "was") and before_that in _PRONOUNS
-    taken = before in _SETS["takes_object"] and before_that not in ("that", "thing", "things")
-    if not after or before in _PREPOSITIONS - _SETS["particles"] or taken:
+    has_object = before in _SETS["takes_object"] and before_that not in ("that", "thing", "things")
+    if not after or before in _PREPOSITIONS - _SETS["particles"] or has_object:
         return True
     return (
         bool(before)

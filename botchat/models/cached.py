@@ -21,6 +21,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import Any
@@ -65,7 +66,7 @@ class CachedModel:
     stage: str = field(kw_only=True)
     """Label of its calls in the ledger."""
     limiter: RateLimiter | None = None
-    """Of its server; None for a model that needs none, which may also answer many calls at once."""
+    """Limits of its server; None for a model on this machine."""
     prices: Prices = field(default_factory=Prices)
     budget: InitVar[Budget | None] = None
     """None if nothing it does is paid for or limited."""
@@ -84,7 +85,7 @@ class CachedModel:
         self.name, self.identity = self.model.name, self.model.identity
         self.parallel = self.model.parallel
         self.quirks: Mapping[str, Any] = self.ledger.quirks(self.identity)
-        """What its endpoint was found to refuse (see `Reply.sent`)."""
+        """Refusals and window of its endpoint (see `Reply.sent`)."""
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
         self._in_flight: set[str] = set()
         self._ending = False
@@ -157,20 +158,13 @@ class CachedModel:
     ) -> Reply:
         """`_ask`, alone until the model has answered."""
         try:
-            if not self._answered:
-                async with self._alone:
-                    if not self._answered:
-                        self._raise_fatal()
-                        return await self._ask(key, request, messages, decoding)
-            self._raise_fatal()
+            async with nullcontext() if self._answered else self._alone:
+                if not self._answered:
+                    return await self._ask(key, request, messages, decoding)
             return await self._ask(key, request, messages, decoding)
         except FatalModelError as error:
             self._fatal = self._fatal or error
             raise
-
-    def _raise_fatal(self) -> None:
-        if self._fatal is not None:
-            raise FatalModelError(str(self._fatal))
 
     async def _ask(
         self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
@@ -219,7 +213,8 @@ class CachedModel:
             try:
                 if self._ending:
                     raise asyncio.CancelledError
-                self._raise_fatal()
+                if self._fatal is not None:
+                    raise FatalModelError(str(self._fatal))
                 self.ledger.check_writable()
                 self._in_flight.add(key)
                 reply = await self.model.chat(messages, decoding)

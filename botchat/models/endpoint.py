@@ -76,10 +76,10 @@ _SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re
 
 
 class Access(NamedTuple):
-    """Where a server is and what lets requests in; it can be sent to another process."""
+    """Address of a server and what lets requests in; it can be sent to another process."""
 
     base_url: str
-    """Without user, password and query."""
+    """Address without user, password and query."""
     query: str = ""
     """Added to every URL, with its question mark."""
     headers: Mapping[str, str] = {}
@@ -120,7 +120,7 @@ class Server:
     """
 
     name: str
-    """Its URL, for messages."""
+    """URL, for messages."""
     find_access: Callable[[], Access] = field(repr=False)
     """Called at the first request: a ledger replays without a key."""
 
@@ -225,7 +225,7 @@ class EndpointModel:
     settings: ModelSettings
     server: Server
     quirks: dict[str, Any] = field(default_factory=dict)
-    """What the endpoint was found to refuse so far (see `Reply.sent`); never changed in place."""
+    """Refusals and window of the endpoint (see `Reply.sent`); never changed in place."""
 
     def __post_init__(self) -> None:
         """Derive what callers ask for."""
@@ -428,7 +428,7 @@ class Refusal(NamedTuple):
     code: str
     """Codes and types, with a blank between them."""
     message: str
-    """In one line."""
+    """Text in one line."""
     parameter: str
     """Field of the request that it is about; empty if it names none."""
 

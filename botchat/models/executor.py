@@ -41,7 +41,7 @@ class WorkerPool:
     """An executor, shared by all models of a run."""
 
     submit: Callable[..., Future[Any]]
-    """As that of `concurrent.futures.Executor`."""
+    """Method of a `concurrent.futures.Executor`."""
     count_workers: Callable[[], int] = lambda: 4
     close: Callable[[], object] = lambda: None
     seen_at: float = -math.inf

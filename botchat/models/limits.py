@@ -154,7 +154,7 @@ class Retry:
 
 @dataclass(eq=False)
 class Budget:
-    """What one run may still spend; None is no limit.
+    """Money, calls and tokens that one run may still spend; None is no limit.
 
     Every call reserves the most that it may take before it is sent: spent and reserved together
     never exceed a limit, except by what a call takes beyond its reservation.
@@ -237,7 +237,7 @@ class Budget:
                 if limit and self._n_open and not limit.startswith("--max-calls"):
                     return
                 if limit:
-                    turn.set_exception(LimitReached(f"stopped at {limit}{self._summary(most)}"))
+                    turn.set_exception(LimitReached(f"stopped at {limit}{self._summary}"))
                 else:
                     self._take(most)
                     turn.set_result(None)
@@ -255,15 +255,11 @@ class Budget:
             return f"--max-tokens {self.max_tokens}: the next call may take up to {tokens} tokens; "
         return ""
 
-    def _summary(self, most: CallCost) -> str:
-        advice = "the same command goes on from here (limits count for each run)"
-        if (self.max_usd is not None and (most.usd or 0) > self.max_usd) or (
-            self.max_tokens is not None and (most.tokens or 0) > self.max_tokens
-        ):
-            advice = "a higher limit or a smaller max_tokens in botchat.toml goes on from here"
+    @property
+    def _summary(self) -> str:
         return (
-            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; "
-            f"everything is stored, and {advice}"
+            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
+            "is stored, and the same command goes on from here (limits count for each run)"
         )
 
 

@@ -294,7 +294,7 @@ async def test_a_limit_ends_the_run_when_nothing_is_out_and_nothing_fits():
     assert message.startswith("stopped at --max-usd 1: the next call may cost up to $0.6; $0.5000,")
     assert "the same command goes on from here" in message
     assert "\n" not in message
-    with pytest.raises(LimitReached, match="a higher limit or a smaller max_tokens"):
+    with pytest.raises(LimitReached, match="the same command goes on from here"):
         await call(Budget(max_tokens=5), 6)
     budget = Budget(max_calls=1)
     await call(budget, 0)  # it was not sent
