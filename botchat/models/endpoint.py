@@ -334,26 +334,27 @@ class EndpointModel:
             )
         if status == 200 and not parsed.get("error"):
             return read_completion(parsed, raw)
-        return self._read_error(response, read_refusal(parsed, raw), raw, quirks)
+        return self._read_error(response, parsed, raw, quirks)
 
     def _read_error(
-        self, response: HttpResponse, refusal: Refusal, raw: str, quirks: Mapping[str, Any]
+        self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
     ) -> Reply:
-        says = {name for name, wording in _PATTERNS.items() if wording.search(refusal.text)}
-        status = response.status
+        code, message, parameter = read_refusal(parsed, raw)
+        text, status = f"{code} {message}", response.status
+        says = {name for name, wording in _PATTERNS.items() if wording.search(text)}
         if status == 200:  # an error object in disguise
-            status = _hidden_status(refusal.code, says)
+            status = _hidden_status(code, says)
         passing = status in (408, 409, 425, 429) or "rate" in says
         # The request itself may be at fault.
         refused = 400 <= status < 500 and not passing and status not in (401, 402, 404)
-        detail = f"HTTP {status}: {refusal.message}".removesuffix(": ")
+        detail = f"HTTP {status}: {message}".removesuffix(": ")
         reply = Reply("transport", detail=detail, raw=raw, status=status)
         if refused and "filtered" in says and "account" not in says:
             return structs.replace(reply, outcome="filtered")
         if refused and status != 403 and (status == 413 or "overflow" in says):
-            return self._read_overflow(reply, refusal.message)
+            return self._read_overflow(reply, message)
         if (refused or (status == 500 and "template" in says)) and (
-            self._adapt_parameter(refusal, says, quirks)
+            self._adapt_parameter(text, parameter, says, quirks)
             or (status != 403 and self._adapt_arrangement(says, quirks))
         ):
             return structs.replace(reply, retry_after_s=0.0, adapted=True)
@@ -384,18 +385,20 @@ class EndpointModel:
         self.quirks = self.quirks | {"context_window": window}
         return structs.replace(reply, retry_after_s=0.0, adapted=True)
 
-    def _adapt_parameter(self, refusal: Refusal, says: set[str], quirks: Mapping[str, Any]) -> bool:
+    def _adapt_parameter(
+        self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]
+    ) -> bool:
         """Leave out or rename what is refused; return whether anything is new to try.
 
         It is enough that another call has learnt since the request went out with ``quirks``.
         """
         known: dict[str, str | None] = self.quirks.get("parameters", {})
         for name in _OPTIONAL:
-            is_named = "unsupported" in says and re.search(rf"(?i)\b{name}\b", refusal.text)
-            if is_named or refusal.parameter.split(".")[0] == name:
+            is_named = "unsupported" in says and re.search(rf"(?i)\b{name}\b", text)
+            if is_named or parameter == name:
                 if name in known:
                     return name not in quirks.get("parameters", {})
-                renamed = name == "max_tokens" and "max_completion_tokens" in refusal.text
+                renamed = name == "max_tokens" and "max_completion_tokens" in text
                 new_name = "max_completion_tokens" if renamed else None
                 self.quirks = self.quirks | {"parameters": known | {name: new_name}}
                 return True
@@ -422,24 +425,8 @@ class EndpointModel:
         return quirks.get("layout") or layout, quirks.get("system") or system
 
 
-class Refusal(NamedTuple):
-    """Content of an error body."""
-
-    code: str
-    """Codes and types, with a blank between them."""
-    message: str
-    """Text in one line."""
-    parameter: str
-    """Field of the request that it is about; empty if it names none."""
-
-    @property
-    def text(self) -> str:
-        """Code and message."""
-        return f"{self.code} {self.message}"
-
-
-def read_refusal(parsed: Any, raw: str) -> Refusal:
-    """Read an error body of any shape."""
+def read_refusal(parsed: Any, raw: str) -> tuple[str, str, str]:
+    """Return codes and types, the message in one line, and the parameter that an error names."""
     if isinstance(parsed, list) and parsed:  # Google wraps it
         parsed = parsed[0]
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else None
@@ -450,7 +437,7 @@ def read_refusal(parsed: Any, raw: str) -> Refusal:
         message = msgspec.json.encode(message).decode()
     codes = [error.get(name) for name in ("code", "type", "status", "error_type")]
     code = " ".join(str(part) for part in codes if isinstance(part, str | int) and part != "")
-    return Refusal(code, " ".join(message.split()), str(error.get("param") or ""))
+    return code, " ".join(message.split()), str(error.get("param") or "").split(".")[0]
 
 
 def _hidden_status(code: str, says: set[str]) -> int:
