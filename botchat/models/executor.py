@@ -116,14 +116,10 @@ def _call_once(token: str, function: Callable[..., T], *arguments: Any) -> T:
 class ExecutorModel:
     """An `EndpointModel` whose calls the workers of a pool make."""
 
-    def __init__(
-        self, model: EndpointModel, pool: WorkerPool, no_worker_s: float | None = None
-    ) -> None:
-        """Give the model up after ``no_worker_s`` without a worker."""
+    def __init__(self, model: EndpointModel, pool: WorkerPool) -> None:
         self.name, self.identity = model.name, model.identity
         self.context_window, self.parallel = model.context_window, model.parallel
         self._model, self._pool = model, pool
-        self._no_worker_s = NO_WORKER_S if no_worker_s is None else no_worker_s
         self._access: Access | None = None
         self._waiting: list[tuple[Call, asyncio.Future[Reply]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -163,21 +159,17 @@ class ExecutorModel:
             detail = f"a worker was lost ({type(error).__name__}); it may have been billed"
             results = [Reply("transport", detail=detail, retry_after_s=0.0)] * len(calls)
         for (_, future), result in zip(calls, results, strict=True):
-            if future.done():
-                continue
-            if isinstance(result, Reply):
-                future.set_result(result)
-            else:
-                future.set_exception(result)
+            if not future.done():
+                fails = isinstance(result, Exception)
+                future.set_exception(result) if fails else future.set_result(result)
 
     async def _result(self, future: asyncio.Future[list[Any]]) -> list[Any]:
         """Wait for a task; some task comes back within the deadline of its calls, or none will."""
         pool, started = self._pool, time.monotonic()
-        while not (await asyncio.wait([future], timeout=min(1.0, self._no_worker_s)))[0]:
+        while not (await asyncio.wait([future], timeout=min(1.0, NO_WORKER_S)))[0]:
             longest_s = self._model.settings.timeout_s if pool.count_workers() else 0.0
-            if time.monotonic() - max(pool.seen_at, started) > longest_s + self._no_worker_s:
-                seconds = f"{self._no_worker_s:g} s"
-                raise FatalModelError(f"{self.name}: no worker of --executor for {seconds}")
+            if time.monotonic() - max(pool.seen_at, started) > longest_s + NO_WORKER_S:
+                raise FatalModelError(f"{self.name}: no worker of --executor for {NO_WORKER_S:g} s")
         pool.seen_at = time.monotonic()
         return future.result()
 
@@ -188,17 +180,11 @@ def call_all(
     quirks: dict[str, Any],
     access: Access,
     calls: Sequence[Call],
-) -> list[Reply | FatalModelError]:
+) -> list[Reply | BaseException]:
     """Make calls in a worker; its connections stay open for later tasks."""
 
-    async def call_one(messages: Sequence[Message], decoding: Decoding) -> Reply | FatalModelError:
-        try:
-            return await model.chat(messages, decoding)
-        except FatalModelError as error:
-            return error
-
-    async def gather() -> list[Reply | FatalModelError]:
-        return await asyncio.gather(*(call_one(*call) for call in calls))
+    async def gather() -> list[Reply | BaseException]:
+        return await asyncio.gather(*(model.chat(*call) for call in calls), return_exceptions=True)
 
     place = (access.base_url, *access.secrets)
     server = _servers.setdefault(place, Server(access.base_url, lambda: access))
