@@ -94,17 +94,15 @@ async def generate_utterance(
     window is known, the oldest are dropped until the prompt and room for the reply fit (§4.1);
     until then one more each time the endpoint says that the prompt is too long.
     """
-    system = speaker.system or system
+    system, model = speaker.system or system, speaker.model
     while True:
-        if (window := speaker.model.context_window) is not None:
-            learnt = getattr(speaker.model, "quirks", {}).get("context_window") == window
+        if (window := model.context_window) is not None:
+            learnt = getattr(model, "quirks", {}).get("context_window") == window
             part = LEARNT_PART if learnt else OWN_PART
             reserve = reply_tokens(speaker.decoding.max_tokens or window, window, part)
             n_over = count_dropped(system, utterances, window, reserve, counter.estimate)
             dropped = max(dropped, n_over)
-        reply = await speaker.model.chat(
-            chat_messages(system, utterances[dropped:]), speaker.decoding
-        )
+        reply = await model.chat(chat_messages(system, utterances[dropped:]), speaker.decoding)
         if reply.outcome != "overflow" or dropped >= len(utterances) - 1:
             return reply, dropped
         dropped += 1
@@ -159,12 +157,8 @@ def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[
             result.insert(head, Message(role="user", content=PLACEHOLDER))
     if head and system == "system-in-user":
         prompt = result.pop(0)["content"]
-        roles = [message["role"] for message in result]
-        if "user" in roles:
-            i = roles.index("user")
-            result[i] = Message(role="user", content=f"{prompt}\n\n{result[i]['content']}")
-        else:
-            result.insert(0, Message(role="user", content=prompt))
+        i = [message["role"] for message in result].index("user")
+        result[i] = Message(role="user", content=f"{prompt}\n\n{result[i]['content']}")
     return result
 
 
