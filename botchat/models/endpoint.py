@@ -259,8 +259,11 @@ class EndpointModel:
         """Learn the context window from the endpoint's list of models; None if it names none."""
         self.quirks = self.quirks | {"context_window": None}
         response = await self.server.send("/models", None, LIST_TIMEOUT_S)
+        if isinstance(response, Reply):
+            if not response.reached:  # it is asked again when the server runs
+                self.quirks = {k: v for k, v in self.quirks.items() if k != "context_window"}
+            return
         with contextlib.suppress(Exception):  # a list that cannot be read names none
-            assert isinstance(response, HttpResponse)
             listed = msgspec.json.decode(response.content)["data"]
             entry = next(row for row in listed if row["id"] == self.settings.model)
             places = (("meta", "n_ctx"), ("max_model_len",), ("context_length",))

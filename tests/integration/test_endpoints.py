@@ -368,3 +368,18 @@ def test_the_first_call_learns_the_window_from_the_list_of_models(tmp_path, fact
         assert asked.quirks == ({"context_window": 512} if window else {})
         server.listed = [{"id": "m", "max_model_len": 8192}]
         assert ask(server, tmp_path, [*ASK, *ASK]).quirks == asked.quirks
+
+
+def test_a_server_that_is_down_is_asked_for_its_window_later():
+    """Nothing is learnt of it."""
+    with Server(text("fine")) as server:
+        url = server.url
+    model = EndpointModel("m", ModelSettings(model="m", base_url=url), served(url))
+
+    async def run():
+        reply = await model.chat(ASK, Decoding())
+        await model.server.close()
+        return reply
+
+    assert not asyncio.run(run()).reached
+    assert model.quirks == {}
