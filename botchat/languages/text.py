@@ -60,7 +60,7 @@ class ReadText:
         self.different = frozenset(self.words)
         self.content = frozenset(map(_stem, self.different - _FUNCTION)) - {""}
         self.subject = self.content - _COURTESY
-        """What carries a subject or a courtesy (stems of words), and what of it a subject."""
+        """Stems of words that carry a subject or a courtesy, and those that carry a subject."""
         self.question = re.search("[?\uff1f\u061f]", raw) is not None
         self.emoji = EMOJI.search(raw) is not None
 

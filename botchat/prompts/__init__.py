@@ -16,18 +16,18 @@ _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 
 @cache
 def text(name: str) -> str:
-    """The wording of prompt ``name`` (the file name without ``.txt``), outer newlines removed."""
+    """Return the wording of a prompt (its file name without ``.txt``), outer newlines removed."""
     return resources.files(__name__).joinpath(f"{name}.txt").read_text("utf-8").strip("\n")
 
 
 def names(folder: str = "") -> set[str]:
-    """Of every prompt here, or in a folder such as ``roles/``."""
+    """Return the names of all prompts here, or in a folder such as ``roles/``."""
     files = resources.files(__name__).joinpath(folder).iterdir()
     return {f"{folder}{f.name.removesuffix('.txt')}" for f in files if f.name.endswith(".txt")}
 
 
 def fill(name: str, **values: str) -> str:
-    """Prompt ``name`` with every ``{{placeholder}}`` replaced, in one pass.
+    """Return a prompt with every ``{{placeholder}}`` replaced, in one pass.
 
     What is filled in is never searched for placeholders itself. Raises `ValueError` for a
     placeholder without a value, or a value without a placeholder.
@@ -36,7 +36,7 @@ def fill(name: str, **values: str) -> str:
 
 
 def fill_text(template: str, name: str, **values: str) -> str:
-    """`fill` for a wording that is no file of ours; ``name`` is for messages."""
+    """Fill in a wording that is no file of ours, as `fill`; ``name`` is for messages."""
     wanted = places(template)
     if wanted != set(values):
         raise ValueError(f"prompt {name}: placeholders {sorted(wanted)}, values {sorted(values)}")
@@ -44,11 +44,11 @@ def fill_text(template: str, name: str, **values: str) -> str:
 
 
 def places(template: str) -> set[str]:
-    """Names of the ``{{placeholder}}``s of a wording."""
+    """Return the names of the ``{{placeholder}}``s of a wording."""
     return set(_PLACEHOLDER.findall(template))
 
 
 def digest(*names: str) -> str:
-    """8 hex digits that change with the wording of any of the prompts ``names``."""
+    """Return 8 hex digits that change with the wording of any of the prompts ``names``."""
     joined = "\0".join(text(name) for name in names)
     return hashlib.sha256(joined.encode()).hexdigest()[:8]

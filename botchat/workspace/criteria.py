@@ -14,7 +14,7 @@ PLACES = {"single": {"conversation"}, "pair": {"conversation_1", "conversation_2
 """Places that a prompt must have, by what it shows."""
 
 _SHOWS = {"pairwise": ("pair",), "score": ("single", "pair")}
-"""What a kind may show (any other: a single dialogue)."""
+"""Kind -> dialogues that it may show (any other: a single one)."""
 
 HASHED: Mapping[str, str] = {"detection": "place", "pairwise": "choice", "single": "one"}
 """Setting -> its word in digests and protocols, where that differs."""
