@@ -45,7 +45,7 @@ TAG = "botchat"
 FAILED = ("expired", "cancelled", "failed")
 
 
-class _Request(msgspec.Struct):
+class _BatchRequest(msgspec.Struct):
     """A line of a stored file: key in the ledger, canonical request, body."""
 
     key: str
@@ -59,7 +59,7 @@ class _Request(msgspec.Struct):
         return msgspec.json.encode(line) + b"\n"
 
 
-class _Response(msgspec.Struct):
+class _BatchResponse(msgspec.Struct):
     status_code: int
     body: msgspec.Raw
 
@@ -68,7 +68,7 @@ class _Answer(msgspec.Struct):
     """A line of an output or error file."""
 
     custom_id: str
-    response: _Response | None = None
+    response: _BatchResponse | None = None
 
 
 class BatchModel:
@@ -83,7 +83,7 @@ class BatchModel:
         self._model, self._ledger, self._stage, self._prices = model, ledger, stage, prices
         self._folder = folder / settings_digest(model.identity, stage)
         self._pending: set[str] = set()
-        self._queue: list[_Request] = []
+        self._queue: list[_BatchRequest] = []
         self._collecting: asyncio.Task[None] | None = None
         self._sending: asyncio.Task[None] | None = None
 
@@ -100,7 +100,7 @@ class BatchModel:
         if (reply := self._ledger.get(key)) is not None:
             return reply
         body = msgspec.json.encode(self._model.body(messages, decoding, self._model.quirks))
-        self._queue.append(_Request(key, msgspec.Raw(request), msgspec.Raw(body)))
+        self._queue.append(_BatchRequest(key, msgspec.Raw(request), msgspec.Raw(body)))
         self._sending = self._sending or asyncio.create_task(self._send_waiting())
         await asyncio.shield(self._sending)
         raise BatchPending(
@@ -117,7 +117,7 @@ class BatchModel:
             for path in paths:
                 lines = path.read_bytes().splitlines()
                 requests = {
-                    r.key: r for r in (msgspec.json.decode(x, type=_Request) for x in lines)
+                    r.key: r for r in (msgspec.json.decode(x, type=_BatchRequest) for x in lines)
                 }
                 batch = batches.get(path.stem) or await _create(
                     client, path.stem, requests.values()
@@ -135,7 +135,7 @@ class BatchModel:
                     why = "; ".join(str(problem.message) for problem in problems[:3])
                     raise self._error(f"refused batch {batch.id}: {why}; correct the settings")
 
-    def _file_reply(self, answer: _Answer, requests: Mapping[str, _Request]) -> None:
+    def _file_reply(self, answer: _Answer, requests: Mapping[str, _BatchRequest]) -> None:
         model, key = self._model, answer.custom_id
         if answer.response is None or key not in requests:
             return
@@ -206,7 +206,7 @@ async def _list_batches(client: AsyncOpenAI) -> dict[str, Batch]:
     return batches
 
 
-async def _create(client: AsyncOpenAI, tag: str, requests: Iterable[_Request]) -> Batch:
+async def _create(client: AsyncOpenAI, tag: str, requests: Iterable[_BatchRequest]) -> Batch:
     """Send a file; the batch is created at most once, since its tag is looked for first."""
     content = b"".join(request.line for request in requests)
     file = await client.files.create(file=(f"{TAG}-{tag}.jsonl", content), purpose="batch")
@@ -218,9 +218,9 @@ async def _create(client: AsyncOpenAI, tag: str, requests: Iterable[_Request]) -
     )
 
 
-def _parts(requests: Sequence[_Request]) -> Iterator[list[_Request]]:
+def _parts(requests: Sequence[_BatchRequest]) -> Iterator[list[_BatchRequest]]:
     """Divide requests into files of a size that the endpoint takes."""
-    part: list[_Request] = []
+    part: list[_BatchRequest] = []
     size = 0
     for request in requests:
         size += len(request.line)
