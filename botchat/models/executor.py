@@ -9,6 +9,7 @@ again.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import math
 import threading
@@ -199,4 +200,13 @@ _servers: dict[tuple[str, ...], Server] = {}
 def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
+    atexit.register(_close_servers)
     return loop
+
+
+def _close_servers() -> None:
+    async def close() -> None:
+        for server in _servers.values():
+            await server.close()
+
+    asyncio.run_coroutine_threadsafe(close(), _loop()).result(timeout=5)
