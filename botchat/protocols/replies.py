@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
-from botchat.languages import ENGLISH, PLAIN, Labels, Language, built_in
+from botchat.languages import ENGLISH, PLAIN, Language, built_in
 from botchat.languages.text import longest
 
 FIELDS = ("choice", "index", "reason")
@@ -35,11 +36,11 @@ def plain_name(name: str) -> str:
 
 
 def known(language: Language, key: str) -> list[str]:
-    """Return a list of ``[labels]`` or ``reading.toml``, with the English and foreign words."""
-    part = "labels" if key in Labels.__struct_fields__ else "reading"
+    """Return a list of the pack, with the English and foreign words."""
     packs = dict.fromkeys((language, ENGLISH))
-    words = [word for pack in packs for word in getattr(getattr(pack, part), key)]
-    return [*words, *ENGLISH.reading.foreign.get(key, ())]
+    parts = [part for pack in packs for part in (pack.labels, pack.reading, pack.pack.report)]
+    of_key = (getattr(part, key, ()) for part in parts)
+    return [*chain.from_iterable(of_key), *ENGLISH.reading.foreign.get(key, ())]
 
 
 def any_known(language: Language, key: str) -> str:
@@ -263,31 +264,6 @@ def reply_language(text: str, language: Language) -> Language:
         pack for pack in others if reply_patterns(pack).marks.search(text.translate(pack.plain))
     )
     return next(marked, language)
-
-
-def spell_letters(text: str, names: Sequence[Iterable[str]]) -> str:
-    """Write the names for the letters that a reply defines for them: "A is Conversation 1".
-
-    ``names``: the ways to write each of two names, the first of which takes the letter's place.
-    """
-    letters: dict[str, str] = {}
-    call = r"(?i:\b(?:call|label|name|denote)\b)[^\n.]*?"
-    for first, *others in names if len(names) == 2 else ():
-        name = rf"(?i:{any_of([first, *others])})"
-        define = re.compile(
-            rf"\b([A-DXY])[\"')]*\s*(?:[:=]|is|for|means)\s*{name}(?!\w)"
-            rf"|(?<!\w){name}\s*[\"']?\s*(?:\(|=|\bas\b)\s*[\"'(]?([A-DXY])\b"
-            rf"|{call}(?<!\w){name}\s+[\"'(]?([A-DXY])\b",
-        )
-        defined = {letter for match in define.finditer(text) for letter in match.groups() if letter}
-        if len(defined) == 1:
-            letters[defined.pop()] = first
-    if len(letters) != 2:
-        return text
-    either = "".join(letters)
-    used = rf"(?<=[:=])([ \t*_\"']*)([{either}])(?!\w)|^([ \t>*_#-]*)([{either}])(?=[*_]*\s*[:=])"
-    name_of = lambda m: f"{m[1] or m[3] or ''}{letters[m[2] or m[4]]}"  # noqa: E731
-    return re.sub(used, name_of, text, flags=re.MULTILINE)
 
 
 _FENCE = re.compile(r"^```\w*\s*|\s*```$")

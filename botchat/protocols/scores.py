@@ -8,7 +8,6 @@ error each counts by itself: one that cannot be read is missing (``"-1 0 ? 0 0"`
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
@@ -21,19 +20,8 @@ from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import error_reports
 from botchat.metrics.correlation import Rating
-from botchat.protocols.replies import (
-    any_known,
-    any_of,
-    find_retraction,
-    find_tables,
-    known,
-    numerals,
-    plain_name,
-    reply_language,
-    spell_letters,
-    strip_hypotheticals,
-    strip_quotes,
-)
+from botchat.protocols import replies
+from botchat.protocols.replies import any_known, any_of, plain_name
 from botchat.records import MISSING, Judgment, Verdict
 
 
@@ -46,8 +34,7 @@ class Scale:
     names: tuple[str, ...]
     """Names as the judge writes them, in the order of the verdict."""
     points_off: bool = False
-    """The numbers are points off for MATEval's kinds of error, and a reply is a report on them
-    (`botchat.metrics.error_reports`)."""
+    """The numbers are points off for MATEval's kinds of error, and a reply is a report on them."""
 
 
 @lru_cache(maxsize=64)
@@ -64,11 +51,9 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __contains__(self, verdict: object) -> bool:
         """Return whether it has all scores; points off may be missing, but not all of them."""
-        words = str(verdict).split(" ")
+        words, n = str(verdict).split(" "), len(self.scale.names)
         lacks = words.count(MISSING) if self.scale.points_off else 0
-        return lacks < len(words) == len(self.scale.names) and all(
-            word in _steps(self.scale) or (lacks > 0 and word == MISSING) for word in words
-        )
+        return len(words) == n and lacks < n == lacks + sum(w in _steps(self.scale) for w in words)
 
     def __iter__(self) -> Iterator[Verdict]:
         """Return the verdicts without missing scores, in order."""
@@ -76,7 +61,7 @@ class ScoreVerdicts(Set[Verdict]):
 
     def __len__(self) -> int:
         """Return the number of verdicts without missing scores."""
-        return math.prod([len(_steps(self.scale))] * len(self.scale.names))
+        return int(len(_steps(self.scale)) ** len(self.scale.names))
 
 
 def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | None:
@@ -97,24 +82,14 @@ def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
 
 def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[Rating]:
     """Return one of the ``n`` scores of judgments of single texts, the one at ``place`` from 0."""
-    return [
-        Rating(
-            judgment.seed_id,
-            judgment.contestants[0],
-            judgment.judge,
-            None if judgment.verdict is None else decode_scores(judgment.verdict, n)[place],
-        )
-        for judgment in judgments
-    ]
+    verdicts = [(j, decode_scores(j.verdict or " ".join([MISSING] * n), n)) for j in judgments]
+    return [Rating(j.seed_id, j.contestants[0], j.judge, each[place]) for j, each in verdicts]
 
 
 def neutralise_labels(text: str, scale: Scale) -> str:
     """Return a judged text that cannot be taken for a score: names lose the colon behind them."""
     label = rf"{_start(scale)}({_any_of(scale.names)})\s*[:\uff1a=]"
     return re.sub(label, r"\1 -", text, flags=re.IGNORECASE)
-
-
-# -------------------------------------------------------------------------------- replies
 
 
 def read_scores(
@@ -127,97 +102,39 @@ def read_scores(
     """
     if scale.points_off:
         return _read_points_off(text, scale, language)
-    spoken = reply_language(text, language)
-    text = spell_letters(text, [[name] for name in scale.names])
-    plain = _BOX.sub(_on_its_own, strip_hypotheticals(text, spoken).translate(spoken.plain))
-    scores = _find_scores(strip_quotes(plain, spoken), _patterns(scale, spoken))
+    spoken = replies.reply_language(text, language)
+    plain = replies.strip_hypotheticals(text, spoken).translate(spoken.plain)
+    # What a box of LaTeX holds stands on a line of its own; places stay the same.
+    plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
+    scores = _patterns(scale, spoken).find(replies.strip_quotes(plain, spoken))
     if scores is None:
         return None, " ".join(text.split())
     values, start, end = scores
-    if (after := find_retraction(plain, end, spoken)) is not None:
+    if (after := replies.find_retraction(plain, end, spoken)) is not None:
         return read_scores(text[after:], scale, language)
     verdict = encode_scores(values, scale)
-    return verdict if verdict and MISSING not in verdict else None, _reason(text, start, end)
+    before = text[:start]
+    for tail in (r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z", r"(?i)(?:\bthe\s)?\bscore\sof\Z"):
+        before = re.sub(tail, "", before).rstrip(" \t\r\n-*_#>{\"'`")
+    reasons = (part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part))
+    reason = next(reasons, text)
+    return None if verdict is None or MISSING in verdict else verdict, " ".join(reason.split())
 
 
 def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
     """Return (points off, reason) of a report, or of a number that is said to be that of all."""
     values = {part.kind: part.score for part in error_reports.read_kinds(text, language)}
     w = _patterns(scale, language)
-    alike = list(w.each.finditer(strip_hypotheticals(text, language).translate(language.plain)))
-    if not values and alike:
+    plain = replies.strip_hypotheticals(text, language).translate(language.plain)
+    if not values and (alike := [*w.each.finditer(plain)]):
         values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1])))
     verdict = encode_scores(map(values.get, range(w.n)), scale)
-    reason = error_reports.before(text, language) if verdict else text
-    return verdict, " ".join(reason.split())
-
-
-def _find_scores(plain: str, w: _ScorePatterns) -> tuple[list[float], int, int] | None:
-    """Return (scores, start, end) in the first of the forms that has all of them."""
-    if scores := w.named_scores(plain, w.named) or w.named_scores(plain, w.in_sentence):
-        return scores
-    for head, rows, span in find_tables(plain):
-        if scores := w.named_scores(_table_lines(head, rows, w), w.named):
-            return scores[0], *span
-    for first, last in ("{}", "[]"):
-        start = plain.find(first)
-        with suppress(ValueError, RecursionError):
-            lines = "\n".join(_json_lines(json.loads(plain[start : plain.rfind(last) + 1]), w))
-            if scores := w.named_scores(lines, w.named):
-                return scores[0], start, len(plain)
-    if w.n > 1 and (alike := [*w.each.finditer(plain)]):
-        return [w.number(alike[-1])] * w.n, *alike[-1].span()
-    if bare := [*w.bare.finditer(plain)]:
-        return [*map(w.number, re.finditer(_NUMBER, bare[-1][0]))], *bare[-1].span()
-    return None
-
-
-def _table_lines(head: list[str], rows: list[list[str]], w: _ScorePatterns) -> str:
-    """Write the column of overall scores of a table, or its only or overall row, line by line."""
-    overall = next((i for i, name in enumerate(head) if i and w.is_overall(name)), None)
-    if overall is not None:
-        cells = [(row[0], row[overall]) for row in rows if len(row) > overall]
-    else:
-        chosen = rows if len(rows) == 1 else [row for row in rows if w.is_overall(row[0])]
-        cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
-    return "\n".join(f"{name}: {cell}" for name, cell in cells)
-
-
-def _json_lines(value: Any, w: _ScorePatterns, name: str = "") -> Iterator[str]:
-    """Write the numbers of JSON line by line; a named object is worth its overall score."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _json_lines(each, w)
-    elif isinstance(value, dict):
-        overall = next((each for key, each in value.items() if w.is_overall(key)), None)
-        for key, each in value.items():
-            yield from _json_lines(each, w, key)
-            yield f"{key} {each}: {overall}"  # such as {"assistant": 1, "score": 8}
-        yield f"{name}: {overall}"
-    else:
-        yield f"{name.replace('_', ' ')}: {value}"
-
-
-def _on_its_own(box: re.Match[str]) -> str:
-    """Return what a box of LaTeX holds, on a line of its own, as long as it was."""
-    return "\n" + " " * (box.start(1) - box.start() - 1) + box[1] + "\n" * (box.end() - box.end(1))
-
-
-def _reason(text: str, start: int, end: int) -> str:
-    """Return what stands before the scores, or after them where nothing does."""
-    before = _ITEM.sub("", text[:start]).rstrip(_TRIMMED)
-    before = _SCORE_LABEL.sub("", before).rstrip(_TRIMMED)
-    reasons = (part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part))
-    return " ".join(next(reasons, text).split())
+    return verdict, " ".join((error_reports.before(text, language) if verdict else text).split())
 
 
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
 _DIGITS = _NUMBER.replace("?P<number>", "?:")
 _MARKS = r"[\"'`*_~\s]*"
-_BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?([^{}\n]*)\}+")
-_SCORE_LABEL = re.compile(r"(?:\bthe\s)?\bscore\sof\Z", re.IGNORECASE)
-_TRIMMED = " \t\r\n-*_#>{\"'`"
-_ITEM = re.compile(r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z")
 
 
 class _ScorePatterns:
@@ -225,63 +142,90 @@ class _ScorePatterns:
 
     def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
         of = partial(any_known, language)
-        called = {name: place for place, name in enumerate(scale.names)}
-        called |= {
-            f"{other} {name.removeprefix(head).strip()}": place
-            for head, others in language.reading.names.items()
-            for other in others
-            for name, place in called.items()
-            if name.startswith(head)
-        }
+        places = {name: place for place, name in enumerate(scale.names)}
+        for head, others in language.reading.names.items():  # what "Assistant 1" is called
+            known = [(name.removeprefix(head).strip(), place) for name, place in places.items()]
+            places |= {f"{other} {rest}": place for other in others for rest, place in known}
         self.n = len(scale.names)
-        self._places = {plain_name(name): place for name, place in called.items()}
-        self._overall = {*map(plain_name, known(language, "total"))}
-        self._numerals = numerals(language)
-        in_words, names = any_of(self._numerals), _any_of(called)
+        self._places = {plain_name(name): place for name, place in places.items()}
+        self._overall = {*map(plain_name, replies.known(language, "total"))}
+        self._numerals = replies.numerals(language)
+        in_words, names = any_of(self._numerals), _any_of(places)
         number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w))"
         # A number is a score only where nothing but an end, an aside or the next one follows it.
-        reports = [pack.pack.report for pack in (ENGLISH, language) if pack.pack.report]
-        aside = any_of(word for report in reports for word in report.aside)
-        ends = (
-            rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|(?:{aside}|{of('score')}|{names})(?![A-Za-z])"
-        )
+        words = rf"(?:{of('aside')}|{of('score')}|{names})(?![A-Za-z])"
+        ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|{words}"
         most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{in_words}))?"
-        behind = rf"{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
+        value = rf"{number}{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
         changed = rf"(?:{_DIGITS}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
         cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
         gives = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
-        name = rf"{_start(scale) if len(called) == self.n else ''}(?P<name>{names})"
-
-        def compiled(pattern: str) -> re.Pattern[str]:
-            return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
-
-        self.named = compiled(
-            rf"{name}(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?"
-            rf"{_MARKS}(?:[:=]|{cell}){_MARKS}{changed}{number}{behind}"
-        )
-        # In a sentence: "gets a 7"; and one number for all.
-        self.in_sentence = compiled(rf"{name}{gives}{number}{behind}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{_MARKS}{number}{behind}")
-        # Nothing but the numbers on a line; one number alone must be the whole reply.
+        label = rf"(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?{_MARKS}"
+        name = rf"{_start(scale) if len(places) == self.n else ''}(?P<name>{names})"
         line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"
+        compiled = partial(re.compile, flags=re.IGNORECASE | re.MULTILINE)
+        # "Assistant 1: 7", "Assistant 1 gets a 7"; one number for all, "both get a 7".
+        self.named = compiled(rf"{name}(?:{label}(?:[:=]|{cell}){_MARKS}{changed}|{gives}){value}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{_MARKS}{value}")
+        # Nothing but the numbers on a line; one number alone must be the whole reply.
         self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_DIGITS}[*_]*\s*\Z")
 
-    def named_scores(self, text: str, form: re.Pattern[str]) -> tuple[list[float], int, int] | None:
-        """Return (scores, start, end), if a text names all of them in a form."""
-        last = {self._places[plain_name(match["name"])]: match for match in form.finditer(text)}
+    def find(self, plain: str) -> tuple[list[float], int, int] | None:
+        """Return (scores, start, end) in the first of the forms that has all of them."""
+        if scores := self._find_named(plain):
+            return scores
+        for head, rows, span in replies.find_tables(plain):
+            if scores := self._find_named(self._table_lines(head, rows)):
+                return scores[0], *span
+        for first, last in ("{}", "[]"):
+            start, end = plain.find(first), plain.rfind(last) + 1
+            with suppress(ValueError, RecursionError):
+                lines = "\n".join(self._json_lines(json.loads(plain[start:end])))
+                if scores := self._find_named(lines):
+                    return scores[0], start, len(plain)
+        if self.n > 1 and (alike := [*self.each.finditer(plain)]):
+            return [self.number(alike[-1])] * self.n, *alike[-1].span()
+        if bare := [*self.bare.finditer(plain)]:
+            return [*map(self.number, re.finditer(_NUMBER, bare[-1][0]))], *bare[-1].span()
+        return None
+
+    def _find_named(self, text: str) -> tuple[list[float], int, int] | None:
+        last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(text)}
         if len(last) < self.n:
             return None
         scores = [self.number(last[place]) for place in range(self.n)]
         return scores, min(m.start() for m in last.values()), max(m.end() for m in last.values())
 
+    def _table_lines(self, head: list[str], rows: list[list[str]]) -> str:
+        """Write the column of overall scores of a table, or its only or overall row, as lines."""
+        overall = next((i for i, name in enumerate(head) if i and self._is_overall(name)), None)
+        if overall is not None:
+            cells = [(row[0], row[overall]) for row in rows if len(row) > overall]
+        else:
+            chosen = rows if len(rows) == 1 else [row for row in rows if self._is_overall(row[0])]
+            cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
+        return "\n".join(f"{name}: {cell}" for name, cell in cells)
+
+    def _json_lines(self, value: Any, name: str = "") -> Iterator[str]:
+        """Write the numbers of JSON line by line; a named object is worth its overall score."""
+        if isinstance(value, list):
+            value = dict(enumerate(value))
+        if not isinstance(value, dict):
+            yield f"{name.replace('_', ' ')}: {value}"
+            return
+        overall = next((each for key, each in value.items() if self._is_overall(str(key))), None)
+        for key, each in value.items():
+            yield from self._json_lines(each, str(key))
+            yield f"{key} {each}: {overall}"  # such as {"assistant": 1, "score": 8}
+        yield f"{name}: {overall}"
+
+    def _is_overall(self, name: str) -> bool:
+        return plain_name(name) in self._overall
+
     def number(self, match: re.Match[str]) -> float:
         """Return a number in digits or in words."""
         digits = re.sub(r"[\u2212\u2013\u2014]", "-", match["number"])
         return float(self._numerals.get(digits.lower(), digits))
-
-    def is_overall(self, name: str) -> bool:
-        """Return whether a column, row or field of that name holds the whole score."""
-        return plain_name(name) in self._overall
 
 
 _patterns = lru_cache(maxsize=64)(_ScorePatterns)

@@ -20,10 +20,8 @@ from botchat.protocols.replies import (
     find_retraction,
     find_tables,
     json_fields,
-    known,
     reply_language,
     reply_patterns,
-    spell_letters,
     strip_hypotheticals,
 )
 from botchat.records import UNKNOWN_INDEX, Verdict
@@ -83,16 +81,10 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
 
     def read(text: str) -> tuple[Verdict | None, str]:
         spoken = reply_language(text, language)
-        if ours:
-            names = [[name for name in known(spoken, key) if len(name) > 1] for key in _SIDES]
-            text = spell_letters(text, names)
         parsed = read_verdict(text, meaning(spoken), spoken, sides=ours)
         return parsed.verdict, parsed.reason
 
     return ReplyReader(frozenset(own.values()), read)
-
-
-_SIDES = ("first", "second")
 
 
 def read_verdict(

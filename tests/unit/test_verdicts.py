@@ -27,7 +27,7 @@ PACKS = {
 ASKED = {protocol.name: protocol for protocol in (ARENA, UNIEVAL, ANSWERS, MATEVAL)}
 ASKED["naturalness"] = ASPECTS["naturalness"]
 OUTCOMES = ("right", "missed", "wrong")
-MOST_MISSED = 10
+MOST_MISSED = 7
 OPPOSITE = [
     ("arena", "first", "second"),
     ("arena", "both", "neither"),
