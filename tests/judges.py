@@ -18,7 +18,7 @@ import msgspec
 from botchat.boards.board import Board, build
 from botchat.interfaces import ShownDialogue
 from botchat.judges.rules import RulesJudge
-from botchat.protocols.arena import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Dialogue, Judgment, Seed

@@ -15,7 +15,7 @@ from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
 from botchat.boards.strengths import COLUMNS, Design, Strengths
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.metrics.lengths import log_words
-from botchat.protocols.arena import VOTES
+from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import WinTieLose
 from botchat.ratings.comparisons import Comparisons

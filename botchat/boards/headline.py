@@ -23,7 +23,7 @@ from botchat.boards.tables import Column, triple
 from botchat.interfaces import Row
 from botchat.metrics.annotations import is_person
 from botchat.metrics.intervals import LEAST
-from botchat.protocols.arena import VOTES
+from botchat.protocols.catalogue import VOTES
 from botchat.ratings.places import EQUAL
 from botchat.records import HUMAN
 from botchat.verdicts import Flags

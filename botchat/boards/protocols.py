@@ -32,7 +32,7 @@ from botchat.boards.tables import (
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE
 from botchat.metrics.intervals import entries, mean, of_share
-from botchat.protocols.diagnosis import Diagnoses, diagnoses, error_rates
+from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS

@@ -21,7 +21,7 @@ from botchat.interfaces import Row
 from botchat.metrics.intervals import Items, figures
 from botchat.metrics.lengths import Lengths, words
 from botchat.metrics.vote_arrays import Votes
-from botchat.protocols.arena import VOTES
+from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import MOST_CELLS, Comparisons, put_together
 from botchat.ratings.elo import EloSettings
 from botchat.records import SIGNED

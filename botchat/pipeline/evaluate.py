@@ -24,10 +24,9 @@ from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
 from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
-from botchat.protocols.arena import ARENA
-from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.items import TEXTS, items, paragraphs
-from botchat.protocols.mateval import MATEVAL, TEXT, OwnText, text_case
+from botchat.protocols.mateval import DIAGNOSIS, MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import calibrated
 from botchat.protocols.replies import plain_name

@@ -1,24 +1,34 @@
-"""MATEval (Li et al. 2024, §3.2): a report on any text, five questions with their answers.
+"""MATEval (Li et al. 2024, §3.2, §4.2): reports on the errors of a text, and of a dialogue.
 
-The verdict is five scores, from 0, one point off for each error (``"0 -1 0 0 -2"``); the reason is
-the report in canonical form. A score that the reply lacks is ``?``; a No is a 0.
+Five questions about any text, points off for each kind of error: the verdict is five scores from 0
+(``"0 -1 0 ? -2"``; ``?``: the reply lacks it), the reason the report in canonical form. The
+diagnosis of a dialogue has ten, with the bad cases of BotChat (Appendix C): an error is one point
+off, counted here, because judges miscount, and the verdict is the sum (``"-3"``). Deviation:
+`botchat.protocols.reports.as_prose` makes the running text from the report.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from botchat import prompts
 from botchat.interfaces import Case, ShownDialogue
+from botchat.metrics import intervals
+from botchat.metrics.statistics import mean_interval
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.reports import KINDS, as_text, parse_text
+from botchat.protocols.rates import Rate
+from botchat.protocols.reports import ERRORS, KINDS, Report, as_text, parse, parse_text, reports
 from botchat.protocols.scores import Scale
-from botchat.records import Verdict
+from botchat.records import Dialogues, Judgment, Verdict
 
 MATEVAL = Protocol(
     "mateval",
@@ -28,6 +38,16 @@ MATEVAL = Protocol(
     question="one text: which errors of five kinds, where, why, points off",
     prompts=("mateval",),
     scale=Scale(-99, 0, KINDS, points_off=True),  # the paper has no floor
+)
+
+DIAGNOSIS = Protocol(
+    "diagnosis",
+    "Diagnosis",
+    kind="report",
+    shows="one",
+    question="one dialogue: which errors, where, with which words?",
+    prompts=("diagnosis",),
+    about_ai=True,
 )
 
 TEXT = "text"
@@ -65,3 +85,98 @@ def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
     by_type = {result.type: result.score for result in report.results}
     verdict = scores.encode_scores(map(by_type.get, KINDS), MATEVAL.asked_scale)
     return verdict, as_text(report) if report.results else " ".join(reply.split())
+
+
+# ------------------------------------------------------------------ errors of dialogues
+
+Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
+"""(contestant, seed id) -> who reports -> the report."""
+
+
+class TypeFinding(NamedTuple):
+    """The answers of all reports of a judgment about one error type."""
+
+    present: bool
+    """Whether more than half of the reports that judge this type say yes."""
+    score: float
+    """Mean of their scores."""
+
+
+def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
+    """Read the reports of judgments again; at most one judgment a dialogue."""
+    return {
+        (name, judgment.seed_id): reports(
+            judgment, partial(parse, utterances=dialogues[name][judgment.seed_id].utterances)
+        )
+        for judgment in judgments
+        for name in judgment.contestants
+    }
+
+
+def by_type(reported: Iterable[Report]) -> dict[str, TypeFinding]:
+    """Return what reports say by error type; types that none of them judges are left out."""
+    points: dict[str, list[float]] = {}
+    for result in (result for report in reported for result in report.results):
+        if result.score is not None:
+            points.setdefault(result.type, []).append(result.score)
+    return {
+        type_: TypeFinding(2 * sum(score < 0 for score in each) > len(each), sum(each) / len(each))
+        for type_, each in points.items()
+    }
+
+
+def error_rates(
+    judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int
+) -> list[dict[str, Any]]:
+    """Return one row a contestant; at most one judgment a dialogue.
+
+    A row has ``model``; mean ``score`` (no lower end if all are equal); ``any``: share of the
+    dialogues with a score below 0; for each type of `ERRORS` the share of dialogues that have it,
+    ``score_TYPE`` and ``readable_TYPE``; ``quoted``: share of all errors whose quote is in the
+    utterance named; ``readable``, ``missing`` (of ``n_seeds``), ``coverage``. Intervals end in
+    ``_low`` and ``_high``; None: nothing to count.
+    """
+    by_name: dict[str, list[Judgment]] = {}
+    for judgment in judgments:
+        by_name.setdefault(judgment.contestants[0], []).append(judgment)
+    rows = []
+    for name, judged in by_name.items():
+        totals = [total for j in judged for total in DIAGNOSIS.numbers(j.verdict) or ()]
+        flawed = [total < 0 for total in totals]
+        rate = Rate(sum(flawed), len(totals), n_seeds - len(totals))
+        by_dialogue = [reported[name, j.seed_id].values() for j in judged]
+        mean = sum(totals) / len(totals) if totals else math.nan
+        low, high = mean_interval(totals) if len({*totals}) > 1 else (math.nan, math.nan)
+        errors = [
+            (number, error.evidence == "found")
+            for number, each in enumerate(by_dialogue)
+            for report in each
+            for result in report.results
+            for error in result.errors
+        ]
+        clusters = np.array([number for number, _ in errors])
+        rows.append(
+            {
+                "model": name,
+                **intervals.entries("score", mean, low, min(high, 0.0)),
+                **intervals.share(flawed, None, "any"),
+                **intervals.share([is_quoted for _, is_quoted in errors], clusters, "quoted"),
+                "readable": rate.n,
+                "missing": rate.missing,
+                "coverage": rate.coverage,
+                **_type_rates([by_type(each) for each in by_dialogue]),
+            }
+        )
+    return rows
+
+
+def _type_rates(findings: Sequence[Mapping[str, TypeFinding]]) -> dict[str, Any]:
+    """Return the entries of each error type over dialogues."""
+    row: dict[str, Any] = {}
+    for type_ in ERRORS:
+        judged = [finding[type_] for finding in findings if type_ in finding]
+        row |= intervals.share([finding.present for finding in judged], None, type_)
+        total = sum(finding.score for finding in judged)
+        row[f"score_{type_}"] = total / len(judged) if judged else None
+        row[f"readable_{type_}"] = len(judged)
+    return row

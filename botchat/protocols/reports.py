@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, zip_longest
 from typing import Any, Literal
@@ -18,7 +19,6 @@ import msgspec
 
 from botchat.metrics.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
-from botchat.protocols.replies import json_fields
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -106,15 +106,16 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
     Of a discussion it is the summariser's if that decided, with its running text; of any other
     panel each member's last; of a single judge its own.
     """
-    remarks = {r.speaker: r for r in judgment.transcript if r.speaker not in (FEEDBACK, DECOMPOSER)}
-    remarks.pop(SUMMARIZER, None)
-    by_name = {speaker: parse(remark.text) for speaker, remark in remarks.items()}
-    for remark, after in zip_longest(judgment.transcript, judgment.transcript[1:]):
-        if remark.speaker == SUMMARIZER and remark.verdict == judgment.verdict is not None:
+    others = (FEEDBACK, DECOMPOSER, SUMMARIZER)
+    remarks = {r.speaker: r.text for r in judgment.transcript if r.speaker not in others}
+    by_name = {speaker: parse(text) for speaker, text in remarks.items()}
+    summaries = [remark for remark in judgment.transcript if remark.speaker == SUMMARIZER]
+    for remark, after in zip_longest(summaries, summaries[1:]):
+        if remark.verdict == judgment.verdict is not None:
             report = parse(remark.text)
-            if after and after.speaker == SUMMARIZER and report.is_of_text:
-                report = msgspec.structs.replace(report, prose=" ".join(after.text.split()))
-            by_name = {remark.speaker: report}
+            if after and report.is_of_text:
+                report = Report(report.results, " ".join(after.text.split()))
+            by_name = {SUMMARIZER: report}
             break
     readable = {speaker: report for speaker, report in by_name.items() if report.results}
     own = parse(judgment.reason)
@@ -136,7 +137,8 @@ def as_text(report: Report) -> str:
             lines += [] if result.present is None else [f"Answer: {answer}"]
         for error in result.errors:
             place = f"Utterance {error.place or '?'}: " if result.type in ERRORS else ""
-            lines.append(_item(place, error.quote, error.explanation))
+            why = f" - {error.explanation}" if error.explanation else ""
+            lines.append(f"- {place}{json.dumps(error.quote, ensure_ascii=False)}{why}")
         if result.score is not None:
             lines.append(f"Score: {result.score:g}")
     return "\n".join(lines)
@@ -146,21 +148,21 @@ def as_prose(report: Report) -> str:
     """Write a paragraph: the errors with their places, the types without any, the score."""
     if report.prose:
         return report.prose
-    results = {result.type: result for result in report.results}
-    names = {kind: kind for kind in KINDS} if report.is_of_text else ERRORS
-    sentences = []
-    for type_, result in results.items():
-        if result.errors:
-            errors = "; ".join(_in_words(error, report.is_of_text) for error in result.errors)
-            sentences.append(f"{names[type_]}: {errors}.")
-    scored = {type_ for type_, result in results.items() if result.score is not None}
-    absent = [names[type_] for type_, result in results.items() if result.present is False]
+    is_text, results = report.is_of_text, report.results
+    names = {kind: kind for kind in KINDS} if is_text else ERRORS
+    sentences = [
+        f"{names[result.type]}: {'; '.join(_in_words(e, is_text) for e in result.errors)}."
+        for result in results
+        if result.errors
+    ]
+    scored = {result.type for result in results if result.score is not None}
+    absent = [names[result.type] for result in results if result.present is False]
     sentences += [f"No {_enumerate(absent, 'or')}."] if absent else []
     if silent := [name for type_, name in names.items() if type_ not in scored]:
-        lacks = "No score of" if report.is_of_text else "Not judged"
+        lacks = "No score of" if is_text else "Not judged"
         sentences.append(f"{lacks}: {_enumerate(silent, 'and')}.")
-    if len(results) == len(names) and scored and not (report.is_of_text and silent):
-        sentences.append(f"Score: {sum(result.score or 0 for result in report.results):g}.")
+    if len(results) == len(names) and scored and not (is_text and silent):
+        sentences.append(f"Score: {sum(result.score or 0 for result in results):g}.")
     return " ".join(sentences)
 
 
@@ -183,12 +185,6 @@ def as_records(report: Report) -> list[dict[str, Any]]:
 
 _NO_ERROR = ReportedError(None, "", "none", "")
 _EVIDENCE = {"elsewhere": " (not in this utterance)", "not found": " (not in the {})"}
-
-
-def _item(place: str, quote: str, explanation: str) -> str:
-    """Return the line of one error, as the question asks for it."""
-    why = f" - {explanation}" if explanation else ""
-    return f"- {place}{json.dumps(quote, ensure_ascii=False)}{why}"
 
 
 def _in_words(error: ReportedError, is_text: bool) -> str:
@@ -214,10 +210,9 @@ _HEAD = re.compile(
     r"(?P<answer>yes|not[ \t]+judged|no|n/a)\b(?![ \t]*(?:/|or\b))",
     re.IGNORECASE | re.MULTILINE,
 )
-_NUMBER = r"\d{1,6}"
 _ITEM = re.compile(
     rf"{_LEAD}(?:(?:utterances?|chats?)[ \t*_#]*\[?|\[)[ \t]*"
-    rf"(?P<numbers>\?|{_NUMBER}(?:[ \t]*(?:,|;|&|and|to|-|\u2013)[ \t]*{_NUMBER})*)\]?"
+    r"(?P<numbers>\?|\d{1,6}(?:[ \t]*(?:,|;|&|and|to|-|\u2013)[ \t]*\d{1,6})*)\]?"
     r"(?:[ \t]*\([^()\n]{0,20}\))?"
     r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
@@ -247,30 +242,25 @@ def _as_shown(utterance: str) -> str:
 
 
 def parse(text: str, utterances: Sequence[str]) -> Report:
-    """Read the report on a dialogue: a judge's reply, in JSON or not, or its canonical form.
+    """Read the report on a dialogue: a judge's reply or its canonical form.
 
     The last answer to a type counts. Of several utterances that an error names it is the latest. A
     second error of one type in one utterance is not counted.
     """
-    fields = json_fields(text)
-    if fields.keys() & ERRORS.keys():
-        text = "\n".join(_lines_of(fields))
     results: dict[str, ErrorTypeResult] = {}
     for head, block in _blocks(_HEAD, text):
         type_ = _TYPES[re.sub(r"\W+", "", head["name"]).lower()]
-        answer = head["answer"].lower()
+        present = {"yes": True, "no": False}.get(head["answer"].lower())
         errors: dict[int | None, ReportedError] = {}
-        for item, body in _blocks(_ITEM, block) if answer == "yes" else ():
+        for item, body in _blocks(_ITEM, block) if present else ():
             numbers = [int(number) for number in re.findall(r"\d+", item["numbers"])]
             place = max((n for n in numbers if 1 <= n <= len(utterances)), default=None)
-            quote, explanation = _split_quote(body, utterances)
+            quote, why = _split_quote(body, utterances)
             evidence = _evidence(quote, utterances, place)
-            errors.setdefault(place, ReportedError(place, quote, evidence, explanation))
-        listed = (*errors.values(),) or ((_NO_ERROR,) if answer == "yes" else ())
-        is_judged = answer in ("yes", "no")
-        results[type_] = ErrorTypeResult(
-            type_, bool(listed) if is_judged else None, -len(listed) if is_judged else None, listed
-        )
+            errors.setdefault(place, ReportedError(place, quote, evidence, why))
+        listed = (*errors.values(),) or ((_NO_ERROR,) if present else ())
+        score = None if present is None else -len(listed)
+        results[type_] = ErrorTypeResult(type_, present, score, listed)
     return Report(tuple(results[type_] for type_ in ERRORS if type_ in results))
 
 
@@ -287,19 +277,6 @@ def read_report(text: str, utterances: Sequence[str]) -> tuple[Verdict | None, s
     return None if report.score is None else f"{report.score:g}", as_text(report)
 
 
-def _lines_of(fields: Mapping[str, Any]) -> Iterator[str]:
-    """Write a reply in JSON in the form that the question asks for."""
-    for type_, name in ERRORS.items():
-        if not isinstance(errors := fields.get(type_), list):
-            continue
-        yield f"{name}? {'Yes' if errors else 'No'}"
-        for error in (error if isinstance(error, dict) else {} for error in errors):
-            number = str(error.get("utterance"))
-            why = " ".join(str(error.get("explanation") or "").split())
-            number = number if re.fullmatch(_NUMBER, number) else "?"
-            yield _item(f"Utterance {number}: ", str(error.get("quote") or ""), why)
-
-
 def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
     """Return each match of ``start`` with what follows it, up to the next."""
     matches = list(start.finditer(text))
@@ -309,35 +286,32 @@ def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
 
 # ------------------------------------------------------------------------ reading, of a text
 
-_TEXT_LEAD = re.compile(r"^[ \t>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
-_END = re.compile(
-    r"\n|(?<=[.!?\u2026])(?<!\b(?i:mr|ms|dr|st|sr|jr|vs)\.)(?<!\b(?i:mrs)\.)(?<!\b(?i:prof)\.)\s+"
-    r"|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
-    r"|(?<=[\u3002\uff01\uff1f])(?![\u3002\uff01\uff1f\"\u201d\u2019\u300d\u300f\uff09])"
-    r"|(?<=[\u3002\uff01\uff1f][\"\u201d\u2019\u300d\u300f\uff09])"
+_TEXT_LEAD = re.compile(r"^[ \t.,;:>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
+_SENTENCE_END = re.compile(
+    r"\n|(?<=[.!?\u2026])\s+|(?<=[.!?][\"'\u201d\u2019)\]])\s+(?=[^\sa-z])"
+    r"|(?<=[\u3002\uff01\uff1f])"
 )
-"""Ends a sentence; a title such as Dr. ends none."""
 
 
 def parse_text(reply: str, text: str) -> Report:
-    """Read the report on a text, as `read_kinds` finds it; places are sentences of the text."""
+    """Read the report on a text, as `read_kinds` finds it; places are sentences of the text.
+
+    Errors after a Yes are the lines that quote, or else the words that follow it.
+    """
     results = []
     for part in read_kinds(reply):
-        if part.present is not None or part.score is not None:
-            errors = tuple(_text_errors(part.said, text)) if part.present else ()
-            results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, errors))
+        if part.present is None and part.score is None:
+            continue
+        errors = []
+        for n, line in enumerate(part.said if part.present else ()):
+            quote, why = _split_quote(line := _TEXT_LEAD.sub("", line).strip(), (text,))
+            if line and (quote or n == 0):
+                place = _sentence(quote, text)
+                evidence: Evidence = "found" if place else "not found" if quote else "none"
+                why = why.strip(" *_-\u2013\u2014:;,")
+                errors.append(ReportedError(place, quote, evidence, why))
+        results.append(ErrorTypeResult(KINDS[part.kind], part.present, part.score, tuple(errors)))
     return Report(tuple(results))
-
-
-def _text_errors(lines: Sequence[str], text: str) -> Iterator[ReportedError]:
-    """Return the errors after a Yes: the lines that quote, or else the words that follow it."""
-    for n, line in enumerate(lines):
-        line = _TEXT_LEAD.sub("", line.lstrip(".,;: \t")).strip()
-        quote, explanation = _split_quote(line, (text,), anywhere=True)
-        if line and (quote or n == 0):
-            place = _sentence(quote, text)
-            evidence: Evidence = "found" if place else "not found" if quote else "none"
-            yield ReportedError(place, quote, evidence, explanation.strip(" *_-\u2013\u2014:;,"))
 
 
 def _sentence(quote: str, text: str) -> int | None:
@@ -346,7 +320,7 @@ def _sentence(quote: str, text: str) -> int | None:
     if not wanted or not _within(wanted, text):
         return None
     # White space aside, since sentences may stand without any between them.
-    parts = [_normal(sentence).replace(" ", "") for sentence in _END.split(text)]
+    parts = [_normal(sentence).replace(" ", "") for sentence in _SENTENCE_END.split(text)]
     ends = accumulate(len(part) for part in parts if part)
     start = "".join(parts).rfind(_ELISION.split(wanted)[0].replace(" ", ""))
     return next((n for n, end in enumerate(ends, 1) if start < end), None)
@@ -354,53 +328,50 @@ def _sentence(quote: str, text: str) -> int | None:
 
 # -------------------------------------------------------------------------------- quotes
 
-_OPENING = "\"\u201c\u201d\u201e\u00ab'\u2018\u2019`"
+_QUOTED = re.compile(
+    r"\A[\"\u201c\u201d\u201e\u00ab'\u2018\u2019`]"
+    r"|[\"\u201c\u201e](?=.+[\"\u201d])|\u00ab(?=.+\u00bb)"
+)
+"""Begins a quote: at once, or where it ends on the same line."""
 _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
-_TEXT_QUOTE = re.compile(r"[\"\u201c\u201e](?=.+[\"\u201d])|\u00ab(?=.+\u00bb)")
 _AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
 _MOST_QUOTES = 40
 """Ends of a quote that are tried: a reply of a thousand quotation marks is not worth more."""
-_CLOSING_LINE = re.compile(rf"{_LEAD}(?:score|total|overall)\b", re.IGNORECASE | re.MULTILINE)
+_TOTAL = re.compile(rf"(?<=\n){_LEAD}(?:score|total|overall)\b", re.IGNORECASE | re.MULTILINE)
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = str.maketrans(
     dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"', "'")
 )
 
 
-def _split_quote(body: str, texts: Sequence[str], *, anywhere: bool = False) -> tuple[str, str]:
-    """Return (quote, explanation) of an error that begins with a quote, or has one anywhere."""
-    start = _TEXT_QUOTE.search(body) if anywhere else re.match(f"[{_OPENING}]", body)
-    if start is None:
-        return "", _explanation(body)
-    before, body = body[: start.start()], body[start.start() :]
-    quote, end = _json_string(body)
-    if quote is None or not _AFTER_QUOTE.match(body, end):
-        closing = _CLOSING.get(body[0], '"\u201c\u201d')
-        marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
-        quotes = [i for i in marks if _evidence(body[1:i], texts, None) == "elsewhere"]
-        likely = [i for i in marks if _AFTER_QUOTE.match(body, i + 1)]
-        end = next(iter((*quotes[-1:], *likely, *marks)), len(body.partition("\n")[0]))
-        quote, end = body[1:end].strip(), end + 1
-    explanation = _explanation(body[end:])
-    return quote, f"{before.strip()} {explanation}".strip() if before else explanation
+def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
+    """Return (quote, explanation) of what is said about an error; the quote may be ''.
 
-
-def _explanation(rest: str) -> str:
-    """Return what follows a quote on its own lines, up to a blank line or a total."""
-    cut = _CLOSING_LINE.search(rest, rest.find("\n") + 1) if "\n" in rest else None
-    rest = re.split(r"\n[ \t]*\n", rest[: cut.start()] if cut else rest, maxsplit=1)[0]
+    The explanation goes up to a blank line or a total.
+    """
+    quote, before = "", ""
+    if start := _QUOTED.search(body):
+        before, body = body[: start.start()].strip(), body[start.start() :]
+        quote, end = _quote(body, texts)
+        body = body[end:]
+    rest = re.split(r"\n[ \t]*\n", _TOTAL.split(body, maxsplit=1)[0], maxsplit=1)[0]
     words = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
-    return " ".join(words.split())
+    return quote, " ".join(f"{before} {words}".split())
 
 
-def _json_string(text: str) -> tuple[str | None, int]:
-    """Return (the JSON string that a text begins with, its end); None if it begins with none."""
-    try:
-        quote, end = json.JSONDecoder().raw_decode(text)
-    except json.JSONDecodeError:
-        return None, 0
-    # An escaped half of a surrogate pair is no text and could not be stored.
-    return quote.encode("utf-8", "replace").decode() if isinstance(quote, str) else None, end
+def _quote(body: str, texts: Sequence[str]) -> tuple[str, int]:
+    """Return (quote, its end) where a text begins with one: JSON's, or as judges write it."""
+    with suppress(json.JSONDecodeError):
+        quote, end = json.JSONDecoder().raw_decode(body)
+        if _AFTER_QUOTE.match(body, end):
+            # An escaped half of a surrogate pair is no text and could not be stored.
+            return quote.encode("utf-8", "replace").decode(), end
+    closing = _CLOSING.get(body[0], '"\u201c\u201d')
+    marks = [i for i, char in enumerate(body) if i and char in closing][:_MOST_QUOTES]
+    quotes = [i for i in marks if _evidence(body[1:i], texts, None) == "elsewhere"]
+    likely = [i for i in marks if _AFTER_QUOTE.match(body, i + 1)]
+    end = next(iter((*quotes[-1:], *likely, *marks)), len(body.partition("\n")[0]))
+    return body[1:end].strip(), end + 1
 
 
 def _evidence(quote: str, utterances: Sequence[str], place: int | None) -> Evidence:

@@ -25,7 +25,7 @@ from botchat.boards.board import Board
 from botchat.boards.names import elided, labels
 from botchat.boards.tables import Column, Table, table
 from botchat.languages import ENGLISH
-from botchat.protocols.arena import VOTES
+from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
 from botchat.report.first_screen import Facts as Facts

@@ -22,7 +22,7 @@ from botchat.boards.headline import chance
 from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
 from botchat.boards.protocols import BesideHuman, Part, Place
 from botchat.boards.tables import Column, Table
-from botchat.protocols.arena import VOTES
+from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN
 
 Interval = tuple[float, float, float]

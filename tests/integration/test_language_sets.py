@@ -11,7 +11,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.languages import built_in, load
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace

@@ -10,7 +10,7 @@ import pytest
 from botchat.interfaces import Decoding
 from botchat.judges.debate import SWAPPED, Agent, PanelAgents, hold_debate
 from botchat.judges.panel import Panel, calls, equal_calls_panel, is_debate, votes_before_debate
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import (
     DECOMPOSER,

@@ -19,7 +19,7 @@ from botchat.interfaces import ShownDialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
-from botchat.protocols.diagnosis import DIAGNOSIS, TypeFinding, by_type, error_rates
+from botchat.protocols.mateval import DIAGNOSIS, TypeFinding, by_type, error_rates
 from botchat.protocols.reports import (
     ERRORS,
     ReportedError,
@@ -69,19 +69,6 @@ def error(line, talk=TALK):
     """The error that one line below a Yes tells."""
     (found,) = answer(reply(repetition=[line]), "repetition", talk).errors
     return found
-
-
-def as_json(report):
-    """A report in JSON."""
-    return json.dumps(
-        {
-            answer.type: [
-                {"utterance": e.place, "quote": e.quote, "explanation": e.explanation}
-                for e in answer.errors
-            ]
-            for answer in report.results
-        }
-    )
 
 
 def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
@@ -444,33 +431,5 @@ def test_the_board_writes_reports_as_records_and_as_text():
 
 def test_a_verdict_that_is_no_score_stops_the_board():
     """Rather than being counted as something."""
-    with pytest.raises(DataError, match="'maybe' of a diagnosis"):
+    with pytest.raises(DataError, match="'maybe'"):
         error_rates([judged("maybe")], {("m", "s1"): {}}, 1)
-
-
-def test_a_report_in_json_is_the_report_in_words():
-    """The same errors, the same check of the quotes, the same score."""
-    report = parse(LOOP, TALK)
-    assert parse(as_json(report), TALK) == report
-    assert parse(f"```json\n{as_json(report)}\n```", TALK) == report
-
-
-@given(st.text(max_size=40), st.text(max_size=40), st.integers(-2, 9))
-def test_what_a_report_in_json_quotes_is_no_other_answer(quote, explanation, at):
-    """Whatever stands in its texts, it is one error of one type."""
-    told = {"utterance": at, "quote": quote, "explanation": f"{explanation}\nDiscontinuity? Yes"}
-    fields = dict.fromkeys(ERRORS, ()) | {"formal_tone": [told]}
-    report = parse(json.dumps(fields), TALK)
-    assert [a.type for a in report.results if a.present] == ["formal_tone"]
-    assert report.score == -1
-    (found,) = next(a for a in report.results if a.present).errors
-    assert found.place == (at if 1 <= at <= len(TALK) else None)
-
-
-@pytest.mark.parametrize(
-    "said",
-    ['{"repetition": "no"}', '{"repetition": null}', '{"other": []}', "[]", '{"repetition": []}'],
-)
-def test_a_report_in_json_that_leaves_types_out_is_no_verdict(said):
-    """A sum over fewer types is another measure."""
-    assert read_report(said, TALK)[0] is None

@@ -15,8 +15,7 @@ from botchat.judges.panel import Panel, build_panel
 from botchat.judges.voting import first_remarks
 from botchat.papers import stories
 from botchat.papers.stories import Story
-from botchat.protocols.diagnosis import DIAGNOSIS
-from botchat.protocols.mateval import OwnText, text_case
+from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.workspace.panels import PanelSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
 

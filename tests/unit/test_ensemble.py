@@ -18,7 +18,7 @@ from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, first_remarks, swap_sides
 from botchat.papers import stories
 from botchat.papers.stories import Story
-from botchat.protocols.arena import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.reports import KINDS
 from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Remark

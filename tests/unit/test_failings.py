@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from botchat.boards.judge_health import judge_health
 from botchat.boards.protocols import Evidence
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.records import Dialogue, Judgment
 from botchat.verdicts import Verdicts
 from tests.boards import judgment, made

@@ -14,8 +14,7 @@ from botchat.boards import judge_verdict
 from botchat.boards.board import Board
 from botchat.boards.judge_verdict import RULES, JudgeVerdict
 from botchat.boards.names import is_floor_bot
-from botchat.protocols.arena import ARENA, GTEVAL
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import ARENA, GTEVAL, Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
 from botchat.protocols.unieval import UNIEVAL

@@ -14,10 +14,9 @@ from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.protocols.answers import AnswerPair, pair_case
-from botchat.protocols.arena import ARENA, GTEVAL
-from botchat.protocols.diagnosis import DIAGNOSIS
+from botchat.protocols.catalogue import ARENA, GTEVAL
 from botchat.protocols.frame import neutralise, prompt_frame
-from botchat.protocols.mateval import OwnText, text_case
+from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.protocols.scores import Scale
 from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue

@@ -15,7 +15,7 @@ from botchat.interfaces import Row
 from botchat.metrics.annotations import NOT_SAID, accused_index
 from botchat.metrics.intervals import figures
 from botchat.metrics.judge_bias import facts
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import Rate, WinTieLose
 from botchat.protocols.unieval import passes, success
 from botchat.records import HUMAN, Dialogue, Judgment, Seed

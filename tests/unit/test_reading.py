@@ -16,8 +16,7 @@ from botchat.boards.board import Board
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs
 from botchat.pipeline.run import read_set
-from botchat.protocols.arena import ARENA
-from botchat.protocols.catalogue import Catalogue
+from botchat.protocols.catalogue import ARENA, Catalogue
 from botchat.records import HUMAN, Dialogue, Judgment, PairJudgment, Unread
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from botchat import languages
 from botchat.papers.chateval import ASPECTS
 from botchat.protocols.answers import ANSWERS
-from botchat.protocols.arena import ARENA
+from botchat.protocols.catalogue import ARENA
 from botchat.protocols.mateval import MATEVAL
 from botchat.protocols.unieval import UNIEVAL
 from botchat.protocols.verdicts import choice_reader
