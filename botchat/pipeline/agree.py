@@ -89,7 +89,7 @@ def votes_in(path: Path) -> bytes:
             f"no file {path}; name a csv, tsv, json, jsonl or parquet of votes, such as "
             "item,first,second,judge,verdict"
         )
-    return jsonl.content(path, jsonl.MAX_BYTES)
+    return jsonl.content(path)
 
 
 def annotations_of(path: Path) -> tuple[list[Annotation], list[str]]:

@@ -30,9 +30,6 @@ from botchat.workspace.folder import Workspace
 if TYPE_CHECKING:
     from botchat.boards.tables import Kind, Table
 
-_MOST_BYTES = 2**28
-"""Of a board's file."""
-
 POWER = 0.8
 """Of comparisons, that find the smallest fall that is said to be found."""
 
@@ -239,7 +236,7 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         )
     reading, beside = path, path.with_name(BY_SEED)
     try:
-        told = json.loads(jsonl.content(path, _MOST_BYTES))
+        told = json.loads(jsonl.content(path))
         rows = {row["model"]: row for row in told["rows"] if row["model"] != HUMAN}
         signatures = told.get("signatures") or [told["signature"]]
         measured = told.get("tables", {}).get("measured", {}).get("rows", ())
@@ -247,7 +244,7 @@ def read_board(workspace: Workspace, name: str) -> ToldBoard:
         if not beside.is_file():
             return ToldBoard(path, rows, signatures, asked)
         reading = beside
-        told = json.loads(jsonl.content(beside, _MOST_BYTES))
+        told = json.loads(jsonl.content(beside))
         values = {key: dict(said) for key, said in told["values"].items()}
         for key, said in values.items():
             if survived := SURVIVED.fullmatch(key):

@@ -36,7 +36,7 @@ from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import Plan, Told
 from botchat.workspace import jsonl
-from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order
+from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 from botchat.workspace.jsonl import write_all
 
 Item = OwnText | AnswerPair
@@ -155,7 +155,7 @@ def read_items(
         raise ConfigError(f"{file} is a folder; name a file in it: {', '.join(SUFFIXES)}")
     if kind not in SUFFIXES:
         raise ConfigError(f"{file}: none of {', '.join(SUFFIXES)}; save it as one of these")
-    data, where = jsonl.content(file, jsonl.MAX_BYTES), str(file)
+    data, where = jsonl.content(file), str(file)
     if kind == ".txt":
         found = paragraphs(read_text(data, where))
         if not found:
@@ -211,7 +211,7 @@ def _write_set(workspace: Workspace, name: str, listed: Sequence[Item]) -> None:
     for path in workspace.dialogue_files(name):
         path.unlink()  # of an earlier file of that name
     for model, made in by_model.items():
-        jsonl.finish(workspace.dialogues_path(name, model), made, dialogue_order)
+        jsonl.finish(workspace.dialogues_path(name, model), made, stage_order)
 
 
 def _tables(

@@ -22,7 +22,7 @@ from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter, Step
 from botchat.requests.results import Generated, Plan, Results
 from botchat.workspace import jsonl, provenance
-from botchat.workspace.folder import Workspace, dialogue_order
+from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import call_facts
 
@@ -245,7 +245,7 @@ class _Job:
             parallel = min(speaker.model.parallel for speaker in self.speakers)
             await work_through(new, do, parallel, stops, self.contestant)
         if any(dialogue.answered for dialogue in self.have.values()):
-            jsonl.finish(self.path, self.have.values(), dialogue_order)
+            jsonl.finish(self.path, self.have.values(), stage_order)
         else:  # no contestant as yet
             self.path.unlink(missing_ok=True)
         found = Counter(self.have[seed.id].status for seed in self._seeds if seed.id in self.have)

@@ -21,7 +21,7 @@ from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
 from botchat.requests import Accounting, ExportingCalls, Forgetting, ImportingCalls
 from botchat.requests.results import Told
 from botchat.workspace import jsonl, usage
-from botchat.workspace.folder import Workspace, dialogue_order, judgment_order, read_dialogues
+from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -107,13 +107,13 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
             workspace.root.glob("generations/*/*.jsonl"),
             read_dialogues,
             lambda dialogue: _rests(dialogue, keys, failed),
-            dialogue_order,
+            stage_order,
         )
         judgments = _leave_out(
             workspace.root.glob("judgments/*/*/*.jsonl"),
             workspace.judgments,
             lambda judgment: not keys.isdisjoint(judgment.calls),
-            judgment_order,
+            stage_order,
         )
         counts = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
     again = "the commands that made them ask these calls again, and replay all others"

@@ -19,7 +19,7 @@ from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Ut
 from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
 from botchat.requests.results import Told
 from botchat.workspace import jsonl
-from botchat.workspace.folder import SAMPLE, Workspace, dialogue_order, in_order
+from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
 ACCEPTED = (
     f"mutual (downloads it), a folder in MuTual's layout, a file ({', '.join(tables.SUFFIXES)}), "
@@ -53,7 +53,7 @@ def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
         log.warning(
             "the dialogues look like %s; if so, import them with --language %s", *[guess] * 2
         )
-    if not request.replace and path.exists() and workspace.seeds(name) != in_order(seeds):
+    if not request.replace and path.exists() and {*workspace.seeds(name)} != {*seeds}:
         raise ConfigError(
             f"the set {name} has {len(workspace.seeds(name))} other seeds already; choose another "
             "--name, or overwrite them with --replace"
@@ -116,11 +116,11 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     if path.is_dir():
         files = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
         kept = {name: file for name, file in files.items() if MUTUAL_FILE.fullmatch(name)}
-        content = {name: jsonl.content(file, jsonl.MAX_BYTES) for name, file in kept.items()}
+        content = {name: jsonl.content(file) for name, file in kept.items()}
         return read_mutual(content, str(path))
     if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
         raise ConfigError(f"seeds source {source!r} is not a file of this kind: {ACCEPTED}")
-    return read_seeds(tables.rows(jsonl.content(path, jsonl.MAX_BYTES), str(path)), str(path))
+    return read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 
 
 def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
@@ -140,7 +140,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     if request.new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
     files = ", ".join(map(str, request.sources))
-    contents = ((jsonl.content(path, jsonl.MAX_BYTES), str(path)) for path in request.sources)
+    contents = ((jsonl.content(path), str(path)) for path in request.sources)
     rows = (row for data, where in contents for row in tables.rows(data, where))
     imported = read_dialogues(rows, files)
     is_new = seed_set not in workspace.seed_sets()
@@ -166,7 +166,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
             )
         if new_seeds:
             workspace.write_seeds(seed_set, [*known, *new_seeds])
-        jsonl.finish(path, dialogues, dialogue_order)
+        jsonl.finish(path, dialogues, stage_order)
     n_read = len(imported.dialogues)
     row: Row = {
         "set": seed_set,

@@ -9,8 +9,8 @@ import re
 import socket
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from itertools import chain
@@ -103,8 +103,7 @@ class Workspace:
         return self.seed_sets().get(name, self.seeds_path(name)).with_suffix(".toml")
 
     def seed_sets(self) -> dict[str, Path]:
-        """Return every seed set with its file."""
-        # The sample is inside the installed package, or beside it in a source checkout.
+        """Return every seed set with its file; the sample's is in the package, or beside it."""
         package = Path(str(resources.files("botchat")))
         packaged = package / "data" / "sample.jsonl"
         sample = packaged if packaged.exists() else package.parent / "seeds" / "sample.jsonl"
@@ -117,9 +116,8 @@ class Workspace:
         sets = self.seed_sets()
         if (path := sets.get(name)) is None:
             raise MissingDataError(
-                f"no seed set {name!r} in {self.root / 'seeds'}{did_you_mean(name, sets)} "
-                f"(available: {', '.join(sorted(sets))}); import it with: botchat seeds import "
-                f"SOURCE --name {name}"
+                f"no seed set {name!r}{did_you_mean(name, sets)}; sets: {', '.join(sorted(sets))}, "
+                f"or import it with: botchat seeds import SOURCE --name {name}"
             )
         seeds = jsonl.read(path, Seed)
         if not seeds:
@@ -138,10 +136,7 @@ class Workspace:
         """
         path = self.seeds_path(name)
         if language is not None:
-            invented = False
-            with suppress(DataError):  # what cannot be read is written anew
-                invented = path.exists() and self.about(name).invented
-            facts = msgspec.to_builtins(AboutSet(language, source, invented))
+            facts = msgspec.to_builtins(AboutSet(language, source, self.about(name).invented))
             lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in facts.items())
             if lines:
                 jsonl.write_atomic(path.with_suffix(".toml"), lines.encode())
@@ -171,11 +166,10 @@ class Workspace:
             return languages.load(folder / code, code)
         if code in packs:
             return packs[code]
-        own = (path.parent.name for path in folder.glob(f"*/{languages.FILE}"))
-        known = ", ".join(sorted({*packs, *own}))
+        known = {*packs, *(path.parent.name for path in folder.glob(f"*/{languages.FILE}"))}
         raise ConfigError(
-            f"unknown language {code!r}; languages: {known}; {folder / 'CODE'} may have a pack of "
-            "your own, see docs/languages.md"
+            f"unknown language {code!r}; languages: {', '.join(sorted(known))}; "
+            f"{folder / 'CODE'} may have a pack of your own, see docs/languages.md"
         )
 
     def dialogues_path(self, seed_set: str, contestant: str) -> Path:
@@ -191,27 +185,24 @@ class Workspace:
     ) -> dict[str, Mapping[str, Dialogue]]:
         """Return every generated contestant's dialogues: contestant -> seed id -> dialogue.
 
-        Models without any answered dialogue are left out, except with ``unanswered``; so are
+        Left out are models without any answered dialogue, except with ``unanswered``, and
         dialogues that begin with no ChatSEED of the set. ``held``: in memory; else each
         contestant's are read when they are asked for.
         """
         starts = {seed.id: seed.utterances[:N_SEED] for seed in self.seeds(seed_set)}
 
-        def current(stored: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
-            return {
-                key: dialogue
-                for key, dialogue in stored.items()
-                if key in starts and dialogue.utterances[: len(starts[key])] == starts[key]
-            }
+        def belonging(stored: Mapping[str, Dialogue]) -> dict[str, Dialogue]:
+            known = [(d, starts[key]) for key, d in stored.items() if key in starts]
+            return {d.seed_id: d for d, start in known if d.utterances[: len(start)] == start}
 
-        reread = lru_cache(maxsize=1)(lambda path: current(read_dialogues(path)))
+        reread = lru_cache(maxsize=1)(lambda path: belonging(read_dialogues(path)))
         contestants: dict[str, Mapping[str, Dialogue]] = {}
         for path in self.dialogue_files(seed_set):
             stored = read_dialogues(path)
-            dialogues = current(stored)
+            dialogues = belonging(stored)
             if n_other := len(stored) - len(dialogues):
-                fault = "%d dialogues do not belong to the set %s and do not count; generate again"
-                log.warning(f"%s: {fault}", path, n_other, seed_set)
+                fault = "do not belong to the set %s and do not count; generate again"
+                log.warning(f"%s: %d dialogues {fault}", path, n_other, seed_set)
             if any(unanswered or dialogue.answered for dialogue in dialogues.values()):
                 name = next(iter(dialogues.values())).contestant
                 unread = Unread(partial(reread, path), dialogues)
@@ -286,21 +277,11 @@ def read_dialogues(path: Path) -> dict[str, Dialogue]:
     return {dialogue.seed_id: dialogue for dialogue in jsonl.read(path, Dialogue)}
 
 
-def in_order(seeds: Iterable[Seed]) -> list[Seed]:
-    """Sort seeds as in a set's file."""
-    return sorted(seeds, key=lambda seed: natural_sort_key(seed.id))
-
-
 def judgment_key(judgment: Judgment) -> tuple[str, tuple[str, ...]]:
     """Return seed id and contestants of a judgment."""
     return (judgment.seed_id, judgment.contestants)
 
 
-def judgment_order(judgment: Judgment) -> tuple[object, ...]:
-    """Return the sort key of a judgments file."""
-    return (natural_sort_key(judgment.seed_id), judgment.contestants)
-
-
-def dialogue_order(dialogue: Dialogue) -> tuple[object, ...]:
-    """Return the sort key of a generations file."""
-    return natural_sort_key(dialogue.seed_id)
+def stage_order(record: Dialogue | Judgment) -> tuple[object, ...]:
+    """Return the sort key of a record in its stage file."""
+    return (natural_sort_key(record.seed_id), getattr(record, "contestants", ()))

@@ -22,15 +22,13 @@ from botchat.errors import BotChatError, DataError
 
 log = logging.getLogger("botchat")
 
-_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-"""Windows would write other line ends in text mode."""
-
-_BLOCK = 1 << 18
-"""Bytes read at once; their records fit into a processor's cache."""
-
 MAX_BYTES = 2**31
 """Size of a file from elsewhere."""
 
+# Windows would write other line ends in text mode.
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+_BLOCK = 1 << 18
+"""Bytes read at once; their records fit into a processor's cache."""
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -45,19 +43,18 @@ def read(path: Path, record: type[R]) -> list[R]:
     return list(chain.from_iterable(blocks(path, record)))
 
 
-def content(path: Path, most: int) -> bytes:
-    """Read a file of at most ``most`` bytes that is not ours; raises DataError."""
+def content(path: Path) -> bytes:
+    """Read a file of at most `MAX_BYTES` that is not ours; raises DataError."""
     data = b""
     try:
         with path.open("rb") as file:
             # Asked for all at once, Python sets aside all that is allowed.
-            while len(data) <= most and (block := file.read(max(_BLOCK, len(data)))):
+            while len(data) <= MAX_BYTES and (block := file.read(max(_BLOCK, len(data)))):
                 data += block
     except OSError as error:
-        fault = "it is a folder; name a file in it" if path.is_dir() else error.strerror
-        raise DataError(f"cannot read {path}: {fault}") from None
-    if len(data) > most:
-        raise DataError(f"{path}: more than the {most:,} bytes allowed; split it")
+        raise DataError(f"cannot read {path}: {error.strerror}; name a file") from None
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{path}: more than the {MAX_BYTES:,} bytes allowed; split it")
     return data
 
 
@@ -96,10 +93,7 @@ def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before:
 
 
 class Appender(Generic[R]):
-    """Appends records to one stage file, each whole or not at all.
-
-    The file is opened for the first record; a torn last line is then cut off.
-    """
+    """Appends records to one stage file, each whole or not at all; cuts off a torn last line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -109,28 +103,21 @@ class Appender(Generic[R]):
     def append(self, record: R) -> None:
         """Write one record as one line, or nothing and raise `BotChatError`."""
         fd, line = self._open(), msgspec.json.encode(record) + b"\n"
-        before, written, reason = os.fstat(fd).st_size, 0, "the disk is full"
-        try:
+        before, written = os.fstat(fd).st_size, 0
+        with suppress(OSError):
             written = os.write(fd, line)
-        except OSError as error:
-            reason = str(error.strerror)
         if written != len(line):
             os.ftruncate(fd, before)
-            fault = f"{reason}; free some space and run the command again"
-            raise BotChatError(f"cannot write {self.path}: {fault}")
+            raise BotChatError(f"cannot write {self.path}; free some space and run it again")
 
     def ready(self) -> None:
-        """Find out whether records can be written, before any is paid for; leaves no new file.
-
-        Raises `BotChatError`.
-        """
+        """Raise `BotChatError` if no record can be written; leaves no new file."""
         if self._is_ready:
             return
         make_folder(self.path.parent)
         try:
             if self.path.exists():
                 self._open()
-            # A finished file is replaced by a new one.
             with tempfile.TemporaryFile(dir=self.path.parent) as probe:
                 probe.write(b"\n")
         except OSError as error:
@@ -157,8 +144,7 @@ class Appender(Generic[R]):
                 raise BotChatError(f"cannot write {self.path}: {error.strerror}") from None
             if n_torn := len(content) - content.rfind(b"\n") - 1:
                 os.ftruncate(self._fd, len(content) - n_torn)
-                fault = "cut off a torn last line (%d bytes); its record is made again"
-                log.warning(f"%s: {fault}", self.path, n_torn)
+                log.warning("%s: cut off a torn last line (%d bytes)", self.path, n_torn)
         return self._fd
 
 
@@ -169,11 +155,8 @@ def finish(path: Path, records: Iterable[R], order: Callable[[R], Any]) -> None:
         write_atomic(path, data)
 
 
-def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> None:
-    """Write a file so that readers see the old or the new content, never a part.
-
-    ``mode``: who may use it, as for chmod. After a `BotChatError` the old file is untouched.
-    """
+def write_atomic(path: Path, data: bytes | bytearray) -> None:
+    """Write a file so that readers see the old or the new content, never a part."""
     make_folder(path.parent)
     temporary = None
     try:
@@ -182,7 +165,7 @@ def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> N
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, mode)  # noqa: PTH101 - mkstemp made it 0600
+        os.chmod(temporary, 0o644)  # noqa: PTH101 - mkstemp made it 0600
         os.replace(temporary, path)  # noqa: PTH105 - the atomic call itself
     except OSError as error:
         if temporary is not None:
@@ -192,9 +175,8 @@ def write_atomic(path: Path, data: bytes | bytearray, *, mode: int = 0o644) -> N
 
 def write_all(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     """Write files by name, each as `write_atomic`; text in UTF-8."""
-    for name, content in contents.items():
-        data = content.encode() if isinstance(content, str) else content
-        write_atomic(folder / name, data)
+    for name, data in contents.items():
+        write_atomic(folder / name, data.encode() if isinstance(data, str) else data)
 
 
 def make_folder(path: Path) -> None:
@@ -202,5 +184,4 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        fault = "a file has that name; name another" if path.is_file() else error.strerror
-        raise BotChatError(f"cannot make the folder {path}: {fault}") from None
+        raise BotChatError(f"cannot make the folder {path}: {error.strerror}") from None

@@ -16,7 +16,7 @@ from botchat import prompts
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace, dialogue_order
+from botchat.workspace.folder import Workspace, stage_order
 from tests.commands import refused, said
 from tests.openai_server import Server, text
 
@@ -329,7 +329,7 @@ def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
     first, *others = jsonl.read(parrot, Dialogue)
     utterances = (*first.utterances[:2], "Well, no.", *first.utterances[3:])
     changed = msgspec.structs.replace(first, utterances=utterances)
-    jsonl.finish(parrot, [changed, *others], dialogue_order)
+    jsonl.finish(parrot, [changed, *others], stage_order)
     found = agreed(capsys, folder, "gteval")
     assert row(found, "umpire")["n"] == N_GTEVAL - 2
     assert any("about dialogues that have changed" in note for note in found["notes"])

@@ -260,6 +260,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert status == 1
     assert "b.toml" in said
     # Imported as English again, a set is English again.
+    (tmp_path / "seeds" / "b.toml").write_text('language = "de"\n')
     assert run(capsys, "seeds", "import", source, "--name", "b")[1]["language"] == "en"
     assert not (tmp_path / "seeds" / "b.toml").exists()
     # What writes a set and says nothing of its language leaves it.

@@ -149,7 +149,7 @@ def undone(found):
 
 def leaks(found):
     """Places whose secrets stand in a text, in any spelling."""
-    needles = {name: {secret, *secret.split(":")} for name, secret in PLANTED.items()}
+    needles = {name: {secret, secret.rpartition(":")[2]} for name, secret in PLANTED.items()}
     for secrets in needles.values():
         secrets |= {b64encode(secret.encode()).decode().rstrip("=") for secret in set(secrets)}
     needles["foreign"] = {FOREIGN}  # known by its form, which base64 hides

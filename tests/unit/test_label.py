@@ -19,7 +19,7 @@ from botchat.pipeline.label import rater
 from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace, dialogue_order
+from botchat.workspace.folder import Workspace, stage_order
 from tests.boards import made
 
 RECORDS = made({"m": 0.4, "o": 0.7}, 12, unreadable=0)
@@ -41,7 +41,7 @@ def workspace(tmp_path: Path) -> Workspace:
     found.write_seeds("made-up", RECORDS.seeds)
     for name in ("m", "o"):
         dialogues = RECORDS.dialogues[name].values()
-        jsonl.finish(found.dialogues_path("made-up", name), dialogues, dialogue_order)
+        jsonl.finish(found.dialogues_path("made-up", name), dialogues, stage_order)
     return found
 
 

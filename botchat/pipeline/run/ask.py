@@ -24,7 +24,7 @@ from botchat.requests.arguments import JudgeName, Spending
 from botchat.requests.meter import Meter, Step
 from botchat.requests.results import Plan, StageResult
 from botchat.workspace import jsonl, provenance
-from botchat.workspace.folder import Workspace, judgment_key, judgment_order
+from botchat.workspace.folder import Workspace, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
 
 MOST_UNREADABLE = 20
@@ -198,7 +198,7 @@ class Filing(AbstractContextManager["Filing"]):
         if all(one.outcome in UNANSWERED for one in self.have.values()):
             self.path.unlink(missing_ok=True)  # nobody has judged as yet
         else:
-            jsonl.finish(self.path, self.have.values(), judgment_order)
+            jsonl.finish(self.path, self.have.values(), stage_order)
 
     def ready(self) -> None:
         """Refuse, before anything is asked, a stage file that cannot be written."""
