@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
@@ -68,8 +69,6 @@ class ReplyPatterns:
         self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
         self.numerals = numerals(language)
         self.fields = {self._bare(name): key for key in FIELDS for name in self._known(key)}
-        authors = enumerate(("person", "machine"))
-        self.who = {self._bare(word): who for who, key in authors for word in self._known(key)}
         self._set_what_counts(language)
         self._set_labels(language)
         self._set_words()
@@ -168,11 +167,6 @@ class ReplyPatterns:
         # The verdict behind a withdrawn one, and what leads to it.
         gap = "+" if self._spaced else "*"
         self.anew = _compiled(rf"\W*(?:(?:{any_('anew')})\W{gap})*{self._words}")
-        # One of two dialogues, and whose it is said to be: 0 of humans, 1 of models.
-        self.sides = _compiled(
-            rf"^[^\w\n]*(?:(?P<first>{any_('first')})|{any_('second')})"
-            r"[\"'`*_ \t]*(?:[:=|\u2013\u2014]|[ \t]-[ \t])[\"'`*_ \t]*(?P<said>[^\n.,;(|]*)"
-        )
 
     def folded(self, text: str) -> str:
         """Return the text with plain digits and marks, as long as it was."""
@@ -185,16 +179,6 @@ class ReplyPatterns:
     def _bare(self, words: str) -> str:
         bare = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
         return bare if self._spaced else bare.replace(" ", "")
-
-    def one_by_one(self, plain: str) -> str | None:
-        """Return the verdict of a reply that says of each dialogue whether it is human."""
-        authors: tuple[set[int | None], set[int | None]] = (set(), set())
-        for match in self.sides.finditer(plain):
-            author = self.who.get(self.normal(match["said"]).strip())
-            authors[match["first"] is None].add(author)
-        if None in authors[0] | authors[1] or not len(authors[0]) == len(authors[1]) == 1:
-            return None
-        return ("neither", "2", "1", "both")[2 * authors[0].pop() + authors[1].pop()]  # type: ignore[operator]
 
 
 reply_patterns = lru_cache(maxsize=16)(ReplyPatterns)
@@ -266,33 +250,17 @@ def reply_language(text: str, language: Language) -> Language:
     return next(marked, language)
 
 
-_FENCE = re.compile(r"^```\w*\s*|\s*```$")
-_CALLED = frozenset({"arguments", "parameters"})
-_BLOCK = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL | re.IGNORECASE)
-
-
 def json_fields(text: str) -> dict[str, Any]:
-    """Return the fields of the JSON object that a reply is, or ends with; by lower-case name.
+    """Return the fields of the JSON object that a reply is, by lower-case name.
 
-    Of a call of a tool its arguments; of an object in an object the fields of both.
+    Of the only object in an object the fields of both.
     """
-    if "{" not in text:
-        return {}
-    bare = _FENCE.sub("", text.strip())
-    if not bare.startswith("{") and (blocks := _BLOCK.findall(text)):
-        bare = blocks[-1].strip()
-    if not bare.startswith("{"):
-        return {}
-    try:
-        fields = json.loads(bare)
-        for name in _CALLED & fields.keys():
-            called = fields[name]
-            fields = json.loads(called) if isinstance(called, str) else called
+    with suppress(AttributeError, TypeError, ValueError, RecursionError):
+        fields = json.loads(re.sub(r"^```\w*\s*|\s*```$", "", text.strip()))
         while len(inner := [name for name in fields if isinstance(fields[name], dict)]) == 1:
             fields |= fields.pop(inner[0])
         return {name.lower(): value for name, value in fields.items()}
-    except (AttributeError, ValueError, RecursionError):
-        return {}
+    return {}
 
 
 _TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)

@@ -12,14 +12,16 @@ import re
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import (
+    FIELDS,
     ReplyPatterns,
     find_retraction,
     find_tables,
     json_fields,
+    known,
     reply_language,
     reply_patterns,
     strip_hypotheticals,
@@ -81,46 +83,28 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
 
     def read(text: str) -> tuple[Verdict | None, str]:
         spoken = reply_language(text, language)
-        parsed = read_verdict(text, meaning(spoken), spoken, sides=ours)
+        parsed = read_verdict(text, meaning(spoken), spoken)
         return parsed.verdict, parsed.reason
 
     return ReplyReader(frozenset(own.values()), read)
 
 
-def read_verdict(
-    text: str, meaning: Meaning, language: Language = ENGLISH, *, sides: bool = False
-) -> ParsedVerdict:
-    """Return the verdict given in a reply, or in the JSON or the table that it holds.
-
-    ``sides``: also where each of two dialogues is said to be human or AI. Never raises.
-    """
+def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> ParsedVerdict:
+    """Return the verdict given in a reply, or in the JSON or the table that it holds."""
     w = reply_patterns(language)
-    text = strip_hypotheticals(text, language)
+    text, reason = _as_lines(strip_hypotheticals(text, language), w)
     plain = w.folded(text)
-    parsed, end = _read(plain, text, meaning, w, sides)
-    retracted = find_retraction(plain, end, language) if parsed.verdict is not None else None
-    if retracted is None:
-        return parsed
-    return _read_again(parsed, plain[retracted:], meaning, language)
-
-
-def _read(
-    plain: str, text: str, meaning: Meaning, w: ReplyPatterns, sides: bool
-) -> tuple[ParsedVerdict, int]:
-    """Return the last verdict that is given, and where its words end."""
-    if (fields := _fields(plain, json_fields(text), w)) is not None:
-        return _of_fields(fields, meaning, w), max(text.rfind("}"), text.rfind("|")) + 1
     place = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
-    last = text.rstrip().rfind("{")
-    if place is None and (fields := _fields("", json_fields(text[last:]), w)) is not None:
-        return _of_fields(fields, meaning, w), len(text)
     place = place or _boxed(plain, meaning) or _bare(plain, meaning, w)
-    if place is None:
-        verdict = w.one_by_one(plain) if sides else None
-        return ParsedVerdict(verdict, _reason(text, w)), len(text)
-    verdict, start, end = place
-    index = _index(plain, text, start, end, w)
-    return ParsedVerdict(verdict, _reason(text[start:], w), index), end
+    verdict, start, end = place or (None, 0, 0)
+    reason = _reason(text[start:], w) if reason is None else reason
+    if verdict is None:
+        return ParsedVerdict(None, reason)
+    parsed = ParsedVerdict(verdict, reason, _index(plain, text, start, end, w))
+    retracted = find_retraction(plain, end, language)
+    return (
+        parsed if retracted is None else _read_again(parsed, plain[retracted:], meaning, language)
+    )
 
 
 def _read_again(
@@ -159,16 +143,11 @@ def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = T
 
 
 def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
-    """Return the verdict of each word in the lists ``keys``, name of a list -> verdict.
-
-    English and foreign labels are read too, since judges fall back on them; the pack's decide.
-    """
-    foreign = ENGLISH.reading.foreign
-    words = {word: verdict for key, verdict in keys.items() for word in foreign.get(key, ())}
-    for pack in (ENGLISH, language):
-        for key, verdict in keys.items():
-            words |= dict.fromkeys(getattr(pack.labels, key), verdict)
-    return words
+    """Return the verdict of each word in the lists ``keys``, name of a list -> verdict."""
+    words = {word: verdict for key, verdict in keys.items() for word in known(ENGLISH, key)}
+    return words | {
+        w: verdict for key, verdict in keys.items() for w in getattr(language.labels, key)
+    }
 
 
 def _reason(text: str, w: ReplyPatterns) -> str:
@@ -185,6 +164,28 @@ _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]'
 _STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")
 """Struck out, in a comment, or a box that is not ticked."""
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
+_NEAR = 120
+"""Characters before a mark that may lead to it."""
+_ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
+
+
+def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
+    """Return (choice and index as lines, the reason) of a JSON object or a table of one row.
+
+    Of any other text the text itself and None.
+    """
+    fields = json_fields(text) or json_fields(text[text.rfind("{") :])
+    named = {w.fields.get(w.normal(name), ""): value for name, value in fields.items()}
+    for head, rows, _ in () if "choice" in named else find_tables(w.folded(text)):
+        names = [w.fields.get(w.normal(cell), "") for cell in head]
+        if len(rows) == 1 and w.normal(rows[0][0]) not in (*w.fields, ""):
+            named = dict(zip(names, rows[0], strict=False))
+    if "choice" not in named:
+        return text, None
+    words = ["" if (value := named.get(name)) is None else str(value) for name in FIELDS]
+    choice, index, reason = (" ".join(each.split()) for each in words)
+    after = text[max(text.rfind("}"), text.rfind("|")) + 1 :]
+    return f"choice: {choice}\nindex: {index}\n{after}", reason
 
 
 def _given(
@@ -256,16 +257,14 @@ def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
 
 def _bare(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
     """Return the verdict that the first line is, where no verdict is marked."""
-    if w.choice.search(plain):
+    lines = [*re.finditer(r"[^\n]*[^\W\d_][^\n]*", plain)]
+    words = [w.reason.split(line[0], maxsplit=1)[0].rstrip(" \t;,.") for line in lines]
+    verdicts = [*map(meaning, words)]
+    if w.choice.search(plain) or not lines or {*verdicts} - {None} != {verdicts[0]}:
         return None
-    first: tuple[str, int, int] | None = None
-    verdicts = list[str | None]()
-    for match in re.finditer(r"[^\n]*[^\W\d_][^\n]*", plain):
-        line = w.reason.split(match[0], maxsplit=1)[0].rstrip(" \t;,.")
-        verdicts.append(verdict := meaning(line))
-        if len(verdicts) == 1 and verdict is not None:
-            first = verdict, match.start(), match.start() + len(line)
-    return first if len({*verdicts} - {None}) == 1 else None
+    if (first := verdicts[0]) is None or ":" in words[0]:  # "Conversation 1: AI" says half
+        return None
+    return first, lines[0].start(), lines[0].start() + len(words[0])
 
 
 def _index(plain: str, text: str, start: int, end: int, w: ReplyPatterns) -> int | None:
@@ -294,33 +293,3 @@ def _tells(match: re.Match[str], plain: str, text: str, after: int, w: ReplyPatt
     if not re.search(r"\w", line):
         return not (in_reason and quoted)
     return not quoted and (not in_reason or bool(re.search(r"[;.]\s*\Z", line)))
-
-
-# ------------------------------------------------------------------------- JSON and tables
-
-
-def _fields(plain: str, fields: Mapping[str, Any], w: ReplyPatterns) -> dict[str, Any] | None:
-    """Return the fields of a JSON object, or of the first table of one row with a verdict."""
-    named = {w.fields.get(w.normal(name), name): value for name, value in fields.items()}
-    if "choice" in named:
-        return named
-    for head, rows, _ in find_tables(plain):
-        names = [w.fields.get(w.normal(cell)) for cell in head]
-        named = {name: cell for name, cell in zip(names, rows[0], strict=False) if name}
-        if len(rows) == 1 and w.normal(named.get("choice", "")) not in (*w.fields, ""):
-            return named
-    return None
-
-
-def _of_fields(fields: Mapping[str, Any], meaning: Meaning, w: ReplyPatterns) -> ParsedVerdict:
-    reason = " ".join(str(fields.get("reason") or "").split())
-    choice = "" if fields["choice"] is None else fields["choice"]
-    match = w.choice.search(w.folded(f"choice: {choice}"))
-    verdict = _meant(match, match.string, meaning, w) if match else None
-    index = f"index: {fields.get('index')}"
-    return ParsedVerdict(verdict, reason, _index(w.folded(index), index, 0, 0, w))
-
-
-_NEAR = 120
-"""Characters before a mark that may lead to it."""
-_ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")

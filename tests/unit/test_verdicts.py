@@ -43,7 +43,10 @@ def reading(language, protocol):
 
 
 def replies():
-    """Replies in our own words by kind, with the verdict that a careful person reads in them."""
+    """Replies in our own words by kind, with the verdict that a careful person reads in them.
+
+    Or none, where it stands in a form that nobody is asked for: own letters, one by one.
+    """
     lines = (DATA / "replies.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
