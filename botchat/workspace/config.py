@@ -25,11 +25,8 @@ from botchat.workspace.model_settings import (
     Positive,
     Price,
     Rate,
-    model_faults,
     url_fault,
-    variable_url_fault,
 )
-from botchat.workspace.model_settings import api_key as api_key
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from botchat.workspace.secrets import names_secret, public, public_url
 
@@ -48,6 +45,11 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """Most calls in flight (default: the largest of its models' own)."""
     requests_per_minute: Rate | None = None
     tokens_per_minute: Rate | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an address at which no server can be."""
+        if fault := url_fault(self.base_url):
+            raise ValueError(f"base_url: {fault}")
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -121,30 +123,28 @@ def load(path: Path) -> Config:
     Raises ConfigError, with file, line, table and key: malformed TOML, an unknown key, a bad value.
     """
     try:
-        file = TomlFile(path, path.read_text("utf-8-sig"))
+        source = path.read_text("utf-8-sig")
+        data = tomllib.loads(source)
     except FileNotFoundError:
         return Config()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}; it is a text file in UTF-8") from None
-    data = file.parse()
+    except (ValueError, RecursionError) as error:  # the message shows nothing of the line
+        row = re.search(r"line (\d+)", str(error))
+        fault = f"not valid TOML ({public(str(error))[:200]})"
+        place = f"{path}:{row[1] if row else 1}"
+        raise ConfigError(f'{place}: {fault}; write key = "text" or key = 1') from None
+    file = TomlFile(path, source)
     sections: dict[str, Any] = {}
     for name in data.keys() - {*Config.__struct_fields__}:
         raise file.error(name, "", unknown_key(name, Config.__struct_fields__))
     for field in msgspec.structs.fields(Config):
         section, entries = field.name, data.get(field.name, {})
-        if not (types := get_args(field.type)):
-            sections[section] = file.entry(section, entries, field.type)
-        elif isinstance(entries, dict):
-            sections[section] = {
-                name: file.entry(f"{section}.{name}", entry, types[1])
-                for name, entry in entries.items()
-            }
-        else:
-            raise file.error(section, "", f"this is no table; write [{section}.NAME]")
-    _check_models(file, sections["models"])
-    for name, endpoint in sections["endpoints"].items():
-        if fault := variable_url_fault(endpoint.base_url):
-            raise file.error(f"endpoints.{name}", "base_url", fault)
+        types = get_args(field.type)
+        sections[section] = file.entry(section, entries, dict if types else field.type)
+        for name, entry in entries.items() if types else ():
+            sections[section][name] = file.entry(f"{section}.{name}", entry, types[1])
+    _check_names(file, sections["models"])
     for name, criterion in sections["protocols"].items():
         sections["protocols"][name] = _read_prompt(file, name, criterion)
     return Config(**sections)
@@ -156,18 +156,6 @@ class TomlFile:
 
     path: Path
     source: str
-
-    def parse(self) -> dict[str, Any]:
-        """Return the tables; raises ConfigError for malformed TOML."""
-        try:
-            return tomllib.loads(self.source)
-        except (ValueError, RecursionError) as error:  # the message shows nothing of the line
-            row = re.search(r"line (\d+)", str(error))
-            line = row[1] if row else 1
-            fault = public(str(error))[:200]
-            raise ConfigError(
-                f'{self.path}:{line}: not valid TOML ({fault}); write key = "text" or key = 1'
-            ) from None
 
     def entry(self, table: str, value: Any, kind: type[Any]) -> Any:
         """Return the content of a table as its struct; raises ConfigError."""
@@ -189,16 +177,15 @@ class TomlFile:
 
     def _line(self, table: str, key: str) -> int:
         """Return the line (1-based) of a key, else of its table, else 1."""
-        header, line_of_table = "", 1
-        for number, line in enumerate(self.source.splitlines(), 1):
-            bare = re.sub("[\"' ]", "", line)
-            if match := re.match(r"\[([^\]]+)\]", bare):
-                header = match[1]
-            if header == table.replace(" ", ""):
-                line_of_table = number if match else line_of_table
-                if re.match(rf"{re.escape(key)}[=.]", bare):
-                    return number
-        return line_of_table
+        lines = [re.sub("[\"' ]", "", line) for line in ["", *self.source.splitlines()]]
+        header = f"[{table.replace(' ', '')}]"
+        start = next((n for n, line in enumerate(lines) if line.startswith(header)), 1)
+        for n in range(start + 1, len(lines)):
+            if lines[n].startswith("["):
+                break
+            if re.match(rf"{re.escape(key)}[=.]", lines[n]):
+                return n
+        return start
 
 
 def unknown_key(name: str, known: tuple[str, ...]) -> str:
@@ -226,21 +213,16 @@ def _explained(message: str, kind: type[Any]) -> tuple[str, str]:
     return (first, rest) if not key and first in types else (key, fault)
 
 
-def _check_models(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
-    """Refuse faulty entries, and names that stand for something else."""
-    names = {name for name, model in models.items() if model.display_name is None}
+def _check_names(file: TomlFile, models: Mapping[str, ModelSettings]) -> None:
+    """Refuse names of models that stand for something else."""
+    labels = [model.display_name or name for name, model in models.items()]
     for name, model in models.items():
-        table, shown_as = f"models.{name}", model.display_name
+        table, label = f"models.{name}", model.display_name
         if _is_reserved(name):
             raise file.error(table, "", "this name stands for something else")
-        for key, fault in model_faults(model):
-            raise file.error(table, key, fault)
-        if shown_as is not None:
-            is_other = shown_as in names or (shown_as in models and shown_as != name)
-            if is_other or _is_reserved(shown_as, " + "):
-                fault = f"{shown_as!r} is the name of something else"
-                raise file.error(table, "display_name", fault)
-            names.add(shown_as)
+        is_other = label != name and label in models
+        if label and (is_other or labels.count(label) > 1 or _is_reserved(label, " + ")):
+            raise file.error(table, "display_name", f"{label!r} is the name of something else")
 
 
 def _is_reserved(name: str, mark: str = ":") -> bool:
@@ -267,29 +249,31 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     ``NAME`` or ``NAME@REVISION`` of botchat.toml, ``openai:MODEL``, ``http(s)://host/v1#MODEL``,
     ``bot:NAME``, or ``human``. Raises ConfigError for any other.
     """
-    if (entry := _entry(name, config)) is not None:
-        return ModelName("endpoint", *entry)
-    if name == HUMAN:
-        return ModelName("human", name)
     scheme, _, rest = name.partition(":")
-    if scheme == "bot" and rest:
-        return ModelName("bot", name, target=rest)
-    if scheme == "openai" and rest:
-        url = env.get("OPENAI_BASE_URL") or OPENAI_URL
-        if fault := url_fault(url):
-            raise ConfigError(f"the environment variable OPENAI_BASE_URL: {fault}")
-        settings = ModelSettings(model=rest, base_url=url, api_key_env="OPENAI_API_KEY")
-        return ModelName("endpoint", name, settings)
-    if scheme in ("http", "https"):
-        url, _, model = name.partition("#")
-        fault = url_fault(url) if model else "no model is named"
-        if fault or ("?" in model and "=" in model):
-            raise ConfigError(
-                f"model {public(name)!r}: {fault or 'the query stands before #'}; an endpoint is "
-                "named URL#MODEL, such as http://localhost:8000/v1#my-model"
-            )
-        settings = ModelSettings(model=model, base_url=url)
-        return ModelName("endpoint", f"{public_url(url)}#{model}", settings)
+    url, _, model = name.partition("#")
+    entry, _, revision = name.rpartition("@")
+    place = f"model {name!r}"
+    try:
+        if name in config.models:
+            return _entry(name, config.models[name])
+        if entry in config.models:
+            settings = msgspec.structs.replace(config.models[entry], revision=revision)
+            return _entry(entry, settings)
+        if name == HUMAN:
+            return ModelName("human", name)
+        if scheme == "bot" and rest:
+            return ModelName("bot", name, target=rest)
+        if scheme == "openai" and rest:
+            place = "the environment variable OPENAI_BASE_URL"
+            url = env.get("OPENAI_BASE_URL") or OPENAI_URL
+            settings = ModelSettings(model=rest, base_url=url, api_key_env="OPENAI_API_KEY")
+            return ModelName("endpoint", name, settings)
+        if scheme in ("http", "https"):
+            settings = ModelSettings(model=model, base_url=url)
+            return ModelName("endpoint", f"{public_url(url)}#{model}", settings)
+    except ValueError as error:
+        advice = "an endpoint is named URL#MODEL, such as http://localhost:8000/v1#my-model"
+        raise ConfigError(f"{public(place)}: {public(str(error))}; {advice}") from None
     judges = (*config.judges, *config.panels, *PRESETS, *OFFLINE)
     if name in judges:
         raise ConfigError(f"model {name!r}: it is a judge; a contestant is a model")
@@ -298,18 +282,9 @@ def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -
     raise ConfigError(f"unknown model {public(name)!r}{near}; models that can be named: {forms}")
 
 
-def _entry(name: str, config: Config) -> tuple[str, ModelSettings] | None:
-    """Return the display name and entry of ``NAME`` or ``NAME@REVISION``, if there is one."""
-    entry = config.models.get(name)
-    if entry is None:
-        name, _, revision = name.rpartition("@")
-        if name not in config.models:
-            return None
-        entry = msgspec.structs.replace(config.models[name], revision=revision)
-        for key, fault in model_faults(entry):
-            raise ConfigError(f"{public(name)}@{public(revision)}: {key}: {fault}")
-    suffix = f"@{entry.revision}" if entry.revision is not None else ""
-    return f"{entry.display_name or name}{suffix}", entry
+def _entry(name: str, settings: ModelSettings) -> ModelName:
+    suffix = f"@{settings.revision}" if settings.revision is not None else ""
+    return ModelName("endpoint", f"{settings.display_name or name}{suffix}", settings)
 
 
 def endpoint_settings(model: ModelSettings, config: Config) -> EndpointSettings:

@@ -19,6 +19,9 @@ _SHOWS = {"pairwise": ("pair",), "score": ("single", "pair")}
 HASHED: Mapping[str, str] = {"detection": "place", "pairwise": "choice", "single": "one"}
 """Setting -> its word in digests and protocols, where that differs."""
 
+_ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": "pairwise"}
+"""Setting -> kind that has it."""
+
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 
 
@@ -51,26 +54,18 @@ class CriterionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
         """Refuse what does not fit the kind; each message begins with the key."""
         if self.shows not in (shows := _SHOWS.get(self.kind, ("single",))):
             raise ValueError(f"shows: a {self.kind} shows {' or '.join(shows)}")
+        for field in msgspec.structs.fields(type(self)):
+            kind = _ONLY.get(field.name, self.kind)
+            if kind != self.kind and getattr(self, field.name) != field.default:
+                raise ValueError(f"{field.name}: it belongs to kind {kind}")
         if self.kind == "score":
-            self._check_scale()
-        elif self.scores or self.scale:
-            raise ValueError(f"{'scores' if self.scores else 'scale'}: it belongs to kind score")
-        if self.kind == "pairwise":
-            self._check_labels()
-        elif self.labels != LABELS or self.named_is != "winner":
-            key = "labels" if self.named_is == "winner" else "named_is"
-            raise ValueError(f"{key}: it belongs to kind pairwise")
-
-    def _check_scale(self) -> None:
-        plain = [re.sub(r"[\W_]", "", name).lower() for name in self.scores]
-        if not plain or not all(plain) or len(set(plain)) < len(plain):
-            raise ValueError('scores: name each number, such as ["Empathy"]; no two alike')
-        if self.scale is None or self.scale[0] >= self.scale[1]:
-            raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
-
-    def _check_labels(self) -> None:
-        plain = {" ".join(re.sub(r"[^\w\s/]+", " ", x).lower().split()) for x in self.labels}
-        if "" in plain or len(plain) < len(self.labels) or not 2 <= len(plain) <= 4:
+            plain = [re.sub(r"[\W_]", "", name).lower() for name in self.scores]
+            if not plain or not all(plain) or len(set(plain)) < len(plain):
+                raise ValueError('scores: name each number, such as ["Empathy"]; no two alike')
+            if self.scale is None or self.scale[0] >= self.scale[1]:
+                raise ValueError("scale: give the lowest and the highest number, such as [1, 10]")
+        labels = {" ".join(re.sub(r"[^\w\s/]", " ", x).lower().split()) for x in self.labels}
+        if "" in labels or len(labels) < len(self.labels) or not 2 <= len(labels) <= 4:
             raise ValueError("labels: give two to four different ones")
         if odd := next((x for x in self.labels if re.search(r"[;,.(\n\"'`*]", x)), None):
             raise ValueError(f"labels: {odd!r} has a mark that ends a label; use words only")

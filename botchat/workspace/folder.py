@@ -10,7 +10,7 @@ import socket
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, lru_cache, partial
 from importlib import resources
 from itertools import chain
@@ -249,27 +249,22 @@ class Workspace:
         """Be the only writer; raises WorkspaceLockedError, with its name, if another process is."""
         jsonl.make_folder(self.hidden)
         holder = self.hidden / "lock-holder"
-        lock = None
-        try:
-            lock = sqlite3.connect(
-                self.hidden / "lock", timeout=0, isolation_level=None, check_same_thread=False
-            )
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
-            if lock is not None:
-                lock.close()
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
-            name = holder.read_text("utf-8") if holder.exists() else "another process"
-            raise WorkspaceLockedError(
-                f"the workspace {self.root} is in use by {name}; wait for it or stop it"
-            ) from None
-        try:
+        with ExitStack() as stack:
+            try:
+                path = self.hidden / "lock"
+                lock = sqlite3.connect(path, 0, isolation_level=None, check_same_thread=False)
+                stack.callback(lock.close)
+                lock.execute("BEGIN EXCLUSIVE")
+            except sqlite3.Error as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
+                name = holder.read_text("utf-8") if holder.exists() else "another process"
+                raise WorkspaceLockedError(
+                    f"the workspace {self.root} is in use by {name}; wait for it or stop it"
+                ) from None
+            stack.callback(holder.unlink, missing_ok=True)
             holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
             yield
-        finally:
-            holder.unlink(missing_ok=True)
-            lock.close()
 
 
 def read_dialogues(path: Path) -> dict[str, Dialogue]:

@@ -16,18 +16,14 @@ from botchat.workspace.secrets import has_key, names_secret, public
 
 OPENAI_URL = "https://api.openai.com/v1"
 
-MAX_DEPTH = 64
-"""Tables and lists within each other that a request may hold."""
-
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
-"""Part of a ``base_url`` that is an environment variable."""
-_HEADER_VARIABLE = re.compile(r"(?:(?P<scheme>[A-Za-z]+) )?\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)")
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|.*:.*", re.ASCII)
+_URL_TEXT = re.compile(r"[!-\[\]-~]+")
+"""What a URL consists of: no blanks, no backslashes."""
+_HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_RESERVED_HEADER = re.compile(
-    r"(?i)(content-.*|proxy-.*|host|transfer-encoding|connection|keep-alive|accept|accept-encoding"
-    r"|expect|te|trailer|upgrade)"
-)
+_RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")
 
 MessageLayout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
 SystemRole = Literal["auto", "system", "system-in-user"]
@@ -35,7 +31,6 @@ Positive = Annotated[int, msgspec.Meta(ge=1)]
 # The upper limit is there because TOML has inf.
 Price = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Rate = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
-
 
 UTTERANCE_TOKENS, VERDICT_TOKENS = 256, 512
 """Longest utterance, and verdict without debate, by default; the paper states no limit."""
@@ -78,29 +73,28 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     extra_body: dict[str, Any] = {}
     """Fields added to every request body, such as ``top_p`` or ``reasoning_effort``."""
 
+    def __post_init__(self) -> None:
+        """Refuse what no request can have; a message begins with the key and holds no secret."""
+        for key, fault in _faults(self):
+            raise ValueError(f"{key}: {fault}")
+
 
 def url_fault(url: str) -> str | None:
-    """Return why an endpoint cannot be at ``url``, without its login and query; None: it can."""
-    if any(c.isspace() or not c.isprintable() or c == "\\" for c in url):
-        return "a URL has no blanks, backslashes or control characters"
-    fault = f"{public(url)!r} is not a URL such as http://localhost:8000/v1"
+    """Return why no endpoint can be at ``url``, without its login and query; None: one can.
+
+    Parts of it may be environment variables.
+    """
+    plain, shown = _VARIABLE.sub("1", url), public(url)
     try:
-        parts = urlsplit(url)
-        host_name = parts.hostname or ""
-        host_name.encode("idna")  # no empty part, none that is too long
+        parts = urlsplit(plain)
         is_url = parts.scheme in ("http", "https") and parts.port != 0
     except ValueError:
-        return fault
-    if not is_url or not (":" in host_name or re.fullmatch(r"[\w.-]+", host_name)):
-        return fault
+        is_url = False
+    if not (is_url and _HOST.fullmatch(parts.hostname or "") and _URL_TEXT.fullmatch(plain)):
+        return f"{shown!r} is not a URL such as http://localhost:8000/v1"
     if end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
-        return f"{public(url)!r} ends with {end[0]}, which is added to it; leave that out"
+        return f"{shown!r} ends with {end[0]}, which is added to it; leave that out"
     return None
-
-
-def variable_url_fault(url: str) -> str | None:
-    """Return the fault of a URL, parts of which may be environment variables."""
-    return url_fault(url) if url_fault(_VARIABLE.sub("1", url)) else None
 
 
 def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str:
@@ -115,28 +109,21 @@ def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     return url
 
 
-def model_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
-    """Yield (key, fault) of an entry; no text holds what may be a secret."""
-    model, url, variable = settings.model, settings.base_url, settings.api_key_env
-    for key in ("display_name", "revision", "identity"):
-        name = getattr(settings, key)
-        if name is not None and (has_key(name) or public(name) != name):
+def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    variable = settings.api_key_env
+    for key in ("model", "display_name", "revision", "identity"):
+        name = getattr(settings, key) or ""
+        if public(name) != name:
             yield key, "a secret stands where a name belongs"
-        elif name is not None and not (
-            0 < len(name.strip()) == len(name) <= 100 and name.isprintable()
-        ):
-            yield key, "give a name of 1 to 100 printable characters"
-    if settings.system_prompt is not None and not settings.system_prompt.strip():
-        yield "system_prompt", "the text is empty"
-    if model == HUMAN or model.startswith("bot:") or not model.strip():
-        yield "model", f"{model!r} is no model of an endpoint"
-    if fault := variable_url_fault(url):
+        if getattr(settings, key) is not None and (not name.isprintable() or not name.strip()):
+            yield key, "give a name of printable characters"
+    if settings.model == HUMAN or settings.model.startswith("bot:"):
+        yield "model", f"{settings.model!r} is no model of an endpoint"
+    if fault := url_fault(settings.base_url):
         yield "base_url", fault
-    elif _VARIABLE.search(url) and settings.identity is None:
+    if _VARIABLE.search(settings.base_url) and settings.identity is None:
         yield "base_url", "with an environment variable in it, set identity too"
-    if variable is not None and (
-        not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or has_key(variable)
-    ):
+    if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or has_key(variable)):
         yield "api_key_env", "this is no name of an environment variable; put the key into one"
     for name, value in settings.headers.items():
         if fault := _header_fault(name, value, [*settings.headers]):
@@ -144,14 +131,12 @@ def model_faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
     if reserved := sorted({"model", "messages", "stream"} & set(settings.extra_body)):
         yield "extra_body", f"{reserved[0]} is set by BotChat; leave it out"
     for key, value in settings.extra_body.items():
-        if fault := _body_fault(key, value, 1):
+        if fault := _body_fault(key, value):
             yield "extra_body", fault
 
 
 def _header_fault(name: str, value: str, names: list[str]) -> str | None:
-    if has_key(name):
-        return "a key stands where the name of a header belongs"
-    if not _HEADER_NAME.fullmatch(name) or not fits_header(value):
+    if not _HEADER_NAME.fullmatch(name) or not _fits_header(value):
         return f"{name!r} or its value has a character that no header can have"
     if _RESERVED_HEADER.fullmatch(name) or [*map(str.lower, names)].count(name.lower()) > 1:
         return f"{name} is set by BotChat, or twice; leave it out"
@@ -161,19 +146,16 @@ def _header_fault(name: str, value: str, names: list[str]) -> str | None:
     return None
 
 
-def _body_fault(key: str, value: Any, depth: int = 0) -> str | None:
+def _body_fault(key: str, value: Any) -> str | None:
     """Return why a field of a body cannot be sent as JSON, or should not."""
     is_secret = isinstance(value, str) and bool(value) and (names_secret(key) or has_key(value))
     if has_key(key) or is_secret:
-        return f"{public(key)} is a secret; put it into the environment and name it in api_key_env"
-    if depth > MAX_DEPTH:
-        return f"tables and lists are more than {MAX_DEPTH} deep"
+        return f"{key} is a secret; put it into the environment and name it in api_key_env"
     if isinstance(value, dict | list):
         fields = value.items() if isinstance(value, dict) else [(key, item) for item in value]
-        faults = (_body_fault(name, item, depth + 1) for name, item in fields)
-        return next(filter(None, faults), None)
+        return next(filter(None, (_body_fault(name, item) for name, item in fields)), None)
     is_number = isinstance(value, int | float) and -(2**63) <= value < 2**64
-    if is_number or isinstance(value, str):
+    if is_number or value is None or isinstance(value, str):
         return None
     return f"{key} is {str(value)[:40]}, which JSON does not have; write it as text"
 
@@ -198,7 +180,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
     key = _value(env, variable, f"no key for {settings.model}")
     if not key.isascii() or not key.isprintable() or set(key) & set(" \"'"):
         fault = "has a character that no key can have; set it again"
-        raise ConfigError(f"{_public_variable(variable)} {fault}")
+        raise ConfigError(f"{_shown(variable)} {fault}")
     return key
 
 
@@ -212,17 +194,17 @@ def header_values(
     headers, secrets = dict(settings.headers), []
     for name, value in settings.headers.items():
         if match := _HEADER_VARIABLE.fullmatch(value):
+            scheme, variable = match.groups()
             missing = f"no header {name} for {settings.model}"
-            secret = _value(env, match["name"], missing)
-            if not fits_header(secret):
-                variable = _public_variable(match["name"])
-                raise ConfigError(f"{missing}: {variable} has a character that no header can have")
-            headers[name] = f"{match['scheme'] or ''} {secret}".strip()
-            secrets.append(secret)
+            secrets.append(_value(env, variable, missing))
+            if not _fits_header(secrets[-1]):
+                fault = f"{_shown(variable)} has a character that no header can have"
+                raise ConfigError(f"{missing}: {fault}")
+            headers[name] = f"{scheme or ''} {secrets[-1]}".strip()
     return headers, tuple(secrets)
 
 
-def fits_header(value: str) -> bool:
+def _fits_header(value: str) -> bool:
     """Return whether a text can be a header's value: latin-1 without control characters."""
     return all("\x20" <= c <= "\x7e" or "\xa0" <= c <= "\xff" for c in value)
 
@@ -234,11 +216,10 @@ def _host(url: str) -> str | None:
 def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
     if value := env.get(variable, "").strip():
         return value
-    raise ConfigError(f"{missing}: {_public_variable(variable)} is not set; set it and try again")
+    raise ConfigError(f"{missing}: {_shown(variable)} is not set; set it and try again")
 
 
-def _public_variable(name: str) -> str:
+def _shown(variable: str) -> str:
     """Return a variable for messages, unless a key itself seems to stand where its name belongs."""
-    is_plain = re.fullmatch(r"[A-Z_][A-Z0-9_]{0,59}", name) or names_secret(name)
-    is_name = is_plain and not has_key(name)
-    return f"the environment variable {name}" if is_name else "an environment variable of its entry"
+    is_name = (variable.isupper() or names_secret(variable)) and not has_key(variable)
+    return f"the environment variable {variable}" if is_name else "a variable of its entry"

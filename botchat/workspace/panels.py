@@ -8,11 +8,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 
 from botchat.interfaces import Subject
+from botchat.workspace.model_settings import Positive, Price
 
 ROLES = (
     *("general-public", "critic", "news-author", "psychologist", "scientist"),
@@ -30,7 +31,6 @@ DECOMPOSER, FEEDBACK, SUMMARIZER = "Decomposer", "Feedback", "Summarizer"
 CONTROL = "control:"
 """Prefix of a panel's name: single judges asked as often as it makes calls."""
 
-Positive = Annotated[int, msgspec.Meta(ge=1)]
 Strategy = Literal[
     "ensemble",
     "one-by-one",
@@ -63,13 +63,11 @@ class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     model: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown role, two role descriptions, and reserved or empty names."""
+        """Refuse an unknown role, two role descriptions, and a reserved name."""
         if self.role is not None and self.role not in ROLES:
             raise ValueError(f"role: {self.role!r} is unknown; roles: {', '.join(ROLES)}, or text")
         if self.role is not None and self.text is not None:
             raise ValueError("role: give one of role and text")
-        if self.name is not None and not self.name.strip():
-            raise ValueError("name: it is empty")
         if self.name in (DECOMPOSER, FEEDBACK, SUMMARIZER):
             raise ValueError(f"name: {self.name!r} is the name of a speaker without a vote")
 
@@ -79,17 +77,17 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     strategy: Strategy
     agents: tuple[AgentSettings | str, ...] = ()
-    """Members, or names of roles. Empty: General Public and Critic, as in the ChatEval authors'
-    runs with 2 agents (§3.2); in a discussion 2 evaluators, or 1 in ``discussion-sa`` (MATEval)."""
+    """Members, or names of roles. None: General Public and Critic (ChatEval §3.2), but in a
+    discussion 2 evaluators, or 1 in ``discussion-sa`` (MATEval)."""
     model: str | None = None
     """Model of every agent that names none (default: ``--judge-model``)."""
     aggregation: Literal["auto", "mean", "majority", "summary"] = "auto"
-    """How votes become the verdict. ``mean``: of scores; labels are decided by majority.
-    ``majority``: of scores too. ``summary``: the report of a discussion. ``auto``: ``summary`` for
-    discussions, ``mean`` for all others (ChatEval Appendix B)."""
+    """How votes become the verdict: ``mean`` of scores (labels by majority), ``majority`` of scores
+    too, ``summary``: a discussion's report. ``auto``: ``summary`` for discussions, else ``mean``
+    (ChatEval Appendix B)."""
     position_calibration: bool = False
     """Ask in both orders and pool the votes (FairEval's BPC)."""
-    temperature: Annotated[float, msgspec.Meta(ge=0, le=1e12)] | None = 0.0
+    temperature: Price | None = 0.0
     """Papers: 0; ``"none"`` leaves it out of the request."""
     max_tokens: Positive | None = 1024
     samples: Positive = 1
@@ -169,10 +167,7 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         usual: tuple[AgentSettings | str, ...] = ("general-public", "critic")
         if self.kind == "discussion":
             usual = (AgentSettings(),) * (1 if self.strategy == "discussion-sa" else 2)
-        agents = [
-            AgentSettings(role=agent) if isinstance(agent, str) else agent
-            for agent in self.agents or usual
-        ]
+        agents = [AgentSettings(role=a) if isinstance(a, str) else a for a in self.agents or usual]
         # ChatEval §4.1: the control without diverse roles has annotators.
         role = {"ensemble": None, "debate": "annotator", "discussion": "evaluator"}[self.kind]
         nameless = "evaluator" if self.kind == "discussion" else "referee"

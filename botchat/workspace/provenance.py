@@ -26,22 +26,15 @@ def note(
     calls: Mapping[str, Collection[str]],
     changed: Collection[str],
 ) -> None:
-    """Record the calls of a stage: contestant or judge -> keys of the calls it rests on.
-
-    ``changed``: those with new calls; the records of others are kept.
-    """
+    """Record the calls of a stage, by contestant or judge; ``changed``: those with new ones."""
     known = workspace.measured(seed_set)
     recorded = {name for of, name, _ in known if of == stage}
     new = {name: keys for name, keys in calls.items() if name in changed or name not in recorded}
     rows = [row for name, keys in new.items() for row in _of(ledger, stage, name, keys)]
     kept = [row for row in known.values() if row.stage != stage or row.name not in new]
     if rows or len(kept) < len(known):
-        jsonl.finish(workspace.measured_path(seed_set), [*kept, *rows], measured_key)
-
-
-def measured_key(row: Provenance) -> tuple[str, str, str]:
-    """Return the key of a record."""
-    return row.stage, row.name, row.model
+        path = workspace.measured_path(seed_set)
+        jsonl.finish(path, [*kept, *rows], lambda row: (row.stage, row.name, row.model))
 
 
 def _of(ledger: Ledger, stage: str, name: str, keys: Collection[str]) -> Iterator[Provenance]:

@@ -61,7 +61,7 @@ MESSAGES = {
 }
 ENTRIES: dict[str, dict[str, Any]] = {
     "extra": {"extra_body": {"top_p": 0.5, "max_tokens": 7, "nested": {"b": [1, None], "a": "ü"}}},
-    "headers": {"headers": {"X-Plain": "yes", "X-Secret": "${BOTCHAT_NOTHING}"}},
+    "headers": {"headers": {"X-Plain": "yes", "X-Other": "${BOTCHAT_NOTHING}"}},
     "revision": {"revision": "2026-01-01"},
     "no temperature": {"temperature": None},
     "window": {"context_window": 400},

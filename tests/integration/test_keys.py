@@ -47,13 +47,13 @@ def test_a_key_in_a_header_of_its_own_goes_nowhere_else(tmp_path, monkeypatch):
     """As Azure's ``api-key``, beside further headers, in small letters or not."""
     monkeypatch.setenv("TOKEN_OF_M", "token-1")
     monkeypatch.setenv("TEAM", "eval")
-    headers = {"api-key": "$TOKEN_OF_M", "X-Team": "$TEAM", "x-portkey-provider": "openai"}
+    headers = {"api-key": "$TOKEN_OF_M", "X-Team": "$TEAM", "x-gateway-provider": "openai"}
     with Guarded(converse) as server:
         reply = ask(server.url, tmp_path, headers=headers)
         (call,) = server.calls
     assert reply.outcome == "ok"
     assert call.headers["api-key"] == "token-1"
-    assert (call.headers["x-team"], call.headers["x-portkey-provider"]) == ("eval", "openai")
+    assert (call.headers["x-team"], call.headers["x-gateway-provider"]) == ("eval", "openai")
     assert "authorization" not in call.headers
 
 

@@ -25,7 +25,7 @@ COMMANDS = [
     (f"{GENERATE} URL#bad", "model `bad` does not exist", "check its model"),
     (f"{GENERATE} http://127.0.0.1:1/v1#m", "ConnectionRefused", "check host and port"),
     (f"{GENERATE} localhost:8000/v1#m", "unknown model", "bot:NAME"),
-    (f"{GENERATE} URL", "no model is named", "http://localhost:8000/v1#my-model"),
+    (f"{GENERATE} URL", "give a name of printable characters", "http://localhost:8000/v1#my-model"),
     (f"{GENERATE} gpt-4o", "unknown model 'gpt-4o'", "openai:MODEL"),
     (f"{GENERATE} openai:gpt-4o", "OPENAI_API_KEY is not set"),
     (f"{GENERATE} bot:verbos", "unknown bot", "bot:verbose"),
