@@ -184,11 +184,10 @@ def test_a_parameter_is_refused_once_and_then_left_out(tmp_path):
         assert set(server.paid.values()) == {1}
 
 
-@pytest.mark.parametrize("name", ["MAX_REQUESTS", "MAX_BYTES"])
-def test_a_file_keeps_within_the_limits(made, monkeypatch, name):
-    """So many requests, or so many bytes."""
+def test_a_file_keeps_within_the_limit(made, monkeypatch):
+    """So many requests."""
     server, folder, files = made
-    monkeypatch.setattr(batch, name, 2 if name == "MAX_REQUESTS" else 1500)
+    monkeypatch.setattr(batch, "MAX_REQUESTS", 2)
     to_the_end(folder)
     assert max(len(job.requests) for job in server.jobs) <= 2
     check(server, folder, files)

@@ -210,13 +210,14 @@ class Session:
     def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
         model, limiter, prices, budget = self._uncached(resolved)
         if self._batch or self._pool is not None:
-            from botchat.models.batch import PRICE_FACTOR, BatchModel
             from botchat.models.endpoint import EndpointModel
             from botchat.models.executor import ExecutorModel
 
             if self._batch:
                 if not isinstance(model, EndpointModel):
                     raise ConfigError(_NO_BATCH.format(model.name))
+                from botchat.models.batch import PRICE_FACTOR, BatchModel  # a second of CPU
+
                 prices, limiter = prices.times(PRICE_FACTOR), None
                 model = BatchModel(model, self.ledger, self._batches, stage, prices)
             elif self._pool is not None and isinstance(model, EndpointModel):
