@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from botchat.interfaces import Case
 from botchat.judges.debate import Agent, DebateResult, PanelAgents, format_transcript, is_usable
 from botchat.languages import Language
-from botchat.prompts import fill_text
+from botchat.prompts import fill
 from botchat.records import Remark
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER, PanelSettings
 
@@ -105,7 +105,8 @@ async def _state(
         "agent_name": agent.name,
         "part": part,
     }
-    steps = f"{language.text(_STEPS)}{language.joint}" if settings.decomposes else ""
+    blank = " " if language.pack.units == "words" else ""
+    steps = f"{language.text(_STEPS)}{blank}" if settings.decomposes else ""
     asked = _filled(language, "discussion_statement", closing, steps=steps, **values)
     remarks = [await agent.respond(asked, case)]
     if settings.reflects and is_usable(remarks[0]):
@@ -135,7 +136,7 @@ def _filled(language: Language, name: str, closing: str, **values: str) -> str:
     text = language.text(name)
     if closing:
         text = f"{text.rpartition(chr(10))[0]}\n{language.text(closing)}"
-    return fill_text(text, name, **values)
+    return fill(text, **values)
 
 
 async def _report(

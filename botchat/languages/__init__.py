@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Literal, NoReturn, TypeVar
+from typing import Annotated, Literal, NoReturn
 
 import msgspec
 
@@ -46,7 +46,8 @@ PLAIN: Mapping[int, str | int] = {
 
 One character for each, so that places in a text stay the same; digits of Arabic, Hindi too."""
 
-Words = tuple[str, ...]
+Words = tuple[Annotated[str, msgspec.Meta(min_length=1)], ...]
+Some = Annotated[Words, msgspec.Meta(min_length=1)]
 
 
 class Labels(
@@ -56,15 +57,15 @@ class Labels(
 
     # Without what a pack leaves out, so that a new key changes no signature of another pack.
     end: str  # ends each utterance in what a judge is shown, such as <end>
-    choice: Words  # before the colon of a verdict: "Choice" in English; so are the next two
-    index: Words
-    reason: Words
-    yes: Words  # UniEval: a machine takes part
-    no: Words
-    first: Words  # Arena and GTEval: only the first of the two conversations
-    second: Words
-    both: Words
-    neither: Words
+    choice: Some  # before the colon of a verdict: "Choice" in English; so are the next two
+    index: Some
+    reason: Some
+    yes: Some  # UniEval: a machine takes part
+    no: Some
+    first: Some  # Arena and GTEval: only the first of the two conversations
+    second: Some
+    both: Some
+    neither: Some
     numerals: Words = ()  # numbers in words, from 1 up without a gap
     ordinal: Words = ()  # may stand before the number of an utterance
     score: Words = ()  # may stand between the name of a score and the colon
@@ -79,6 +80,16 @@ class Labels(
     copula: Words = ()  # stands for the colon: "is"
     placeholder: Words = ()  # for the reason where the prompts say what a reply looks like
     also: Words = ()  # as `choice`, where nothing else marks a verdict: "Answer"
+
+    def __post_init__(self) -> None:
+        """Refuse labels that could not be told apart."""
+        for keys in ("choice index reason", "yes no", "first second both neither"):
+            owners: dict[str, str] = {}
+            for key in keys.split():
+                for word in getattr(self, key):
+                    other = owners.setdefault(re.sub(r"[\W_]", "", word).casefold(), key)
+                    if other != key:
+                        raise ValueError(f"{key}: {word!r} is in {other} too; keep one")
 
 
 class ReportWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -131,6 +142,7 @@ class Pack(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """Whether blanks part words, or each character counts as one (Chinese, Japanese, Thai)."""
     labels: Labels | None = None
     report: ReportWords | None = None
+    reading: ReadingWords = ReadingWords()  # the file beside it
 
 
 @dataclass(frozen=True)
@@ -145,7 +157,6 @@ class Language:
     pack: Pack = field(compare=False, repr=False)
     texts: Mapping[str, str] = field(compare=False, repr=False)
     """Prompts by name."""
-    reading: ReadingWords = field(compare=False, repr=False, default=ReadingWords())
 
     @property
     def english(self) -> bool:
@@ -163,9 +174,9 @@ class Language:
         return "" if self.english else f"|lang:{self.code}"
 
     @property
-    def joint(self) -> str:
-        """Return what separates two sentences."""
-        return " " if self.pack.units == "words" else ""
+    def reading(self) -> ReadingWords:
+        """Return what replies are read by that is not asked for."""
+        return self.pack.reading
 
     @property
     def labels(self) -> Labels:
@@ -185,47 +196,41 @@ class Language:
 
     def fill(self, name: str, **values: str) -> str:
         """Fill in a prompt, as `botchat.prompts.fill`."""
-        return prompts.fill_text(self.text(name), name, **values)
+        return prompts.fill(self.text(name), **values)
 
     def prompts_digest(self, *names: str) -> str:
-        """Return the digest of prompts, as `botchat.prompts.digest`."""
+        """Return 8 hex digits that change with the wording of any of the prompts."""
         return _digest("\0".join(map(self.text, names)))
 
     def _lacks(self, part: str) -> NoReturn:
-        raise ConfigError(
-            f"the language pack {self.code} ({self.where}) has no {part}; add it as "
-            "docs/languages.md says"
-        )
+        fault = f"the language pack {self.code} ({self.where}) has no {part}"
+        raise ConfigError(f"{fault}; add it as docs/languages.md says")
 
 
 def load(folder: Traversable, code: str) -> Language:
     """Read a pack's folder; raises ConfigError, with file and key, for what is no pack."""
-    if not CODE.fullmatch(code):
-        raise ConfigError(f"language {code!r}: a code is as zh or pt-BR; rename {folder}")
     inside, wanted = folder / "prompts", sorted(every_prompt())
     stored = {f.name for f in inside.iterdir()} if inside.is_dir() else set()
-    unknown = sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted)
-    if unknown:
+    if unknown := sorted(f for f in stored if f.endswith(".txt") and f[:-4] not in wanted):
         listed = ", ".join(wanted)
         raise ConfigError(f"{inside / unknown[0]}: no prompt has that name; prompts: {listed}")
     files = {name: inside / f"{name}.txt" for name in wanted}
     contents = {FILE: _read(folder / FILE)}
     contents |= {name: _read(file) for name, file in files.items() if file.is_file()}
     joined = "\0".join(f"{name}\0{text}" for name, text in contents.items())
-    pack = _parse(folder / FILE, contents.pop(FILE), Pack)
-    if pack.labels:
-        _check(pack.labels, f"{folder / FILE}: labels")
+    extra = folder / READING
+    try:
+        fields = tomllib.loads(contents.pop(FILE))
+        fields["reading"] = tomllib.loads(_read(extra)) if extra.is_file() else {}
+        pack = msgspec.convert(fields, Pack)
+    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
+        raise ConfigError(f"{folder / FILE}: {error}; see docs/languages.md") from None
     texts = {name: text.strip("\n") for name, text in contents.items()}
     for name, text in texts.items():
         if prompts.places(text) != (places := prompts.places(prompts.text(name))):
             listed = ", ".join(f"{{{{{place}}}}}" for place in sorted(places))
             raise ConfigError(f"{files[name]}: it must have the places {listed}")
-    extra = folder / READING
-    reading = _parse(extra, _read(extra), ReadingWords) if extra.is_file() else ReadingWords()
-    return Language(code, _digest(joined), str(folder), pack, texts, reading)
-
-
-T = TypeVar("T", Pack, ReadingWords)
+    return Language(code, _digest(joined), str(folder), pack, texts)
 
 
 def _digest(text: str) -> str:
@@ -237,29 +242,6 @@ def _read(file: Traversable) -> str:
         return file.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {file}: {error}; it is a text file in UTF-8") from None
-
-
-def _parse(file: Traversable, text: str, kind: type[T]) -> T:
-    try:
-        return msgspec.convert(tomllib.loads(text), kind)
-    except (tomllib.TOMLDecodeError, RecursionError, msgspec.ValidationError) as error:
-        raise ConfigError(f"{file}: {error}; correct it as docs/languages.md says") from None
-
-
-def _check(labels: Labels, place: str) -> None:
-    """Refuse labels that could not be told apart, and empty words."""
-    for key, value in msgspec.structs.asdict(labels).items():
-        if isinstance(value, tuple) and "" in value:
-            raise ConfigError(f"{place}.{key}: an entry is empty; take it out")
-    for keys in ("choice index reason", "yes no", "first second both neither"):
-        owners: dict[str, str] = {}
-        for key in keys.split():
-            if not (words := getattr(labels, key)):
-                raise ConfigError(f"{place}.{key}: give at least one")
-            for word in words:
-                other = owners.setdefault(re.sub(r"[\W_]", "", word).casefold(), key)
-                if other != key:
-                    raise ConfigError(f"{place}.{key}: {word!r} is in {other} too; keep one")
 
 
 @cache

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable
 from functools import lru_cache
 from importlib import resources
 from itertools import chain
@@ -22,12 +19,8 @@ IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+(?:'[^\W_{IDEOGRAPHS}]+)*")
 """A word of English, a number, or one Chinese or Japanese character."""
 
-EMOJI = re.compile("[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff]")
-
 _STOP = re.compile(r"[.!?\n\u3002\uff01\uff1f](?:(?<![.!?])|\s)")
 """A stop before a blank, a line break, or a Chinese or Japanese stop."""
-
-_CHARACTER = re.compile(r"[a-z0-9]+|[^\s]")
 
 _LAYOUT = re.compile(
     r"\r\n?|\n+"
@@ -62,27 +55,18 @@ class ReadText:
         self.subject = self.content - _COURTESY
         """Stems of words that carry a subject or a courtesy, and those that carry a subject."""
         self.question = re.search("[?\uff1f\u061f]", raw) is not None
-        self.emoji = EMOJI.search(raw) is not None
-
-    def ai_phrases(self) -> list[str]:
-        """Return phrases that call a speaker a program."""
-        return _AI.findall(self.low)
-
-    def formal_phrases(self) -> list[str]:
-        """Return connectives and phrases of written language and of assistants."""
-        return _FORMAL.findall(self.low)
+        self.ai_phrases: list[str] = _AI.findall(self.low)
+        self.formal_phrases: list[str] = _FORMAL.findall(self.low)
+        self.closes = _CLOSING.search(self.low) is not None
+        """Whether a phrase thanks, answers thanks, wishes well or says goodbye."""
 
     def formality(self) -> float:
         """Count formal marks in 100 words; see `botchat.metrics.criteria.Thresholds`."""
-        marks = _FORMAL_PHRASE * len(self.formal_phrases()) + len(_FULL.findall(self.low))
+        marks = _FORMAL_PHRASE * len(self.formal_phrases) + len(_FULL.findall(self.low))
         marks += sum(len(word) >= _LISTS.long_word for word in self.words)
         contractions = filter(_SPOKEN.fullmatch, (word for word in self.words if "'" in word))
         marks -= len([*contractions])
         return max(0.0, 100 * marks / (len(self.words) + _FORMAL_DAMPING))
-
-    def closes(self) -> bool:
-        """Return whether a phrase thanks, answers thanks, wishes well or says goodbye."""
-        return _CLOSING.search(self.low) is not None
 
     def layout_marks(self) -> int:
         """Count marks of a document or script."""
@@ -149,46 +133,6 @@ def _stem(word: str) -> str:
 _COURTESY = frozenset(map(_stem, chain.from_iterable(map(WORD.findall, _LISTS.courtesy))))
 
 
-class _OnlyWords(dict[int, int]):
-    """Character -> itself, or a blank for punctuation and signs, of every language there is."""
-
-    def __missing__(self, code: int) -> int:
-        self[code] = code if unicodedata.category(chr(code))[0] in "LMN" else ord(" ")
-        return self[code]
-
-
-_ONLY_WORDS = _OnlyWords()
-
-
 def split(text: str, spaced: bool) -> list[str]:
     """Return the words of a text in lower case; where blanks part none, its characters."""
-    words = text.translate(_ONLY_WORDS).split()
-    return words if spaced else [c for word in words for c in _CHARACTER.findall(word)]
-
-
-def longest(words: Iterable[str]) -> list[str]:
-    """Sort words, longest first, so that the first that fits is the longest."""
-    return sorted(words, key=lambda word: (-len(word), word))
-
-
-_COMMON = {
-    "de": "und der die das ist nicht ein ich du wir mit auch was",
-    "en": "the and is you to of that it was what are have not",
-    "es": "que el los una por con para está pero muy qué más como",
-    "fr": "le les des est une pour pas que je vous dans avec c'est",
-    "it": "che il di non per una sono è con ma come anche più",
-    "pt": "que não uma para com você está mas por muito isso os",
-}
-"""Words that every third sentence of a language has, and few of another."""
-
-
-def spoken(texts: Iterable[str]) -> str:
-    """Return the code of the likely language of texts, empty where it does not show."""
-    words = Counter(re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", " ".join(texts).lower()))
-    together = " ".join(words)
-    if len(re.findall(f"[{IDEOGRAPHS}]", together)) > len(together) / 3:
-        return "zh" if not re.search("[\u3040-\u30ff]", together) else "ja"
-    counts = {code: sum(words[w] for w in common.split()) for code, common in _COMMON.items()}
-    best, second = sorted(counts, key=lambda code: -counts[code])[:2]
-    is_clear = counts[best] >= max(5, 0.05 * words.total()) and counts[best] > 1.5 * counts[second]
-    return best if is_clear else ""
+    return re.findall(r"[^\W_]+" if spaced else r"[a-z0-9]+|[^\W_]", text)

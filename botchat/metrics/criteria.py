@@ -177,7 +177,7 @@ def _read(utterances: tuple[str, ...]) -> _ReadDialogue:
     overlaps, like = _overlaps(texts)
     runs = _runs(texts)
     found = zip(
-        [len(text.ai_phrases()) for text in texts],
+        [len(text.ai_phrases) for text in texts],
         repeats,
         _closing_chains(texts),
         [text.layout_marks() for text in texts],
@@ -214,7 +214,7 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     for text in texts:
         if text.question or not text.words:
             length = 0
-        elif text.closes():
+        elif text.closes:
             courtesies = len(text.content) - len(text.subject)
             length = length + 1 if len(text.subject) <= max(1, courtesies / 2) else 0
         elif length:
@@ -277,9 +277,9 @@ def _evidence(reading: _ReadDialogue, criterion: str, at: int) -> str:
     """What was found; the utterance itself where the criterion is about all of it."""
     text = reading.texts[at]
     if criterion == "ai_phrases":
-        return _quote(", ".join(text.ai_phrases()))
+        return _quote(", ".join(text.ai_phrases))
     if criterion == "formality":
-        return _quote(", ".join(text.formal_phrases()) or text.raw)
+        return _quote(", ".join(text.formal_phrases) or text.raw)
     if criterion == "verbatim_run":
         return _quote(" ".join(reading.runs[at]))
     since = at + 2 - int(reading.values[at].closing_chain)

@@ -68,7 +68,7 @@ def aspect_case(response: Response, aspect: str) -> Case:
     return protocol.asked(
         response.id,
         (ShownDialogue(response.contestant, (*response.conversation, response.text)),),
-        prompts.fill(
+        ENGLISH.fill(
             "aspect",
             definition=prompts.text(f"aspect_{aspect}"),
             conversation=prompt_frame(ENGLISH).conversation(response.conversation),

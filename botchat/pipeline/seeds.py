@@ -13,7 +13,6 @@ from botchat.importers import hub, tables
 from botchat.importers.dialogues import ImportedDialogue, read_dialogues, read_seeds
 from botchat.importers.mutual import MUTUAL_FILE, read_mutual
 from botchat.interfaces import Row, settings_digest
-from botchat.languages.text import spoken
 from botchat.pipeline.run.plan import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
 from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
@@ -48,11 +47,6 @@ def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
     workspace.language_named(language)
     origin = hub.pin_revision(source) if source.startswith("hf://") else None
     seeds = read_source(origin or source, workspace.hidden)
-    guess = spoken(text for seed in seeds for text in seed.utterances)
-    if guess not in ("", language):
-        log.warning(
-            "the dialogues look like %s; if so, import them with --language %s", *[guess] * 2
-        )
     if not request.replace and path.exists() and {*workspace.seeds(name)} != {*seeds}:
         raise ConfigError(
             f"the set {name} has {len(workspace.seeds(name))} other seeds already; choose another "

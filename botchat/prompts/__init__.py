@@ -6,7 +6,6 @@ A new prompt is a text file here and a row of ``sources.toml``, of which ``SOURC
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import cache
 from importlib import resources
@@ -26,29 +25,17 @@ def names(folder: str = "") -> set[str]:
     return {f"{folder}{f.name.removesuffix('.txt')}" for f in files if f.name.endswith(".txt")}
 
 
-def fill(name: str, **values: str) -> str:
-    """Return a prompt with every ``{{placeholder}}`` replaced, in one pass.
+def fill(template: str, **values: str) -> str:
+    """Return a wording with every ``{{placeholder}}`` replaced, in one pass.
 
     What is filled in is never searched for placeholders itself. Raises `ValueError` for a
     placeholder without a value, or a value without a placeholder.
     """
-    return fill_text(text(name), name, **values)
-
-
-def fill_text(template: str, name: str, **values: str) -> str:
-    """Fill in a wording that is no file of ours, as `fill`; ``name`` is for messages."""
-    wanted = places(template)
-    if wanted != set(values):
-        raise ValueError(f"prompt {name}: placeholders {sorted(wanted)}, values {sorted(values)}")
+    if (wanted := places(template)) != {*values}:
+        raise ValueError(f"placeholders {sorted(wanted)}, values {sorted(values)}: {template:.80}")
     return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
 
 
 def places(template: str) -> set[str]:
     """Return the names of the ``{{placeholder}}``s of a wording."""
     return set(_PLACEHOLDER.findall(template))
-
-
-def digest(*names: str) -> str:
-    """Return 8 hex digits that change with the wording of any of the prompts ``names``."""
-    joined = "\0".join(text(name) for name in names)
-    return hashlib.sha256(joined.encode()).hexdigest()[:8]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from botchat import prompts
 from botchat.interfaces import Case, ShownDialogue
+from botchat.languages import ENGLISH
 from botchat.metrics.annotations import Annotation
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -56,7 +56,7 @@ def pair_case(pair: AnswerPair, swapped: bool = False) -> Case:
     return ANSWERS.asked(
         pair.id,
         tuple(ShownDialogue(pair.contestants[i], (pair.question, pair.answers[i])) for i in order),
-        prompts.fill("answers", question=question, answer_1=first, answer_2=second),
+        ENGLISH.fill("answers", question=question, answer_1=first, answer_2=second),
         partial(pair_case, pair, not swapped),
     )
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from botchat import prompts
 from botchat.interfaces import Case, ShownDialogue
+from botchat.languages import ENGLISH
 from botchat.metrics import intervals
 from botchat.metrics.statistics import mean_interval
 from botchat.protocols import scores
@@ -74,7 +74,7 @@ class OwnText:
 def text_case(text: OwnText) -> Case:
     """Make the question about one text."""
     quoted = scores.neutralise_labels(text.text.replace("\0", ""), MATEVAL.asked_scale)
-    prompt = prompts.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
+    prompt = ENGLISH.fill("mateval", text=_FRAME_LIKE.sub(r"\1 -", neutralise_template(quoted)))
     case = MATEVAL.asked(text.id, (ShownDialogue(TEXT, text.lines),), prompt)
     return replace(case, read=partial(read_report, text=text.text), report="asked")
 

@@ -239,7 +239,7 @@ class Protocol:
         names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
         values = dict(zip(names, map(self._framed, shown), strict=True))
         if self.template:
-            return prompts.fill_text(self.template, self.name, **values)
+            return prompts.fill(self.template, **values)
         first, *examples = self.prompts
         if examples:
             values["examples"] = "\n\n".join(map(self.language.text, examples))

@@ -15,7 +15,6 @@ from itertools import chain
 from typing import Any
 
 from botchat.languages import ENGLISH, PLAIN, Language, built_in
-from botchat.languages.text import longest
 
 FIELDS = ("choice", "index", "reason")
 MARKS = r"[\"'`*_~\s\[\]]*"
@@ -27,7 +26,7 @@ _LEFT = r"[\"'`*_~ \t\[(<$\\{]*"
 
 def any_of(words: Iterable[str]) -> str:
     """Return a pattern of the words, longest first; blanks in them may be any, or none."""
-    plain = longest({word.translate(PLAIN) for word in words})
+    plain = sorted({word.translate(PLAIN) for word in words}, key=lambda word: (-len(word), word))
     return "|".join(re.sub(r"(?:\\\s)+", r"\\s*", re.escape(word)) for word in plain) or "(?!)"
 
 
@@ -148,8 +147,7 @@ class ReplyPatterns:
         any_, space = self._any, " " if self._spaced else ""
 
         def phrases(key: str) -> str:
-            plain = longest({self._bare(word) for word in self._known(key)})
-            return "|".join(map(re.escape, plain)) or "(?!)"
+            return any_of({self._bare(word) for word in self._known(key)})
 
         self.before = re.compile(rf"\A(?:(?:{phrases('before')}){space})+")
         self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")

@@ -106,17 +106,17 @@ def test_the_openai_client_gets_a_completion_with_usage(server):
 @pytest.mark.parametrize("protocol", ["unieval", "arena", "gteval"])
 def test_judge_replies_are_in_the_papers_format(server, protocol):
     """To the real prompts it answers an offered verdict, an index within the dialogue, a reason."""
-    from botchat.prompts import fill
+    from botchat.languages import ENGLISH
 
     dialogue = "A: Hi. <chat_end>\nB: Hello. <chat_end>\nA: Bye. <chat_end>"
     verdicts = set()
     for n in range(40):
         shown = dialogue.replace("Hello", f"Hello {n}")
         if protocol == "unieval":
-            prompt = fill("unieval", examples="", conversation=shown)
+            prompt = ENGLISH.fill("unieval", examples="", conversation=shown)
             wanted = r"Choice: (No\nIndex: None|Yes\nIndex: [123])\nReason: .+"
         else:
-            prompt = fill(protocol, conversation_1=shown, conversation_2=dialogue)
+            prompt = ENGLISH.fill(protocol, conversation_1=shown, conversation_2=dialogue)
             wanted = r"Choice: (Conversation 1|Conversation 2|Both|Neither); Reason: .+"
         judgment = said(post(server.url, body("judge", [{"role": "user", "content": prompt}]))[2])
         match = re.fullmatch(wanted, judgment)

@@ -19,7 +19,6 @@ from botchat.errors import ConfigError, DataError
 from botchat.importers import hub, tables
 from botchat.importers.dialogues import read_seeds
 from botchat.importers.mutual import MUTUAL_FILE, read_mutual
-from botchat.languages.text import spoken
 from botchat.pipeline.seeds import read_source
 from botchat.records import MIN_HUMAN, Seed
 from tests.rows import rows
@@ -336,18 +335,3 @@ class TestReadSource:
         """A folder without MuTual items says what was looked for."""
         with pytest.raises(DataError, match="no dialogue in MuTual's layout"):
             read_source(str(tmp_path), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("¿Qué tal? Fui con los niños al parque, pero llovió mucho por la tarde, como está.", "es"),
-        ("What is the plan for you? It was not that bad, and we have to go.", "en"),
-        ("Das ist nicht mein Haus, und ich war auch nicht dort, was du mit mir machst.", "de"),
-        ("今天天气怎么样？", "zh"),
-        ("OK. Hm.", ""),
-    ],
-)
-def test_texts_show_their_language(text, code):
-    """Where it is clear; a few words are not."""
-    assert spoken([text]) == code

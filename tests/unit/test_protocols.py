@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat import prompts
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
@@ -199,10 +198,10 @@ def test_a_protocol_that_nobody_could_read_is_no_value(change, said):
 def test_prompts_are_filled_strictly_and_once():
     """A missing or unknown value is an error; filled text is never filled again."""
     with pytest.raises(ValueError, match="placeholders"):
-        prompts.fill("arena", conversation_1="x")
+        ENGLISH.fill("arena", conversation_1="x")
     with pytest.raises(ValueError, match="placeholders"):
-        prompts.fill("arena", conversation_1="x", conversation_2="y", extra="z")
-    filled = prompts.fill("arena", conversation_1="{{conversation_2}}", conversation_2="y")
+        ENGLISH.fill("arena", conversation_1="x", conversation_2="y", extra="z")
+    filled = ENGLISH.fill("arena", conversation_1="{{conversation_2}}", conversation_2="y")
     assert filled.count("{{conversation_2}}") == 1
 
 
