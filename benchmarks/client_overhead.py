@@ -38,7 +38,8 @@ import openai
 import botchat
 from botchat.interfaces import Decoding
 from botchat.models.cached import CachedModel
-from botchat.models.endpoint import EndpointModel, server_of
+from botchat.models.connection import server_of
+from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import RateLimiter
 from botchat.models.self_chat import chat_messages
 from botchat.pipeline.run.work import run_now

@@ -162,10 +162,9 @@ def spent(meter: Meter) -> Row:
         "tokens": meter.tokens + meter.estimated_tokens,
         "cost_usd": None if meter.unpriced else meter.cost_usd + meter.estimated_usd,
         "estimated": {
-            "calls": meter.estimates.total(),
+            "calls": meter.estimated_calls,
             "cost_usd": meter.estimated_usd,
             "tokens": meter.estimated_tokens,
-            "why": dict(meter.estimates),
         },
     }
 
@@ -278,7 +277,7 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
         parts.append(f"{done}{unit}")
     if by_calls and left and (quiet := now - meter.heard) > QUIET_S:
         parts.append(f"no reply for {duration(quiet)}")
-    if meter.calls or meter.estimates:
+    if meter.calls or meter.estimated_calls:
         parts.append(money(meter.cost_usd + meter.estimated_usd, meter.unpriced))
     if rate:
         if left is not None:
@@ -318,14 +317,14 @@ def spent_line(meter: Meter) -> str:
     usd, tokens = meter.cost_usd + meter.estimated_usd, meter.tokens + meter.estimated_tokens
     if tokens:
         parts.append(f"{tokens:,} tokens")
-        unknown = meter.unpriced - (meter.estimates.total() if meter.estimated_usd else 0)
+        unknown = meter.unpriced - (meter.estimated_calls if meter.estimated_usd else 0)
         known = [f"${usd:.4f}"] if usd or unknown <= 0 else []
         unpriced = [f"{unknown} calls of unknown cost"] if unknown > 0 else []
         parts.append(" + ".join(known + unpriced))
-    if meter.estimates:
-        why = ", ".join(f"{n} calls: {reason}" for reason, n in meter.estimates.most_common())
+    if meter.estimated_calls:
         dollars = f"${meter.estimated_usd:.4f} and " if meter.estimated_usd else ""
-        parts.append(f"of which {dollars}{meter.estimated_tokens:,} tokens estimated ({why})")
+        estimated = f"{meter.estimated_tokens:,} tokens estimated"
+        parts.append(f"of which {dollars}{estimated} ({meter.estimated_calls} calls did not say)")
     return ", ".join(parts)
 
 

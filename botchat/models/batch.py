@@ -22,7 +22,8 @@ from openai.types import Batch
 
 from botchat.errors import BatchPending, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply, settings_digest
-from botchat.models.endpoint import EndpointModel, HttpResponse
+from botchat.models.connection import HttpResponse
+from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Prices
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.ledger import Ledger, request_json, request_key

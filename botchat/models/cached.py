@@ -22,7 +22,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from msgspec.structs import replace
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks, visible
 from botchat.models.limits import (
+    FREE,
     OVERLOADED,
     Budget,
     CallCost,
@@ -68,19 +69,15 @@ class CachedModel:
     limiter: RateLimiter | None = None
     """Limits of its server; None for a model on this machine."""
     prices: Prices = field(default_factory=Prices)
-    budget: InitVar[Budget | None] = None
-    """None if nothing it does is paid for or limited."""
+    budget: Budget = field(default_factory=Budget)
     retry: Retry = field(default_factory=Retry)
     on_reply: Callable[[Reply, bool], None] = lambda *_: None
     """Called with each reply and whether it came from the ledger."""
-    on_estimate: Callable[[CallCost, str], None] = lambda *_: None
-    """Called for each attempt of unknown cost, with what it was counted at beyond what is known,
-    and why."""
+    on_estimate: Callable[[CallCost], None] = lambda *_: None
+    """Called for each attempt of unknown cost, with what it was counted at beyond what is known."""
 
-    def __post_init__(self, budget: Budget | None) -> None:
+    def __post_init__(self) -> None:
         """Load what the ledger knows about ``model``."""
-        self._paid = budget is not None
-        self._budget = budget or Budget()
         self._bound = CostBound(self.prices)
         self.name, self.identity = self.model.name, self.model.identity
         self.parallel = self.model.parallel
@@ -129,12 +126,10 @@ class CachedModel:
     def check_limits(self, max_tokens: int | None) -> None:
         """Raise `ConfigError` if a limit could not be kept for calls with this ``max_tokens``."""
         most = self._bound.of(0, self._reply_bound(max_tokens))
-        if flag := self._budget.unbounded(most):
-            missing = (
-                f"the price of {self.name} is unknown; set price_input and price_output"
-                if flag.startswith("--max-usd") and not self.prices.known
-                else f"nothing limits a reply of {self.name}; set max_tokens or context_window"
-            )
+        if flag := self.budget.unbounded(most):
+            missing = f"nothing limits a reply of {self.name}; set max_tokens or context_window"
+            if flag.startswith("--max-usd") and self.prices.cost(0, 0) is None:
+                missing = f"the price of {self.name} is unknown; set price_input and price_output"
             raise ConfigError(f"{flag} cannot be kept: {missing} in botchat.toml")
 
     def stop(self) -> None:
@@ -202,11 +197,11 @@ class CachedModel:
         """Make one attempt, once there is room for it; account for its cost and store the reply."""
         max_tokens = self._reply_bound(decoding.max_tokens)
         most = self._bound.of(len(request), max_tokens)
-        if self._budget.unbounded(most):
+        if self.budget.unbounded(most):
             self.check_limits(decoding.max_tokens)
         # Four bytes a token; the endpoint's own count corrects it afterwards.
         tokens, cost, reply = len(request) / 4, None, None
-        await self._budget.reserve(most)
+        await self.budget.reserve(most)
         try:
             if self.limiter is not None:
                 await self.limiter.enter(tokens)
@@ -218,10 +213,9 @@ class CachedModel:
                 self.ledger.check_writable()
                 self._in_flight.add(key)
                 reply = await self.model.chat(messages, decoding)
-                usage, usd = valid_usage(reply.usage), self.prices.cost_of(reply)
-                reply = replace(reply, key=key, usage=usage, cost_usd=usd)
-                self._bound.learn(len(request), max_tokens, usage, usd)
-                cost = self._cost(most, reply)
+                reply = replace(reply, key=key, usage=valid_usage(reply.usage))
+                reply = replace(reply, cost_usd=self.prices.cost_of(reply))
+                cost = self._cost(len(request), max_tokens, most, reply)
                 self._learn_quirks(reply)
                 # Stored before the place is free: nothing is sent after a write that failed.
                 if reply.final:
@@ -239,24 +233,22 @@ class CachedModel:
                 if self.limiter is not None:
                     self.limiter.leave(reply, tokens)
         finally:
-            self._budget.settle(most, cost)
+            self.budget.settle(most, cost)
 
-    def _cost(self, most: CallCost, reply: Reply) -> CallCost:
+    def _cost(self, n_bytes: int, max_tokens: int | None, most: CallCost, reply: Reply) -> CallCost:
         """Return what an attempt counts for that had reserved ``most`` (the module's table)."""
         usd, usage = reply.cost_usd, reply.usage
         tokens = None
         if usage.prompt_tokens is not None and usage.completion_tokens is not None:
             tokens = usage.prompt_tokens + usage.completion_tokens
+        self._bound.learn(n_bytes, max_tokens, CallCost(usd, tokens))
         if _turned_away(reply):
             usd, tokens = usd or 0.0, tokens or 0
         priced = usd is not None or most.usd is None
-        counts = self._paid and (reply.answered or most.usd or self._budget.limited)
-        if counts and not (priced and tokens is not None):
-            why = "no count of tokens" if reply.answered else "no answer, maybe billed"
-            if reply.billed_usd == 0:
-                why = "a cost of zero beside a price"
-            estimate = CallCost(0.0 if priced else most.usd, most.tokens if tokens is None else 0)
-            self.on_estimate(estimate, why)
+        is_paid = self.prices is not FREE and (reply.answered or most.usd or self.budget.limited)
+        if is_paid and not (priced and tokens is not None):
+            usd_beyond = 0.0 if priced else most.usd
+            self.on_estimate(CallCost(usd_beyond, most.tokens if tokens is None else 0))
         return CallCost(most.usd if usd is None else usd, most.tokens if tokens is None else tokens)
 
     def _reply_bound(self, max_tokens: int | None) -> int | None:

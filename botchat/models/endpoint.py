@@ -18,35 +18,26 @@ held against a prompt or a parameter. A new wording of an error or an end is a l
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import re
 import sys
 import time
 import tomllib
-from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import Any
 
-import aiohttp
 import msgspec
-from msgspec import structs
+from msgspec.structs import replace
 
-from botchat.errors import ConfigError, FatalModelError
+from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply, Usage, token_count, visible
+from botchat.models.connection import HttpResponse, Server
 from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
-from botchat.records import VERSION, Outcome
-from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
-from botchat.workspace.secrets import Redactor, public_url
-
-MAX_BODY = 16 << 20
-"""Bytes of a body, unpacked; no chat completion is longer."""
-
-CONNECT_TIMEOUT_S = 30.0
+from botchat.records import Outcome
+from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.secrets import public_url
 
 LONGEST_PAUSE_S = 600.0
 """Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
@@ -70,133 +61,6 @@ _PATTERNS = {
 }
 _OPTIONAL = ("max_tokens", "temperature", "seed")
 """Fields of a request that an endpoint may refuse."""
-
-_SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
-"""Name of a field of a URL's query that holds a secret."""
-
-
-class Access(NamedTuple):
-    """Address of a server and what lets requests in; it can be sent to another process."""
-
-    base_url: str
-    """Address without user, password and query."""
-    query: str = ""
-    """Added to every URL, with its question mark."""
-    headers: Mapping[str, str] = {}
-    secrets: tuple[str, ...] = ()
-    """Redacted from everything the server says."""
-
-
-def access(settings: ModelSettings) -> Access:
-    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
-    key, (headers, header_secrets) = api_key(settings), header_values(settings)
-    parts = urlsplit(address(settings))
-    login, _, host = parts.netloc.rpartition("@")
-    basic = b64encode(login.encode()).decode()
-    secrets = [key or "", login, basic, unquote(parts.password or ""), *header_secrets]
-    secrets += [value for name, value in parse_qsl(parts.query) if _SECRET_FIELD.search(name)]
-    headers = {name.lower(): value for name, value in headers.items()}
-    if key or login:
-        headers.setdefault("authorization", f"Bearer {key}" if key else f"Basic {basic}")
-    base_url = f"{parts.scheme}://{host}{parts.path.rstrip('/')}"
-    query = f"?{parts.query}" if parts.query else ""
-    return Access(base_url, query, headers, tuple(filter(None, secrets)))
-
-
-class HttpResponse(NamedTuple):
-    """A whole response."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-
-
-@dataclass(eq=False)
-class Server:
-    """One server with one key: its HTTP connections, shared by all its models, and its secrets.
-
-    No redirect is followed (it would take the prompt to another host), and of an error only its
-    kind is repeated, since its text may hold the key.
-    """
-
-    name: str
-    """URL, for messages."""
-    find_access: Callable[[], Access] = field(repr=False)
-    """Called at the first request: a ledger replays without a key."""
-
-    def __post_init__(self) -> None:
-        """Open nothing yet."""
-        self._session: aiohttp.ClientSession | None = None
-        self._redactor = Redactor()
-
-    def open(self) -> Access:
-        """Read what lets requests in. Raises `FatalModelError` if it is not set."""
-        try:
-            self.access = self.find_access()
-        except ConfigError as error:
-            raise FatalModelError(str(error)) from None
-        self._redactor = Redactor(self.access.secrets)
-        return self.access
-
-    def _connect(self) -> aiohttp.ClientSession:
-        self.open()
-        parts = urlsplit(self.access.base_url)
-        # `trust_env` would look these up in another thread for every request.
-        self._proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-        own = {"content-type": "application/json", "user-agent": f"botchat/{VERSION}"}
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={**own, **self.access.headers},
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-        )
-        return self._session
-
-    async def send(self, path: str, body: bytes | None, deadline_s: float) -> HttpResponse | Reply:
-        """POST a JSON body, or GET if there is none; a `Reply` says how the exchange failed."""
-        session = self._session or self._connect()
-        outcome: Outcome = "transport"
-        reached = True
-        try:
-            async with (
-                asyncio.timeout(deadline_s),
-                session.request(
-                    "GET" if body is None else "POST",
-                    self.access.base_url + path + self.access.query,
-                    data=body,
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                ) as response,
-            ):
-                content = await response.content.read(MAX_BODY + 1)
-                while len(content) <= MAX_BODY and not response.content.at_eof():
-                    content += await response.content.read(MAX_BODY + 1 - len(content))
-                if len(content) <= MAX_BODY:
-                    return HttpResponse(response.status, response.headers, content)
-                outcome, detail = "malformed", f"the body is larger than {MAX_BODY} bytes"
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            kind, reached = type(getattr(error, "os_error", error)).__name__, False
-            detail = f"connection failed ({kind}); nothing was sent"
-        except TimeoutError:
-            detail = f"no reply within {deadline_s:g} s; it may have been billed"
-        except (aiohttp.ClientError, ValueError, OSError) as error:
-            detail = f"connection failed ({type(error).__name__}); it may have been billed"
-        return Reply(outcome, detail=detail, retry_after_s=0.0, reached=reached)
-
-    def clean(self, text: str) -> str:
-        """Redact the secrets that the server may have repeated; the result is valid UTF-8."""
-        return self._redactor.clean(text)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-
-
-def server_of(settings: ModelSettings) -> Server:
-    """Return the server of an entry; its key is read at the first request."""
-    return Server(public_url(settings.base_url), lambda: access(settings))
 
 
 def identity(settings: ModelSettings) -> dict[str, Any]:
@@ -249,7 +113,7 @@ class EndpointModel:
         response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
         if isinstance(response, HttpResponse):
             response = self.read(response, quirks)
-        return structs.replace(
+        return replace(
             response,
             sent=self.quirks if response.adapted else quirks,
             latency_s=time.monotonic() - started,
@@ -257,15 +121,15 @@ class EndpointModel:
 
     async def _find_window(self) -> None:
         """Learn the context window from the endpoint's list of models; None if it names none."""
-        self.quirks = self.quirks | {"context_window": None}
+        before, self.quirks = self.quirks, self.quirks | {"context_window": None}
         response = await self.server.send("/models", None, LIST_TIMEOUT_S)
         if isinstance(response, Reply):
             if not response.reached:  # it is asked again when the server runs
-                self.quirks = {k: v for k, v in self.quirks.items() if k != "context_window"}
+                self.quirks = before
             return
-        with contextlib.suppress(Exception):  # a list that cannot be read names none
-            listed = msgspec.json.decode(response.content)["data"]
-            entry = next(row for row in listed if row["id"] == self.settings.model)
+        with suppress(Exception):  # a list that cannot be read names none
+            models = msgspec.json.decode(response.content)["data"]
+            entry = next(model for model in models if model["id"] == self.settings.model)
             places = (("meta", "n_ctx"), ("max_model_len",), ("context_length",))
             sizes = [token_count(json_get(entry, *place)) or 0 for place in places]
             window = next(size for size in sizes if size >= SMALLEST_WINDOW)
@@ -302,20 +166,19 @@ class EndpointModel:
         Whatever fails in it is ``malformed``; every string is redacted. Raises `FatalModelError`,
         with the reply, if no retry can make this model answer.
         """
+        raw = response.content.decode("utf-8", "replace")
         try:
-            reply = self._parse(response, quirks)
+            return self._clean(self._parse(response, raw, quirks))
         except FatalModelError as error:
             cleaned = error.reply and self._clean(error.reply)
             raise FatalModelError(self.server.clean(str(error)), cleaned) from None
         except Exception as error:
-            raw = response.content.decode("utf-8", "replace")
             detail = f"the reply cannot be read: {type(error).__name__}: {error}"
-            reply = Reply("malformed", detail=detail, raw=raw, status=response.status)
-        return self._clean(reply)
+            return self._clean(Reply("malformed", detail=detail, raw=raw, status=response.status))
 
     def _clean(self, reply: Reply) -> Reply:
         clean = self.server.clean
-        return structs.replace(
+        return replace(
             reply,
             text=clean(reply.text),
             finish_reason=reply.finish_reason and clean(reply.finish_reason),
@@ -324,20 +187,17 @@ class EndpointModel:
             retry_after_s=0.0 if reply.outcome == "malformed" else reply.retry_after_s,
         )
 
-    def _parse(self, response: HttpResponse, quirks: Mapping[str, Any]) -> Reply:
-        status, raw = response.status, response.content.decode("utf-8", "replace")
+    def _parse(self, response: HttpResponse, raw: str, quirks: Mapping[str, Any]) -> Reply:
         parsed: Any = None
-        with contextlib.suppress(msgspec.DecodeError, ValueError, RecursionError):
+        with suppress(msgspec.DecodeError, ValueError, RecursionError):
             parsed = msgspec.json.decode(response.content)
-        if status == 200 and not isinstance(parsed, dict):
-            # Cleaned before it is cut: half a key would not be recognised.
-            start = " ".join(self.server.clean(raw)[:80].split())
-            return Reply(
-                "malformed", detail=f"the reply is no JSON: {start!r}", raw=raw, status=200
-            )
-        if status == 200 and not parsed.get("error"):
+        if response.status != 200 or (isinstance(parsed, dict) and parsed.get("error")):
+            return self._read_error(response, parsed, raw, quirks)
+        if isinstance(parsed, dict):
             return read_completion(parsed, raw)
-        return self._read_error(response, parsed, raw, quirks)
+        # Cleaned before it is cut: half a key would not be recognised.
+        start = " ".join(self.server.clean(raw)[:80].split())
+        return Reply("malformed", detail=f"the reply is no JSON: {start!r}", raw=raw, status=200)
 
     def _read_error(
         self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
@@ -353,14 +213,13 @@ class EndpointModel:
         detail = f"HTTP {status}: {message}".removesuffix(": ")
         reply = Reply("transport", detail=detail, raw=raw, status=status)
         if refused and "filtered" in says and "account" not in says:
-            return structs.replace(reply, outcome="filtered")
+            return replace(reply, outcome="filtered")
         if refused and status != 403 and (status == 413 or "overflow" in says):
             return self._read_overflow(reply, message)
         if (refused or (status == 500 and "template" in says)) and (
-            self._adapt_parameter(text, parameter, says, quirks)
-            or (status != 403 and self._adapt_arrangement(says, quirks))
+            self._adapt(text, parameter, says, quirks)
         ):
-            return structs.replace(reply, retry_after_s=0.0, adapted=True)
+            return replace(reply, retry_after_s=0.0, adapted=True)
         if 300 <= status < 400:
             target = public_url(response.headers.get("location", "")) or "elsewhere"
             why = f"redirects to {target}: not followed; correct its base_url"
@@ -375,46 +234,36 @@ class EndpointModel:
             why = f"cannot be used: {detail}; check its model, key, account and base_url"
             raise FatalModelError(f"{self.where} {why}", reply)
         if passing or status >= 500:
-            return structs.replace(reply, retry_after_s=retry_after_s(response.headers))
+            return replace(reply, retry_after_s=retry_after_s(response.headers))
         return reply
 
     def _read_overflow(self, reply: Reply, message: str) -> Reply:
         """Learn the window that the error names; the next attempt asks for a shorter reply."""
         sizes = map(int, _PATTERNS["window"].findall(message))
         window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
-        reply = structs.replace(reply, outcome="overflow")
+        reply = replace(reply, outcome="overflow")
         if not window or self.settings.context_window or self.quirks.get("context_window"):
             return reply
         self.quirks = self.quirks | {"context_window": window}
-        return structs.replace(reply, retry_after_s=0.0, adapted=True)
+        return replace(reply, retry_after_s=0.0, adapted=True)
 
-    def _adapt_parameter(
-        self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]
-    ) -> bool:
-        """Leave out or rename what is refused; return whether anything is new to try.
-
-        It is enough that another call has learnt since the request went out with ``quirks``.
-        """
+    def _adapt(self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]) -> bool:
+        """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
         known: dict[str, str | None] = self.quirks.get("parameters", {})
         for name in _OPTIONAL:
             is_named = "unsupported" in says and re.search(rf"(?i)\b{name}\b", text)
             if is_named or parameter == name:
-                if name in known:
+                if name in known:  # by another call, since this one was sent
                     return name not in quirks.get("parameters", {})
                 renamed = name == "max_tokens" and "max_completion_tokens" in text
                 new_name = "max_completion_tokens" if renamed else None
                 self.quirks = self.quirks | {"parameters": known | {name: new_name}}
                 return True
-        return False
-
-    def _adapt_arrangement(self, says: set[str], quirks: Mapping[str, Any]) -> bool:
-        """Rearrange the messages otherwise; return as `_adapt_parameter`."""
         if not {"no_system", "alternate"} & says:
             return False
-        now = self._arrangement(self.quirks)
+        now, allowed = self._arrangement(self.quirks), self._arrangements
         if self._arrangement(quirks) != now:
             return True
-        allowed = self._arrangements
         later = allowed[allowed.index(now) + 1 :] if now in allowed else []
         if "no_system" in says and now[1] == "system":
             later = [pair for pair in later if pair[1] == "system-in-user"] or later
@@ -457,8 +306,7 @@ def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
     listed = choices if isinstance(choices, list) else []
     choice = next((c for c in listed if json_get(c, "index") in (0, None)), None)
     finish, router_finish = (
-        json_get(choice, "finish_reason"),
-        json_get(choice, "native_finish_reason"),
+        json_get(choice, name) for name in ("finish_reason", "native_finish_reason")
     )
     if finish is None and isinstance(choice, dict) and "finish_reason" in choice:
         finish = "null"  # such a reply has not ended; many servers leave the field out
@@ -466,18 +314,25 @@ def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
     if choices == [] or json_get(parsed, "promptFeedback", "blockReason") is not None:
         finish = "content_filter"
     finish = finish if isinstance(finish, str) else None
-    text, refusal = (
-        content_text(json_get(choice, "message")),
-        json_get(choice, "message", "refusal"),
-    )
+    ends = [_ENDS.get(end.lower()) for end in (finish, router_finish) if isinstance(end, str)]
+    text, refusal = _text(json_get(choice, "message")), json_get(choice, "message", "refusal")
     refusal = refusal if isinstance(refusal, str) and refusal.strip() else None
-    ends = [
-        _ENDS.get(reason.lower()) for reason in (finish, router_finish) if isinstance(reason, str)
-    ]
-    outcome, detail = _ending(text, finish, ends, refusal)
+    outcome: Outcome = "truncated" if "truncated" in ends else "ok"
+    detail = "" if outcome == "ok" else f"finish_reason {finish}"
+    if "filtered" in ends:
+        outcome, detail = "filtered", f"finish_reason {finish}"
+    elif refusal or "refused" in ends:
+        outcome, detail, text = "refused", "refusal", refusal or text
+    elif text is None:
+        outcome, detail = "malformed", "the reply holds no choice with a message"
+    elif finish is not None and ends[0] is None:
+        # Half a sentence of a server that broke down is no answer.
+        outcome, detail = "malformed", f"finish_reason {finish}"
+    elif not visible(text):
+        outcome, detail = "empty", f"no text (finish_reason {finish})"
     return Reply(
         outcome,
-        (refusal if outcome == "refused" else None) or text or "",
+        text or "",
         finish,
         usage=token_usage(usage),
         billed_usd=reported_cost(usage),
@@ -487,34 +342,16 @@ def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
     )
 
 
-def _ending(
-    text: str | None, finish: str | None, ends: Sequence[Outcome | None], refusal: str | None
-) -> tuple[Outcome, str]:
-    """Return how a reply ended, and why; ``ends`` are its finish reasons, known or not."""
-    reason = f"finish_reason {finish}"
-    if "filtered" in ends:
-        return "filtered", reason
-    if refusal or "refused" in ends:
-        return "refused", "refusal"
-    if text is None:
-        return "malformed", "the reply holds no choice with a message"
-    if finish is not None and ends[0] is None:
-        return "malformed", reason  # half a sentence of a server that broke down is no answer
-    if not visible(text):
-        return "empty", f"no text ({reason})"
-    return ("truncated", reason) if "truncated" in ends else ("ok", "")
-
-
-def content_text(message: Any) -> str | None:
-    """Return a message's text, which is a string or a list of parts; None if it is neither."""
-    if not isinstance(message, dict):
-        return None
-    content = message.get("content")
+def _text(message: Any) -> str | None:
+    """Return a message's text, a string or a list of parts; None if it is neither."""
+    content = json_get(message, "content")
     if isinstance(content, list):
         texts = [part.get("text", "") if isinstance(part, dict) else None for part in content]
         strings = [text for text in texts if isinstance(text, str)]
         content = "".join(strings) if len(strings) == len(texts) else 0
-    return "" if content is None else content if isinstance(content, str) else None
+    if content is None:
+        return "" if isinstance(message, dict) else None
+    return content if isinstance(content, str) else None
 
 
 def json_get(value: Any, *path: str) -> Any:
@@ -544,19 +381,16 @@ def reported_cost(usage: Any) -> float | None:
     """Read the USD in a router's field ``cost``; None if it reports none."""
     cost = json_get(usage, "cost")
     cost = json_get(cost, "total_cost") if isinstance(cost, dict) else cost
-    if isinstance(cost, bool) or not isinstance(cost, int | float):
+    is_fee = json_get(usage, "is_byok") is True  # the router's own fee only
+    if is_fee or isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
-    if json_get(usage, "is_byok") is True:  # then this is the router's own fee only
-        upstream = json_get(usage, "cost_details", "upstream_inference_cost")
-        cost += upstream if isinstance(upstream, int | float) and upstream > 0 else 0
     return float(cost) if 0 <= cost <= sys.float_info.max else None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:
     """Read the header Retry-After in seconds; 0 if there is none or it is no number."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        with contextlib.suppress(KeyError, ValueError):
-            seconds = float(headers[name]) / unit
-            # NaN compares false, so it ends as 0 too.
-            return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
+    with suppress(KeyError, ValueError):
+        seconds = float(headers["retry-after"])
+        # NaN compares false, so it ends as 0 too.
+        return min(seconds, LONGEST_PAUSE_S) if seconds > 0 else 0.0
     return 0.0

@@ -23,7 +23,8 @@ from uuid import uuid4
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
-from botchat.models.endpoint import Access, EndpointModel, Server
+from botchat.models.connection import Access, Server
+from botchat.models.endpoint import EndpointModel
 from botchat.workspace.model_settings import ModelSettings
 
 CALLS_PER_TASK = 32

@@ -1,8 +1,4 @@
-"""Prices, budgets, rate limits and retries.
-
-A new rule of when to try again is in `Retry`; which answers it is about, `botchat.models.endpoint`
-says.
-"""
+"""Prices, budgets, rate limits and retries."""
 
 from __future__ import annotations
 
@@ -18,17 +14,19 @@ import msgspec
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply, Usage, token_count
 
+OVERLOADED = (429, 503, 529)
+"""HTTP statuses by which a server says that it is overloaded."""
+
+BURST_S = 1.0
+"""Seconds' worth of a rate that may be used at once."""
+
 
 def valid_usage(usage: Usage) -> Usage:
-    """Return ``usage`` without impossible counts: they are unknown.
-
-    No prompt is empty: a server that counts zero tokens counts none.
-    """
-    prompt, cached = token_count(usage.prompt_tokens) or None, token_count(usage.cached_tokens)
-    if prompt is not None:
-        cached = cached and min(cached, prompt)
-    completion = token_count(usage.completion_tokens)
-    return Usage(prompt, completion if prompt else completion or None, cached)
+    """Return ``usage`` without impossible counts: they are unknown, and so is an empty prompt."""
+    prompt, completion, cached = map(token_count, msgspec.structs.astuple(usage))
+    if not prompt:
+        return Usage(None, completion or None, cached)
+    return Usage(prompt, completion, cached and min(cached, prompt))
 
 
 @dataclass(frozen=True)
@@ -41,26 +39,18 @@ class Prices:
     """Read from the provider's cache; None: as input."""
 
     @property
-    def known(self) -> bool:
-        """Whether a call's cost can be computed."""
-        return self.input is not None and self.output is not None
-
-    @property
     def free(self) -> bool:
         """Whether every call costs nothing."""
         return self.input == 0 and self.output == 0
 
-    def cost(self, usage: Usage) -> float | None:
-        """Return USD of so many tokens, or None if a price or a count is unknown."""
+    def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
+        """Return USD of so many tokens; None if a price or a count is unknown."""
         if self.free:
             return 0.0
-        usage = valid_usage(usage)
-        prompt, completion = usage.prompt_tokens, usage.completion_tokens
         if self.input is None or self.output is None or prompt is None or completion is None:
             return None
-        cached = usage.cached_tokens or 0
-        usd = completion * self.output
-        usd += cached * (self.input if self.cached is None else self.cached)
+        price = self.input if self.cached is None else self.cached
+        usd = completion * self.output + cached * price
         return (usd + (prompt - cached) * self.input) / 1e6
 
     def cost_of(self, reply: Reply) -> float | None:
@@ -68,18 +58,14 @@ class Prices:
 
         None if unknown, also if the provider reports zero and the model has a price.
         """
-        reported = reply.billed_usd
-        if reported == 0 and self.known and not self.free:
-            return None
-        if reported is not None and math.isfinite(reported) and reported >= 0:
-            return reported
-        return self.cost(reply.usage)
-
-    def cost_bound(self, prompt: int, completion: int) -> float | None:
-        """Return the most USD that so many tokens cost, whatever is cached."""
-        if self.input is None or self.output is None:
-            return None
-        return (prompt * max(self.input, self.cached or 0.0) + completion * self.output) / 1e6
+        usage, reported = reply.usage, reply.billed_usd
+        by_tokens = self.cost(
+            usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0
+        )
+        if reported is None or not 0 <= reported < math.inf:
+            return by_tokens
+        priced = not self.free and self.cost(0, 0) is not None
+        return None if reported == 0 and priced else reported
 
     def times(self, factor: float) -> Prices:
         """Return each price times ``factor``."""
@@ -102,32 +88,29 @@ class CostBound:
     """The most that one call of a model takes, as far as it can be known before it is sent.
 
     A tokenizer of bytes makes no more tokens of a text than it has bytes, and the canonical request
-    is longer than the prompt. What a provider adds is learnt: the largest overruns until now are
-    part of the next bounds.
+    is longer than the prompt. The largest overruns until now are part of the next bounds.
     """
 
     prices: Prices
-    _prompt: int = 0
-    _completion: int = 0
     _usd: float = 0.0
+    _tokens: int = 0
 
     def of(self, n_bytes: int, max_tokens: int | None) -> CallCost:
         """Return the bound for a request of ``n_bytes``; ``max_tokens`` of its reply, if known."""
-        if max_tokens is None:
-            return CallCost(0.0 if self.prices.free else None, None)
-        prompt, completion = n_bytes + self._prompt, max_tokens + self._completion
-        usd = self.prices.cost_bound(prompt, completion)
-        return CallCost(None if usd is None else usd + self._usd, prompt + completion)
+        prices = self.prices
+        # A token in the provider's cache may be dearer.
+        dearest = Prices(prices.input and max(prices.input, prices.cached or 0.0), prices.output)
+        usd = dearest.cost(n_bytes, max_tokens)
+        tokens = None if max_tokens is None else n_bytes + max_tokens + self._tokens
+        return CallCost(None if usd is None else usd + self._usd, tokens)
 
-    def learn(self, n_bytes: int, max_tokens: int | None, usage: Usage, usd: float | None) -> None:
-        """Take in what such a call was billed."""
-        if max_tokens is None:
-            return
-        self._prompt = max(self._prompt, (usage.prompt_tokens or 0) - n_bytes)
-        self._completion = max(self._completion, (usage.completion_tokens or 0) - max_tokens)
-        most = self.prices.cost_bound(n_bytes + self._prompt, max_tokens + self._completion)
-        if usd is not None and most is not None:
-            self._usd = max(self._usd, usd - most)
+    def learn(self, n_bytes: int, max_tokens: int | None, cost: CallCost) -> None:
+        """Take in what such a call took."""
+        most = self.of(n_bytes, max_tokens)
+        if most.usd is not None and cost.usd is not None:
+            self._usd += max(0.0, cost.usd - most.usd)
+        if most.tokens is not None and cost.tokens is not None:
+            self._tokens += max(0, cost.tokens - most.tokens)
 
 
 @dataclass(frozen=True)
@@ -154,7 +137,7 @@ class Retry:
 
 @dataclass(eq=False)
 class Budget:
-    """Money, calls and tokens that one run may still spend; None is no limit.
+    """Money, calls (every attempt counts) and tokens that a run may spend; None is no limit.
 
     Every call reserves the most that it may take before it is sent: spent and reserved together
     never exceed a limit, except by what a call takes beyond its reservation.
@@ -162,7 +145,6 @@ class Budget:
 
     max_usd: float | None = None
     max_calls: int | None = None
-    """Every attempt counts."""
     max_tokens: int | None = None
     usd: float = 0.0
     """USD spent; reservations are not in it."""
@@ -193,9 +175,6 @@ class Budget:
 
         Raises `LimitReached` if what is left does not do and no call in flight may give some back.
         """
-        if not self._waiting and not self._limit_hit(most):
-            self._take(most)
-            return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((most, turn))
         self._wake()
@@ -222,12 +201,6 @@ class Budget:
             self.tokens += cost.tokens or 0
         self._wake()
 
-    def _take(self, most: CallCost) -> None:
-        self.calls += 1
-        self._n_open += 1
-        self._open_usd += most.usd or 0.0
-        self._open_tokens += most.tokens or 0
-
     def _wake(self) -> None:
         """Admit those who have waited longest, as far as the limits do."""
         while self._waiting:
@@ -239,7 +212,10 @@ class Budget:
                 if limit:
                     turn.set_exception(LimitReached(f"stopped at {limit}{self._summary}"))
                 else:
-                    self._take(most)
+                    self.calls += 1
+                    self._n_open += 1
+                    self._open_usd += most.usd or 0.0
+                    self._open_tokens += most.tokens or 0
                     turn.set_result(None)
             self._waiting.popleft()
 
@@ -263,37 +239,12 @@ class Budget:
         )
 
 
-BURST_S = 1.0
-"""Seconds' worth of a rate that may be used at once."""
-
-
-class RateLimit:
-    """A limit in requests or tokens a minute, spread evenly except for `BURST_S` seconds' worth."""
-
-    def __init__(self, per_minute: float | None) -> None:
-        self.per_minute = per_minute or math.inf
-        self._next = -math.inf
-
-    def wait_s(self, amount: float, now: float) -> float:
-        """Take ``amount`` units; return seconds from ``now`` until they may be used."""
-        start = max(self._next, now - BURST_S)
-        self._next = start + amount * 60 / self.per_minute
-        return max(0.0, start - now)
-
-    def correct(self, amount: float) -> None:
-        """Take ``amount`` more (negative: give back) after an estimate was wrong."""
-        self._next += amount * 60 / self.per_minute
-
-
-OVERLOADED = (429, 503, 529)
-"""HTTP statuses by which a server says that it is overloaded."""
-
-
 class RateLimiter:
     """One server's capacity, shared by every model and stage that uses it.
 
-    At most so many calls in flight, and so many requests and tokens a minute. When the server says
-    that it is overloaded, all callers wait as long as it asks.
+    At most so many calls in flight, and so many requests and tokens a minute, spread evenly except
+    for `BURST_S` seconds' worth. When the server says that it is overloaded, all callers wait as
+    long as it asks.
     """
 
     def __init__(
@@ -304,7 +255,9 @@ class RateLimiter:
     ) -> None:
         """A rate of None is no limit."""
         self._places = asyncio.Semaphore(max_concurrency)
-        self._requests, self._tokens = RateLimit(requests_per_minute), RateLimit(tokens_per_minute)
+        rates = (requests_per_minute, tokens_per_minute)
+        self._seconds_each = [60 / rate if rate else 0.0 for rate in rates]
+        self._next = [-math.inf, -math.inf]
         self._free_at = -math.inf
 
     async def enter(self, tokens: float) -> None:
@@ -314,13 +267,19 @@ class RateLimiter:
         """
         await self._places.acquire()
         try:
-            now = time.monotonic()
-            wait_s = max(self._requests.wait_s(1, now), self._tokens.wait_s(tokens, now))
-            while (pause_s := max(self._free_at, now + wait_s) - time.monotonic()) > 0:
+            start = self.take(tokens, time.monotonic())
+            while (pause_s := max(self._free_at, start) - time.monotonic()) > 0:
                 await asyncio.sleep(pause_s)
         except asyncio.CancelledError:
             self._places.release()
             raise
+
+    def take(self, tokens: float, now: float) -> float:
+        """Take one request and ``tokens`` from the rates; return when they may be used."""
+        starts = [max(at, now - BURST_S) for at in self._next]
+        amounts = zip(starts, (1.0, tokens), self._seconds_each, strict=True)
+        self._next = [start + amount * each for start, amount, each in amounts]
+        return max(now, *starts)
 
     def leave(self, reply: Reply | None, tokens: float) -> None:
         """Give the place back; learn from the reply, if there is one."""
@@ -329,6 +288,6 @@ class RateLimiter:
             return
         if reply.usage.prompt_tokens is not None:
             used = reply.usage.prompt_tokens + (reply.usage.completion_tokens or 0)
-            self._tokens.correct(used - tokens)
+            self._next[1] += (used - tokens) * self._seconds_each[1]
         if reply.status in OVERLOADED:
             self._free_at = max(self._free_at, time.monotonic() + (reply.retry_after_s or 0.0))

@@ -119,8 +119,8 @@ class Meter:
     unpriced: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     """Why calls were given up -> how many."""
-    estimates: Counter[str] = field(default_factory=Counter)
-    """Why the cost of a try is an estimate -> how many."""
+    estimated_calls: int = 0
+    """Attempts whose cost is an estimate."""
     estimated_usd: float = 0.0
     """What these were counted at by the limits, beside ``cost_usd``; likewise the tokens."""
     estimated_tokens: int = 0
@@ -161,8 +161,8 @@ class Meter:
             self.unpriced += reply.cost_usd is None
             self.cost_usd += reply.cost_usd or 0.0
 
-    def estimate(self, counted: CallCost, why: str) -> None:
-        """Count one try whose cost the endpoint did not say."""
-        self.estimates[why] += 1
+    def estimate(self, counted: CallCost) -> None:
+        """Count one attempt whose cost the endpoint did not say."""
+        self.estimated_calls += 1
         self.estimated_usd += counted.usd or 0.0
         self.estimated_tokens += counted.tokens or 0

@@ -67,18 +67,6 @@ class StoredCall(msgspec.Struct, frozen=True):
     detail: str
     raw: str
     sent: dict[str, Any]
-    superseded: bool = False
-    """Forgotten: it counts as spent and answers nothing."""
-
-    @classmethod
-    def of(cls, key: str, request: bytes, reply: Reply, model: str, stage: str) -> StoredCall:
-        """An answer as it is stored now."""
-        same = {name: getattr(reply, name) for name in _OF_REPLY}
-        counts = msgspec.structs.asdict(reply.usage)
-        return cls(
-            key=key, model=model, stage=stage, at=time.time(), request=msgspec.Raw(request),
-            sent=dict(reply.sent), **same, **counts,
-        )  # fmt: skip
 
     def reply(self) -> Reply:
         """Return the reply as it was stored."""
@@ -89,33 +77,28 @@ class StoredCall(msgspec.Struct, frozen=True):
     def row(self) -> tuple[Any, ...]:
         """Return a value for each column of the table."""
         values = msgspec.structs.asdict(self)
-        del values["superseded"]
         values["request"] = _pack(bytes(self.request))
         values["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
         values["sent"] = json.dumps(self.sent, sort_keys=True)
         return tuple(values.values())
 
     @classmethod
-    def from_row(cls, row: Sequence[Any], superseded: bool) -> StoredCall:
+    def from_row(cls, row: Sequence[Any]) -> StoredCall:
         """Read a row of the table. Raises ``ValueError`` or ``zlib.error`` if it is damaged."""
-        values = dict(zip(FIELDS, row, strict=True))
+        values = dict(zip(cls.__struct_fields__, row, strict=True))
         values["request"] = msgspec.Raw(zlib.decompress(values["request"]))
         values["raw"] = zlib.decompress(values["raw"]).decode("utf-8", "surrogatepass")
         values["sent"] = json.loads(values["sent"])
-        return cls(**values, superseded=superseded)
+        return cls(**values)
 
 
 _OF_REPLY = ("outcome", "text", "finish_reason", "latency_s", "cost_usd", "detail", "raw")
-FIELDS = StoredCall.__struct_fields__[:-1]
-_COLUMNS = ", ".join(FIELDS)
-TABLE_OF = {False: "calls", True: "superseded"}
-_INSERT = {
-    # The same call, made at the same time, is in one of the two tables only.
-    table: f"INSERT OR IGNORE INTO {table} ({_COLUMNS}) "
-    f"SELECT {', '.join(f'?{n + 1}' for n in range(len(FIELDS)))} WHERE NOT EXISTS "
-    f"(SELECT 1 FROM {other} WHERE key=?{FIELDS.index('key') + 1} AND at=?{FIELDS.index('at') + 1})"
-    for table, other in (("calls", "superseded"), ("superseded", "calls"))
-}
+_COLUMNS = ", ".join(StoredCall.__struct_fields__)
+_SLOTS = ", ".join(f"?{n}" for n, _ in enumerate(StoredCall.__struct_fields__, 1))
+_INSERT = (  # an older export brings no forgotten answer back
+    f"INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_SLOTS}"
+    " WHERE NOT EXISTS (SELECT 1 FROM superseded WHERE key=?1 AND at=?4)"
+)
 
 
 def request_json(
@@ -145,10 +128,8 @@ class Ledger:
         try:
             if path is not None and not readonly:
                 make_folder(path.parent)
-            self._db = _connect_to_read(path) if path and readonly else _connect_to_write(path)
-            with _closed_on_error(self._db):
-                meta = self._db.execute("SELECT value FROM meta WHERE name='schema'")
-                (schema,) = meta.fetchone()
+            self._db = _connect(path, readonly and path is not None)
+            (schema,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
         except (sqlite3.Error, OSError, TypeError) as error:
             raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
         if schema != str(SCHEMA):
@@ -169,7 +150,7 @@ class Ledger:
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
-        self._write(_INSERT["calls"], StoredCall.of(key, request, reply, model, stage).row())
+        self._write(_INSERT, self._row(key, request, reply, model, stage))
 
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
@@ -179,28 +160,29 @@ class Ledger:
         kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        self._keeping.append((StoredCall.of(key, request, reply, model, stage).row(), kept))
+        self._keeping.append((self._row(key, request, reply, model, stage), kept))
         return kept
+
+    @staticmethod
+    def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
+        same = {name: getattr(reply, name) for name in _OF_REPLY}
+        same |= msgspec.structs.asdict(reply.usage) | {"sent": dict(reply.sent)}
+        canonical = msgspec.Raw(request)
+        call = StoredCall(
+            key=key, model=model, stage=stage, at=time.time(), request=canonical, **same
+        )
+        return call.row()
 
     def _keep_all(self) -> None:
         keeping, self._keeping = self._keeping, []
-        together = self._store([row for row, _ in keeping])
-        for row, kept in keeping:
-            failure = together and self._store([row])  # each that can be stored is
-            if kept.done():
-                continue
-            if failure is None:
-                kept.set_result(None)
-            else:
-                kept.set_exception(failure)
-
-    def _store(self, rows: Sequence[tuple[Any, ...]]) -> BotChatError | None:
+        failure: BotChatError | None = None
         try:
             with self.transaction():
-                self._db.executemany(_INSERT["calls"], rows)
+                self._db.executemany(_INSERT, [row for row, _ in keeping])
         except BotChatError as error:
-            return error
-        return None
+            failure = error
+        for kept in (kept for _, kept in keeping if not kept.done()):
+            kept.set_exception(failure) if failure else kept.set_result(None)
 
     def check_writable(self) -> None:
         """Raise the error of the first write that failed: what is sent after it may be lost."""
@@ -229,15 +211,14 @@ class Ledger:
         with self._reading():
             return self._db.execute(sql, values).fetchall()
 
-    def calls(self, which: str, *values: Any, superseded: bool = False) -> Iterator[StoredCall]:
+    def calls(self, which: str, *values: Any) -> Iterator[StoredCall]:
         """Yield the stored calls that ``which``, the rest of a query with its ``values``, selects.
 
         Raises `DataError` if the file is damaged.
         """
-        sql = f"SELECT {_COLUMNS} FROM {TABLE_OF[superseded]} {which}"
         with self._reading():
-            for row in self._db.execute(sql, values):
-                yield StoredCall.from_row(row, superseded)
+            for row in self._db.execute(f"SELECT {_COLUMNS} FROM calls {which}", values):
+                yield StoredCall.from_row(row)
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """Return the last ``n`` answers of known size of a model in a stage, with messages."""
@@ -265,11 +246,9 @@ class Ledger:
         count, part = 0, path.with_name(f".{path.name}.part")
         try:
             with gzip.open(part, "wb") if path.suffix == ".gz" else part.open("wb") as file:
-                for superseded in (False, True):
-                    order = "WHERE at>=? ORDER BY key, at"
-                    for call in self.calls(order, since, superseded=superseded):
-                        file.write(msgspec.json.encode(call) + b"\n")
-                        count += 1
+                for call in self.calls("WHERE at>=? ORDER BY key", since):
+                    file.write(msgspec.json.encode(call) + b"\n")
+                    count += 1
             part.replace(path)
         except OSError as error:
             raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
@@ -283,7 +262,7 @@ class Ledger:
         Every key is checked against its request, so a damaged or edited request cannot answer for
         another. Raises `DataError`, with file and line.
         """
-        added = known = 0
+        added = n = 0
         try:
             with (
                 gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
@@ -291,17 +270,16 @@ class Ledger:
             ):
                 for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
                     call = _exported_call(line, f"{path}:{n}")
-                    insert = _INSERT[TABLE_OF[call.superseded]]
-                    new = bool(self._db.execute(insert, call.row()).rowcount)
-                    added, known = added + new, known + (not new)
+                    if not msgspec.json.decode(line, type=_Mark).superseded:
+                        added += self._db.execute(_INSERT, call.row()).rowcount
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"cannot read {path}: {error}") from None
-        return added, known
+        return added, n - added
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; return how many there were.
 
-        They stay as superseded.
+        They stay as superseded: spent, and in no export.
         """
         which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*keys]),)
         moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
@@ -348,41 +326,27 @@ class Ledger:
         )
 
 
-def _connect(path: Path | None, mode: str) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?{mode}" if path else "file::memory:"
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+def _connect(path: Path | None, readonly: bool) -> sqlite3.Connection:
+    uri = "file::memory:" if path is None else path.absolute().as_uri()
 
+    def connect(mode: str) -> sqlite3.Connection:
+        address = f"{uri}?{mode}" if path else uri
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
-@contextmanager
-def _closed_on_error(db: sqlite3.Connection) -> Iterator[None]:
+    db = connect("mode=ro" if readonly else "mode=rwc")
     try:
-        yield
-    except BaseException:
-        db.close()
-        raise
-
-
-def _connect_to_write(path: Path | None) -> sqlite3.Connection:
-    db = _connect(path, "mode=rwc")
-    with _closed_on_error(db):
-        db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=NORMAL")
-        db.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
-        db.executescript(_TABLES)
-        db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-    return db
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open the file also in a folder where nothing can be written."""
-    db = _connect(path, "mode=ro")
-    try:
-        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if readonly:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        else:
+            for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"cache_size=-{_CACHE_KB}"):
+                db.execute(f"PRAGMA {pragma}")
+            db.executescript(_TABLES)
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
     except sqlite3.DatabaseError as error:
         db.close()
-        if not error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-            raise
-        return _connect(path, "immutable=1")
+        if readonly and error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
+            return connect("immutable=1")  # in a folder where nothing can be written
+        raise
     return db
 
 
@@ -402,6 +366,11 @@ class _CanonicalRequest(msgspec.Struct):
     identity: dict[str, Any]
     messages: list[Message]
     sampling: dict[str, Any]
+
+
+class _Mark(msgspec.Struct):
+    superseded: Any = False
+    """Forgotten: older versions exported these too."""
 
 
 def _exported_call(line: bytes, place: str) -> StoredCall:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from botchat.interfaces import Usage, settings_digest
-from botchat.workspace.ledger import TABLE_OF, Ledger
+from botchat.workspace.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ def stats(ledger: Ledger) -> list[ModelStats]:
     rows = ledger.select(
         " UNION ALL ".join(
             f"SELECT model, stage, count(*), 0, {sums}, sum(cost_usd), sum(cost_usd IS NULL),"
-            f" sum(latency_s), {int(superseded)} AS apart, json_group_array(outcome)"
+            f" sum(latency_s), {superseded} AS apart, json_group_array(outcome)"
             f" FROM {table} GROUP BY 1, 2"
-            for superseded, table in TABLE_OF.items()
+            for superseded, table in enumerate(("calls", "superseded"))
         )
         + " ORDER BY 1, 2, apart"
     )

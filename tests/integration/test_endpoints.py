@@ -9,10 +9,11 @@ import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
-from botchat.models import endpoint
+from botchat.models import connection
 from botchat.models.cached import CachedModel
-from botchat.models.endpoint import Access, EndpointModel
-from botchat.models.limits import Prices, RateLimiter, Retry
+from botchat.models.connection import Access
+from botchat.models.endpoint import EndpointModel
+from botchat.models.limits import Budget, Prices, RateLimiter, Retry
 from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import ModelSettings
@@ -27,7 +28,7 @@ QUICK = Retry(attempts=4, first_s=0.0)
 def served(url):
     """The server at a URL, with the key."""
     headers = {"authorization": f"Bearer {KEY}"}
-    return endpoint.Server(url, lambda: Access(url, headers=headers, secrets=(KEY,)))
+    return connection.Server(url, lambda: Access(url, headers=headers, secrets=(KEY,)))
 
 
 class Asked:
@@ -67,8 +68,8 @@ def ask(
 
     async def run():
         ledger = Ledger(tmp_path / "ledger.sqlite3")
-        connection = served(server.url)
-        model = EndpointModel("m", entry, connection)
+        http = served(server.url)
+        model = EndpointModel("m", entry, http)
         model.quirks = ledger.quirks(model.identity)
         recorded = CachedModel(
             model,
@@ -76,7 +77,7 @@ def ask(
             stage="test",
             limiter=RateLimiter(8),
             retry=retry,
-            budget=budget,
+            budget=budget or Budget(),
             prices=prices or Prices(),
         )
         try:
@@ -87,7 +88,7 @@ def ask(
             return Asked(replies, ledger, recorded)
         finally:
             await recorded.drain()
-            await connection.close()
+            await http.close()
             ledger.close()
 
     return asyncio.run(run())
@@ -126,7 +127,6 @@ def test_an_answer_is_typed_stored_and_asked_for_once(tmp_path, fault, outcome, 
         faults.rate_limited("0.01"),
         faults.rate_limited(faults.http_date(-100)),
         faults.rate_limited("soon"),
-        faults.rate_limited(retry_after_ms="1"),
         faults.server_error(500),
         faults.bad_gateway(502),
         faults.reset_before_headers(),
@@ -211,7 +211,7 @@ def test_a_redirect_takes_the_prompt_nowhere(tmp_path):
 @pytest.mark.parametrize("fault", [faults.huge(), faults.huge(chunked=True), faults.gzip_bomb()])
 def test_a_body_is_read_no_further_than_the_cap(tmp_path, monkeypatch, fault):
     """50 MB, plain or unpacked, is a malformed reply, not an answer and not 50 MB of memory."""
-    monkeypatch.setattr(endpoint, "MAX_BODY", 1_000_000)
+    monkeypatch.setattr(connection, "MAX_BODY", 1_000_000)
     with Server(per_request(fault, text("fine"))) as server:
         asked = ask(server, tmp_path)
         assert asked.reply.text == "fine"
@@ -314,16 +314,16 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
 
         async def run():
             ledger = Ledger(tmp_path / "l.sqlite3")
-            connection = served(server.url)
+            http = served(server.url)
             entry = ModelSettings(model="m", base_url=server.url)
             model = CachedModel(
-                EndpointModel("m", entry, connection), ledger, stage="t", limiter=RateLimiter(8)
+                EndpointModel("m", entry, http), ledger, stage="t", limiter=RateLimiter(8)
             )
             calls = [asyncio.create_task(model.chat(ASK, Decoding())) for _ in range(5)]
             await asyncio.to_thread(server.wait_for, 1)
             gate.open()
             replies = await asyncio.gather(*calls)
-            await connection.close()
+            await http.close()
             ledger.close()
             return replies
 

@@ -196,26 +196,19 @@ def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
 
         exported = tmp_path / "calls.jsonl"
         assert main(["ledger", "export", str(exported), "--dir", str(folder)]) == 0
-        marked = [json.loads(line)["superseded"] for line in exported.read_text().splitlines()]
-        assert (marked.count(True), len(marked)) == (n, server.n_received)
+        lines = exported.read_text().splitlines()
+        assert len(lines) == server.n_received - n
         other = workspace(tmp_path / "other", server)
-        for added in (len(marked), 0):
+        for added in (len(lines), 0):
             capsys.readouterr()
             assert main(["ledger", "import", str(exported), "--json", "--dir", str(other)]) == 0
             assert json.loads(capsys.readouterr().out)["added"] == added
-        moved = rows(other)
-        for row in (*moved, *after):  # added up in another order
-            row["cost_usd"], row["latency_s"] = (
-                round(row["cost_usd"], 9),
-                round(row["latency_s"], 6),
-            )
-        assert moved == after
         server.play(converse)
         sent = server.n_received
         run(other, GENERATE)
         run(folder, GENERATE)
         assert stage_files(other) == stage_files(folder)
-        assert server.n_received - sent == 2 * (2 * 10 * 4 - (len(marked) - n))
+        assert server.n_received - sent == 2 * (2 * 10 * 4 - len(lines))
 
 
 def test_an_older_export_brings_no_forgotten_answer_back(tmp_path, capsys):

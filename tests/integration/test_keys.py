@@ -7,7 +7,8 @@ import asyncio
 from botchat.cli.main import main
 from botchat.interfaces import Decoding, Message
 from botchat.models.cached import CachedModel
-from botchat.models.endpoint import EndpointModel, server_of
+from botchat.models.connection import server_of
+from botchat.models.endpoint import EndpointModel
 from botchat.records import Seed
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger

@@ -239,12 +239,13 @@ def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeyp
 
     taken = {}
 
-    class Noted(limits.RateLimit):
-        def wait_s(self, amount, now):
-            taken.setdefault((id(self), self.per_minute), []).append(amount)
-            return super().wait_s(amount, now)
+    take = limits.RateLimiter.take
 
-    monkeypatch.setattr(limits, "RateLimit", Noted)
+    def noted(self, tokens, now):
+        taken.setdefault((self, *self._seconds_each), []).append(tokens)
+        return take(self, tokens, now)
+
+    monkeypatch.setattr(limits.RateLimiter, "take", noted)
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=3)
         with (folder / "botchat.toml").open("a") as file:
@@ -254,8 +255,8 @@ def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeyp
             )
         assert main([*next(commands()), "--dir", str(folder)]) == 0
         n_calls = server.n_received
-    requests, tokens = (taken[key] for key in sorted(taken, key=lambda key: key[1]))
-    assert requests == [1] * n_calls
+    (((_, *seconds), tokens),) = taken.items()
+    assert seconds == [60 / 1e6, 60 / 1e9]
     assert len(tokens) == n_calls > 0
     assert min(tokens) > 50
 

@@ -52,15 +52,12 @@ def vllm_error(message: str, status: int = 400) -> Answer:
 def rate_limited(
     retry_after: str | None = None,
     *,
-    retry_after_ms: str | None = None,
     message: str = "Rate limit reached for requests per min (RPM). Please try again later.",
 ) -> Answer:
     """429; ``retry_after`` is sent as it is: ``"2"``, ``"0.5"``, a date, nonsense."""
     headers = []
     if retry_after is not None:
         headers.append(("retry-after", retry_after))
-    if retry_after_ms is not None:
-        headers.append(("retry-after-ms", retry_after_ms))
     return error(429, message, kind="requests", code="rate_limit_exceeded", headers=tuple(headers))
 
 
@@ -363,7 +360,6 @@ def _around(answer: Answer, mark: bytes, filling: bytes) -> Answer:
 
 TRANSIENT: Mapping[str, Callable[[], Answer]] = {
     "rate_limited": lambda: rate_limited("0.01"),
-    "rate_limited_ms": lambda: rate_limited(retry_after_ms="5"),
     "rate_limited_bare": rate_limited,
     "server_error": server_error,
     "bad_gateway": bad_gateway,

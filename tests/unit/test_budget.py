@@ -20,6 +20,7 @@ from botchat.models.limits import (
     Prices,
     RateLimiter,
     Retry,
+    valid_usage,
 )
 from botchat.requests.meter import Meter
 from botchat.workspace.ledger import Ledger
@@ -73,7 +74,7 @@ def recorded(model, budget=None, prices=None, **options):
     options = {"limiter": RateLimiter(64), "retry": Retry(attempts=3, first_s=0.0)} | options
     ledger = options.pop("ledger", None) or Ledger(None)
     return CachedModel(
-        model, ledger, stage="t", prices=prices or Prices(), budget=budget, **options
+        model, ledger, stage="t", prices=prices or Prices(), budget=budget or Budget(), **options
     )
 
 
@@ -237,7 +238,7 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
     assert all(isinstance(end, Reply | LimitReached | FatalModelError) for end in found)
     if beyond:
         if budget.max_usd is not None:
-            assert provider.usd <= (budget.max_usd + prices.cost_bound(beyond, 0)) * (1 + 1e-9)
+            assert provider.usd <= (budget.max_usd + prices.cost(beyond, 0)) * (1 + 1e-9)
         if budget.max_tokens is not None:
             assert provider.tokens <= budget.max_tokens + beyond
         return
@@ -322,32 +323,32 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
 
 
 @pytest.mark.parametrize(
-    ("reply", "counted", "told"),
+    ("reply", "counted"),
     [
-        (Reply("ok", "x", usage=Usage(100, 5)), 105, ""),
-        (Reply("ok", "x", usage=Usage(0, 0)), None, "no count of tokens"),
-        (Reply("ok", "x"), None, "no count of tokens"),
-        (Reply("ok", "x", usage=Usage(100, None)), None, "no count of tokens"),
-        (Reply("ok", "x", usage=Usage(100, 2**63)), None, "no count of tokens"),
-        (Reply("refused", "no", status=200), None, "no count of tokens"),
-        (Reply("filtered", status=400), None, "no count of tokens"),
-        (Reply("overflow", status=400), 0, ""),
-        (Reply("transport"), None, "no answer, maybe billed"),
-        (Reply("malformed", status=200), None, "no answer, maybe billed"),
-        (Reply("transport", status=408), None, "no answer, maybe billed"),
-        (Reply("transport", status=500), None, "no answer, maybe billed"),
-        (Reply("transport", status=504), None, "no answer, maybe billed"),
-        (Reply("transport", status=500, usage=Usage(7, 3)), 10, ""),
-        (Reply("transport", reached=False), 0, ""),
-        (Reply("transport", status=429), 0, ""),
-        (Reply("transport", status=503), 0, ""),
-        (Reply("transport", status=400), 0, ""),
-        (FatalModelError("no such model", Reply("transport", status=404)), 0, ""),
+        (Reply("ok", "x", usage=Usage(100, 5)), 105),
+        (Reply("ok", "x", usage=Usage(0, 0)), None),
+        (Reply("ok", "x"), None),
+        (Reply("ok", "x", usage=Usage(100, None)), None),
+        (Reply("ok", "x", usage=Usage(100, 2**63)), None),
+        (Reply("refused", "no", status=200), None),
+        (Reply("filtered", status=400), None),
+        (Reply("overflow", status=400), 0),
+        (Reply("transport"), None),
+        (Reply("malformed", status=200), None),
+        (Reply("transport", status=408), None),
+        (Reply("transport", status=500), None),
+        (Reply("transport", status=504), None),
+        (Reply("transport", status=500, usage=Usage(7, 3)), 10),
+        (Reply("transport", reached=False), 0),
+        (Reply("transport", status=429), 0),
+        (Reply("transport", status=503), 0),
+        (Reply("transport", status=400), 0),
+        (FatalModelError("no such model", Reply("transport", status=404)), 0),
     ],
     ids=lambda value: f"{value.outcome}-{value.status}" if isinstance(value, Reply) else None,
 )
-async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted, told):
-    """Sent and maybe billed: what it had reserved, and the summary says why; else nothing."""
+async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted):
+    """Sent and maybe billed: what it had reserved; else nothing."""
     model, meter = Held([reply]), Meter()
     budget = Budget(max_tokens=100_000)
     ledger = Ledger(None)
@@ -358,11 +359,11 @@ async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted, told
     if counted is None:
         assert 110 < budget.tokens == meter.estimated_tokens < 400
         assert budget.usd == meter.estimated_usd == pytest.approx((budget.tokens + 10) / 1e6)
-        assert meter.estimates == {told: 1}
+        assert meter.estimated_calls == 1
         assert all(cost == (None,) for cost in keys)  # unknown is never 0
     else:
         assert budget.tokens == counted
-        assert not meter.estimates
+        assert not meter.estimated_calls
     assert isinstance(end, FatalModelError) or not isinstance(reply, Exception)
 
 
@@ -397,15 +398,15 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
 
 
 def test_an_overrun_is_part_of_the_next_estimate():
-    """A prompt, a reply and a bill beyond what was expected are expected the next time."""
-    ceiling = CostBound(Prices(1.0, 2.0))
-    assert ceiling.of(100, 10) == CallCost(pytest.approx(120 / 1e6), 110)
-    ceiling.learn(100, 10, Usage(130, 25), None)
-    assert ceiling.of(100, 10) == CallCost(pytest.approx(180 / 1e6), 155)
-    ceiling.learn(100, 10, Usage(50, 5), 1.0)
-    assert ceiling.of(100, 10) == CallCost(pytest.approx(1.0), 155)
-    ceiling.learn(100, 10, Usage(), None)
-    assert ceiling.of(100, 10) == CallCost(pytest.approx(1.0), 155)
+    """Tokens and a bill beyond what was expected are expected the next time."""
+    bound = CostBound(Prices(1.0, 2.0))
+    assert bound.of(100, 10) == CallCost(pytest.approx(120 / 1e6), 110)
+    bound.learn(100, 10, CallCost(180 / 1e6, 155))
+    assert bound.of(100, 10) == CallCost(pytest.approx(180 / 1e6), 155)
+    bound.learn(100, 10, CallCost(1.0, 55))
+    assert bound.of(100, 10) == CallCost(pytest.approx(1.0), 155)
+    bound.learn(100, 10, CallCost(None, None))
+    assert bound.of(100, 10) == CallCost(pytest.approx(1.0), 155)
 
 
 # --- prices --------------------------------------------------------------------------------------
@@ -424,9 +425,11 @@ def test_an_overrun_is_part_of_the_next_estimate():
 )
 def test_every_kind_of_token_has_its_price(usage, usd):
     """Fresh, read from the cache, generated; never < 0."""
-    assert Prices(1.0, 2.0, 0.1).cost(usage) == (usd if usd is None else pytest.approx(usd / 1e6))
-    assert Prices(1.0).cost(usage) is Prices().cost(usage) is None
-    assert FREE.cost(usage) == 0
+    reply = Reply("ok", usage=valid_usage(usage))
+    found = Prices(1.0, 2.0, 0.1).cost_of(reply)
+    assert found == (usd if usd is None else pytest.approx(usd / 1e6))
+    assert Prices(1.0).cost_of(reply) is Prices().cost_of(reply) is None
+    assert FREE.cost_of(reply) == 0
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,6 @@ def hostile():
     yield "no answer", line(outcome="transport")
     yield "no answer either", line(outcome="malformed")
     yield "another key", line(key=hashlib.sha256(b"").hexdigest())
-    yield "superseded is a word", line(superseded="yes")
     yield "a field is missing", b'{"key":"x"}\n'
     yield "deep alone", deep + b"\n"
     yield "digits alone", digits + b"\n"

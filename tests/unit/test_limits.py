@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.interfaces import Reply
+from botchat.interfaces import Reply, Usage
 from botchat.models import limits
 from botchat.models.endpoint import LONGEST_PAUSE_S, retry_after_s
-from botchat.models.limits import BURST_S, RateLimit, RateLimiter, Retry
+from botchat.models.limits import BURST_S, RateLimiter, Retry
 
 
 @given(
@@ -46,7 +47,6 @@ def test_each_wait_is_up_to_twice_the_last():
         ({}, 0),
         ({"retry-after": "7"}, 7),
         ({"retry-after": "0.25"}, 0.25),
-        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
         ({"retry-after": "-3"}, 0),
         ({"retry-after": "soon"}, 0),
         ({"retry-after": "nan"}, 0),
@@ -108,10 +108,10 @@ async def test_no_more_are_in_flight_than_allowed_and_a_cancelled_waiter_loses_n
 )
 def test_no_minute_gets_more_than_its_rate(per_minute, calls):
     """However calls arrive, any minute's worth of uses is within the rate, a burst and one call."""
-    rate, now, used = RateLimit(per_minute), 0.0, []
+    rate, now, used = RateLimiter(1, None, per_minute), 0.0, []
     for gap, amount in calls:
         now += gap
-        used.append((now + rate.wait_s(amount, now), amount))
+        used.append((rate.take(amount, now), amount))
     assert [at for at, _ in used] == sorted(at for at, _ in used)
     for start, _ in used:
         within = [amount for at, amount in used if start <= at < start + 60]
@@ -120,10 +120,17 @@ def test_no_minute_gets_more_than_its_rate(per_minute, calls):
 
 
 def test_a_rate_that_is_free_does_not_wait_and_a_used_one_does():
-    """60 a minute: two at once at most, then one a second; corrections move the next use."""
-    rate = RateLimit(60)
-    waits = [rate.wait_s(1, 100.0) for _ in range(4)]
-    assert waits == pytest.approx([0, 0, 1, 2])
-    rate.correct(-1)
-    assert rate.wait_s(1, 100.0) == pytest.approx(2)
-    assert rate.wait_s(1, 200.0) == 0
+    """60 a minute: two at once at most, then one a second."""
+    rate = RateLimiter(1, 60)
+    assert [rate.take(9, 100.0) - 100 for _ in range(4)] == pytest.approx([0, 0, 1, 2])
+    assert rate.take(9, 200.0) == 200
+
+
+async def test_the_endpoints_own_count_corrects_the_estimate():
+    """What a reply did not take is given back to the rate of tokens."""
+    rate = RateLimiter(1, None, 60)
+    await rate.enter(10)
+    rate.leave(Reply("ok", usage=Usage(3, 1)), 10)
+    now = time.monotonic()
+    rate.take(0, now)
+    assert 2 < rate.take(0, now) - now <= 3

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, Usage
+from botchat.interfaces import ChatModel, Decoding, Message, Reply
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import lengths
 from botchat.models.cached import strip_reasoning
@@ -85,7 +85,7 @@ class PlannedModel:
         """Tokens of prompts and replies, and USD, of calls with prompts of so many tokens."""
         prompt = round(sum(prompts) * self.prompt_factor)
         completion = round(len(prompts) * self.completion)
-        return prompt, completion, self._prices.cost(Usage(prompt, completion))
+        return prompt, completion, self._prices.cost(prompt, completion)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""

@@ -29,7 +29,8 @@ from botchat.workspace.model_settings import UTTERANCE_TOKENS, VERDICT_TOKENS, M
 from botchat.workspace.panels import PRESETS, PanelSettings
 
 if TYPE_CHECKING:
-    from botchat.models.endpoint import EndpointModel, Server
+    from botchat.models.connection import Server
+    from botchat.models.endpoint import EndpointModel
     from botchat.models.executor import WorkerPool
 
 log = logging.getLogger("botchat")
@@ -236,10 +237,10 @@ class Session:
 
     def _uncached(
         self, resolved: config.ModelName
-    ) -> tuple[ChatModel, RateLimiter | None, Prices, Budget | None]:
+    ) -> tuple[ChatModel, RateLimiter | None, Prices, Budget]:
         if resolved.kind == "bot":
             # Bots are free: limits on money, calls and tokens are about endpoints.
-            return baseline(resolved.target, self._humans, self._language), None, FREE, None
+            return baseline(resolved.target, self._humans, self._language), None, FREE, Budget()
         settings = resolved.settings
         assert settings is not None, "humans have been turned away already"
         model, limiter = self._endpoint(resolved.name, settings)
@@ -247,7 +248,8 @@ class Session:
         return model, limiter, prices, self.budget
 
     def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, RateLimiter]:
-        from botchat.models.endpoint import EndpointModel, server_of  # imports aiohttp
+        from botchat.models.connection import server_of  # imports aiohttp
+        from botchat.models.endpoint import EndpointModel
 
         headers = sorted(settings.headers.items())
         place = (settings.base_url, settings.api_key_env, *headers)

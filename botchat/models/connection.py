@@ -1,0 +1,148 @@
+"""HTTP to one server with one key: whole responses, or how an exchange failed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+
+from botchat.errors import ConfigError, FatalModelError
+from botchat.interfaces import Reply
+from botchat.records import VERSION, Outcome
+from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
+from botchat.workspace.secrets import Redactor, public_url
+
+MAX_BODY = 16 << 20
+"""Bytes of a body, unpacked; no chat completion is longer."""
+
+CONNECT_TIMEOUT_S = 30.0
+
+_SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
+"""Name of a field of a URL's query that holds a secret."""
+
+
+class Access(NamedTuple):
+    """Address of a server and what lets requests in; it can be sent to another process."""
+
+    base_url: str
+    """Address without its query."""
+    query: str = ""
+    """Added to every URL, with its question mark."""
+    headers: Mapping[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    """Redacted from everything the server says."""
+
+
+def access(settings: ModelSettings) -> Access:
+    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
+    key, (headers, secrets) = api_key(settings), header_values(settings)
+    url, _, query = address(settings).partition("?")
+    login = urlsplit(url).netloc.rpartition("@")[0]
+    headers = {name.lower(): value for name, value in headers.items()}
+    if key and not login:
+        headers.setdefault("authorization", f"Bearer {key}")
+    hidden = [value for name, value in parse_qsl(query) if _SECRET_FIELD.search(name)]
+    all_secrets = tuple(filter(None, (key, login, *secrets, *hidden)))
+    return Access(url.rstrip("/"), query and f"?{query}", headers, all_secrets)
+
+
+class HttpResponse(NamedTuple):
+    """A whole response."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(eq=False)
+class Server:
+    """One server with one key: its HTTP connections, shared by all its models, and its secrets.
+
+    No redirect is followed (it would take the prompt to another host), and of an error only its
+    kind is repeated, since its text may hold the key.
+    """
+
+    name: str
+    """URL, for messages."""
+    find_access: Callable[[], Access] = field(repr=False)
+    """Called at the first request: a ledger replays without a key."""
+
+    def __post_init__(self) -> None:
+        """Open nothing yet."""
+        self._session: aiohttp.ClientSession | None = None
+        self._redactor = Redactor()
+
+    def open(self) -> Access:
+        """Read what lets requests in. Raises `FatalModelError` if it is not set."""
+        try:
+            self.access = self.find_access()
+        except ConfigError as error:
+            raise FatalModelError(str(error)) from None
+        self._redactor = Redactor(self.access.secrets)
+        return self.access
+
+    def _connect(self) -> aiohttp.ClientSession:
+        self.open()
+        parts = urlsplit(self.access.base_url)
+        # `trust_env` would look these up in another thread for every request.
+        self._proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+        own = {"content-type": "application/json", "user-agent": f"botchat/{VERSION}"}
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={**own, **self.access.headers},
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        )
+        return self._session
+
+    async def send(self, path: str, body: bytes | None, deadline_s: float) -> HttpResponse | Reply:
+        """POST a JSON body, or GET if there is none; a `Reply` says how the exchange failed."""
+        session = self._session or self._connect()
+        outcome: Outcome = "transport"
+        reached = True
+        try:
+            async with (
+                asyncio.timeout(deadline_s),
+                session.request(
+                    "GET" if body is None else "POST",
+                    self.access.base_url + path + self.access.query,
+                    data=body,
+                    allow_redirects=False,
+                    proxy=self._proxy,
+                ) as response,
+            ):
+                content = await response.content.read(MAX_BODY + 1)
+                while len(content) <= MAX_BODY and not response.content.at_eof():
+                    content += await response.content.read(MAX_BODY + 1 - len(content))
+                if len(content) <= MAX_BODY:
+                    return HttpResponse(response.status, response.headers, content)
+                outcome, detail = "malformed", f"the body is larger than {MAX_BODY} bytes"
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            kind, reached = type(getattr(error, "os_error", error)).__name__, False
+            detail = f"connection failed ({kind}); nothing was sent"
+        except TimeoutError:
+            detail = f"no reply within {deadline_s:g} s; it may have been billed"
+        except (aiohttp.ClientError, ValueError, OSError) as error:
+            detail = f"connection failed ({type(error).__name__}); it may have been billed"
+        return Reply(outcome, detail=detail, retry_after_s=0.0, reached=reached)
+
+    def clean(self, text: str) -> str:
+        """Redact the secrets that the server may have repeated; the result is valid UTF-8."""
+        return self._redactor.clean(text)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+def server_of(settings: ModelSettings) -> Server:
+    """Return the server of an entry; its key is read at the first request."""
+    return Server(public_url(settings.base_url), lambda: access(settings))
