@@ -61,13 +61,13 @@ def loky_pids(monkeypatch):
     """A function that returns the processes of loky's pools."""
     pools = []
 
-    class Watched(executor.LokyPool):
-        def submit(self, *task):
+    class Watched(executor.ProcessPoolExecutor):
+        def __init__(self, *arguments, **more):
+            super().__init__(*arguments, **more)
             pools[:] = [self]
-            return super().submit(*task)
 
-    monkeypatch.setattr(executor, "LokyPool", Watched)
-    return lambda: [pid for pool in pools for pid in [*getattr(pool._pool, "_processes", ())]]
+    monkeypatch.setattr(executor, "ProcessPoolExecutor", Watched)
+    return lambda: [pid for pool in pools for pid in [*(pool._processes or ())]]
 
 
 def check(server, folder, *flags):
@@ -134,11 +134,9 @@ class Nobody(ThreadPoolExecutor):
 def test_without_a_worker_a_run_ends_with_one_line(tmp_path, monkeypatch):
     """After a time, and not never."""
     monkeypatch.setattr(executor, "NO_WORKER_S", 0.1)
-    pool = executor.WorkerPool(Nobody(1).submit, lambda: 0)
-    monkeypatch.setattr(executor, "open_pool", lambda _: pool)
     with Server(converse) as server:
-        place = botchat.Workspace(workspace(tmp_path / "w", server, 2))
-        with pytest.raises(FatalModelError, match=r"no worker of --executor for 0\.1 s"):
+        place = botchat.Workspace(workspace(tmp_path / "w", server, 2, timeout_s=0.1))
+        with pytest.raises(FatalModelError, match=r"no worker of --executor answers"):
             botchat.generate(place, "small", ["alpha"], executor=Nobody(1))
 
 
