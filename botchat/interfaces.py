@@ -81,6 +81,12 @@ class Usage(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
     """Part of the prompt that was read from the provider's cache."""
 
+    @property
+    def total(self) -> int | None:
+        """Tokens of prompt and reply; None if one is unknown."""
+        known = self.prompt_tokens is not None and self.completion_tokens is not None
+        return (self.prompt_tokens or 0) + (self.completion_tokens or 0) if known else None
+
 
 class Reply(msgspec.Struct, frozen=True):
     """End of one model call. ``text`` is something the model said only where ``usable``."""

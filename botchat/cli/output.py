@@ -156,16 +156,13 @@ def _made(arguments: argparse.Namespace) -> Request[Any]:
 
 def spent(meter: Meter) -> Row:
     """What a run took, for ``--json``."""
+    n_calls, usd, tokens = meter.budget.estimated
     return {
         "calls": meter.calls,
         "replayed": meter.replayed,
-        "tokens": meter.tokens + meter.estimated_tokens,
-        "cost_usd": None if meter.unpriced else meter.cost_usd + meter.estimated_usd,
-        "estimated": {
-            "calls": meter.estimated_calls,
-            "cost_usd": meter.estimated_usd,
-            "tokens": meter.estimated_tokens,
-        },
+        "tokens": meter.tokens + tokens,
+        "cost_usd": None if meter.unpriced else meter.cost_usd + usd,
+        "estimated": {"calls": n_calls, "cost_usd": usd, "tokens": tokens},
     }
 
 
@@ -277,8 +274,9 @@ def progress_line(meter: Meter, now: float | None = None, window: Window | None 
         parts.append(f"{done}{unit}")
     if by_calls and left and (quiet := now - meter.heard) > QUIET_S:
         parts.append(f"no reply for {duration(quiet)}")
-    if meter.calls or meter.estimated_calls:
-        parts.append(money(meter.cost_usd + meter.estimated_usd, meter.unpriced))
+    n_estimated, estimated_usd, _ = meter.budget.estimated
+    if meter.calls or n_estimated:
+        parts.append(money(meter.cost_usd + estimated_usd, meter.unpriced))
     if rate:
         if left is not None:
             parts.append(f"{duration(left / rate)} left")
@@ -314,17 +312,18 @@ def spent_line(meter: Meter) -> str:
         parts.append(f"{meter.calls} calls")
     if meter.replayed:
         parts.append(f"{meter.replayed} from the ledger")
-    usd, tokens = meter.cost_usd + meter.estimated_usd, meter.tokens + meter.estimated_tokens
+    n_calls, estimated_usd, estimated_tokens = meter.budget.estimated
+    usd, tokens = meter.cost_usd + estimated_usd, meter.tokens + estimated_tokens
     if tokens:
         parts.append(f"{tokens:,} tokens")
-        unknown = meter.unpriced - (meter.estimated_calls if meter.estimated_usd else 0)
+        unknown = meter.unpriced - (n_calls if estimated_usd else 0)
         known = [f"${usd:.4f}"] if usd or unknown <= 0 else []
         unpriced = [f"{unknown} calls of unknown cost"] if unknown > 0 else []
         parts.append(" + ".join(known + unpriced))
-    if meter.estimated_calls:
-        dollars = f"${meter.estimated_usd:.4f} and " if meter.estimated_usd else ""
-        estimated = f"{meter.estimated_tokens:,} tokens estimated"
-        parts.append(f"of which {dollars}{estimated} ({meter.estimated_calls} calls did not say)")
+    if n_calls:
+        dollars = f"${estimated_usd:.4f} and " if estimated_usd else ""
+        estimated = f"{estimated_tokens:,} tokens estimated ({n_calls} calls did not say)"
+        parts.append(f"of which {dollars}{estimated}")
     return ", ".join(parts)
 
 

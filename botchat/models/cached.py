@@ -24,14 +24,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks, visible
 from botchat.models.limits import (
-    FREE,
     OVERLOADED,
     Budget,
     CallCost,
@@ -58,23 +57,29 @@ MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
 
 
+class _Call(NamedTuple):
+    key: str
+    request: bytes
+    """Its canonical form."""
+    messages: Sequence[Message]
+    decoding: Decoding
+
+
 @dataclass(eq=False)
 class CachedModel:
     """A `ChatModel` whose every reply is kept in the ledger."""
 
     model: ChatModel
     ledger: Ledger
-    stage: str = field(kw_only=True)
+    stage: str
     """Label of its calls in the ledger."""
     limiter: RateLimiter | None = None
-    """Limits of its server; None for a model on this machine."""
+    """Limits of its server; None where no server is asked at once."""
     prices: Prices = field(default_factory=Prices)
     budget: Budget = field(default_factory=Budget)
     retry: Retry = field(default_factory=Retry)
     on_reply: Callable[[Reply, bool], None] = lambda *_: None
     """Called with each reply and whether it came from the ledger."""
-    on_estimate: Callable[[CallCost], None] = lambda *_: None
-    """Called for each attempt of unknown cost, with what it was counted at beyond what is known."""
 
     def __post_init__(self) -> None:
         """Load what the ledger knows about ``model``."""
@@ -111,8 +116,8 @@ class CachedModel:
             return stored
         task = self._tasks.get(key)
         if task is None:
-            task = asyncio.create_task(self._ask_in_turn(key, request, messages, decoding))
-            self._tasks[key] = task
+            call = _Call(key, request, messages, decoding)
+            task = self._tasks[key] = asyncio.create_task(self._ask_in_turn(call))
             task.add_done_callback(partial(self._forget_task, key))
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
@@ -148,28 +153,24 @@ class CachedModel:
             for task in late:
                 task.cancel()
 
-    async def _ask_in_turn(
-        self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
-    ) -> Reply:
+    async def _ask_in_turn(self, call: _Call) -> Reply:
         """`_ask`, alone until the model has answered."""
         try:
             async with nullcontext() if self._answered else self._alone:
                 if not self._answered:
-                    return await self._ask(key, request, messages, decoding)
-            return await self._ask(key, request, messages, decoding)
+                    return await self._ask(call)
+            return await self._ask(call)
         except FatalModelError as error:
             self._fatal = self._fatal or error
             raise
 
-    async def _ask(
-        self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
-    ) -> Reply:
+    async def _ask(self, call: _Call) -> Reply:
         failures, adapted, waited_s = 0, 0, 0.0
         while True:
             try:
-                reply = await self._attempt(key, request, messages, decoding)
+                reply = await self._attempt(call)
             finally:  # `drain` waits for it until it is stored
-                self._in_flight.discard(key)
+                self._in_flight.discard(call.key)
             if reply.final:
                 self._answered = True
                 reply = strip_reasoning(reply)
@@ -191,19 +192,16 @@ class CachedModel:
         self.on_reply(reply, False)
         return reply
 
-    async def _attempt(
-        self, key: str, request: bytes, messages: Sequence[Message], decoding: Decoding
-    ) -> Reply:
+    async def _attempt(self, call: _Call) -> Reply:
         """Make one attempt, once there is room for it; account for its cost and store the reply."""
-        max_tokens = self._reply_bound(decoding.max_tokens)
-        most = self._bound.of(len(request), max_tokens)
-        if self.budget.unbounded(most):
-            self.check_limits(decoding.max_tokens)
+        self.check_limits(call.decoding.max_tokens)
+        size = (len(call.request), self._reply_bound(call.decoding.max_tokens))
+        most = self._bound.of(*size)
         # Four bytes a token; the endpoint's own count corrects it afterwards.
-        tokens, cost, reply = len(request) / 4, None, None
+        tokens, cost, reply = len(call.request) / 4, None, None
         await self.budget.reserve(most)
         try:
-            if self.limiter is not None:
+            if self.limiter:
                 await self.limiter.enter(tokens)
             try:
                 if self._ending:
@@ -211,45 +209,32 @@ class CachedModel:
                 if self._fatal is not None:
                     raise FatalModelError(str(self._fatal))
                 self.ledger.check_writable()
-                self._in_flight.add(key)
-                reply = await self.model.chat(messages, decoding)
-                reply = replace(reply, key=key, usage=valid_usage(reply.usage))
+                self._in_flight.add(call.key)
+                reply = await self.model.chat(call.messages, call.decoding)
+                reply = replace(reply, key=call.key, usage=valid_usage(reply.usage))
                 reply = replace(reply, cost_usd=self.prices.cost_of(reply))
-                cost = self._cost(len(request), max_tokens, most, reply)
+                cost = CallCost(reply.cost_usd, reply.usage.total)
+                self._bound.learn(*size, cost)
+                if _turned_away(reply):
+                    cost = CallCost(cost.usd or 0.0, cost.tokens or 0)
                 self._learn_quirks(reply)
                 # Stored before the place is free: nothing is sent after a write that failed.
                 if reply.final:
                     filed = {"model": self.name, "stage": self.stage}
-                    await self.ledger.keep(key, request, reply, **filed)
+                    await self.ledger.keep(call.key, call.request, reply, **filed)
                 else:
-                    self.ledger.add_attempt(key, reply, model=self.name)
+                    self.ledger.add_attempt(call.key, reply, model=self.name)
                 return reply
             except FatalModelError as error:
                 if error.reply is not None:
                     cost = CallCost()
-                    self.ledger.add_attempt(key, error.reply, model=self.name)
+                    self.ledger.add_attempt(call.key, error.reply, model=self.name)
                 raise
             finally:
-                if self.limiter is not None:
+                if self.limiter:
                     self.limiter.leave(reply, tokens)
         finally:
             self.budget.settle(most, cost)
-
-    def _cost(self, n_bytes: int, max_tokens: int | None, most: CallCost, reply: Reply) -> CallCost:
-        """Return what an attempt counts for that had reserved ``most`` (the module's table)."""
-        usd, usage = reply.cost_usd, reply.usage
-        tokens = None
-        if usage.prompt_tokens is not None and usage.completion_tokens is not None:
-            tokens = usage.prompt_tokens + usage.completion_tokens
-        self._bound.learn(n_bytes, max_tokens, CallCost(usd, tokens))
-        if _turned_away(reply):
-            usd, tokens = usd or 0.0, tokens or 0
-        priced = usd is not None or most.usd is None
-        is_paid = self.prices is not FREE and (reply.answered or most.usd or self.budget.limited)
-        if is_paid and not (priced and tokens is not None):
-            usd_beyond = 0.0 if priced else most.usd
-            self.on_estimate(CallCost(usd_beyond, most.tokens if tokens is None else 0))
-        return CallCost(most.usd if usd is None else usd, most.tokens if tokens is None else tokens)
 
     def _reply_bound(self, max_tokens: int | None) -> int | None:
         """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""

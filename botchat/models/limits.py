@@ -151,6 +151,8 @@ class Budget:
     calls: int = 0
     """Attempts made, those in flight included."""
     tokens: int = 0
+    estimated: tuple[int, float, int] = (0, 0.0, 0)
+    """Attempts that did not say what they took; USD and tokens counted for them."""
 
     def __post_init__(self) -> None:
         """Reserve nothing yet."""
@@ -188,7 +190,10 @@ class Budget:
             raise
 
     def settle(self, most: CallCost, cost: CallCost | None) -> None:
-        """Spend what a call took that had reserved ``most``; None if it was not sent."""
+        """Spend what a call took that had reserved ``most``; None if it was not sent.
+
+        What is unknown of it counts as it had been reserved.
+        """
         self._n_open -= 1
         self._open_usd -= most.usd or 0.0
         self._open_tokens -= most.tokens or 0
@@ -197,8 +202,13 @@ class Budget:
         if cost is None:
             self.calls -= 1
         else:
-            self.usd += cost.usd or 0.0
-            self.tokens += cost.tokens or 0
+            unknown_usd = (most.usd or 0.0) if cost.usd is None else 0.0
+            unknown_tokens = (most.tokens or 0) if cost.tokens is None else 0
+            self.usd += (cost.usd or 0.0) + unknown_usd
+            self.tokens += (cost.tokens or 0) + unknown_tokens
+            if unknown_usd or (unknown_tokens and (most.usd or self.limited)):
+                n, usd, tokens = self.estimated
+                self.estimated = (n + 1, usd + unknown_usd, tokens + unknown_tokens)
         self._wake()
 
     def _wake(self) -> None:

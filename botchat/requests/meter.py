@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from botchat.interfaces import Reply
-from botchat.models.limits import CallCost
+from botchat.models.limits import Budget
 
 LONGEST = 300
 """Characters kept of what was said of a failure."""
@@ -119,11 +119,8 @@ class Meter:
     unpriced: int = 0
     failures: Counter[str] = field(default_factory=Counter)
     """Why calls were given up -> how many."""
-    estimated_calls: int = 0
-    """Attempts whose cost is an estimate."""
-    estimated_usd: float = 0.0
-    """What these were counted at by the limits, beside ``cost_usd``; likewise the tokens."""
-    estimated_tokens: int = 0
+    budget: Budget = field(default_factory=Budget)
+    """What the run may spend; it knows what is estimated, beside ``cost_usd`` and ``tokens``."""
     steps: list[Step] = field(default_factory=list)
     heard: float = field(default_factory=time.monotonic)
     """When the last call ended."""
@@ -160,9 +157,3 @@ class Meter:
             self.tokens += (reply.usage.prompt_tokens or 0) + (reply.usage.completion_tokens or 0)
             self.unpriced += reply.cost_usd is None
             self.cost_usd += reply.cost_usd or 0.0
-
-    def estimate(self, counted: CallCost) -> None:
-        """Count one attempt whose cost the endpoint did not say."""
-        self.estimated_calls += 1
-        self.estimated_usd += counted.usd or 0.0
-        self.estimated_tokens += counted.tokens or 0

@@ -194,7 +194,6 @@ def run_all(data, run, model, texts):
             prices,
             limiter=RateLimiter(concurrency),
             on_reply=meter.count,
-            on_estimate=meter.estimate,
         )
         tasks = [
             asyncio.ensure_future(
@@ -249,7 +248,7 @@ def test_no_run_spends_more_than_its_limit(data, run, texts, beyond):
         assert provider.tokens <= budget.tokens <= budget.max_tokens
     if budget.max_calls is not None:
         assert budget.calls <= budget.max_calls
-    assert provider.tokens <= meter.tokens + meter.estimated_tokens
+    assert provider.tokens <= meter.tokens + budget.estimated[2]
 
 
 # --- reserve and settle --------------------------------------------------------------------------
@@ -349,21 +348,21 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
 )
 async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted):
     """Sent and maybe billed: what it had reserved; else nothing."""
-    model, meter = Held([reply]), Meter()
+    model = Held([reply])
     budget = Budget(max_tokens=100_000)
     ledger = Ledger(None)
-    asked = recorded(model, budget, Prices(1.0, 2.0), ledger=ledger, on_estimate=meter.estimate)
+    asked = recorded(model, budget, Prices(1.0, 2.0), ledger=ledger)
     (end,) = await ends(asking(asked, 1), model)
     keys = ledger.select("SELECT cost_usd FROM calls")
     assert budget.calls == 1
     if counted is None:
-        assert 110 < budget.tokens == meter.estimated_tokens < 400
-        assert budget.usd == meter.estimated_usd == pytest.approx((budget.tokens + 10) / 1e6)
-        assert meter.estimated_calls == 1
+        assert 110 < budget.tokens == budget.estimated[2] < 400
+        assert budget.usd == budget.estimated[1] == pytest.approx((budget.tokens + 10) / 1e6)
+        assert budget.estimated[0] == 1
         assert all(cost == (None,) for cost in keys)  # unknown is never 0
     else:
         assert budget.tokens == counted
-        assert not meter.estimated_calls
+        assert not budget.estimated[0]
     assert isinstance(end, FatalModelError) or not isinstance(reply, Exception)
 
 

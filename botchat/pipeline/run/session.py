@@ -73,7 +73,7 @@ class Session:
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self.ledger = ledger
-        self.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        self.budget = meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._pool: WorkerPool | None = None
         if spending.executor is not None:
             from botchat.models.executor import open_pool
@@ -232,7 +232,6 @@ class Session:
             budget=budget,
             retry=Retry(),
             on_reply=self.meter.count,
-            on_estimate=self.meter.estimate,
         )
 
     def _uncached(
