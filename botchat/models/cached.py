@@ -5,14 +5,8 @@ most that it may take. What comes back is stored before anyone sees it. Two call
 at the same time share one call. Until a model has answered in a run, one call goes alone, with all
 its attempts: a wrong key, an unknown model and a server that is down cost the attempts of one.
 
-What an attempt counts for if the endpoint does not say what it took:
-
-| how it ended | counted at |
-| --- | --- |
-| refused connection, unknown name | nothing: it was not sent |
-| 3xx, 4xx, overloaded (429, 503, 529) | nothing: it was turned away |
-| 408, any other 5xx, deadline, broken connection, unreadable answer | what it had reserved |
-| filtered (also as 4xx: some providers bill the prompt), any answer | the same |
+An attempt that does not say what it took counts as what it had reserved, also a filtered one (some
+providers bill the prompt), but nothing if it was not sent or turned away (see `_turned_away`).
 """
 
 from __future__ import annotations
@@ -30,16 +24,8 @@ from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks, visible
-from botchat.models.limits import (
-    OVERLOADED,
-    Budget,
-    CallCost,
-    CostBound,
-    Prices,
-    RateLimiter,
-    Retry,
-    valid_usage,
-)
+from botchat.models import limits
+from botchat.models.limits import Budget, CallCost, CostBound, Prices, RateLimiter, Retry
 from botchat.workspace.ledger import Ledger, request_json, request_key
 
 log = logging.getLogger("botchat")
@@ -89,7 +75,8 @@ class CachedModel:
         self.quirks: Mapping[str, Any] = self.ledger.quirks(self.identity)
         """Refusals and window of its endpoint (see `Reply.sent`)."""
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
-        self._in_flight: set[str] = set()
+        self.in_flight: set[str] = set()
+        """Keys of the calls in flight."""
         self._ending = False
         self._answered, self._n_given_up = self.limiter is None, 0
         self._alone = asyncio.Lock()
@@ -100,11 +87,6 @@ class CachedModel:
         """Tokens of prompt and reply together: as set, or as the endpoint says."""
         window: int | None = self.model.context_window or self.quirks.get("context_window")
         return window
-
-    @property
-    def n_in_flight(self) -> int:
-        """Number of calls in flight."""
-        return len(self._in_flight)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""
@@ -146,7 +128,7 @@ class CachedModel:
         self.stop()
         tasks = dict(self._tasks)
         for key, task in tasks.items():
-            if key not in self._in_flight:  # it waits for its turn, or between two attempts
+            if key not in self.in_flight:  # it waits for its turn, or between two attempts
                 task.cancel()
         if tasks:
             _, late = await asyncio.wait(tasks.values(), timeout=DRAIN_S)
@@ -170,7 +152,7 @@ class CachedModel:
             try:
                 reply = await self._attempt(call)
             finally:  # `drain` waits for it until it is stored
-                self._in_flight.discard(call.key)
+                self.in_flight.discard(call.key)
             if reply.final:
                 self._answered = True
                 reply = strip_reasoning(reply)
@@ -209,10 +191,9 @@ class CachedModel:
                 if self._fatal is not None:
                     raise FatalModelError(str(self._fatal))
                 self.ledger.check_writable()
-                self._in_flight.add(call.key)
+                self.in_flight.add(call.key)
                 reply = await self.model.chat(call.messages, call.decoding)
-                reply = replace(reply, key=call.key, usage=valid_usage(reply.usage))
-                reply = replace(reply, cost_usd=self.prices.cost_of(reply))
+                reply = replace(reply, key=call.key, cost_usd=self.prices.cost_of(reply))
                 cost = CallCost(reply.cost_usd, reply.usage.total)
                 self._bound.learn(*size, cost)
                 if _turned_away(reply):
@@ -277,7 +258,7 @@ class CachedModel:
 def _turned_away(reply: Reply) -> bool:
     """Return whether an attempt was certainly not billed."""
     status = reply.status or 0
-    refused = status in OVERLOADED or (300 <= status < 500 and status != 408)
+    refused = status in limits.OVERLOADED or (300 <= status < 500 and status != 408)
     return not reply.reached or (refused and reply.outcome != "filtered")
 
 

@@ -370,11 +370,14 @@ def token_usage(usage: Any) -> Usage:
         return token_count(int(number) if whole else number)
 
     n_prompt, n_reply, total = map(count, ("prompt_tokens", "completion_tokens", "total_tokens"))
-    if n_prompt is not None and total is not None:
-        # Some providers count reasoning in the total only; they bill it as completion.
-        n_reply = max(n_reply or 0, total - n_prompt)
     cached = count("prompt_tokens_details", "cached_tokens")
-    return Usage(n_prompt, n_reply, count("prompt_cache_hit_tokens") if cached is None else cached)
+    if cached is None:
+        cached = count("prompt_cache_hit_tokens")
+    if not n_prompt:  # no prompt is empty: a server that counts zero tokens counts none
+        return Usage(None, n_reply or None, cached)
+    # Some providers count reasoning in the total only; they bill it as completion.
+    n_reply = n_reply if total is None else max(n_reply or 0, total - n_prompt)
+    return Usage(n_prompt, n_reply, cached and min(cached, n_prompt))
 
 
 def reported_cost(usage: Any) -> float | None:

@@ -12,21 +12,13 @@ from dataclasses import dataclass
 import msgspec
 
 from botchat.errors import LimitReached
-from botchat.interfaces import Reply, Usage, token_count
+from botchat.interfaces import Reply
 
 OVERLOADED = (429, 503, 529)
 """HTTP statuses by which a server says that it is overloaded."""
 
 BURST_S = 1.0
 """Seconds' worth of a rate that may be used at once."""
-
-
-def valid_usage(usage: Usage) -> Usage:
-    """Return ``usage`` without impossible counts: they are unknown, and so is an empty prompt."""
-    prompt, completion, cached = map(token_count, msgspec.structs.astuple(usage))
-    if not prompt:
-        return Usage(None, completion or None, cached)
-    return Usage(prompt, completion, cached and min(cached, prompt))
 
 
 @dataclass(frozen=True)
@@ -159,18 +151,11 @@ class Budget:
         self._n_open, self._open_usd, self._open_tokens = 0, 0.0, 0
         self._waiting: deque[tuple[CallCost, asyncio.Future[None]]] = deque()
 
-    @property
-    def limited(self) -> bool:
-        """Whether money or tokens are."""
-        return self.max_usd is not None or self.max_tokens is not None
-
     def unbounded(self, most: CallCost) -> str:
         """Return the flag of a limit that cannot be kept since ``most`` is unknown, or ''."""
         if self.max_usd is not None and most.usd is None:
             return f"--max-usd {self.max_usd:g}"
-        if self.max_tokens is not None and most.tokens is None:
-            return f"--max-tokens {self.max_tokens}"
-        return ""
+        return f"--max-tokens {self.max_tokens}" if self.max_tokens and most.tokens is None else ""
 
     async def reserve(self, most: CallCost) -> None:
         """Wait until ``most`` is reserved, first come first served; `settle` ends it.
@@ -194,59 +179,57 @@ class Budget:
 
         What is unknown of it counts as it had been reserved.
         """
-        self._n_open -= 1
-        self._open_usd -= most.usd or 0.0
-        self._open_tokens -= most.tokens or 0
-        if not self._n_open:
-            self._open_usd = 0.0  # no rounding is left over
+        self._hold(-1, most)
         if cost is None:
             self.calls -= 1
         else:
-            unknown_usd = (most.usd or 0.0) if cost.usd is None else 0.0
-            unknown_tokens = (most.tokens or 0) if cost.tokens is None else 0
-            self.usd += (cost.usd or 0.0) + unknown_usd
-            self.tokens += (cost.tokens or 0) + unknown_tokens
-            if unknown_usd or (unknown_tokens and (most.usd or self.limited)):
-                n, usd, tokens = self.estimated
-                self.estimated = (n + 1, usd + unknown_usd, tokens + unknown_tokens)
+            usd = (most.usd or 0.0) if cost.usd is None else 0.0
+            tokens = (most.tokens or 0) if cost.tokens is None else 0
+            self.usd += usd + (cost.usd or 0.0)
+            self.tokens += tokens + (cost.tokens or 0)
+            if usd or (tokens and (most.usd or self.max_usd or self.max_tokens)):
+                n, all_usd, all_tokens = self.estimated
+                self.estimated = (n + 1, all_usd + usd, all_tokens + tokens)
         self._wake()
+
+    def _hold(self, n: int, most: CallCost) -> None:
+        self._n_open += n
+        # No rounding is left over.
+        self._open_usd = self._open_usd + n * (most.usd or 0.0) if self._n_open else 0.0
+        self._open_tokens += n * (most.tokens or 0)
 
     def _wake(self) -> None:
         """Admit those who have waited longest, as far as the limits do."""
         while self._waiting:
             most, turn = self._waiting[0]
-            if not turn.done():
-                limit = self._limit_hit(most)
-                if limit and self._n_open and not limit.startswith("--max-calls"):
-                    return
-                if limit:
-                    turn.set_exception(LimitReached(f"stopped at {limit}{self._summary}"))
-                else:
-                    self.calls += 1
-                    self._n_open += 1
-                    self._open_usd += most.usd or 0.0
-                    self._open_tokens += most.tokens or 0
-                    turn.set_result(None)
+            limit = "" if turn.done() else self._limit_hit(most)
+            if limit and self._n_open and not limit.startswith("--max-calls"):
+                return
             self._waiting.popleft()
+            if limit:
+                so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run"
+                turn.set_exception(
+                    LimitReached(
+                        f"stopped at {limit}; {so_far}; everything is stored, and the same command "
+                        "goes on from here (limits count for each run)"
+                    )
+                )
+            elif not turn.done():
+                self.calls += 1
+                self._hold(1, most)
+                turn.set_result(None)
 
     def _limit_hit(self, most: CallCost) -> str:
         """Return the limit that leaves no room for ``most``, in words, or ''."""
         if self.max_calls is not None and self.calls >= self.max_calls:
-            return f"--max-calls {self.max_calls}: "
+            return f"--max-calls {self.max_calls}"
         usd, tokens = most.usd or 0.0, most.tokens or 0
         if self.max_usd is not None and self.usd + self._open_usd + usd > self.max_usd:
-            return f"--max-usd {self.max_usd:g}: the next call may cost up to ${usd:.4g}; "
+            return f"--max-usd {self.max_usd:g}: the next call may cost up to ${usd:.4g}"
         all_tokens = self.tokens + self._open_tokens + tokens
         if self.max_tokens is not None and all_tokens > self.max_tokens:
-            return f"--max-tokens {self.max_tokens}: the next call may take up to {tokens} tokens; "
+            return f"--max-tokens {self.max_tokens}: the next call may take up to {tokens} tokens"
         return ""
-
-    @property
-    def _summary(self) -> str:
-        return (
-            f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run; everything "
-            "is stored, and the same command goes on from here (limits count for each run)"
-        )
 
 
 class RateLimiter:

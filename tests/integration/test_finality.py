@@ -241,6 +241,7 @@ USAGES = [
     ({"prompt_tokens": "100", "completion_tokens": True}, Usage()),
     ({"prompt_tokens": -1, "completion_tokens": 2**63}, Usage()),
     ({"prompt_tokens": 1.5, "completion_tokens": 10**400}, Usage()),
+    ({"prompt_tokens": 0, "completion_tokens": 0}, Usage()),
     ([1], Usage()),
     (
         {

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError, LimitReached
-from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
+from botchat.interfaces import Decoding, Message, Reply, Usage
 from botchat.models.cached import HOPELESS, CachedModel, strip_reasoning
+from botchat.models.endpoint import token_usage
 from botchat.models.limits import (
     FREE,
     Budget,
@@ -20,7 +21,6 @@ from botchat.models.limits import (
     Prices,
     RateLimiter,
     Retry,
-    valid_usage,
 )
 from botchat.requests.meter import Meter
 from botchat.workspace.ledger import Ledger
@@ -164,7 +164,10 @@ class Billing(Waiting):
         if kind == "silent":
             usage = Usage()
         if kind == "absurd":
-            usage = Usage(*(self.data.draw(st.sampled_from(ABSURD)) for _ in range(2)))
+            counts = [self.data.draw(st.sampled_from(ABSURD)) for _ in range(2)]
+            usage = token_usage(
+                dict(zip(("prompt_tokens", "completion_tokens"), counts, strict=True))
+            )
         return Reply("ok", "fine", usage=usage, status=200)
 
 
@@ -205,7 +208,7 @@ def run_all(data, run, model, texts):
             for i, text in enumerate(texts)
         ]
         found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
-        assert asked.n_in_flight == 0
+        assert not asked.in_flight
         assert (budget._n_open, budget._open_usd, budget._open_tokens) == (0, 0.0, 0)
         assert not budget._waiting
         return found, meter
@@ -299,7 +302,7 @@ async def test_a_limit_ends_the_run_when_nothing_is_out_and_nothing_fits():
     budget = Budget(max_calls=1)
     await call(budget, 0)  # it was not sent
     await call(budget, 0, CallCost())
-    with pytest.raises(LimitReached, match="--max-calls 1: "):
+    with pytest.raises(LimitReached, match="--max-calls 1; "):
         await call(budget, 0)
 
 
@@ -325,10 +328,8 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
     ("reply", "counted"),
     [
         (Reply("ok", "x", usage=Usage(100, 5)), 105),
-        (Reply("ok", "x", usage=Usage(0, 0)), None),
         (Reply("ok", "x"), None),
         (Reply("ok", "x", usage=Usage(100, None)), None),
-        (Reply("ok", "x", usage=Usage(100, 2**63)), None),
         (Reply("refused", "no", status=200), None),
         (Reply("filtered", status=400), None),
         (Reply("overflow", status=400), 0),
@@ -416,15 +417,13 @@ def test_an_overrun_is_part_of_the_next_estimate():
     [
         (Usage(1000, 100), 1200),
         (Usage(1000, 100, 400), 600 + 40 + 200),
-        (Usage(1000, 100, 5000), 100 + 200),
-        (Usage(-5, 100), None),
         (Usage(None, 100), None),
-        (Usage(1000, MOST_TOKENS + 1), None),
+        (Usage(1000, None), None),
     ],
 )
 def test_every_kind_of_token_has_its_price(usage, usd):
     """Fresh, read from the cache, generated; never < 0."""
-    reply = Reply("ok", usage=valid_usage(usage))
+    reply = Reply("ok", usage=usage)
     found = Prices(1.0, 2.0, 0.1).cost_of(reply)
     assert found == (usd if usd is None else pytest.approx(usd / 1e6))
     assert Prices(1.0).cost_of(reply) is Prices().cost_of(reply) is None

@@ -195,7 +195,7 @@ class Session:
     @property
     def under_way(self) -> int:
         """Calls in flight."""
-        return sum(model.n_in_flight for model in tuple(self._models.values()))
+        return sum(len(model.in_flight) for model in tuple(self._models.values()))
 
     def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
         """Return the model, one for all who ask it; ``max_tokens``: of the replies to be asked for.
