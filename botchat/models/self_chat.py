@@ -116,9 +116,6 @@ PER_MESSAGE = 4
 OWN_PART, LEARNT_PART = 4, 2
 """A reply takes at most 1 / so much of the window of a model's entry, or of one that was learnt."""
 
-PLACEHOLDER = "..."
-"""First words of the other speaker in the layout ``placeholder-user``."""
-
 ARRANGEMENTS = [
     (layout, system)
     for layout in ("natural", "merge-leading", "placeholder-user")
@@ -129,14 +126,9 @@ ARRANGEMENTS = [
 
 def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
     """Return the natural layout: system prompt, then the dialogue as seen by its next speaker."""
-    n = len(utterances)
-    return [
-        {"role": "system", "content": system},
-        *(
-            Message(role="user" if (n - i) % 2 else "assistant", content=text)
-            for i, text in enumerate(utterances)
-        ),
-    ]
+    roles = ["user" if n % 2 else "assistant" for n in range(len(utterances), 0, -1)]
+    turns = [Message(role=r, content=text) for r, text in zip(roles, utterances, strict=True)]
+    return [Message(role="system", content=system), *turns]
 
 
 def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
@@ -154,7 +146,7 @@ def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[
             text = f"[You said before:] {first}\n\n{result[head]['content']}"
             result[head] = Message(role="user", content=text)
         elif layout == "placeholder-user":
-            result.insert(head, Message(role="user", content=PLACEHOLDER))
+            result.insert(head, Message(role="user", content="..."))
     if head and system == "system-in-user":
         prompt = result.pop(0)["content"]
         i = [message["role"] for message in result].index("user")
@@ -172,16 +164,12 @@ def count_dropped(
 ) -> int:
     """Return how many of the oldest utterances to leave out so that the prompt fits (§4.1).
 
-    The system prompt and the last utterance are always kept. ``window``: tokens of prompt and reply
-    together; ``reserve``: tokens of the reply; ``count`` returns the tokens of a text.
+    The last utterance is always kept. ``window``: tokens of prompt and reply together; ``reserve``:
+    tokens of the reply; ``count`` returns the tokens of a text.
     """
     room = window - reserve - count(system) - PER_MESSAGE
     sizes = [count(text) + PER_MESSAGE for text in utterances]
-    total, dropped = sum(sizes), 0
-    while total > room and dropped < len(sizes) - 1:
-        total -= sizes[dropped]
-        dropped += 1
-    return dropped
+    return next(n for n in range(len(sizes)) if sum(sizes[n:]) <= room or n == len(sizes) - 1)
 
 
 def reply_tokens(max_tokens: int, window: int | None, part: int = OWN_PART) -> int:
