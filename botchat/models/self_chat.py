@@ -126,9 +126,11 @@ ARRANGEMENTS = [
 
 def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
     """Return the natural layout: system prompt, then the dialogue as seen by its next speaker."""
-    roles = ["user" if n % 2 else "assistant" for n in range(len(utterances), 0, -1)]
-    turns = [Message(role=r, content=text) for r, text in zip(roles, utterances, strict=True)]
-    return [Message(role="system", content=system), *turns]
+    messages = [Message(role="system", content=system)]
+    for n, text in enumerate(utterances):
+        is_user = (len(utterances) - n) % 2
+        messages.append(Message(role="user" if is_user else "assistant", content=text))
+    return messages
 
 
 def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
