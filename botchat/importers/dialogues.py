@@ -19,24 +19,23 @@ from botchat.records import N_SEED, Outcome, Seed
 
 FORMATS: Mapping[str, str] = COLUMNS["seeds"]["formats"]
 """Columns that hold a dialogue -> name of their format."""
+MAX_ID = 200
+"""Characters of an id."""
+
+MUTUAL_FILE = re.compile(r"(?!.*mutual_plus/)(?:(?:.*/)?test/)?test_([0-9]+)\.txt")
+"""Names of items of MuTual's raw test split; mutual_plus holds the same dialogues."""
+_MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
 
 _IDS, _TEXTS, _SPEAKERS, _TURNS = (
     COLUMNS["seeds"][name] for name in ("ids", "texts", "speakers", "turns")
 )
-_INSTRUCTIONS = ("system", "developer")
-_TOOLS = re.compile(r"(?i)tool|function|observation")
-_REASONING = ("reasoning", "thinking")
 _FAILED = ("", "$ERROR$")
 """Texts of no reply; the second is FastChat's."""
-
-MAX_ID = 200
-"""Characters of an id."""
 
 
 class ImportedMessage(NamedTuple):
     """One utterance as it stands in a file; ``speaker`` is None where none is named."""
 
-    place: str
     speaker: str | None
     text: str
     turn: float
@@ -45,7 +44,7 @@ class ImportedMessage(NamedTuple):
 class ImportedDialogue(NamedTuple):
     """One dialogue of a model, up to its first empty utterance.
 
-    ``id`` is empty where the file has none; ``outcome`` is ``ok`` if no utterance is empty.
+    ``id``: empty where the file has none; ``outcome``: ``ok`` if no utterance is empty.
     """
 
     place: str
@@ -54,65 +53,88 @@ class ImportedDialogue(NamedTuple):
     outcome: Outcome
 
 
-class ImportedDialogues(NamedTuple):
-    """Dialogues of some files; ``format`` is that of the first, a value of `FORMATS`."""
-
-    format: str
-    dialogues: list[ImportedDialogue]
-    system_messages: int
-
-
 def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
     """Read seeds; a whole dialogue without an id has its row's number. Raises `DataError`."""
-    dialogues: dict[str, list[ImportedMessage]] = {}
-    first_rows: dict[str, FileRow] = {}
+    dialogues: dict[str, tuple[FileRow, list[ImportedMessage]]] = {}
     for number, row in enumerate(rows, 1):
         place, content = row.place, _first(row.fields, FORMATS)
         seed_id = _id(row) or ("" if content is None else str(number))
         if not seed_id:
             raise DataError(f"{place}: no id; give every dialogue one in a field named 'id'")
-        first = first_rows.setdefault(seed_id, row)
+        first, messages = dialogues.setdefault(seed_id, (row, []))
         is_whole = content is not None or _first(first.fields, FORMATS) is not None
         if first is not row and is_whole:
             raise DataError(
                 f"{place}: id {seed_id!r} is taken by {first.place}; give every dialogue its own"
             )
-        messages = dialogues.setdefault(seed_id, [])
         items = [row.fields] if content is None else _items(content, place)
         messages += _messages(items, place, len(messages))
     if not dialogues:
         raise DataError(f"{where}: no dialogue; each needs an id and its utterances")
-    return [_seed(seed_id, texts, first_rows[seed_id]) for seed_id, texts in dialogues.items()]
+    return [_seed(seed_id, *dialogue) for seed_id, dialogue in dialogues.items()]
 
 
-def read_dialogues(rows: Iterable[FileRow], where: str) -> ImportedDialogues:
-    """Read the dialogues of a model; raises `DataError` with the row."""
-    dialogues, formats, n_system = [], [], 0
+def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[ImportedDialogue]]:
+    """Read the first one's format, a value of `FORMATS`, and the dialogues of a model.
+
+    Raises `DataError` with the row.
+    """
+    dialogues, formats = [], []
     for row in rows:
-        place, fields = row
-        column = next((name for name in FORMATS if name in fields), None)
-        if column is None:
-            raise _lacks(f"{place}: no dialogue", fields, FORMATS)
-        items = _items(fields[column], place)
-        messages = _messages(items, place)
-        n_system += len(items) - len(messages)
-        texts = _join_turns([m._replace(text=m.text.strip()) for m in messages], place)
+        column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")
+        messages = _messages(_items(row.fields[column], row.place), row.place)
+        texts = _join_turns([m._replace(text=m.text.strip()) for m in messages], row.place)
         end = next((n for n, text in enumerate(texts) if text in _FAILED), None)
         outcome: Outcome = "ok" if end is None else "empty"
-        dialogues.append(ImportedDialogue(place, _id(row), tuple(texts[:end]), outcome))
+        dialogues.append(ImportedDialogue(row.place, _id(row), tuple(texts[:end]), outcome))
         formats.append(FORMATS[column])
     if not dialogues:
         raise DataError(f"{where}: no dialogue; expected one of: {', '.join(FORMATS)}")
-    return ImportedDialogues(formats[0], dialogues, n_system)
+    return formats[0], dialogues
+
+
+def read_mutual(files: Mapping[str, bytes], where: str) -> list[Seed]:
+    """Read MuTual's raw test split (Cui et al., ACL 2020): seeds ``MT-<n>``, in the order of n.
+
+    ``files``: name -> content, JSON whose ``article`` is a dialogue up to some utterance, with
+    ``m :`` or ``f :`` before each. A dialogue that begins or repeats another is left out. Raises
+    DataError: not MuTual's layout, or no seed.
+    """
+    articles = {
+        int(MUTUAL_FILE.sub(r"\1", name)): _article(content, f"{where}: {name}")
+        for name, content in files.items()
+    }
+    # Sorted, a text stands right before one that it begins; the blank ends a whole word.
+    ordered = sorted((f"{text} ", -number) for number, text in articles.items())
+    pairs = pairwise([*ordered, ("", 0)])
+    kept = sorted(-n for (text, n), (after, _) in pairs if not after.startswith(text))
+    dialogues = {n: tuple(map(str.strip, _MARK.split(articles[n])[1:])) for n in kept}
+    seeds = [Seed(f"MT-{n}", texts) for n, texts in dialogues.items() if len(texts) >= N_SEED]
+    if not seeds:
+        raise DataError(f"{where}: no dialogue in MuTual's layout (test/test_<n>.txt)")
+    return seeds
+
+
+def _article(content: bytes, place: str) -> str:
+    """Return the dialogue of an item, with single blanks."""
+    article = named(json_value(content, place), place).get("article")
+    article = " ".join(article.split()) if isinstance(article, str) else ""
+    if not _MARK.match(article) or not all(map(str.strip, _MARK.split(article)[1:])):
+        raise DataError(f"{place}: no 'article' of utterances, each after 'm :' or 'f :'")
+    return article
 
 
 def _first(fields: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 
-def _lacks(fault: str, fields: Iterable[str], wanted: Iterable[str]) -> DataError:
-    names = ", ".join(fields)[:200] or "none"
-    return DataError(f"{fault} (fields: {names}); expected one of: {', '.join(wanted)}")
+def _column(fields: Mapping[str, Any], names: Iterable[str], fault: str) -> str:
+    """Return the first of the names that there is; raises `DataError` if there is none."""
+    for name in names:
+        if name in fields:
+            return name
+    listed = ", ".join(fields)[:200] or "none"
+    raise DataError(f"{fault} (fields: {listed}); expected one of: {', '.join(names)}")
 
 
 def _id(row: FileRow) -> str:
@@ -122,13 +144,10 @@ def _id(row: FileRow) -> str:
         value = int(value)
     if value is None:
         return ""
-    is_name = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
-    if not is_name or len(str(value)) > MAX_ID:
-        raise DataError(
-            f"{row.place}: the id {quoted(value)} is no text or whole number of at most {MAX_ID} "
-            "characters; correct it"
-        )
-    return str(value)
+    if isinstance(value, str | int) and value is not True and 0 < len(str(value).strip()) <= MAX_ID:
+        return str(value)
+    fault = f"the id {quoted(value)} is no text or whole number of at most {MAX_ID} characters"
+    raise DataError(f"{row.place}: {fault}; correct it")
 
 
 def _items(content: object, place: str) -> Sequence[object]:
@@ -141,48 +160,41 @@ def _items(content: object, place: str) -> Sequence[object]:
 
 
 def _messages(items: Sequence[object], place: str, start: int = 0) -> list[ImportedMessage]:
-    """Read texts, messages and [speaker, text] pairs; instructions to a speaker are left out."""
-    messages = [_message(item, place, n) for n, item in enumerate(items, start + 1)]
-    return [message for message in messages if message is not None]
-
-
-def _message(item: object, place: str, n: int) -> ImportedMessage | None:
-    """Read a message; returns None for an instruction to a speaker."""
-    if isinstance(item, str):
-        return ImportedMessage(place, None, item, n)
-    place = f"{place}: utterance {n}"
-    if isinstance(item, list) and len(item) == 2:
-        item = dict(zip(("speaker", "text"), item, strict=True))
-    fields = {column_name(name): value for name, value in named(item, place).items()}
-    speaker = _first(fields, _SPEAKERS)
-    if fields.get("tool_calls") or fields.get("function_call") or _TOOLS.search(str(speaker)):
-        raise DataError(f"{place} calls a tool; take such dialogues out")
-    if str(speaker).lower() in _INSTRUCTIONS:
-        return None
-    column = next((name for name in _TEXTS if name in fields), None)
-    if column is None:
-        raise _lacks(f"{place}: no text", fields, _TEXTS)
-    turn = _first(fields, _TURNS)
-    try:
-        position = float(n if turn is None else str(turn))
-    except ValueError:
-        raise DataError(f"{place}: the turn {quoted(turn)} is no number") from None
-    text = _text(fields[column], place)
-    return ImportedMessage(place, None if speaker is None else str(speaker), text, position)
+    """Read texts and messages; instructions to a speaker are left out."""
+    messages = []
+    for n, item in enumerate(items, start + 1):
+        if isinstance(item, str):
+            messages.append(ImportedMessage(None, item, n))
+            continue
+        within = f"{place}: utterance {n}"
+        fields = {column_name(name): value for name, value in named(item, within).items()}
+        speaker, turn = _first(fields, _SPEAKERS), _first(fields, _TURNS)
+        called = fields.get("tool_calls") or fields.get("function_call")
+        if called or re.search(r"(?i)tool|function|observation", str(speaker)):
+            raise DataError(f"{within} calls a tool; take such dialogues out")
+        if str(speaker).lower() in ("system", "developer"):
+            continue
+        text = _text(fields[_column(fields, _TEXTS, f"{within}: no text")], within)
+        try:
+            position = float(n if turn is None else str(turn))
+        except ValueError:
+            raise DataError(f"{within}: the turn {quoted(turn)} is no number") from None
+        messages.append(ImportedMessage(speaker and str(speaker), text, position))
+    return messages
 
 
 def _text(content: object, place: str) -> str:
     """Return the text of a message, whose content may be a list of parts."""
     if not isinstance(content, list):
         content = ["" if content is None else content]
-    texts = []
+    texts: list[str] = []
     for part in content:
-        if isinstance(part, Mapping) and part.get("type") in _REASONING:
+        fields: Mapping[str, Any] = part if isinstance(part, Mapping) else {"text": part}
+        if fields.get("type") in ("reasoning", "thinking"):
             continue
-        text = part.get("text") if isinstance(part, Mapping) else part
-        if not isinstance(text, str):
+        if not isinstance(fields.get("text"), str):
             raise DataError(f"{place}: {quoted(part)} is not text; write it as text or take it out")
-        texts.append(text)
+        texts.append(fields["text"])
     return " ".join(texts)
 
 
@@ -196,10 +208,10 @@ def _join_turns(messages: Sequence[ImportedMessage], place: str) -> list[str]:
     return [" ".join(message.text for _, message in turn) for _, turn in turns]
 
 
-def _seed(seed_id: str, messages: list[ImportedMessage], row: FileRow) -> Seed:
+def _seed(seed_id: str, row: FileRow, messages: list[ImportedMessage]) -> Seed:
     messages.sort(key=lambda message: message.turn)
-    if twice := next((b for a, b in pairwise(messages) if a.turn == b.turn), None):
-        raise DataError(f"{twice.place}: dialogue {seed_id!r} has turn {twice.turn:g} twice")
+    if len({message.turn for message in messages}) < len(messages):
+        raise DataError(f"{row.place}: dialogue {seed_id!r} has a turn twice")
     try:
         if not (utterances := _join_turns(messages, row.place)):
             raise ValueError(f"seed {seed_id} has 0 utterances, needs at least {N_SEED}")

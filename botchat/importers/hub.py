@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatch
+from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.workspace.jsonl import write_atomic
@@ -30,15 +33,15 @@ _URI = re.compile(
     r"(?:@(?P<revision>refs/(?:convert|pr)/[^/@#]+|[^/@#]+))?"
     r"(?:/(?P<config>[^/@#]+))?(?:#(?P<split>[^/@#]+))?"
 )
-_FILES = ("README.md", "*.zip", "*.arrow", "*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv")
+_FILES = ["README.md", "*.zip", "*.arrow", "*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv"]
 """Files of a dataset that are downloaded: its card, which names its configurations, and data."""
 
 
 def pin_revision(uri: str) -> str:
     """Return the same dataset at the commit that ``uri`` names now; its data is downloaded."""
-    parts = _parts(uri)
+    parts, folder = _snapshot(uri)
     rest = uri[parts.end("revision" if parts["revision"] else "name") :]
-    return f"hf://{parts['name']}@{_snapshot(parts).name}{rest}"
+    return f"hf://{parts['name']}@{folder.name}{rest}"
 
 
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
@@ -49,8 +52,7 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
     """
     from datasets import load_dataset
 
-    parts = _parts(uri)
-    folder = _snapshot(parts)
+    parts, folder = _snapshot(uri)
     try:
         splits = load_dataset(str(folder), parts["config"], streaming=True)
         default = next(iter(splits)) if len(splits) == 1 else "test"
@@ -70,23 +72,18 @@ def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL
 
     Raises DataError: it cannot be downloaded, or is another file.
     """
-    import httpx2
-
     target = cache_dir / "MuTual_test.xlsx"
-    if target.exists() and hashlib.sha256(target.read_bytes()).hexdigest() == digest:
+    if target.exists() and sha256(target.read_bytes()).hexdigest() == digest:
         return target
-    content = bytearray()
     try:
-        with httpx2.stream("GET", url, timeout=60.0, follow_redirects=True) as response:
-            response.raise_for_status()
-            for part in response.iter_bytes():
-                content += part
-                if len(content) > MAX_MUTUAL_BYTES:
-                    break
-        if hashlib.sha256(content).hexdigest() != digest:
+        with urlopen(url, timeout=60.0) as response:
+            content = response.read(MAX_MUTUAL_BYTES)
+        if sha256(content).hexdigest() != digest:
             raise DataError(f"not the file expected (SHA-256 {digest[:12]}...)")
-        write_atomic(target, bytes(content))
-    except (httpx2.HTTPError, httpx2.InvalidURL, BotChatError) as error:
+        write_atomic(target, content)
+    except (OSError, HTTPException, BotChatError) as error:
+        if isinstance(error, HTTPError):
+            error.close()
         raise DataError(
             f"cannot download {url} to {cache_dir}: {_one_line(error)}; download {MUTUAL_URL} by "
             "hand and give the file's path instead of 'mutual'"
@@ -100,7 +97,6 @@ _FAULTS: Mapping[str, tuple[type[BotChatError], str]] = {
     "GatedRepoError": (MissingDataError, f"it is gated; accept its terms, then {_LOGIN}"),
     "RevisionNotFoundError": (MissingDataError, "no such revision; give a branch, tag or commit"),
     "RepositoryNotFoundError": (MissingDataError, f"not on the hub, or not for you; {_LOGIN}"),
-    "RemoteEntryNotFoundError": (MissingDataError, "no such file"),
     "401": (ConfigError, f"no right to write there; {_LOGIN}"),
     "403": (ConfigError, f"no right to write there; {_LOGIN}"),
     "": (DataError, "cannot reach the hub, and it is not in the cache; check HF_HUB_OFFLINE, "
@@ -123,31 +119,24 @@ def hub_errors(name: str) -> Iterator[None]:
         raise kind(f"{name}: {fault} ({_one_line(error)})") from None
 
 
-def _parts(uri: str) -> re.Match[str]:
-    """Return name, revision, config and split of a URI, None where it has none."""
-    if match := _URI.fullmatch(uri):
-        return match
-    raise ConfigError(f"{uri!r} is not {SYNTAX}")
-
-
-def _snapshot(parts: re.Match[str]) -> Path:
-    """Return the folder of a dataset's files in the hub's cache; its name is the commit."""
+def _snapshot(uri: str) -> tuple[re.Match[str], Path]:
+    """Return the parts of a URI, and the folder of the dataset's files; its name is the commit."""
     from huggingface_hub import HfApi, constants
 
+    if not (parts := _URI.fullmatch(uri)):
+        raise ConfigError(f"{uri!r} is not {SYNTAX}")
     api, name, revision = HfApi(), parts["name"], parts["revision"]
     with hub_errors(name):
         if not constants.HF_HUB_OFFLINE:
             files = api.dataset_info(name, revision=revision, files_metadata=True).siblings or []
             size = sum(f.size or 0 for f in files if any(fnmatch(f.rfilename, k) for k in _FILES))
             if size > MAX_DATASET_BYTES:
-                raise ConfigError(
-                    f"{name}: {size:,} bytes, more than {MAX_DATASET_BYTES:,}; import single files"
-                )
-        return Path(
-            api.snapshot_download(
-                name, repo_type="dataset", revision=revision, allow_patterns=[*_FILES]
-            )
+                fault = f"{size:,} bytes, more than {MAX_DATASET_BYTES:,}; import single files"
+                raise ConfigError(f"{name}: {fault}")
+        folder = api.snapshot_download(
+            name, repo_type="dataset", revision=revision, allow_patterns=_FILES
         )
+        return parts, Path(folder)
 
 
 def _one_line(reason: object) -> str:

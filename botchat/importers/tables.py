@@ -9,6 +9,7 @@ import re
 import tomllib
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from importlib import resources
 from io import BytesIO
 from pathlib import PurePath
@@ -52,7 +53,7 @@ def table(data: bytes, where: str, columns: Collection[str] | None = None) -> pd
         if suffix == ".parquet":
             frame = _parquet(data, columns)
         elif suffix in (".json", ".jsonl"):
-            frame = _json(data, where)
+            frame = pd.DataFrame(_objects(data, where), dtype=object)
         else:
             frame = _xlsx(data) if suffix == ".xlsx" else _csv(data, where)
     except DataError:
@@ -94,11 +95,11 @@ def json_rows(data: bytes, where: str) -> list[FileRow]:
         return [FileRow(where, json_value(text, where))]
     else:
         lines = filter(str.strip, text.split("\n"))
-        values = (json_value(line, f"{where} row {n}") for n, line in enumerate(lines, 1))
+        values = [json_value(line, f"{where} row {n}") for n, line in enumerate(lines, 1)]
     return [FileRow(f"{where} row {n}", value) for n, value in enumerate(values, 1)]
 
 
-def json_value(text: str, place: str) -> Any:
+def json_value(text: str | bytes, place: str) -> Any:
     """Decode a JSON value."""
     try:
         return msgspec.json.decode(text)
@@ -158,23 +159,17 @@ def _csv(data: bytes, where: str) -> pd.DataFrame:
         raise
 
 
-def _json(data: bytes, where: str) -> pd.DataFrame:
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    try:
-        if data.lstrip()[:1] == b"[":
-            records = msgspec.json.decode(data, type=list[dict[str, Any]])
-        else:
-            records = msgspec.json.Decoder(dict[str, Any]).decode_lines(data)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):  # find the row
-        records = [{**named(value, place)} for place, value in json_rows(data, where)]
-    return pd.DataFrame(records, dtype=object)
+def _objects(data: bytes, where: str) -> list[Any]:
+    with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # faster, but names no row
+        return list(msgspec.json.Decoder(dict[str, Any]).decode_lines(data))
+    return [named(value, place) for place, value in json_rows(data, where)]
 
 
 def _parquet(data: bytes, columns: Collection[str] | None) -> pd.DataFrame:
     schema = parquet.read_schema(pa.BufferReader(data))
     texts = [field.name for field in schema if field.type in (pa.string(), pa.large_string())]
-    file = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=texts)
-    cells = file.read([n for n in schema.names if columns is None or column_name(n) in columns])
+    names = [name for name in schema.names if columns is None or column_name(name) in columns]
+    cells = parquet.read_table(pa.BufferReader(data), columns=names, read_dictionary=texts)
     cells.validate(full=True)  # texts may be no UTF-8
     frame: pd.DataFrame = cells.to_pandas(types_mapper=pd.ArrowDtype)
     return frame

@@ -6,8 +6,6 @@ Battles have ``model_a``, ``model_b`` and ``winner``; verdicts ``item``, ``first
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -33,19 +31,17 @@ _RESULTS = {"first": 1.0, "second": 0.0, "tie": 0.5, "unreadable": np.nan}
 _SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
 """Winner -> result of the first model."""
 _COLUMNS = {"model_a", "model_b", "winner", "turn", "anony", *_VERDICTS, *_ITEMS, *_JUDGES}
-_FIRST_IN_LIST = re.compile(r"\[\s*[\"']([^\"']+)[\"']")
 
 
 @dataclass(frozen=True)
 class VotesFile:
-    """Votes of a file; ``note`` says in one line what was read and left out.
-
-    ``once``: verdicts of BotChat, which a judge gives once an item and order.
-    """
+    """Votes of a file."""
 
     votes: Votes
     note: str
+    """What was read and left out, in a line."""
     once: bool
+    """Verdicts of BotChat, which a judge gives once an item and order."""
 
 
 def read_votes(data: bytes, where: str) -> VotesFile:
@@ -87,7 +83,7 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     models, both = _numbered(cells, 2 * n)
     first, second = np.split(both, 2)
     items, of_item = _numbered(frame.get(item), n)
-    judges, of_judge = _numbered(frame.get(judge), n, _judge)
+    judges, of_judge = _numbered(frame.get(judge), n)
     _, turn = _numbered(frame.get("turn"), n)
     required = {"model_a": first, "model_b": second}
     if once:
@@ -109,9 +105,7 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     )  # fmt: skip
 
 
-def _numbered(
-    cells: pd.Series[Any] | None, n: int, read: Callable[[str], str] = str.strip
-) -> tuple[tuple[str, ...], Indices]:
+def _numbered(cells: pd.Series[Any] | None, n: int) -> tuple[tuple[str, ...], Indices]:
     """Number the distinct texts of n cells, if there are any, by appearance; empty: -1."""
     if cells is None:
         return (), np.full(n, -1, np.intp)
@@ -120,15 +114,9 @@ def _numbered(
     except TypeError:  # lists and objects
         codes, values = pd.factorize(cells.map(str, na_action="ignore"))
     numbers: dict[str, int] = {}
-    texts = [read(str(value)) for value in values]
+    texts = (str(value).strip() for value in values)
     places = [numbers.setdefault(text, len(numbers)) if text else -1 for text in texts]
     return tuple(numbers), np.array([*places, -1], np.intp)[codes]
-
-
-def _judge(text: str) -> str:
-    """Return a judge's name, the first of a list such as [judge, prompt]."""
-    match = _FIRST_IN_LIST.match(text)
-    return match[1] if match else text.strip()
 
 
 def _results(
@@ -172,17 +160,11 @@ def _replies(value: Any) -> tuple[str, ...] | None:
     if isinstance(value, str) and value[:1] == "[":
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
             value = msgspec.json.decode(value)
-    messages = value if isinstance(value, list) else [value]
-    contents = [
-        message.get("content") if isinstance(message, dict) else message
-        for message in messages
-        if not isinstance(message, dict) or message.get("role") == "assistant"
-    ]
-    texts = [" ".join(_parts(text)) if isinstance(text, list) else text for text in contents]
-    return tuple(text for text in texts if isinstance(text, str) and text.strip()) or None
-
-
-def _parts(content: list[Any]) -> list[str]:
-    """Return the texts of a message of several parts."""
-    texts = (part.get("text") for part in content if isinstance(part, dict))
-    return [text for text in texts if isinstance(text, str)]
+    texts = []
+    for message in value if isinstance(value, list) else [value]:
+        if isinstance(message, dict):
+            message = message.get("content") if message.get("role") == "assistant" else None
+        parts = message if isinstance(message, list) else [message]
+        plain = [part.get("text") if isinstance(part, dict) else part for part in parts]
+        texts.append(" ".join(text for text in plain if isinstance(text, str)))
+    return tuple(filter(str.strip, texts)) or None

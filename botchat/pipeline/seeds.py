@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
-from botchat.errors import ConfigError, DataError, MissingDataError
-from botchat.importers import hub, tables
-from botchat.importers.dialogues import ImportedDialogue, read_dialogues, read_seeds
-from botchat.importers.mutual import MUTUAL_FILE, read_mutual
+from botchat.errors import ConfigError, MissingDataError
+from botchat.importers import dialogues, hub, tables
+from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.run.plan import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
@@ -20,19 +19,9 @@ from botchat.requests.results import Told
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
-ACCEPTED = (
-    f"mutual (downloads it), a folder in MuTual's layout, a file ({', '.join(tables.SUFFIXES)}), "
-    f"or {hub.SYNTAX}"
-)
+ACCEPTED = f"mutual, a folder of MuTual, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
 """Sources of seeds, in words."""
-
 _LONGEST_NAME = 200
-
-log = logging.getLogger("botchat")
-
-NO_SEED = "that begin with no ChatSEED of the set (--new-seeds makes seeds of them)"
-SECOND = "that begin with the ChatSEED of an earlier one"
-TOO_SHORT = f"with nothing after the first {N_SEED} utterances"
 
 
 def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
@@ -69,11 +58,10 @@ def show_seed_set(request: ShowingSeeds, workspace: Workspace) -> Told:
     seeds = workspace.seeds(name)
     if seed_id is None:
         rows: list[Row] = [
-            {"id": s.id, "utterances": len(s.utterances), "begins": "".join(s.utterances[:1])}
+            {"id": s.id, "utterances": len(s.utterances), "begins": "".join(s.utterances[:1])[:70]}
             for s in seeds
         ]
-        short = [row | {"begins": str(row["begins"])[:70]} for row in rows]
-        return Told({"set": name, "rows": rows}, [short])
+        return Told({"set": name, "rows": rows})
     utterances = {seed.id: seed.utterances for seed in seeds}.get(seed_id)
     if utterances is None:
         raise MissingDataError(f"no dialogue {seed_id!r} in {name}; see: botchat seeds show {name}")
@@ -85,16 +73,16 @@ def show_seed_set(request: ShowingSeeds, workspace: Workspace) -> Told:
 
 
 def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
-    seeds = workspace.seeds(name)
+    seeds, about = workspace.seeds(name), workspace.about(name)
     row: Row = {
         "set": name,
         "n_seeds": len(seeds),
         "n_min4": sum(len(seed.utterances) >= MIN_HUMAN for seed in seeds),
         "language": workspace.language(name).code,
-        "invented": workspace.about(name).invented,
+        "invented": about.invented,
         "path": path,
     }
-    return row | ({"source": source} if (source := workspace.about(name).source) else {})
+    return row | ({"source": about.source} if about.source else {})
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:
@@ -105,16 +93,16 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     if source == "mutual":
         source = str(hub.fetch_mutual(cache_dir))
     if source.startswith("hf://"):
-        return read_seeds(tables.rows_of(hub.load_rows(source), source), source)
+        return dialogues.read_seeds(tables.rows_of(hub.load_rows(source), source), source)
     path = Path(source).expanduser()
     if path.is_dir():
-        files = {file.relative_to(path).as_posix(): file for file in path.rglob("test_*.txt")}
-        kept = {name: file for name, file in files.items() if MUTUAL_FILE.fullmatch(name)}
-        content = {name: jsonl.content(file) for name, file in kept.items()}
-        return read_mutual(content, str(path))
+        names = [file.relative_to(path).as_posix() for file in path.rglob("test_*.txt")]
+        kept = [name for name in names if dialogues.MUTUAL_FILE.fullmatch(name)]
+        files = {name: jsonl.content(path / name) for name in kept}
+        return dialogues.read_mutual(files, str(path))
     if not path.is_file() or path.suffix.lower() not in tables.SUFFIXES:
         raise ConfigError(f"seeds source {source!r} is not a file of this kind: {ACCEPTED}")
-    return read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
+    return dialogues.read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 
 
 def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
@@ -134,55 +122,40 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     if request.new_seeds and seed_set == SAMPLE:
         raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
     files = ", ".join(map(str, request.sources))
-    contents = ((jsonl.content(path), str(path)) for path in request.sources)
-    rows = (row for data, where in contents for row in tables.rows(data, where))
-    imported = read_dialogues(rows, files)
+    rows = chain.from_iterable(tables.rows(jsonl.content(f), str(f)) for f in request.sources)
+    form, imported = dialogues.read_dialogues(rows, files)
     is_new = seed_set not in workspace.seed_sets()
     with workspace.locked():
         known = [] if is_new else workspace.seeds(seed_set)
-        matches, new_seeds, left_out = _matches(
-            imported.dialogues, known, request.new_seeds or is_new
-        )
+        matches, new_seeds, left_out = _matches(imported, known, request.new_seeds or is_new)
         left = "; ".join(f"{n} {why}" for why, n in left_out.items())
         if not matches:
             raise MissingDataError(f"{files}: no dialogue can be imported to {seed_set}: {left}")
-        digest = settings_digest(
-            imported.format, [(seed.id, d.utterances, d.outcome) for seed, d in matches]
-        )
-        signature = f"{SIGNED}|imported:{digest}|set:{seed_set}"
-        count = token_counter().exact
-        dialogues = [_dialogue(*match, model, signature, count) for match in matches]
+        content = [(seed.id, d.utterances, d.outcome) for seed, d in matches]
+        signature = f"{SIGNED}|imported:{settings_digest(form, content)}|set:{seed_set}"
+        records = [_dialogue(*match, model, signature) for match in matches]
         path = workspace.dialogues_path(seed_set, model)
         if not request.replace and path.exists():
-            raise ConfigError(
-                f"--model {model} has dialogues on the set {seed_set} already; --replace "
-                "overwrites them"
-            )
+            fault = f"has dialogues on the set {seed_set} already; --replace overwrites them"
+            raise ConfigError(f"--model {model} {fault}")
         if new_seeds:
             workspace.write_seeds(seed_set, [*known, *new_seeds])
-        jsonl.finish(path, dialogues, stage_order)
-    n_read = len(imported.dialogues)
+        jsonl.finish(path, records, stage_order)
     row: Row = {
         "set": seed_set,
         "model": model,
         "dialogues": len(matches),
-        "stopped": sum(not dialogue.complete for dialogue in dialogues),
+        "stopped": sum(not record.complete for record in records),
         "new_seeds": len(new_seeds),
         "path": path,
     }
-    more: Row = {
-        "format": imported.format,
-        "read": n_read,
-        "left_out": dict(left_out),
-        "system_messages": imported.system_messages,
-        "signature": signature,
-    }
-    counts = f"{n_read} dialogues read ({imported.format}), {len(matches)} imported"
+    more = {"format": form, "read": len(imported), "left_out": {**left_out}, "signature": signature}
+    counts = f"{len(imported)} dialogues read ({form}), {len(matches)} imported"
     return Told(row | more, [f"{counts}; left out: {left or 'none'}", [row]])
 
 
 def _matches(
-    dialogues: Iterable[ImportedDialogue], known: Sequence[Seed], new: bool
+    imported: Iterable[ImportedDialogue], known: Sequence[Seed], new: bool
 ) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed], Counter[str]]:
     """Match dialogues with seeds.
 
@@ -193,22 +166,26 @@ def _matches(
         seeds.setdefault(_start(seed.utterances), []).append(seed)
     ids = {seed.id for seed in known}
     matches, new_seeds, left_out = [], [], Counter[str]()
-    for dialogue in dialogues:
-        # One that stopped at once says something of the model; one that ended says nothing.
-        if len(dialogue.utterances) < N_SEED + (dialogue.outcome == "ok"):
-            left_out[TOO_SHORT] += 1
-            continue
+    for dialogue in imported:
         start = _start(dialogue.utterances)
-        if start not in seeds and new:
+        # One that stopped at once says something of the model; one that ended says nothing.
+        is_whole = len(dialogue.utterances) >= N_SEED + (dialogue.outcome == "ok")
+        if is_whole and new and start not in seeds:
             new_seeds.append(_new_seed(dialogue, ids))
             ids.add(new_seeds[-1].id)
             seeds[start] = [new_seeds[-1]]
-        if not (unused := seeds.get(start)):
-            left_out[NO_SEED if unused is None else SECOND] += 1
-            continue
-        match = min(unused, key=lambda seed: seed.id != dialogue.id)
-        unused.remove(match)
-        matches.append((match, dialogue))
+        if not is_whole:
+            left_out[f"with nothing after the first {N_SEED} utterances"] += 1
+        elif start not in seeds:
+            left_out[
+                "that begin with no ChatSEED of the set (--new-seeds makes seeds of them)"
+            ] += 1
+        elif not seeds[start]:
+            left_out["that begin with the ChatSEED of an earlier one"] += 1
+        else:
+            match = min(seeds[start], key=lambda seed: seed.id != dialogue.id)
+            seeds[start].remove(match)
+            matches.append((match, dialogue))
     return matches, new_seeds, left_out
 
 
@@ -218,26 +195,18 @@ def _start(utterances: Sequence[str]) -> tuple[str, ...]:
 
 
 def _new_seed(dialogue: ImportedDialogue, ids: set[str]) -> Seed:
-    start = "\0".join(_start(dialogue.utterances))
-    digest = sha256(start.encode("utf-8", "replace")).hexdigest()[:8]
-    names = [dialogue.id, f"{dialogue.id or 'seed'}-{digest}"]
-    id_ = next((name for name in names if name and name not in ids), None)
-    if id_ is None:
-        raise DataError(f"{dialogue.place}: the id {dialogue.id!r} occurs twice; change it")
-    return Seed(id_, dialogue.utterances[:N_SEED])
+    seed_id, start = dialogue.id, "\0".join(_start(dialogue.utterances))
+    if not seed_id or seed_id in ids:
+        digest = sha256(start.encode("utf-8", "replace")).hexdigest()[:8]
+        seed_id = f"{seed_id or 'seed'}-{digest}"
+    return Seed(seed_id, dialogue.utterances[:N_SEED])
 
 
-def _dialogue(
-    seed: Seed,
-    imported: ImportedDialogue,
-    model: str,
-    signature: str,
-    count: Callable[[str], int] | None,
-) -> Dialogue:
+def _dialogue(seed: Seed, imported: ImportedDialogue, model: str, signature: str) -> Dialogue:
     """Make the record, with the seed's own spelling of the ChatSEED and no ledger keys."""
     start, is_ok = seed.utterances[:N_SEED], imported.outcome == "ok"
-    replies = imported.utterances[len(start) :]
-    n_next = len(imported.utterances) + 1
+    replies, count = imported.utterances[len(start) :], token_counter().exact
+    fault = f"imported: its utterance {len(imported.utterances) + 1} is no reply"
     return Dialogue(
         seed_id=seed.id,
         model=model,
@@ -246,5 +215,5 @@ def _dialogue(
         facts=tuple(Utterance(tokens=count(text) if count else None) for text in replies),
         status="complete" if is_ok else f"stopped:{imported.outcome}",
         signature=signature,
-        detail="" if is_ok else f"imported: its utterance {n_next} is no reply",
+        detail="" if is_ok else fault,
     )
