@@ -18,9 +18,8 @@ import msgspec
 from botchat.boards.board import Board, build
 from botchat.interfaces import ShownDialogue
 from botchat.judges.rules import RulesJudge
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from tests.boards import QUICK, judgment, made
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 import msgspec
 
 from botchat.interfaces import Case, Decoding, Message, Reply, ShownDialogue
-from botchat.protocols.catalogue import ARENA, GTEVAL
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import Dialogue
 
 FAILED = {

@@ -17,7 +17,7 @@ from botchat.boards.tables import Column, Role, Table, table
 from botchat.interfaces import Row
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.unieval import passes
+from botchat.protocols.rates import passes
 from botchat.records import HUMAN, Dialogues, Seed, Verdict, outline
 from botchat.verdicts import Flags, Indices, Verdicts
 

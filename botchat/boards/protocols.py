@@ -34,9 +34,8 @@ from botchat.metrics.annotations import BLIND_PAGE
 from botchat.metrics.intervals import entries, mean, of_share
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import Rate
+from botchat.protocols.rates import PASS_AT, Rate, success
 from botchat.protocols.reports import ERRORS
-from botchat.protocols.unieval import PASS_AT, success
 from botchat.ratings.places import apart
 from botchat.records import HUMAN, Dialogues, Judgment, Seed
 from botchat.verdicts import Flags, Verdicts
@@ -166,12 +165,13 @@ class Part:
     def coverage(self) -> Column:
         """The first coverage of the table, for the main table."""
         quoted = self.quote(self.table.column(role="coverage"))
-        key, heading = f"coverage_{self.protocol.key}", f"{self.protocol.label} coverage"
+        name = self.protocol.name.replace("-", "_")
+        key, heading = f"coverage_{name}", f"{self.protocol.label} coverage"
         return replace(quoted, key=key, heading=heading, of="")
 
     def _key(self, key: str) -> str:
         at = "" if self.protocol.n is None else f"_n{self.protocol.n}"
-        before = "" if self.protocol.leads else f"{self.protocol.key}_"
+        before = "" if self.protocol.leads else f"{self.protocol.name.replace('-', '_')}_"
         return f"{before}{key}{at}"
 
 

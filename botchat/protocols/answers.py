@@ -36,10 +36,8 @@ class AnswerPair:
     question: str
     contestants: tuple[str, str]
     answers: tuple[str, str]
-    label: str | None
-    """``"1"`` or ``"2"``: the answer that most annotators prefer, ``"tie"``; None: not known."""
-    category: str = ""
-    """Category of the question, where upstream says it: ``coding``."""
+    label: str | None  # "1" or "2": the answer that most annotators prefer, "tie"; None: not known
+    category: str = ""  # of the question, where upstream says it: "coding"
 
 
 def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:

@@ -15,9 +15,21 @@ from botchat.protocols.answers import ANSWERS
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
-from botchat.protocols.unieval import UNIEVAL
 from botchat.protocols.verdicts import LABELS
 from botchat.workspace.criteria import HASHED, CriterionSettings
+
+UNIEVAL = Protocol(
+    "unieval",
+    "UniEval",
+    kind="place",
+    shows="one",
+    question="one dialogue: AI-involved? from which utterance on?",
+    prompts=("unieval", "unieval_examples"),
+    explained="The judge reads one dialogue and names the first utterance that it takes for AI. "
+    "Success at N: none among the first N.",
+    leads=True,
+    about_ai=True,
+)
 
 ARENA = Protocol(
     "arena",
@@ -65,8 +77,7 @@ VOTES = Protocol(
 
 BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 
-RANKING = (UNIEVAL, ARENA, GTEVAL)
-"""The paper's, which a leaderboard is made of."""
+RANKING = (UNIEVAL, ARENA, GTEVAL)  # the paper's, which a leaderboard is made of
 
 _OF_FILES = {protocol.name: protocol for protocol in (MATEVAL, ANSWERS, VOTES)}
 """Protocols of texts, answers and votes: `botchat evaluate` and `rank` make sets of them."""
@@ -104,11 +115,10 @@ class Catalogue:
 
     def among(self, stored: Iterable[str]) -> dict[str, Protocol]:
         """Return those of some folders in the order to show: by protocol, then largest N."""
-        protocols = {name: protocol for name in stored if (protocol := self.find(name)) is not None}
-        order = {name: i for i, name in enumerate((*self._by_name, *_OF_FILES))}
-        return dict(
-            sorted(protocols.items(), key=lambda item: (order[item[1].base], -(item[1].n or 0)))
-        )
+        order = [*self._by_name, *_OF_FILES]
+        known = {name: protocol for name in stored if (protocol := self.find(name)) is not None}
+        by_place = sorted(known.values(), key=lambda p: (order.index(p.base), -(p.n or 0)))
+        return {protocol.name: protocol for protocol in by_place}
 
 
 def catalogue(own: Mapping[str, CriterionSettings], language: Language = ENGLISH) -> Catalogue:

@@ -19,32 +19,26 @@ from botchat.errors import DataError
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.replies import plain_name
-from botchat.protocols.reports import ERROR_TYPES
 
 Fields = Mapping[str, object]
 """Plain name of a column -> cell."""
 
 TEXTS = (
     *("text", "story", "output", "response", "answer", "reply", "summary", "document", "essay"),
-    *("content", "completion", "故事"),
+    *("content", "completion"),
 )
 """Columns that hold a text; the first present one counts."""
 
 _ANSWER = re.compile(rf"(?:{'|'.join(TEXTS)})([12ab])")
 _QUESTIONS = ("question", "prompt", "instruction", "input", "query", "context")
 _IDS = ("id", "index", "item", "textid", "questionid")
-_HUMAN_SCORES = ("scorenew", "新得分", "humanscores", "humanscore", "human", "rating")
+_HUMAN_SCORES = ("scorenew", "humanscores", "humanscore", "human", "rating", "score", "label")
 _HUMAN_VERDICTS = ("winner", "human", "humanverdict", "label", "preference", "verdict")
 _VERDICTS = {
     "tie": "tie tiebothbad bothbad both neither draw equal",
     "2": "2 b second modelb model2 answer2 answerb assistant2",
     "1": "1 a first modela model1 answer1 answera assistant1",
 }
-_MAX_ID = 200
-
-
-_ENGLISH = {chinese: plain_name(english) for english, chinese in ERROR_TYPES.values()}
-"""Names of numbers in MATEval's Chinese table."""
 
 
 def paragraphs(text: str) -> list[OwnText]:
@@ -71,22 +65,20 @@ def items(
     first = listed[0]
     sides = {match[1]: name for name in first.fields if (match := _ANSWER.fullmatch(name))}
     answers = [name for pair in ("1a", "2b") if (name := sides.get(pair[0], sides.get(pair[1])))]
-    text = first.column(texts)
-    if len(answers) < 2 and text is None:
+    text = next((name for name in texts if name in first.fields), "")
+    if len(answers) < 2 and not text:
         raise DataError(
             f"{first.place}: no text (columns: {', '.join(first.fields)[:200] or 'none'}); "
             f"expected one of {', '.join(TEXTS)}, or of a pair answer_1 and answer_2"
         )
-    places: dict[str, str] = {}
+    by_id: dict[str, _Row] = {}
     for number, row in enumerate(listed, 1):
-        if (other := places.setdefault(row.id(number), row.place)) != row.place:
-            raise row.error("id", f"{row.id(number)!r} is taken by {other}; give each its own")
+        id_ = row.cell(_IDS)[1] or str(number)
+        if (other := by_id.setdefault(id_, row)) is not row:
+            raise row.error("id", f"{id_!r} is taken by {other.place}; give each its own")
     if len(answers) == 2:
-        return [row.pair(id_, answers) for id_, row in zip(places, listed, strict=True)]
-    return [
-        OwnText(id_, row.words(text or ""), row.scores(text or "", numbers))
-        for id_, row in zip(places, listed, strict=True)
-    ]
+        return [row.pair(id_, answers) for id_, row in by_id.items()]
+    return [OwnText(id_, row.words(text), row.scores(text, numbers)) for id_, row in by_id.items()]
 
 
 @dataclass(frozen=True)
@@ -96,14 +88,11 @@ class _Row:
     place: str
     fields: Fields
 
-    def column(self, names: Iterable[str]) -> str | None:
-        """Return the first of some columns that is present."""
-        return next((name for name in names if name in self.fields), None)
-
-    def cell(self, names: Iterable[str], default: str = "") -> str:
-        """Return the first of some cells that has something in it, as text."""
-        cells = (self.fields.get(name) for name in names)
-        return next((str(cell).strip() for cell in cells if cell not in (None, "")), default)
+    def cell(self, names: Iterable[str]) -> tuple[str, str]:
+        """Return (column, text) of the first of some cells that has something in it."""
+        cells = ((name, self.fields.get(name)) for name in names)
+        full = ((name, str(cell).strip()) for name, cell in cells if cell not in (None, ""))
+        return next(full, ("", ""))
 
     def error(self, column: str, fault: str) -> DataError:
         """Return the error that a cell is not what is expected."""
@@ -117,46 +106,33 @@ class _Row:
             raise self.error(name, f"{fault}; every row needs one as the first has it")
         return value.strip()
 
-    def id(self, number: int) -> str:
-        """Return the row's own id, or its number."""
-        id_ = self.cell(_IDS, str(number))
-        if not id_ or len(id_) > _MAX_ID:
-            raise self.error("id", f"{id_!r:.60} is no name of at most {_MAX_ID} letters")
-        return id_
-
     def pair(self, id_: str, sides: Sequence[str]) -> AnswerPair:
         """Return two answers, in the columns ``sides``, with the human verdict if it is known."""
-        models = [self.cell((f"model{s[-1]}", f"generator{s[-1]}"), s) for s in sides]
-        if models[0] == models[1]:
-            raise DataError(
-                f"{self.place}: both answers are by {models[0]!r}; name two different models"
-            )
+        first, second = (self.cell((f"model{s[-1]}", f"generator{s[-1]}"))[1] or s for s in sides)
+        if first == second:
+            fault = f"both answers are by {first!r}; name two different models"
+            raise DataError(f"{self.place}: {fault}")
         answers = self.words(sides[0]), self.words(sides[1])
-        column = self.column(_HUMAN_VERDICTS) or ""
-        label = plain_name(self.cell([column]))
-        verdicts = {"": None} | {
-            word: verdict
-            for (verdict, words), model in zip(_VERDICTS.items(), ("", *models[::-1]), strict=True)
-            for word in (*words.split(), *filter(None, [plain_name(model)]))
-        }
-        if label not in verdicts:
-            offered = ", ".join(("1", "2", "tie", *models))
-            raise self.error(column, f"{self.cell([column])!r:.60} is none of {offered}, or empty")
-        question = self.cell(_QUESTIONS)
-        return AnswerPair(id_, question, (models[0], models[1]), answers, verdicts[label])
+        column, label = self.cell(_HUMAN_VERDICTS)
+        verdicts = {word: verdict for verdict, words in _VERDICTS.items() for word in words.split()}
+        verdicts |= {plain_name(second): "2", plain_name(first): "1"}
+        if label and plain_name(label) not in verdicts:
+            fault = f"{label!r:.60} is none of 1, 2, tie, {first}, {second}, or empty"
+            raise self.error(column, fault)
+        human = verdicts[plain_name(label)] if label else None
+        return AnswerPair(id_, self.cell(_QUESTIONS)[1], (first, second), answers, human)
 
     def scores(self, text: str, numbers: Collection[str]) -> dict[str, float]:
         """Return human scores by plain name of the number; ``""``: of the whole text."""
         scores: dict[str, float] = {}
-        column = self.column(name for name in (*_HUMAN_SCORES, "score", "label") if name != text)
-        for line in self.cell([column or ""]).splitlines():
-            name, colon, number = line.replace("\uff1a", ":").rpartition(":")
-            own = plain_name(name) if colon else ""
-            scores[_ENGLISH.get(own, own)] = self._number(column or "", number)
+        column, lines = self.cell(name for name in _HUMAN_SCORES if name != text)
+        for line in lines.splitlines():
+            name, _, number = line.replace("\uff1a", ":").rpartition(":")
+            scores[plain_name(name)] = self._number(column, number)
         for name in numbers:
-            for own in (name, f"human{name}"):
-                if number := self.cell([own]):
-                    scores[name] = self._number(own, number)
+            own, number = self.cell((name, f"human{name}"))
+            if number:
+                scores[name] = self._number(own, number)
         return scores
 
     def _number(self, column: str, words: str) -> float:

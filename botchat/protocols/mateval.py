@@ -50,8 +50,7 @@ DIAGNOSIS = Protocol(
     about_ai=True,
 )
 
-TEXT = "text"
-"""Name of the one contestant."""
+TEXT = "text"  # name of the one contestant
 
 _FRAME_LIKE = re.compile(r"^([ \t>*_#-]*(?:question|answer|score))[ \t]*:", re.I | re.MULTILINE)
 
@@ -62,8 +61,7 @@ class OwnText:
 
     id: str
     text: str
-    labels: Mapping[str, float] = field(default_factory=dict)
-    """Scores by plain name of the number; ``""``: of the whole text."""
+    labels: Mapping[str, float] = field(default_factory=dict)  # by plain name; "": the whole text
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -96,10 +94,8 @@ Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
 class TypeFinding(NamedTuple):
     """The answers of all reports of a judgment about one error type."""
 
-    present: bool
-    """Whether more than half of the reports that judge this type say yes."""
-    score: float
-    """Mean of their scores."""
+    present: bool  # more than half of the reports that judge this type say yes
+    score: float  # mean of their scores
 
 
 def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:

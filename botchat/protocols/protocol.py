@@ -44,35 +44,22 @@ _SHOWS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "rep
 class Protocol:
     """One question that judges are asked about dialogues, and how their answers are read."""
 
-    name: str
-    """On the command line, and of the folder of its judgments."""
+    name: str  # on the command line, and of the folder of its judgments
     title: str
     kind: Kind
     shows: Shows
-    question: str
-    """The question in a line, for readers."""
-    prompts: tuple[str, ...] = ()
-    """Files of `botchat.prompts`; the first has the places to fill in."""
-    template: str = ""
-    """The prompt itself, of a user's criterion."""
-    n: int | None = None
-    """Utterances that dialogues are cut to; None: as long as they are."""
-    scale: Scale | None = None
-    """Scale of a score."""
-    labels: tuple[str, ...] = LABELS
-    """Words of a choice for the first, the second, both and neither."""
-    chosen_wins: bool = False
-    """Whether the dialogue that a choice names is the better; in Arena and GTEval it loses."""
-    short: str = ""
-    """Title where there is little room; by default the same."""
-    explained: str = ""
-    """Explanation for readers of the page, a sentence or two."""
-    leads: bool = False
-    """Whether its numbers stand on a board without its name: the paper's Elo and success rates."""
-    about_ai: bool = False
-    """Whether it asks what tells models from humans."""
-    language: Language = ENGLISH
-    """Language of the prompts, the frame around dialogues, and the answers."""
+    question: str  # in a line, for readers
+    prompts: tuple[str, ...] = ()  # files of `botchat.prompts`; the first has the places to fill in
+    template: str = ""  # the prompt itself, of a user's criterion
+    n: int | None = None  # utterances that dialogues are cut to; None: as long as they are
+    scale: Scale | None = None  # of a score
+    labels: tuple[str, ...] = LABELS  # words of a choice: the first, the second, both, neither
+    chosen_wins: bool = False  # else the dialogue that a choice names loses: Arena and GTEval
+    short: str = ""  # title where there is little room; by default the same
+    explained: str = ""  # for readers of the page, a sentence or two
+    leads: bool = False  # its numbers, as the paper's, stand on a board without its name
+    about_ai: bool = False  # it asks what tells models from humans
+    language: Language = ENGLISH  # of the prompts, the frame around dialogues, and the answers
 
     def __post_init__(self) -> None:
         """Refuse what no kind can be asked about, and a scale without a score."""
@@ -109,11 +96,6 @@ class Protocol:
     def label(self) -> str:
         """The title where there is little room, with N: ``Arena @16``."""
         return f"{self.short or self.title}{'' if self.n is None else f' @{self.n}'}"
-
-    @property
-    def key(self) -> str:
-        """The name as a part of column keys: ``arena_n16``."""
-        return self.name.replace("-", "_")
 
     @property
     def orders(self) -> int:
@@ -200,12 +182,11 @@ class Protocol:
         mirror: Callable[[], Case] | None = None,
     ) -> Case:
         """Return the case that asks ``prompt``, or what that makes, about what is shown."""
-        report: Report = "asked" if self.kind == "report" else "none"
-        if self.scale is not None and self.scale.points_off:
-            report = "read"
+        asks: Report = "asked" if self.kind == "report" else "none"
+        report: Report = "read" if self.scale and self.scale.points_off else asks
         reader = self.reading(shown[0].utterances)
-        asks = (self.name, seed_id, shown, prompt, *reader, mirror)
-        return Case(*asks, self.kind, self.about_ai, report)
+        of_case = (self.name, seed_id, shown, prompt, *reader, mirror)
+        return Case(*of_case, self.kind, self.about_ai, report)
 
     def reading(self, utterances: tuple[str, ...] = ()) -> ReplyReader:
         """Return how a reply about a dialogue with these utterances, or about two, is read."""
@@ -228,16 +209,15 @@ class Protocol:
         names = (f"{name} {i}" for i in (1, 2) for name in self.scale.names)
         return replace(self.scale, names=tuple(names))
 
-    def _framed(self, shown: ShownDialogue) -> str:
-        if self.kind == "report":
-            return reports.numbered(shown.utterances)
-        text = prompt_frame(self.language).conversation(shown.utterances)
-        return scores.neutralise_labels(text, self.asked_scale) if self.kind == "score" else text
-
     def _worded(self, shown: Sequence[ShownDialogue]) -> str:
         """Return the prompt, with the utterances of these dialogues."""
+        conversation = prompt_frame(self.language).conversation
+        frame = reports.numbered if self.kind == "report" else conversation
+        texts = [frame(each.utterances) for each in shown]
+        if self.kind == "score":
+            texts = [scores.neutralise_labels(text, self.asked_scale) for text in texts]
         names = ["conversation"] if len(shown) == 1 else ["conversation_1", "conversation_2"]
-        values = dict(zip(names, map(self._framed, shown), strict=True))
+        values = dict(zip(names, texts, strict=True))
         if self.template:
             return prompts.fill(self.template, **values)
         first, *examples = self.prompts

@@ -7,14 +7,16 @@ An unreadable verdict is no win, tie or loss and no success or failure: it is mi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from botchat.metrics.annotations import NOBODY, Annotation
+from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
 from botchat.metrics.statistics import share
 from botchat.protocols.protocol import Protocol
-from botchat.records import HUMAN, Judgment, Verdict
+from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
+
+PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,8 @@ class Rate:
     """A share of the covered cases, and the number of cases that are not covered."""
 
     hits: int
-    n: int
-    """Covered cases: those with a readable verdict."""
-    missing: int
-    """Cases that the protocol has and that no readable verdict covers."""
+    n: int  # covered cases: those with a readable verdict
+    missing: int  # cases that the protocol has and that no readable verdict covers
 
     @property
     def value(self) -> float:
@@ -58,6 +58,49 @@ class WinTieLose:
         return Rate(self.wins, self.n, self.missing)
 
 
+def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:
+    """Return whether a dialogue passes at N = ``turns``: "No", or an AI utterance above N.
+
+    None (unknown) where the verdict is unreadable or undecided, where a generated dialogue is
+    shorter than N and has no AI utterance (a human one is complete at its own length), and where it
+    is longer than N and the verdict has no index. Raises `DataError` for a verdict that UniEval
+    does not offer.
+    """
+    if verdict is None:
+        return None
+    index = accused_index(verdict, "a UniEval judgment")
+    if index == UNTOLD:
+        return None
+    if index == NOT_SAID and turns > N_SEED:
+        return None if turns < len(dialogue.utterances) else False
+    if 0 < index <= turns:
+        return False
+    return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
+
+
+def success(
+    seeds: Sequence[Seed],
+    dialogues: Mapping[str, Dialogue],
+    verdicts: Mapping[str, Verdict | None],
+    turns: int | None,
+) -> Rate:
+    """Return the success rate of one contestant at N = ``turns`` over all seeds of the set.
+
+    ``turns`` None: N is the length of each human dialogue, of at least 4 utterances (Figure 7).
+    ``dialogues`` are the contestant's and ``verdicts`` the judge's, by seed id; a seed without
+    either, or without a readable verdict, is missing.
+    """
+    results = [
+        passes(dialogues[seed.id], verdicts.get(seed.id), turns or len(seed.utterances))
+        if seed.id in dialogues
+        else None
+        for seed in (seeds if turns else eligible_seeds(seeds))
+        if turns or len(seed.utterances) > N_SEED
+    ]
+    missing = results.count(None)
+    return Rate(results.count(True), len(results) - missing, missing)
+
+
 def preference(lead: float) -> str | None:
     """Return the verdict of an `Annotation` from the lead of the first; NaN: unreadable."""
     if math.isnan(lead):
@@ -74,13 +117,12 @@ def preferences(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annot
     """
     if protocol.shows == "one" and protocol.kind != "place":
         return list(_by_score(judgments, protocol))
-    annotations, known = [], dict[tuple[Verdict | None, int], str | None]()
+    annotations = []
     for judgment in judgments:
-        first, second, *_ = contestants = (*judgment.contestants, NOBODY)
-        if (key := (judgment.verdict, len(contestants))) not in known:
-            values = protocol.values(judgment)
-            known[key] = preference(values[0][1] - 0.5 if values else math.nan)
-        annotations.append(Annotation(judgment.seed_id, first, second, judgment.judge, known[key]))
+        first, second, *_ = (*judgment.contestants, NOBODY)
+        values = protocol.values(judgment)
+        better = preference(values[0][1] - 0.5 if values else math.nan)
+        annotations.append(Annotation(judgment.seed_id, first, second, judgment.judge, better))
     return annotations
 
 
@@ -92,8 +134,8 @@ def _by_score(judgments: Iterable[Judgment], protocol: Protocol) -> Iterator[Ann
         by_name[judgment.contestants[0]] = total
     for (judge, seed_id), by_name in totals.items():
         for first, second in combinations(sorted(by_name), 2):
-            verdict = preference(by_name[first] - by_name[second])
-            yield Annotation(seed_id, first, second, judge, verdict)
+            better = preference(by_name[first] - by_name[second])
+            yield Annotation(seed_id, first, second, judge, better)
 
 
 def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annotation]:
@@ -104,13 +146,11 @@ def calibrated(judgments: Iterable[Judgment], protocol: Protocol) -> list[Annota
     """
     leads: dict[tuple[str, str, str, str], float] = {}
     for judgment in judgments:
-        first, second = judgment.contestants
-        lead = protocol.lead(judgment.verdict)
-        lead = math.nan if lead is None else lead
-        if (swapped := (judgment.seed_id, second, first, judgment.judge)) in leads:
-            leads[swapped] -= lead
-        else:
-            leads[judgment.seed_id, first, second, judgment.judge] = lead
+        (first, second), lead = judgment.contestants, protocol.lead(judgment.verdict)
+        swapped = (judgment.seed_id, second, first, judgment.judge)
+        key = swapped if swapped in leads else (judgment.seed_id, first, second, judgment.judge)
+        sign = -1 if swapped in leads else 1
+        leads[key] = leads.get(key, 0.0) + sign * (math.nan if lead is None else lead)
     return [Annotation(*key, preference(lead)) for key, lead in leads.items()]
 
 

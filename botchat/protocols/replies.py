@@ -6,13 +6,10 @@ places in the text stay the same.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any
 
 from botchat.languages import ENGLISH, PLAIN, Language, built_in
 
@@ -48,12 +45,6 @@ def any_known(language: Language, key: str) -> str:
     return any_of(known(language, key))
 
 
-def numerals(language: Language) -> dict[str, int]:
-    """Return numbers in words -> their value."""
-    packs = dict.fromkeys((language, ENGLISH))
-    return {word.lower(): n for pack in packs for n, word in enumerate(pack.labels.numerals, 1)}
-
-
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
 
@@ -66,7 +57,10 @@ class ReplyPatterns:
         self._spaced = language.pack.units == "words"
         self._plain = {**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')}
         self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
-        self.numerals = numerals(language)
+        packs = dict.fromkeys((language, ENGLISH))
+        self.numerals = {
+            word.lower(): n for pack in packs for n, word in enumerate(pack.labels.numerals, 1)
+        }
         self.fields = {self._bare(name): key for key in FIELDS for name in self._known(key)}
         self._set_what_counts(language)
         self._set_labels(language)
@@ -192,23 +186,16 @@ _THOUGHTS = re.compile(
 """Reasoning, and the channels of a chat template up to the final one."""
 _TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
 _BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
-_TAG = re.compile(
-    r"</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
-    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>",
-    re.IGNORECASE,
-)
 
 
 def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
-    """Return the reply without reasoning, HTML, further speakers and suppositions."""
+    """Return the reply without reasoning, further speakers and suppositions."""
     for pattern in (_THOUGHTS, _TEMPLATE):
         text = pattern.sub(lambda match: _blank(match[0]), text)
     text = _BOXED_MARK.sub(lambda match: _blank(match[0], "\n"), text)
     others = reply_patterns(language).role.finditer(text)
     if start := next((at.start() for at in others if text[: at.start()].strip()), 0):
         text = text[:start] + _blank(text[start:])
-    if "<" in text:
-        text = _TAG.sub(lambda match: _blank(match[0], "\n" if match["block"] else " "), text)
     for match in reply_patterns(language).supposed.finditer(text.translate(language.plain)):
         text = f"{text[: match.start()]}{_blank(match[0])}{text[match.end() :]}"
     return text
@@ -246,29 +233,6 @@ def reply_language(text: str, language: Language) -> Language:
         pack for pack in others if reply_patterns(pack).marks.search(text.translate(pack.plain))
     )
     return next(marked, language)
-
-
-def json_fields(text: str) -> dict[str, Any]:
-    """Return the fields of the JSON object that a reply is, by lower-case name.
-
-    Of the only object in an object the fields of both.
-    """
-    with suppress(AttributeError, TypeError, ValueError, RecursionError):
-        fields = json.loads(re.sub(r"^```\w*\s*|\s*```$", "", text.strip()))
-        while len(inner := [name for name in fields if isinstance(fields[name], dict)]) == 1:
-            fields |= fields.pop(inner[0])
-        return {name.lower(): value for name, value in fields.items()}
-    return {}
-
-
-_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
-
-
-def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:
-    """Return (cells of the heading, cells of each row, span) of every table."""
-    for match in _TABLE.finditer(plain) if "|" in plain else ():
-        head, _, *rows = [line.strip().strip("|").split("|") for line in match[0].splitlines()]
-        yield head, rows, match.span()
 
 
 def _blank(words: str, first: str = " ") -> str:

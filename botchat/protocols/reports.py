@@ -55,8 +55,7 @@ Evidence = Literal["found", "elsewhere", "not found", "none"]
 class ReportedError(msgspec.Struct, frozen=True):
     """One error of a report."""
 
-    place: int | None
-    """1-based utterance, or sentence of a text; None if the judge named none that exists."""
+    place: int | None  # 1-based utterance, or sentence of a text; None: none that exists is named
     quote: str
     evidence: Evidence
     explanation: str
@@ -65,22 +64,17 @@ class ReportedError(msgspec.Struct, frozen=True):
 class ErrorTypeResult(msgspec.Struct, frozen=True):
     """A report's answer about one error type."""
 
-    type: str
-    """A key of `ERRORS`; of a text one of `KINDS`."""
-    present: bool | None
-    """None: the judge does not judge this type, or gives a score without an answer."""
-    score: float | None
-    """Points off: one an error of a dialogue; of a text as stated, None where it is not."""
+    type: str  # a key of `ERRORS`; of a text one of `KINDS`
+    present: bool | None  # None: this type is not judged, or has a score without an answer
+    score: float | None  # points off: one an error of a dialogue; of a text as stated, or None
     errors: tuple[ReportedError, ...] = ()
 
 
 class Report(msgspec.Struct, frozen=True):
     """The answers of one judge, or one panel member, in the order of the error types."""
 
-    results: tuple[ErrorTypeResult, ...]
-    """Types without a readable answer are left out."""
-    prose: str = ""
-    """The text report, where a panel wrote one."""
+    results: tuple[ErrorTypeResult, ...]  # types without a readable answer are left out
+    prose: str = ""  # the text report, where a panel wrote one
 
     @property
     def is_of_text(self) -> bool:
@@ -168,19 +162,14 @@ def as_prose(report: Report) -> str:
 
 def as_records(report: Report) -> list[dict[str, Any]]:
     """Return one row an error, and one for each type without any; JSON-ready."""
-    return [
-        {
-            "type": result.type,
-            "present": result.present,
-            "score": -1 if result.errors else result.score,
-            "utterance": error.place,
-            "quote": error.quote,
-            "evidence": error.evidence,
-            "explanation": error.explanation,
-        }
-        for result in report.results
-        for error in result.errors or (_NO_ERROR,)
-    ]
+    rows = []
+    for result in report.results:
+        score = -1 if result.errors else result.score
+        for error in result.errors or (_NO_ERROR,):
+            row = {"type": result.type, "present": result.present, "score": score}
+            evidence = {key: getattr(error, key) for key in ("quote", "evidence", "explanation")}
+            rows.append(row | {"utterance": error.place} | evidence)
+    return rows
 
 
 _NO_ERROR = ReportedError(None, "", "none", "")
@@ -335,8 +324,7 @@ _QUOTED = re.compile(
 """Begins a quote: at once, or where it ends on the same line."""
 _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
 _AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
-_MOST_QUOTES = 40
-"""Ends of a quote that are tried: a reply of a thousand quotation marks is not worth more."""
+_MOST_QUOTES = 40  # ends of a quote that are tried, in a reply of a thousand quotation marks
 _TOTAL = re.compile(rf"(?<=\n){_LEAD}(?:score|total|overall)\b", re.IGNORECASE | re.MULTILINE)
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
 _QUOTATION_MARKS = str.maketrans(

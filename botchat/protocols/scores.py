@@ -31,10 +31,8 @@ class Scale:
 
     lowest: int
     highest: int
-    names: tuple[str, ...]
-    """Names as the judge writes them, in the order of the verdict."""
-    points_off: bool = False
-    """The numbers are points off for MATEval's kinds of error, and a reply is a report on them."""
+    names: tuple[str, ...]  # as the judge writes them, in the order of the verdict
+    points_off: bool = False  # for MATEval's kinds of error, and a reply is a report on them
 
 
 @lru_cache(maxsize=64)
@@ -135,6 +133,7 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdi
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
 _DIGITS = _NUMBER.replace("?P<number>", "?:")
 _MARKS = r"[\"'`*_~\s]*"
+_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
 
 
 class _ScorePatterns:
@@ -149,7 +148,7 @@ class _ScorePatterns:
         self.n = len(scale.names)
         self._places = {plain_name(name): place for name, place in places.items()}
         self._overall = {*map(plain_name, replies.known(language, "total"))}
-        self._numerals = replies.numerals(language)
+        self._numerals = replies.reply_patterns(language).numerals
         in_words, names = any_of(self._numerals), _any_of(places)
         number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w))"
         # A number is a score only where nothing but an end, an aside or the next one follows it.
@@ -174,9 +173,9 @@ class _ScorePatterns:
         """Return (scores, start, end) in the first of the forms that has all of them."""
         if scores := self._find_named(plain):
             return scores
-        for head, rows, span in replies.find_tables(plain):
-            if scores := self._find_named(self._table_lines(head, rows)):
-                return scores[0], *span
+        for table in _TABLE.finditer(plain):
+            if scores := self._find_named(self._table_lines(table[0])):
+                return scores[0], *table.span()
         for first, last in ("{}", "[]"):
             start, end = plain.find(first), plain.rfind(last) + 1
             with suppress(ValueError, RecursionError):
@@ -196,8 +195,9 @@ class _ScorePatterns:
         scores = [self.number(last[place]) for place in range(self.n)]
         return scores, min(m.start() for m in last.values()), max(m.end() for m in last.values())
 
-    def _table_lines(self, head: list[str], rows: list[list[str]]) -> str:
+    def _table_lines(self, table: str) -> str:
         """Write the column of overall scores of a table, or its only or overall row, as lines."""
+        head, _, *rows = [line.strip().strip("|").split("|") for line in table.splitlines()]
         overall = next((i for i, name in enumerate(head) if i and self._is_overall(name)), None)
         if overall is not None:
             cells = [(row[0], row[overall]) for row in rows if len(row) > overall]

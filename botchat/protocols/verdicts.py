@@ -8,8 +8,10 @@ unreadable. The words are data: ``[labels]`` of the language pack, with the Engl
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -19,8 +21,6 @@ from botchat.protocols.replies import (
     FIELDS,
     ReplyPatterns,
     find_retraction,
-    find_tables,
-    json_fields,
     known,
     reply_language,
     reply_patterns,
@@ -90,7 +90,7 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
 
 
 def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> ParsedVerdict:
-    """Return the verdict given in a reply, or in the JSON or the table that it holds."""
+    """Return the verdict given in a reply, or in the JSON that it holds."""
     w = reply_patterns(language)
     text, reason = _as_lines(strip_hypotheticals(text, language), w)
     plain = w.folded(text)
@@ -164,28 +164,25 @@ _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]'
 _STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")
 """Struck out, in a comment, or a box that is not ticked."""
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
-_NEAR = 120
-"""Characters before a mark that may lead to it."""
+_NEAR = 120  # characters before a mark that may lead to it
 _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 
 def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
-    """Return (choice and index as lines, the reason) of a JSON object or a table of one row.
-
-    Of any other text the text itself and None.
-    """
-    fields = json_fields(text) or json_fields(text[text.rfind("{") :])
-    named = {w.fields.get(w.normal(name), ""): value for name, value in fields.items()}
-    for head, rows, _ in () if "choice" in named else find_tables(w.folded(text)):
-        names = [w.fields.get(w.normal(cell), "") for cell in head]
-        if len(rows) == 1 and w.normal(rows[0][0]) not in (*w.fields, ""):
-            named = dict(zip(names, rows[0], strict=False))
+    """Return (choice and index as lines, the reason) of a JSON object; else (the text, None)."""
+    named: dict[str, object] = {}
+    for start in (0, text.rfind("{")):
+        whole = re.sub(r"^```\w*\s*|\s*```$", "", text[start:].strip())
+        with suppress(AttributeError, TypeError, ValueError, RecursionError):
+            fields = json.loads(whole)
+            while len(inner := [key for key in fields if isinstance(fields[key], dict)]) == 1:
+                fields |= fields.pop(inner[0])
+            named |= {w.fields.get(w.normal(name), ""): value for name, value in fields.items()}
     if "choice" not in named:
         return text, None
     words = ["" if (value := named.get(name)) is None else str(value) for name in FIELDS]
     choice, index, reason = (" ".join(each.split()) for each in words)
-    after = text[max(text.rfind("}"), text.rfind("|")) + 1 :]
-    return f"choice: {choice}\nindex: {index}\n{after}", reason
+    return f"choice: {choice}\nindex: {index}\n{text[text.rfind('}') + 1 :]}", reason
 
 
 def _given(

@@ -21,9 +21,8 @@ from botchat.metrics import statistics
 from botchat.metrics.agreement import compare, detection
 from botchat.metrics.annotations import NOBODY, Annotation
 from botchat.metrics.correlation import Rating, compare_scores
-from botchat.protocols.catalogue import ARENA
+from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.rates import preferences
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Judgment
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -6,8 +6,7 @@ import random
 
 from botchat.boards.coverage import Gaps, of_pairs, of_single
 from botchat.boards.protocols import Evidence
-from botchat.protocols.catalogue import ARENA, GTEVAL
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.records import HUMAN, Dialogue, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import Made, judgment, made

@@ -18,9 +18,8 @@ from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, first_remarks, swap_sides
 from botchat.papers import stories
 from botchat.papers.stories import Story
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.reports import KINDS
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Remark
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.rows import rows

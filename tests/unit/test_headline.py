@@ -13,9 +13,8 @@ from botchat.boards import headline, judge_verdict
 from botchat.boards.board import Board
 from botchat.boards.files import as_json
 from botchat.boards.names import is_floor_bot
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Dialogue
 from tests.judges import USELESS, Say, World, always
 

@@ -14,10 +14,9 @@ from botchat.boards import judge_verdict
 from botchat.boards.board import Board
 from botchat.boards.judge_verdict import RULES, JudgeVerdict
 from botchat.boards.names import is_floor_bot
-from botchat.protocols.catalogue import ARENA, GTEVAL, Catalogue
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale
-from botchat.protocols.unieval import UNIEVAL
 from tests.judges import USELESS, World, renamed
 
 MODELS = {f"model-{i:02}": 0.25 + 0.06 * i for i in range(5)}

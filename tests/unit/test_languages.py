@@ -18,11 +18,10 @@ from botchat.judges.rules import RulesJudge
 from botchat.languages import ENGLISH, built_in
 from botchat.models.bots import baseline
 from botchat.papers.stories import STORIES, asked_in
-from botchat.protocols.catalogue import ARENA, BUILT_IN, GTEVAL
+from botchat.protocols.catalogue import ARENA, BUILT_IN, GTEVAL, UNIEVAL
 from botchat.protocols.frame import prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS
 from botchat.protocols.scores import Scale, neutralise_labels, read_scores
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace

@@ -21,9 +21,8 @@ from botchat.languages import ENGLISH, built_in
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.stories import STORIES
 from botchat.protocols.answers import ANSWERS
-from botchat.protocols.catalogue import ARENA, GTEVAL, catalogue
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, catalogue
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
-from botchat.protocols.unieval import UNIEVAL
 from botchat.workspace.config import TomlFile
 from botchat.workspace.criteria import CriterionSettings
 from botchat.workspace.panels import PRESETS, ROLES, AgentSettings, PanelSettings, Strategy

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import studentized_range, t
 
 from botchat.metrics.intervals import of_shares
-from botchat.protocols.unieval import UNIEVAL
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.ratings import places
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons

@@ -13,11 +13,10 @@ from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.protocols.answers import AnswerPair, pair_case
-from botchat.protocols.catalogue import ARENA, GTEVAL
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.protocols.scores import Scale
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 from tests.boards import judgment
 from tests.rows import rows

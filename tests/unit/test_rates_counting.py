@@ -16,8 +16,7 @@ from botchat.metrics.annotations import NOT_SAID, accused_index
 from botchat.metrics.intervals import figures
 from botchat.metrics.judge_bias import facts
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.rates import Rate, WinTieLose
-from botchat.protocols.unieval import passes, success
+from botchat.protocols.rates import Rate, WinTieLose, passes, success
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import judgment

@@ -12,7 +12,7 @@ from scipy.stats import CensoredData, ecdf
 from botchat.boards.protocols import Place
 from botchat.boards.survival import curves, estimate
 from botchat.metrics.intervals import of_share
-from botchat.protocols.unieval import success
+from botchat.protocols.rates import success
 from botchat.records import HUMAN
 from tests.boards import Made, judgment, made
 

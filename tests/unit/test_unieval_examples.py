@@ -11,8 +11,8 @@ import pytest
 
 from botchat.languages import built_in
 from botchat.metrics.criteria import fit_thresholds, flags
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.frame import prompt_frame as wording_of
-from botchat.protocols.unieval import UNIEVAL
 from botchat.records import Seed
 from botchat.workspace import jsonl
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from botchat import languages
 from botchat.papers.chateval import ASPECTS
 from botchat.protocols.answers import ANSWERS
-from botchat.protocols.catalogue import ARENA
+from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.mateval import MATEVAL
-from botchat.protocols.unieval import UNIEVAL
 from botchat.protocols.verdicts import choice_reader
 from tests.rows import rows
 
@@ -45,7 +44,8 @@ def reading(language, protocol):
 def replies():
     """Replies in our own words by kind, with the verdict that a careful person reads in them.
 
-    Or none, where it stands in a form that nobody is asked for: own letters, one by one.
+    Or none, where it stands in a form that nobody is asked for: own letters, dialogue by
+    dialogue, HTML, a table.
     """
     lines = (DATA / "replies.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
