@@ -99,9 +99,7 @@ class EndpointModel:
         self.where = f"{self.name} at {self.server.name}"
         layout, system = self.settings.message_layout, self.settings.system_role
         self._arrangements = [
-            pair
-            for pair in ARRANGEMENTS
-            if layout in ("auto", pair[0]) and system in ("auto", pair[1])
+            p for p in ARRANGEMENTS if layout in ("auto", p[0]) and system in ("auto", p[1])
         ]
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
@@ -166,42 +164,43 @@ class EndpointModel:
         Whatever fails in it is ``malformed``; every string is redacted. Raises `FatalModelError`,
         with the reply, if no retry can make this model answer.
         """
-        raw = response.content.decode("utf-8", "replace")
+        raw, clean, why_fatal = response.content.decode("utf-8", "replace"), self.server.clean, ""
         try:
-            return self._clean(self._parse(response, raw, quirks))
-        except FatalModelError as error:
-            cleaned = error.reply and self._clean(error.reply)
-            raise FatalModelError(self.server.clean(str(error)), cleaned) from None
+            reply, why_fatal = self._parse(response, raw, quirks)
         except Exception as error:
             detail = f"the reply cannot be read: {type(error).__name__}: {error}"
-            return self._clean(Reply("malformed", detail=detail, raw=raw, status=response.status))
-
-    def _clean(self, reply: Reply) -> Reply:
-        clean = self.server.clean
-        return replace(
+            reply = Reply("malformed", detail=detail)
+        reply = replace(
             reply,
             text=clean(reply.text),
             finish_reason=reply.finish_reason and clean(reply.finish_reason),
             detail=clean(reply.detail)[:500],
-            raw=clean(reply.raw),
+            raw=clean(raw),
+            status=reply.status or response.status,
             retry_after_s=0.0 if reply.outcome == "malformed" else reply.retry_after_s,
         )
+        if why_fatal:
+            raise FatalModelError(clean(f"{self.where} {why_fatal}"), reply)
+        return reply
 
-    def _parse(self, response: HttpResponse, raw: str, quirks: Mapping[str, Any]) -> Reply:
+    def _parse(
+        self, response: HttpResponse, raw: str, quirks: Mapping[str, Any]
+    ) -> tuple[Reply, str]:
+        """Return the reply, not redacted, and why the model cannot be used, or ''."""
         parsed: Any = None
         with suppress(msgspec.DecodeError, ValueError, RecursionError):
             parsed = msgspec.json.decode(response.content)
         if response.status != 200 or (isinstance(parsed, dict) and parsed.get("error")):
             return self._read_error(response, parsed, raw, quirks)
         if isinstance(parsed, dict):
-            return read_completion(parsed, raw)
+            return read_completion(parsed), ""
         # Cleaned before it is cut: half a key would not be recognised.
         start = " ".join(self.server.clean(raw)[:80].split())
-        return Reply("malformed", detail=f"the reply is no JSON: {start!r}", raw=raw, status=200)
+        return Reply("malformed", detail=f"the reply is no JSON: {start!r}"), ""
 
     def _read_error(
         self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
-    ) -> Reply:
+    ) -> tuple[Reply, str]:
         code, message, parameter = read_refusal(parsed, raw)
         text, status = f"{code} {message}", response.status
         says = {name for name, wording in _PATTERNS.items() if wording.search(text)}
@@ -211,19 +210,19 @@ class EndpointModel:
         # The request itself may be at fault.
         refused = 400 <= status < 500 and not passing and status not in (401, 402, 404)
         detail = f"HTTP {status}: {message}".removesuffix(": ")
-        reply = Reply("transport", detail=detail, raw=raw, status=status)
+        reply = Reply("transport", detail=detail, status=status)
         if refused and "filtered" in says and "account" not in says:
-            return replace(reply, outcome="filtered")
+            return replace(reply, outcome="filtered"), ""
         if refused and status != 403 and (status == 413 or "overflow" in says):
-            return self._read_overflow(reply, message)
-        if (refused or (status == 500 and "template" in says)) and (
-            self._adapt(text, parameter, says, quirks)
-        ):
-            return replace(reply, retry_after_s=0.0, adapted=True)
+            is_new = self._learn_window(message)  # the next attempt asks for a shorter reply
+            wait_s = 0.0 if is_new else None
+            return replace(reply, outcome="overflow", retry_after_s=wait_s, adapted=is_new), ""
+        adaptable = refused or (status == 500 and "template" in says)
+        if adaptable and self._adapt(text, parameter, says, quirks):
+            return replace(reply, retry_after_s=0.0, adapted=True), ""
         if 300 <= status < 400:
             target = public_url(response.headers.get("location", "")) or "elsewhere"
-            why = f"redirects to {target}: not followed; correct its base_url"
-            raise FatalModelError(f"{self.where} {why}", reply)
+            return reply, f"redirects to {target}: not followed; correct its base_url"
         if (
             status in (401, 402, 404)
             or (status == 403 and not passing)
@@ -231,21 +230,19 @@ class EndpointModel:
             or (status == 400 and "account" in says and not passing)
             or (refused and "model" in says)
         ):
-            why = f"cannot be used: {detail}; check its model, key, account and base_url"
-            raise FatalModelError(f"{self.where} {why}", reply)
+            return reply, f"cannot be used: {detail}; check its model, key, account and base_url"
         if passing or status >= 500:
-            return replace(reply, retry_after_s=retry_after_s(response.headers))
-        return reply
+            reply = replace(reply, retry_after_s=retry_after_s(response.headers))
+        return reply, ""
 
-    def _read_overflow(self, reply: Reply, message: str) -> Reply:
-        """Learn the window that the error names; the next attempt asks for a shorter reply."""
+    def _learn_window(self, message: str) -> bool:
+        """Learn the context window that an error names; return whether that is new."""
         sizes = map(int, _PATTERNS["window"].findall(message))
         window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
-        reply = replace(reply, outcome="overflow")
         if not window or self.settings.context_window or self.quirks.get("context_window"):
-            return reply
+            return False
         self.quirks = self.quirks | {"context_window": window}
-        return replace(reply, retry_after_s=0.0, adapted=True)
+        return True
 
     def _adapt(self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]) -> bool:
         """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
@@ -300,21 +297,20 @@ def _hidden_status(code: str, says: set[str]) -> int:
     return next((n for n in numbers if 400 <= n < 600), 400 if of_code else 500)
 
 
-def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
+def read_completion(parsed: Mapping[str, Any]) -> Reply:
     """Read a chat completion; any field may be missing, null or of another type."""
     choices, usage = parsed.get("choices"), parsed.get("usage")
     listed = choices if isinstance(choices, list) else []
     choice = next((c for c in listed if json_get(c, "index") in (0, None)), None)
-    finish, router_finish = (
-        json_get(choice, name) for name in ("finish_reason", "native_finish_reason")
-    )
+    finish = json_get(choice, "finish_reason")
     if finish is None and isinstance(choice, dict) and "finish_reason" in choice:
         finish = "null"  # such a reply has not ended; many servers leave the field out
     # A completion of no choices is how some providers say that they filtered them all.
     if choices == [] or json_get(parsed, "promptFeedback", "blockReason") is not None:
         finish = "content_filter"
     finish = finish if isinstance(finish, str) else None
-    ends = [_ENDS.get(end.lower()) for end in (finish, router_finish) if isinstance(end, str)]
+    reasons = (finish, json_get(choice, "native_finish_reason"))
+    ends = [_ENDS.get(reason.lower()) for reason in reasons if isinstance(reason, str)]
     text, refusal = _text(json_get(choice, "message")), json_get(choice, "message", "refusal")
     refusal = refusal if isinstance(refusal, str) and refusal.strip() else None
     outcome: Outcome = "truncated" if "truncated" in ends else "ok"
@@ -337,8 +333,6 @@ def read_completion(parsed: Mapping[str, Any], raw: str) -> Reply:
         usage=token_usage(usage),
         billed_usd=reported_cost(usage),
         detail=detail,
-        raw=raw,
-        status=200,
     )
 
 
