@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from botchat.hub.requests import *  # noqa: F403
+    from botchat.hub import *  # noqa: F403
     from botchat.papers.requests import *  # noqa: F403
     from botchat.public import *  # noqa: F403
     from botchat.requests import *  # noqa: F403

@@ -1,6 +1,6 @@
 """Every command as a value: what it is asked, and how that is said on the command line.
 
-Those of `botchat.hub` and `botchat.papers` are in ``requests.py`` there.
+Those of the hub are in `botchat.hub`, those of papers in `botchat.papers.requests`.
 
 A new command is a frozen dataclass here: its fields are its flags, `does` names the function of
 `botchat.pipeline` that does it. A new flag is a field; `botchat.cli` prints the result.
@@ -394,7 +394,7 @@ def requests() -> Mapping[str, type[Request[Any]]]:
     return found
 
 
-MODULES = (__name__, "botchat.hub.requests", "botchat.papers.requests")
+MODULES = (__name__, "botchat.hub", "botchat.papers.requests")
 """Those with requests."""
 
 

@@ -14,7 +14,7 @@ import pytest
 import botchat
 from botchat.cli.main import main
 from botchat.errors import BotChatError
-from botchat.hub.publish import MANIFEST
+from botchat.hub.repository import MANIFEST
 from botchat.records import Seed
 from botchat.workspace.folder import Workspace
 from tests.hub_server import TOKEN, Hub, serving
@@ -272,7 +272,7 @@ def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> 
         ("run", "'run' is not ORG/NAME or ORG/NAME@REVISION"),
         ("some/other", "some/other: not on the hub, or not for you"),
         (f"{NAME}@nine", f"{NAME}: no such revision; give a branch, tag or commit"),
-        ("some/cats", "some/cats: no such file ("),
+        ("some/cats", "some/cats: the hub answers 404 ("),
     ],
 )
 def test_what_cannot_be_fetched_is_one_line(

@@ -1,0 +1,251 @@
+"""A run on the hub: a dataset with stage files, calls and tables; its page is a Space.
+
+`publish` sends it, `fetch` takes it into a workspace: seeds, dialogues, judgments, tables, calls.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from botchat.boards.writers import to_json
+from botchat.errors import ConfigError, DataError
+from botchat.hub import Fetching, Publishing
+from botchat.importers.hub import hub_errors
+from botchat.interfaces import Row
+from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
+from botchat.requests.results import Told
+from botchat.workspace import jsonl
+from botchat.workspace.folder import INVENTED, AboutSet, Workspace
+from botchat.workspace.model_settings import api_key
+from botchat.workspace.secrets import Redactor, secrets_in
+
+MANIFEST = "botchat-run.json"
+NAME = r"[\w.-]+/[\w.-]+"
+_DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
+"""Endings of what no browser runs; only such files of a board are in the dataset."""
+_PAGE = (*_DATA, ".html", ".js", ".svg")
+_CONFIG = "- config_name: {stage}\n  data_files: {stage}/**/*.jsonl"
+_RECORDS = {"seeds": Seed, "generations": Dialogue, "judgments": Judgment, "measured": Provenance}
+"""First folder of a path -> record of each line."""
+
+Files = Mapping[str, bytes]
+
+
+class Manifest(msgspec.Struct, forbid_unknown_fields=True):
+    """Contents of a published run."""
+
+    botchat: str
+    """Version that published it."""
+    seed_set: str
+    files: dict[str, str]
+    """Path -> SHA-256."""
+
+
+def _is_allowed(path: str, seed_set: str) -> bool:
+    """Return whether a published run of the set has such a file, which no browser runs."""
+    part, name = r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}", re.escape(seed_set)
+    stage = rf"generations/{name}/{part}\.jsonl|judgments/{name}/{part}/{part}\.jsonl"
+    if re.fullmatch(rf"leaderboards/{name}(?:/{part})+", path):
+        return PurePosixPath(path).suffix in _DATA
+    return bool(re.fullmatch(rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}", path))
+
+
+def publish(request: Publishing, workspace: Workspace) -> Told:
+    """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
+
+    The dataset has the stage files to the byte, their calls, the tables, and a manifest of digests;
+    ``botchat.toml`` is not sent. Returns a row for each repository, with its revision (None: a dry
+    run). Raises ConfigError for a file that holds a key.
+    """
+    seed_set, name = request.seed_set, request.name
+    if not re.fullmatch(NAME, name):
+        raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
+    out, dataset = workspace.out(seed_set), _dataset(workspace, seed_set)
+    repositories: dict[str, Files] = {"dataset": dataset}
+    if (out / "index.html").exists():
+        paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
+        page = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
+        card = _text("space", seed_set=seed_set, repository=name)
+        repositories["space"] = {**page, "README.md": card, MANIFEST: dataset[MANIFEST]}
+    for files in repositories.values():
+        _refuse_secrets(workspace, files)
+    rows: list[Row] = [
+        {
+            "repository": f"{kind}s/{name}",
+            "files": len(files),
+            "bytes": sum(map(len, files.values())),
+            "revision": None if request.dry_run else _commit(request, kind, files),
+        }
+        for kind, files in repositories.items()
+    ]
+    lines = [f"{kind}: {file}" for kind, files in repositories.items() for file in files]
+    listed = {kind: [*files] for kind, files in repositories.items()}
+    return Told({"rows": rows, "files": listed}, [rows, *lines * request.dry_run])
+
+
+def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
+    """Return path -> content of the dataset; a torn last line of a stage file is left out."""
+    workspace.seeds(seed_set)  # raises for an unknown set
+    paths = {f"seeds/{seed_set}.jsonl": workspace.seed_sets()[seed_set]}
+    paths[f"seeds/{seed_set}.toml"] = workspace.about_path(seed_set)  # the sample is elsewhere
+    for folder in ("generations", "judgments", "measured", "leaderboards"):
+        for path in sorted((workspace.root / folder).rglob("*")):
+            paths[path.relative_to(workspace.root).as_posix()] = path
+    contents = {"README.md": b""}
+    for file, path in paths.items():
+        if _is_allowed(file, seed_set) and path.is_file() and path.stat().st_size:
+            data = path.read_bytes()
+            contents[file] = (
+                b"".join(data.rpartition(b"\n")[:2]) if path.suffix == ".jsonl" else data
+            )
+    if calls := _calls(workspace, seed_set):
+        contents[f"ledger/{seed_set}.jsonl.gz"] = calls
+    stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
+    contents["README.md"] = _text(
+        "dataset",
+        seed_set=seed_set,
+        configs="\n".join(_CONFIG.format(stage=stage) for stage in stages),
+        version=VERSION,
+        invented=INVENTED.format(seed_set) if workspace.about(seed_set).invented else "",
+    )
+    digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
+    return {**contents, MANIFEST: to_json(Manifest(VERSION, seed_set, digests)).encode()}
+
+
+def _text(name: str, **values: str) -> bytes:
+    """Return one of the pages beside this file, filled in."""
+    page = resources.files(__package__).joinpath(f"{name}.md").read_text("utf-8")
+    return page.format(**values).encode()
+
+
+def _commit(request: Publishing, kind: str, files: Files) -> str:
+    """Make a repository hold exactly these files and return its revision.
+
+    Raises ConfigError for a repository that holds something else.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
+
+    name, api, sdk = request.name, HfApi(), "static" if kind == "space" else None
+    with hub_errors(name):
+        api.create_repo(name, repo_type=kind, private=request.private, exist_ok=True, space_sdk=sdk)
+        stored = {*api.list_repo_files(name, repo_type=kind)} - {".gitattributes"}
+        # A new Space has a page of its own.
+        others = stored - {"README.md", *["index.html", "style.css"] * (kind == "space")}
+        if others and MANIFEST not in stored:
+            fault = f"holds {min(others)}, and is no {kind} of BotChat"
+            raise ConfigError(f"{name} {fault}; name another")
+        changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
+        changes += [CommitOperationDelete(path) for path in sorted(stored - {*files})]
+        message = f"BotChat {VERSION}: {request.seed_set}"
+        commit = api.create_commit(name, changes, repo_type=kind, commit_message=message)
+        return str(commit.oid)
+
+
+def _calls(workspace: Workspace, seed_set: str) -> bytes:
+    """Return the calls that a set's records rest on, as an exported ledger."""
+    keys: set[str] = set()
+    for path in workspace.dialogue_files(seed_set):
+        keys |= {fact.call for dialogue in jsonl.read(path, Dialogue) for fact in dialogue.facts}
+    for path in (workspace.root / "judgments" / seed_set).glob("*/*.jsonl"):
+        for judgment in jsonl.read(path, Judgment):
+            keys |= {*judgment.calls, *(remark.call for remark in judgment.transcript)}
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        calls = [call for call in ledger.calls("ORDER BY key, at") if call.key in keys]
+    return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0) if calls else b""
+
+
+def _refuse_secrets(workspace: Workspace, files: Files) -> None:
+    """Raise ConfigError for a text with a key of the environment, or with the form of one."""
+    keys: list[str | None] = [*secrets_in(os.environ)]
+    for settings in workspace.config.models.values():
+        with suppress(ConfigError):  # not set, so nowhere
+            keys.append(api_key(settings))
+    redactor = Redactor(keys)
+    for name, content in files.items():
+        if Path(name).suffix in (".png", ".parquet", ".js"):
+            continue  # rendered from the other files
+        data = gzip.decompress(content) if name.endswith(".gz") else content
+        for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+            if redactor.clean(line) != line:
+                raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
+
+
+def fetch(request: Fetching, workspace: Workspace) -> Told:
+    """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace.
+
+    Everything is checked before anything is written: digests, records, keys of calls. Settings and
+    pages are never taken. ``.botchat/fetched-SET.json`` keeps the revision. Raises ConfigError,
+    MissingDataError, DataError.
+    """
+    name, _, revision = request.source.partition("@")
+    if not re.fullmatch(NAME, name):
+        raise ConfigError(f"{request.source!r} is not ORG/NAME or ORG/NAME@REVISION")
+    path = _download(name, MANIFEST, revision or None)
+    commit = path.parts[path.parts.index("snapshots") + 1]
+    place = f"{name}@{commit[:12]}"
+    try:
+        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except (UnicodeDecodeError, msgspec.MsgspecError) as error:
+        raise DataError(f"{place}: {MANIFEST}: {error}") from None
+    seed_set = manifest.seed_set
+    workspace.seeds_path(seed_set)  # raises for an impossible name
+    ledger_file = f"ledger/{seed_set}.jsonl.gz"
+    contents, calls = {}, None
+    for file, digest in manifest.files.items():
+        if file == ledger_file or _is_allowed(file, seed_set):
+            path = _download(name, file, commit)
+            content = path.read_bytes()
+            _check(f"{place}: {file}", file, content, digest)
+            if file == ledger_file:
+                calls = path
+            else:
+                contents[file] = content
+                _refuse_other(workspace, file, content)
+    n_calls, origin = 0, {"repository": name, "revision": commit}
+    record = to_json(origin | {"files": manifest.files}).encode()
+    with workspace.locked():
+        if calls is not None:
+            with closing(workspace.ledger()) as ledger:
+                n_calls = sum(ledger.import_calls(calls))
+        jsonl.write_all(workspace.root, contents)
+        jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
+    return Told({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})
+
+
+def _download(name: str, file: str, revision: str | None) -> Path:
+    from huggingface_hub import HfApi
+
+    with hub_errors(name):
+        return Path(HfApi().hf_hub_download(name, file, repo_type="dataset", revision=revision))
+
+
+def _check(place: str, file: str, content: bytes, digest: str) -> None:
+    """Raise DataError for a file that was not published so, or is none of its kind."""
+    if sha256(content).hexdigest() != digest:
+        raise DataError(f"{place} is not what {MANIFEST} says (another SHA-256); nothing is taken")
+    try:
+        if file.endswith(".toml"):
+            msgspec.toml.decode(content, type=AboutSet)
+        elif record := _RECORDS.get(file.split("/", 1)[0]):
+            msgspec.json.Decoder(record).decode_lines(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
+
+
+def _refuse_other(workspace: Workspace, file: str, content: bytes) -> None:
+    path = workspace.root / file
+    folders = [path, *path.parents][: file.count("/") + 1]
+    if link := next((folder for folder in folders if folder.is_symlink()), None):
+        raise ConfigError(f"{link} is a link; fetch into another folder with --dir")
+    if path.exists() and path.read_bytes() != content:
+        raise ConfigError(f"{path} exists and differs; fetch into another folder with --dir")
