@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import tomllib
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -39,60 +40,23 @@ from botchat.workspace.usage import CHECK
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
 """A table ``[PROVIDER.NAME]`` of ``providers.toml``, and its lines."""
-
 _UNNAMED = 'model = "MODEL"'
 """Line of an entry whose server says what it serves."""
+_FILES = resources.files("botchat.workspace")
+_TEXTS = tomllib.loads(_FILES.joinpath("first_settings.toml").read_text("utf-8"))
+"""Text of a first ``botchat.toml``, and of its parts."""
 
-_FILE = """\
-# BotChat's settings. Every key is optional; docs/settings.md has them all, and `botchat models`
-# lists what can be named. Keys of accounts belong into the environment, never into this file.
-
-{entries}# Defaults of `botchat run`; flags come first.
-[run]
-{about_seeds}seeds = "{seeds}"
-# Contestants; the humans of the set are judged too.
-models = {models}
-{about_judge}judge = "{judge}"
-# Only the first 20 seeds; delete the line for all of them.
-limit = 20
-{budget}"""
-
-_NAMES = "# NAME in [models.NAME] is yours: it stands in flags and on the board.\n"
-
-_BUDGET = """\
-# USD: nothing is sent where the plan exceeds it, and a run stops there. It needs prices.
-{comment}max_usd = 5.0
-"""
-
-_SAMPLE = """\
-# Written for a demo, not by people. Real dialogues: botchat seeds import mutual --name mutual-test
-"""
-
-_REAL = """\
-# Human dialogues: botchat seeds import mutual --name mutual-test. First look: run --seeds sample
-"""
-
-_OWN_JUDGE = """\
-# CARE: this judge is a contestant, so it judges itself. Better name another model, or `rules`.
-"""
-
-_OFFLINE_JUDGE = """\
-# `rules` is offline and only for a first look; name a stronger model than the contestants.
-"""
-
-CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
+_CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a party.")
 """ChatSEED that a check of a model asks it to continue."""
-
-CHECK_TOKENS = 64
+_CHECK_TOKENS = 64
 """Longest reply of a check whose model sets none."""
-
-MUTUAL = "mutual-test"
+_MUTUAL = "mutual-test"
 """Name of MuTual's seed set."""
 
 
 def templates() -> dict[str, tuple[str, str]]:
     """Return provider -> (name of the entry, its lines, comments included)."""
-    text = resources.files("botchat.workspace").joinpath("providers.toml").read_text("utf-8")
+    text = _FILES.joinpath("providers.toml").read_text("utf-8")
     return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
 
 
@@ -108,7 +72,7 @@ def init(request: Beginning, workspace: Workspace) -> Told:
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
-    seeds = MUTUAL if providers or data == "mutual" else SAMPLE
+    seeds = _MUTUAL if providers or data == "mutual" else SAMPLE
     if data is not None:
         if data != "mutual":
             seeds = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
@@ -120,7 +84,7 @@ def init(request: Beginning, workspace: Workspace) -> Told:
         lines.append('name the model: replace "MODEL" (the server does not tell one)')
     if seeds not in workspace.seed_sets():
         lines += [
-            f"real dialogues: botchat seeds import mutual --name {MUTUAL} (or name a copy)",
+            f"real dialogues: botchat seeds import mutual --name {_MUTUAL} (or name a copy)",
             "first look: botchat run --seeds sample (written for a demo, not by people)",
         ]
     lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
@@ -135,14 +99,14 @@ def settings_text(providers: Sequence[str], seeds: str) -> str:
     matches = [re.search(r"(?m)^price_input = ([\d.]+)", text) for text in models.values()]
     prices = [price and float(price[1]) for price in matches]
     is_free = not any(price != 0 for price in prices)
-    return _FILE.format(
-        entries=f"{_NAMES}{entries}" if entries else "",
-        about_seeds={SAMPLE: _SAMPLE, MUTUAL: _REAL}.get(seeds, ""),
+    return str(_TEXTS["file"]).format(
+        entries=f"{_TEXTS['names']}{entries}" if entries else "",
+        about_seeds=_TEXTS["about_seeds"].get(seeds, ""),
         seeds=seeds,
         models=json.dumps([*models, "bot:parrot"] if models else ["bot:parrot", "bot:retrieval"]),
-        about_judge=_OFFLINE_JUDGE if is_free else _OWN_JUDGE,
+        about_judge=_TEXTS["offline_judge" if is_free else "own_judge"],
         judge=RULES if is_free else next(iter(models)),
-        budget="" if is_free else _BUDGET.format(comment="# " if None in prices else ""),
+        budget="" if is_free else _TEXTS["budget"].format(comment="# " * (None in prices)),
     )
 
 
@@ -163,19 +127,17 @@ def _with_served_model(lines: str) -> str:
 
 
 def models(request: Naming, workspace: Workspace) -> Told:
-    """List everything that can be named, or call each configured model."""
-    return check_models(workspace) if request.check else Told({"rows": model_rows(workspace)})
+    """List everything that can be named, or ask each configured model for an utterance.
 
-
-def check_models(workspace: Workspace) -> Told:
-    """Ask each configured model for an utterance; the ledger never answers.
-
-    ``failure`` names those that gave no answer. Raises ConfigError if none is configured.
+    ``failure`` names those that gave no answer.
     """
+    if not request.check:
+        return Told({"rows": _rows(workspace)})
     entries = workspace.config.models
     if not entries:
-        path = workspace.root / "botchat.toml"
-        raise ConfigError(f"{path} has no [models.NAME] entry; botchat init PROVIDER writes one")
+        raise ConfigError(
+            "botchat.toml has no [models.NAME] entry; botchat init PROVIDER writes one"
+        )
 
     async def ask(session: Session, _stops: Stops) -> list[Row]:
         return list(await together(_check(session, *item) for item in sorted(entries.items())))
@@ -183,8 +145,6 @@ def check_models(workspace: Workspace) -> Told:
     rows = in_session(workspace, (), None, None, ask)
     failed = [row["name"] for row in rows if not row["ok"]]
     failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
-    for row in rows:
-        row["what"] = _described(entries[row["name"]])
     printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]
     return Told({"rows": rows}, [printed], failure=failure)
 
@@ -194,11 +154,11 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
     facts, ok = [], False
     try:
         speaker = session.speaker(name, CHECK)
-        limit = settings.max_tokens if settings.max_tokens is not UNSET else CHECK_TOKENS
+        limit = settings.max_tokens if settings.max_tokens is not UNSET else _CHECK_TOKENS
         # A sample number of its own: the ledger has no answer to it.
         decoding = replace(speaker.decoding, max_tokens=limit, sample=secrets.randbelow(2**31))
         system = speaker.system or ENGLISH.text(PROMPT)
-        reply = await speaker.model.chat(chat_messages(system, CHECK_SEED), decoding)
+        reply = await speaker.model.chat(chat_messages(system, _CHECK_SEED), decoding)
         ok, window = reply.answered, speaker.model.context_window
         text = " ".join(reply.text.split())[:60]
         facts = [f"{text!r} in {reply.latency_s:.1f} s" if reply.usable else reply.outcome]
@@ -208,11 +168,12 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
             facts.append(f"template: it says {mark!r}, check the server's chat template")
     except BotChatError as error:
         facts = [str(error)]
-    return {"name": name, "ok": ok, "answer": "; ".join(facts)}
+    answer, what = "; ".join(facts), _described(settings)
+    return {"name": name, "ok": ok, "answer": answer, "what": what}
 
 
-def model_rows(workspace: Workspace) -> list[Row]:
-    """Return configured models with window, prices and quirks; bots; forms of names; judges."""
+def _rows(workspace: Workspace) -> list[Row]:
+    """Return models with window, prices and quirks; bots; forms of names; judges."""
     facts = ("context_window", "price_input", "price_output", "max_concurrency")
     own = workspace.config
     with closing(workspace.ledger(readonly=True)) as ledger:
@@ -223,10 +184,7 @@ def model_rows(workspace: Workspace) -> list[Row]:
             for name, settings in sorted(own.models.items())
         ]
     judges = [(name, "judge", f"single judge, asks {j.model}") for name, j in own.judges.items()]
-    panels = [
-        (name, "panel", f"{p.strategy}, {(n := len(p.members))} judge{'s' * (n > 1)}")
-        for name, p in (*sorted(own.panels.items()), *PRESETS.items())
-    ]
+    panels = (*sorted(own.panels.items()), *PRESETS.items())
     others = [
         *((f"bot:{name}", "bot", text) for name, text in BASELINES.items()),
         ("openai:MODEL", "form", "a model of OpenAI, key in OPENAI_API_KEY"),
@@ -234,11 +192,12 @@ def model_rows(workspace: Workspace) -> list[Row]:
         (HUMAN, "human", "the set's own dialogues; a contestant, never generated"),
         (RULES, "judge", "offline judge: thresholds from the set's human dialogues"),
         *sorted(judges),
-        *panels,
+        *((name, "panel", f"{p.strategy}, judges: {len(p.members)}") for name, p in panels),
     ]
-    columns = ("name", "kind", "what")
     empty = dict.fromkeys((*facts, "adapted"))
-    return rows + [dict(zip(columns, other, strict=True)) | empty for other in others]
+    return rows + [
+        {"name": name, "kind": kind, "what": what} | empty for name, kind, what in others
+    ]
 
 
 def _described(settings: ModelSettings) -> str:
