@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -59,7 +58,7 @@ class BatchModel:
         """Return the reply of an ended batch; raise `BatchPending` when the others are sent."""
         request = request_json(self.identity, messages, decoding)
         key = request_key(request)
-        self._collecting = self._collecting or asyncio.create_task(self._collect())
+        self._collecting = self._collecting or asyncio.create_task(self._exchange())
         await asyncio.shield(self._collecting)
         if (reply := self._ledger.get(key)) is not None:
             return reply
@@ -74,58 +73,22 @@ class BatchModel:
             "run the same command again to collect them"
         )
 
-    async def _collect(self) -> None:
-        """File the replies of ended batches; send the files that a dead process did not."""
-        if not (paths := sorted(self._folder.glob("*.jsonl"))):
-            return
-        async with self._endpoint() as (client, batches):
-            for path in paths:
-                batch = batches.get(path.stem) or await _create(client, path)
-                requests = {call["key"]: call["request"] for call in _read(path.read_bytes())}
-                if batch.status not in ("completed", *FAILED):
-                    self._pending.update(requests)
-                    continue
-                for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
-                    for answer in _read((await client.files.content(file_id)).content):
-                        key, response = answer["custom_id"], answer.get("response")
-                        if response and key in requests:
-                            self._keep(key, msgspec.json.encode(requests[key]), response)
-                self._ledger.set_quirks(self.identity, self._model.quirks)
-                path.unlink()
-                if batch.status == "failed":
-                    problems = (batch.errors and batch.errors.data) or []
-                    why = "; ".join(str(problem.message) for problem in problems)
-                    raise openai.OpenAIError(f"batch {batch.id} was refused: {why}")
-
-    def _keep(self, key: str, request: bytes, response: dict[str, Any]) -> None:
-        """File a reply."""
-        model, body = self._model, msgspec.json.encode(response["body"])
-        reply = model.read(HttpResponse(response["status_code"], {}, body), model.quirks)
-        usd = self._prices.cost_of(reply)
-        reply = msgspec.structs.replace(reply, sent=model.quirks, cost_usd=usd)
-        if reply.final:
-            self._ledger.put(key, request, reply, model=self.name, stage=self._stage)
-        else:
-            self._ledger.add_attempt(key, reply, model=self.name)
-
     async def _send(self) -> None:
         """Send what no batch holds, once no task is about to make a further call."""
         for _ in range(32):  # passes of the event loop
             await asyncio.sleep(0)
-        if not self._queue:
-            return
-        async with self._endpoint() as (client, batches):
-            for start in range(0, len(self._queue), MAX_REQUESTS):
-                content = b"\n".join(self._queue[start : start + MAX_REQUESTS])
-                path = self._folder / f"{hashlib.sha256(content).hexdigest()[:32]}.jsonl"
-                write_atomic(path, content)
-                # A batch that failed may be sent again; any other one holds the replies.
-                if path.stem not in batches or batches[path.stem].status in FAILED:
-                    await _create(client, path)
+        new = []
+        for start in range(0, len(self._queue), MAX_REQUESTS):
+            content = b"\n".join(self._queue[start : start + MAX_REQUESTS])
+            new.append(self._folder / f"{hashlib.sha256(content).hexdigest()[:32]}.jsonl")
+            write_atomic(new[-1], content)
+        if new:
+            await self._exchange(new)
 
-    @asynccontextmanager
-    async def _endpoint(self) -> AsyncIterator[tuple[openai.AsyncOpenAI, dict[str, Batch]]]:
-        """Open a client that adds no header of its own; find the newest batch of each name."""
+    async def _exchange(self, new: Sequence[Path] = ()) -> None:
+        """Send files that no batch holds, or only one that failed; collect ended batches."""
+        if not (paths := sorted(self._folder.glob("*.jsonl"))):
+            return
         access = self._model.server.open()
         own = ("Authorization", "OpenAI-Organization", "OpenAI-Project")
         headers: dict[str, Any] = dict.fromkeys(own, openai.Omit())
@@ -137,14 +100,46 @@ class BatchModel:
                 default_headers=headers | {k.title(): v for k, v in access.headers.items()},
                 http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
             ) as client:
-                batches: dict[str, Batch] = {}
+                batches: dict[str, Batch] = {}  # the newest of each name
                 async for batch in client.batches.list(limit=100):
                     batches.setdefault((batch.metadata or {}).get("botchat", ""), batch)
-                yield client, batches
+                for path in paths:
+                    held = batches.get(path.stem)
+                    if held is None or (path in new and held.status in FAILED):
+                        held = await _create(client, path)
+                    await self._collect(client, held, path)
         except (openai.OpenAIError, msgspec.MsgspecError) as error:
             why = " ".join(self._model.server.clean(f"in its Batch API: {error}").split())[:500]
             advice = "run it again, or leave --batch out"
             raise FatalModelError(f"{self._model.where} failed {why}; {advice}") from None
+
+    async def _collect(self, client: openai.AsyncOpenAI, batch: Batch, path: Path) -> None:
+        """File the replies of a batch if it has ended."""
+        model, ledger = self._model, self._ledger
+        requests = {call["key"]: call["request"] for call in _read(path.read_bytes())}
+        if batch.status not in ("completed", *FAILED):
+            self._pending.update(requests)
+            return
+        for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
+            for answer in _read((await client.files.content(file_id)).content):
+                key, response = answer["custom_id"], answer.get("response")
+                if not response or key not in requests:
+                    continue
+                body = msgspec.json.encode(response["body"])
+                reply = model.read(HttpResponse(response["status_code"], {}, body), model.quirks)
+                usd = self._prices.cost_of(reply)
+                reply = msgspec.structs.replace(reply, sent=model.quirks, cost_usd=usd)
+                if reply.final:
+                    request = msgspec.json.encode(requests[key])
+                    ledger.put(key, request, reply, model=self.name, stage=self._stage)
+                else:
+                    ledger.add_attempt(key, reply, model=self.name)
+        ledger.set_quirks(self.identity, model.quirks)
+        path.unlink()
+        if batch.status == "failed":
+            problems = (batch.errors and batch.errors.data) or []
+            why = "; ".join(str(problem.message) for problem in problems)
+            raise openai.OpenAIError(f"batch {batch.id} was refused: {why}")
 
 
 async def _create(client: openai.AsyncOpenAI, path: Path) -> Batch:

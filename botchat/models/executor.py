@@ -9,12 +9,10 @@ again.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor
-from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -24,7 +22,6 @@ from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
 from botchat.models.connection import Access, Server
 from botchat.models.endpoint import EndpointModel
-from botchat.workspace.model_settings import ModelSettings
 
 CALLS_PER_TASK = 16
 """Most calls that one lost worker takes with it."""
@@ -33,61 +30,54 @@ NO_WORKER_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Call: TypeAlias = tuple[Sequence[Message], Decoding]
+Opened: TypeAlias = tuple[Callable[..., Any], Callable[[], object]]
+"""What submits a task to an executor, and what closes it."""
 
 
-@dataclass(eq=False)
 class WorkerPool:
     """An executor, shared by all models of a run."""
 
-    open: Callable[[], Any]
-    stop: Callable[[Any], object] = lambda _: None
-    seen_at: float = -math.inf
-    """When a task came back."""
-
-    def __post_init__(self) -> None:
-        """Open the executor."""
-        self._executor = self.open()
+    def __init__(self, open_executor: Callable[[], Opened]) -> None:
+        self._open, self.seen_at = open_executor, 0.0  # when a task came back
+        self._submit, self.close = open_executor()
 
     def submit(self, *task: Any) -> Any:
         """Return a future; processes of which one was lost are replaced by others."""
         try:
-            return self._executor.submit(*task)
+            return self._submit(*task)
         except BrokenExecutor:
             self.close()
-            self.__post_init__()
-            return self._executor.submit(*task)
-
-    def close(self) -> None:
-        """Stop what was opened here; its end may never come and is not waited for."""
-        self.stop(self._executor)
+            self._submit, self.close = self._open()
+            return self._submit(*task)
 
 
 def open_pool(executor: str | Executor) -> WorkerPool:
     """Open ``loky:N``, ``dask://HOST:PORT`` or an executor. Raises `ConfigError` for another."""
     if isinstance(executor, Executor):
-        return WorkerPool(lambda: executor)
+        return WorkerPool(lambda: (executor.submit, lambda: None))
     kind, _, place = executor.partition(":")
     if kind == "loky" and place.isdigit() and int(place):
-        return WorkerPool(
-            lambda: ProcessPoolExecutor(int(place), timeout=300),
-            lambda processes: processes.shutdown(wait=False, kill_workers=True),
-        )
-    if kind == "dask" and place.startswith("//"):
-        try:
-            return WorkerPool(lambda: _dask(f"tcp:{place}"), lambda dask: dask.close())
-        except (ImportError, OSError) as error:
-            raise ConfigError(f"--executor {executor}: {error}") from None
-    raise ConfigError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
+        return WorkerPool(lambda: _open_loky(int(place)))
+    if kind != "dask" or not place.startswith("//"):
+        raise ConfigError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
+    try:
+        return WorkerPool(lambda: _open_dask(f"tcp:{place}"))
+    except (ImportError, OSError) as error:
+        raise ConfigError(f"--executor {executor}: {error}") from None
 
 
-def _dask(address: str) -> SimpleNamespace:
+def _open_loky(n_workers: int) -> Opened:
+    pool = ProcessPoolExecutor(n_workers, timeout=300)
+    # The end of a process that was killed while it started may not come.
+    return pool.submit, lambda: pool.shutdown(wait=False, kill_workers=True)
+
+
+def _open_dask(address: str) -> Opened:
     from distributed import Client
 
     client = Client(address, timeout=10)
     submit = client.get_executor(pure=False).submit
-    return SimpleNamespace(
-        submit=lambda *task: submit(_call_once, uuid4().hex, *task), close=client.close
-    )
+    return lambda *task: submit(_call_once, uuid4().hex, *task), client.close
 
 
 def _call_once(token: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -130,9 +120,10 @@ class ExecutorModel:
         if self._calls is calls:
             self._calls = []
         model, pool, started = self._model, self._pool, time.monotonic()
-        place = (model.name, model.settings, model.quirks, model.server.open())
+        access = model.server.open()
+        model_of = partial(EndpointModel, model.name, model.settings, quirks=model.quirks)
         try:
-            task = asyncio.wrap_future(pool.submit(call_all, *place, calls))
+            task = asyncio.wrap_future(pool.submit(call_all, model_of, access, calls))
             while not (await asyncio.wait([task], timeout=1.0))[0]:
                 quiet_s = time.monotonic() - max(pool.seen_at, started)
                 if quiet_s > model.settings.timeout_s + NO_WORKER_S:
@@ -146,13 +137,13 @@ class ExecutorModel:
 
 
 def call_all(
-    name: str, settings: ModelSettings, quirks: dict[str, Any], access: Access, calls: list[Call]
+    model_of: Callable[..., EndpointModel], access: Access, calls: Sequence[Call]
 ) -> list[Any]:
     """Make calls in a worker; return replies and errors."""
 
     async def gather() -> list[Any]:
         server = Server(access.base_url, lambda: access)
-        model = EndpointModel(name, settings, server, quirks)
+        model = model_of(server=server)
         chats = (model.chat(*call) for call in calls)
         try:
             return await asyncio.gather(*chats, return_exceptions=True)
