@@ -123,7 +123,7 @@ class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     say: Words = ()  # ends it where what is supposed follows on the next lines
     insists: Words = ()  # begins one that is about oneself all the same: "If I had to choose"
     since: Words = ()  # leads to an utterance behind a Yes: "from"
-    given: Words = ()  # may stand between whose score it is and the score: "receives a"
+    gives: Words = ()  # may stand between whose score it is and the score: "receives a"
     each: Words = ()  # all whose scores are asked for: "both assistants"
     variants: Words = ()  # another way to write a character, and the one of the lists: "選选"
     names: dict[str, Words] = {}  # name of a score in English -> what it is called

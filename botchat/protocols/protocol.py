@@ -34,8 +34,7 @@ from botchat.records import (
     eligible_seeds,
 )
 
-Shows = Literal["one", "pair", "human"]
-"""A case shows a dialogue, two models' of one ChatSEED, or a model's with the human one."""
+Shows = Literal["one", "pair", "human"]  # one dialogue, two of models, or one beside the human one
 
 _SHOWS = {"place": ("one",), "choice": ("pair",), "score": ("one", "pair"), "report": ("one",)}
 

@@ -158,7 +158,7 @@ class _ScorePatterns:
         value = rf"{number}{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
         changed = rf"(?:{_DIGITS}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
         cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        gives = rf"(?:{_MARKS}(?:{of('given')})(?![A-Za-z]))+{_MARKS}"
+        gives = rf"(?:{_MARKS}(?:{of('gives')})(?![A-Za-z]))+{_MARKS}"
         label = rf"(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?{_MARKS}"
         name = rf"{_start(scale) if len(places) == self.n else ''}(?P<name>{names})"
         line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"
