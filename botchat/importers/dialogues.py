@@ -29,8 +29,7 @@ _MARK = re.compile(r"(?:^|\s)[mf] :(?=\s|$)")
 _IDS, _TEXTS, _SPEAKERS, _TURNS = (
     COLUMNS["seeds"][name] for name in ("ids", "texts", "speakers", "turns")
 )
-_FAILED = ("", "$ERROR$")
-"""Texts of no reply; the second is FastChat's."""
+_FAILED = ("", "$ERROR$")  # the second is FastChat's
 
 
 class ImportedMessage(NamedTuple):
@@ -42,10 +41,7 @@ class ImportedMessage(NamedTuple):
 
 
 class ImportedDialogue(NamedTuple):
-    """One dialogue of a model, up to its first empty utterance.
-
-    ``id``: empty where the file has none; ``outcome``: ``ok`` if no utterance is empty.
-    """
+    """One dialogue of a model, up to its first empty utterance; without an id it is empty."""
 
     place: str
     id: str
@@ -64,9 +60,8 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
         first, messages = dialogues.setdefault(seed_id, (row, []))
         is_whole = content is not None or _first(first.fields, FORMATS) is not None
         if first is not row and is_whole:
-            raise DataError(
-                f"{place}: id {seed_id!r} is taken by {first.place}; give every dialogue its own"
-            )
+            fault = f"id {seed_id!r} is taken by {first.place}; give every dialogue its own"
+            raise DataError(f"{place}: {fault}")
         items = [row.fields] if content is None else _items(content, place)
         messages += _messages(items, place, len(messages))
     if not dialogues:
@@ -75,10 +70,7 @@ def read_seeds(rows: Iterable[FileRow], where: str) -> list[Seed]:
 
 
 def read_dialogues(rows: Iterable[FileRow], where: str) -> tuple[str, list[ImportedDialogue]]:
-    """Read the first one's format, a value of `FORMATS`, and the dialogues of a model.
-
-    Raises `DataError` with the row.
-    """
+    """Read the format, a value of `FORMATS`, and the dialogues of a model, or raise `DataError`."""
     dialogues, formats = [], []
     for row in rows:
         column = _column(row.fields, FORMATS, f"{row.place}: no dialogue")

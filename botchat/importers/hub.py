@@ -22,7 +22,6 @@ from botchat.workspace.jsonl import write_atomic
 MUTUAL_URL = "https://github.com/open-compass/BotChat/raw/main/data/MuTual_test.xlsx"
 """547 dialogues of MuTual's test split (Cui et al., ACL 2020) as BotChat published them."""
 MUTUAL_DIGEST = "e558b6d74da77530523b7bd70cafe2cd33f37ab32acf74552f498d2b0b992273"
-"""SHA-256 of that file."""
 MAX_MUTUAL_BYTES = 2**24
 MAX_DATASET_BYTES = 2**32
 
@@ -34,7 +33,7 @@ _URI = re.compile(
     r"(?:/(?P<config>[^/@#]+))?(?:#(?P<split>[^/@#]+))?"
 )
 _FILES = ["README.md", "*.zip", "*.arrow", "*.csv", "*.json", "*.jsonl", "*.parquet", "*.tsv"]
-"""Files of a dataset that are downloaded: its card, which names its configurations, and data."""
+"""Files that are downloaded: a dataset's card, which names its configurations, and data."""
 
 
 def pin_revision(uri: str) -> str:
@@ -45,10 +44,9 @@ def pin_revision(uri: str) -> str:
 
 
 def load_rows(uri: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a dataset, see `SYNTAX`; no code of it is run.
+    """Yield the rows of a dataset, see `SYNTAX`; no code of it is run. Raises `BotChatError`.
 
-    The split is ``test`` unless given, or the only one. Raises ConfigError for a malformed name,
-    MissingDataError for an unknown or private dataset, DataError for one that cannot be read.
+    The split is ``test`` unless given, or the only one.
     """
     from datasets import load_dataset
 
@@ -68,10 +66,7 @@ def load_rows(uri: str) -> Iterator[dict[str, Any]]:
 
 
 def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL_DIGEST) -> Path:
-    """Download BotChat's table of MuTual into ``cache_dir`` once and return its path.
-
-    Raises DataError: it cannot be downloaded, or is another file.
-    """
+    """Download BotChat's table of MuTual into ``cache_dir`` once and return its path."""
     target = cache_dir / "MuTual_test.xlsx"
     if target.exists() and sha256(target.read_bytes()).hexdigest() == digest:
         return target
@@ -84,10 +79,8 @@ def fetch_mutual(cache_dir: Path, *, url: str = MUTUAL_URL, digest: str = MUTUAL
     except (OSError, HTTPException, BotChatError) as error:
         if isinstance(error, HTTPError):
             error.close()
-        raise DataError(
-            f"cannot download {url} to {cache_dir}: {_one_line(error)}; download {MUTUAL_URL} by "
-            "hand and give the file's path instead of 'mutual'"
-        ) from error
+        advice = f"download {MUTUAL_URL} by hand and give the file's path instead of 'mutual'"
+        raise DataError(f"cannot download {url}: {_one_line(error)}; {advice}") from error
     return target
 
 

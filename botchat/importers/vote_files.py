@@ -51,11 +51,9 @@ def read_votes(data: bytes, where: str) -> VotesFile:
     if once:
         frame = frame.rename(columns=_VERDICTS)
     if not {"model_a", "model_b", "winner"} <= {*frame} or frame.empty:
-        names = ", ".join(map(str, frame))[:120]
-        raise DataError(
-            f"{where}: no votes (columns: {names}); name them model_a,model_b,winner or "
-            "item,first,second,judge,verdict (docs/votes.md), a vote a row"
-        )
+        names = f"columns: {', '.join(map(str, frame))[:120]}"
+        ours = "item,first,second,judge,verdict (docs/votes.md)"
+        raise DataError(f"{where}: no votes ({names}); name them model_a,model_b,winner or {ours}")
     votes = _votes(frame, where, once)
     kept, left_out = votes.first != votes.second, []
     if n_own := int((~kept).sum()):
