@@ -130,11 +130,10 @@ class PlanningSession(Session):
         self.count = count
 
     def _model(self, resolved: ModelName, stage: str, _max_tokens: int | None) -> ChatModel:
-        model, _, prices, budget = self._uncached(resolved)
+        model, limiter, prices = self._uncached(resolved)
         place = (stage, model.name)
         if place not in self.planned:
-            limited = budget is not None
-            self.planned[place] = PlannedModel(self, model, stage, prices, limited)
+            self.planned[place] = PlannedModel(self, model, stage, prices, limiter is not None)
         return self.planned[place]
 
     def expected(self, model: str, stage: str) -> tuple[int, float, float]:

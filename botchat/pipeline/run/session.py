@@ -209,7 +209,9 @@ class Session:
         return self._models[place]
 
     def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
-        model, limiter, prices, budget = self._uncached(resolved)
+        model, limiter, prices = self._uncached(resolved)
+        # Bots are free: limits on money, calls and tokens are about endpoints.
+        budget = self.budget if limiter else Budget()
         if self._batch or self._pool is not None:
             from botchat.models.endpoint import EndpointModel
             from botchat.models.executor import ExecutorModel
@@ -234,17 +236,14 @@ class Session:
             on_reply=self.meter.count,
         )
 
-    def _uncached(
-        self, resolved: config.ModelName
-    ) -> tuple[ChatModel, RateLimiter | None, Prices, Budget]:
+    def _uncached(self, resolved: config.ModelName) -> tuple[ChatModel, RateLimiter | None, Prices]:
         if resolved.kind == "bot":
-            # Bots are free: limits on money, calls and tokens are about endpoints.
-            return baseline(resolved.target, self._humans, self._language), None, FREE, Budget()
+            return baseline(resolved.target, self._humans, self._language), None, FREE
         settings = resolved.settings
         assert settings is not None, "humans have been turned away already"
         model, limiter = self._endpoint(resolved.name, settings)
         prices = Prices(settings.price_input, settings.price_output, settings.price_cached)
-        return model, limiter, prices, self.budget
+        return model, limiter, prices
 
     def _endpoint(self, name: str, settings: ModelSettings) -> tuple[EndpointModel, RateLimiter]:
         from botchat.models.connection import server_of  # imports aiohttp
