@@ -1,7 +1,4 @@
-"""A run on the hub: a dataset with stage files, calls and tables; its page is a Space.
-
-`publish` sends it, `fetch` takes it into a workspace: seeds, dialogues, judgments, tables, calls.
-"""
+"""A run on the hub: a dataset with stage files, calls and tables; its page is a Space."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ from botchat.workspace.secrets import Redactor, secrets_in
 MANIFEST = "botchat-run.json"
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
-"""Endings of what no browser runs; only such files of a board are in the dataset."""
 _PAGE = (*_DATA, ".html", ".js", ".svg")
 _CONFIG = "- config_name: {stage}\n  data_files: {stage}/**/*.jsonl"
 _RECORDS = {"seeds": Seed, "generations": Dialogue, "judgments": Judgment, "measured": Provenance}
@@ -63,7 +59,6 @@ def _is_allowed(path: str, seed_set: str) -> bool:
 def publish(request: Publishing, workspace: Workspace) -> Told:
     """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
 
-    The dataset has the stage files to the byte, their calls, the tables, and a manifest of digests;
     ``botchat.toml`` is not sent. Returns a row for each repository, with its revision (None: a dry
     run). Raises ConfigError for a file that holds a key.
     """
@@ -111,13 +106,10 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
-    contents["README.md"] = _text(
-        "dataset",
-        seed_set=seed_set,
-        configs="\n".join(_CONFIG.format(stage=stage) for stage in stages),
-        version=VERSION,
-        invented=INVENTED.format(seed_set) if workspace.about(seed_set).invented else "",
-    )
+    configs = "\n".join(_CONFIG.format(stage=stage) for stage in stages)
+    invented = INVENTED.format(seed_set) if workspace.about(seed_set).invented else ""
+    facts = {"configs": configs, "version": VERSION, "invented": invented}
+    contents["README.md"] = _text("dataset", seed_set=seed_set, **facts)
     digests = {path: sha256(content).hexdigest() for path, content in contents.items()}
     return {**contents, MANIFEST: to_json(Manifest(VERSION, seed_set, digests)).encode()}
 
@@ -129,10 +121,7 @@ def _text(name: str, **values: str) -> bytes:
 
 
 def _commit(request: Publishing, kind: str, files: Files) -> str:
-    """Make a repository hold exactly these files and return its revision.
-
-    Raises ConfigError for a repository that holds something else.
-    """
+    """Make a repository hold exactly these files, if it is BotChat's, and return its revision."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
     name, api, sdk = request.name, HfApi(), "static" if kind == "space" else None
@@ -142,13 +131,12 @@ def _commit(request: Publishing, kind: str, files: Files) -> str:
         # A new Space has a page of its own.
         others = stored - {"README.md", *["index.html", "style.css"] * (kind == "space")}
         if others and MANIFEST not in stored:
-            fault = f"holds {min(others)}, and is no {kind} of BotChat"
-            raise ConfigError(f"{name} {fault}; name another")
+            fault = f"holds {min(others)}, and is no {kind} of BotChat; name another"
+            raise ConfigError(f"{name} {fault}")
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
         changes += [CommitOperationDelete(path) for path in sorted(stored - {*files})]
         message = f"BotChat {VERSION}: {request.seed_set}"
-        commit = api.create_commit(name, changes, repo_type=kind, commit_message=message)
-        return str(commit.oid)
+        return str(api.create_commit(name, changes, repo_type=kind, commit_message=message).oid)
 
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:
@@ -184,8 +172,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace.
 
     Everything is checked before anything is written: digests, records, keys of calls. Settings and
-    pages are never taken. ``.botchat/fetched-SET.json`` keeps the revision. Raises ConfigError,
-    MissingDataError, DataError.
+    pages are never taken. ``.botchat/fetched-SET.json`` keeps the revision.
     """
     name, _, revision = request.source.partition("@")
     if not re.fullmatch(NAME, name):
@@ -200,23 +187,18 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     seed_set = manifest.seed_set
     workspace.seeds_path(seed_set)  # raises for an impossible name
     ledger_file = f"ledger/{seed_set}.jsonl.gz"
-    contents, calls = {}, None
+    contents = {}
     for file, digest in manifest.files.items():
         if file == ledger_file or _is_allowed(file, seed_set):
-            path = _download(name, file, commit)
-            content = path.read_bytes()
-            _check(f"{place}: {file}", file, content, digest)
-            if file == ledger_file:
-                calls = path
-            else:
-                contents[file] = content
-                _refuse_other(workspace, file, content)
+            contents[file] = _download(name, file, commit).read_bytes()
+            _check(f"{place}: {file}", file, contents[file], digest)
+            _refuse_other(workspace, file, contents[file])
     n_calls, origin = 0, {"repository": name, "revision": commit}
     record = to_json(origin | {"files": manifest.files}).encode()
     with workspace.locked():
-        if calls is not None:
+        if contents.pop(ledger_file, None):
             with closing(workspace.ledger()) as ledger:
-                n_calls = sum(ledger.import_calls(calls))
+                n_calls = sum(ledger.import_calls(_download(name, ledger_file, commit)))
         jsonl.write_all(workspace.root, contents)
         jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
     return Told({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})

@@ -61,10 +61,7 @@ def templates() -> dict[str, tuple[str, str]]:
 
 
 def init(request: Beginning, workspace: Workspace) -> Told:
-    """Write ``botchat.toml``, for bots and the rules judge where no provider is named.
-
-    Raises ConfigError for an unknown provider or a file that exists already; as `import_seeds`.
-    """
+    """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     providers, data, known = request.providers, request.data, templates()
     if unknown := [name for name in providers if name not in known]:
         hint = did_you_mean(unknown[0], known)
@@ -83,10 +80,8 @@ def init(request: Beginning, workspace: Workspace) -> Told:
     if _UNNAMED in text:
         lines.append('name the model: replace "MODEL" (the server does not tell one)')
     if seeds not in workspace.seed_sets():
-        lines += [
-            f"real dialogues: botchat seeds import mutual --name {_MUTUAL} (or name a copy)",
-            "first look: botchat run --seeds sample (written for a demo, not by people)",
-        ]
+        lines.append(f"real dialogues: botchat seeds import mutual --name {_MUTUAL}")
+        lines.append("first look: botchat run --seeds sample (written for a demo, not by people)")
     lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
     return Told({"path": path}, lines)
 

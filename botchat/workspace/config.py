@@ -118,10 +118,7 @@ class ModelName(msgspec.Struct, frozen=True):
 
 
 def load(path: Path) -> Config:
-    """Read ``botchat.toml``; an absent file gives the defaults.
-
-    Raises ConfigError, with file, line, table and key: malformed TOML, an unknown key, a bad value.
-    """
+    """Read ``botchat.toml``; an absent file gives the defaults. Raises ConfigError."""
     try:
         source = path.read_text("utf-8-sig")
         data = tomllib.loads(source)
@@ -244,10 +241,10 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
 
 
 def model_name(name: str, config: Config, env: Mapping[str, str] = os.environ) -> ModelName:
-    """Resolve the name of a model.
+    """Resolve the name of a model; raises ConfigError for an unknown form.
 
     ``NAME`` or ``NAME@REVISION`` of botchat.toml, ``openai:MODEL``, ``http(s)://host/v1#MODEL``,
-    ``bot:NAME``, or ``human``. Raises ConfigError for any other.
+    ``bot:NAME``, or ``human``.
     """
     scheme, _, rest = name.partition(":")
     url, _, model = name.partition("#")

@@ -93,9 +93,8 @@ class Workspace:
     def seeds_path(self, name: str) -> Path:
         """Return the file of a set."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
-            raise ConfigError(
-                f"seed set {name!r}: a name is letters, digits, '.', '_' and '-' (at most 64)"
-            )
+            fault = "a name is letters, digits, '.', '_' and '-' (at most 64)"
+            raise ConfigError(f"seed set {name!r}: {fault}")
         return self.root / "seeds" / f"{name}.jsonl"
 
     def about_path(self, name: str) -> Path:
@@ -115,10 +114,9 @@ class Workspace:
         self.seeds_path(name)
         sets = self.seed_sets()
         if (path := sets.get(name)) is None:
-            raise MissingDataError(
-                f"no seed set {name!r}{did_you_mean(name, sets)}; sets: {', '.join(sorted(sets))}, "
-                f"or import it with: botchat seeds import SOURCE --name {name}"
-            )
+            known = f"{did_you_mean(name, sets)}; sets: {', '.join(sorted(sets))}"
+            advice = f"import it with: botchat seeds import SOURCE --name {name}"
+            raise MissingDataError(f"no seed set {name!r}{known}; {advice}")
         seeds = jsonl.read(path, Seed)
         if not seeds:
             raise MissingDataError(f"the seed set {path} is empty; import it again")
@@ -130,10 +128,7 @@ class Workspace:
     def write_seeds(
         self, name: str, seeds: list[Seed], language: str | None = None, source: str | None = None
     ) -> Path:
-        """Store a set, in natural order of the ids, with its language and source.
-
-        Without ``language`` the stored facts remain.
-        """
+        """Store a set, in natural order of ids; without ``language`` what is said of it remains."""
         path = self.seeds_path(name)
         if language is not None:
             facts = msgspec.to_builtins(AboutSet(language, source, self.about(name).invented))
@@ -259,9 +254,8 @@ class Workspace:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                     raise BotChatError(f"cannot lock {self.hidden}: {error}") from None
                 name = holder.read_text("utf-8") if holder.exists() else "another process"
-                raise WorkspaceLockedError(
-                    f"the workspace {self.root} is in use by {name}; wait for it or stop it"
-                ) from None
+                fault = f"is in use by {name}; wait for it or stop it"
+                raise WorkspaceLockedError(f"the workspace {self.root} {fault}") from None
             stack.callback(holder.unlink, missing_ok=True)
             holder.write_text(f"process {os.getpid()} on {socket.gethostname()}", "utf-8")
             yield

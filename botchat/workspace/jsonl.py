@@ -37,8 +37,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 def read(path: Path, record: type[R]) -> list[R]:
     """Read all records of a stage file, in file order; none if there is no file.
 
-    A torn last line (no newline at its end) is left out and reported; any other line that is no
-    ``record`` raises DataError with file and line.
+    A torn last line is left out and reported; any other that is no ``record`` raises DataError.
     """
     return list(chain.from_iterable(blocks(path, record)))
 
@@ -85,10 +84,8 @@ def _decode(decoder: msgspec.json.Decoder[R], data: bytes, path: Path, n_before:
         try:
             records += [decoder.decode(line)] if line.strip() else []
         except _UNREADABLE as error:
-            fault = " ".join(str(error).split())[:300]
-            raise DataError(
-                f"{path}:{n}: {fault}; correct or delete this line (it begins {line[:40]!r})"
-            ) from None
+            fault = f"{' '.join(str(error).split())[:300]}; correct or delete this line"
+            raise DataError(f"{path}:{n}: {fault} (it begins {line[:40]!r})") from None
     return records
 
 

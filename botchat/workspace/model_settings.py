@@ -18,8 +18,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|.*:.*", re.ASCII)
-_URL_TEXT = re.compile(r"[!-\[\]-~]+")
-"""What a URL consists of: no blanks, no backslashes."""
+_URL_TEXT = re.compile(r"[!-\[\]-~]+")  # no blanks, no backslashes
 _HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -80,10 +79,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 
 def url_fault(url: str) -> str | None:
-    """Return why no endpoint can be at ``url``, without its login and query; None: one can.
-
-    Parts of it may be environment variables.
-    """
+    """Return why no endpoint can be at ``url``, parts of which may be variables; None: one can."""
     plain, shown = _VARIABLE.sub("1", url), public(url)
     try:
         parts = urlsplit(plain)
@@ -98,10 +94,7 @@ def url_fault(url: str) -> str | None:
 
 
 def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str:
-    """Return the ``base_url`` with the values of environment variables.
-
-    Raises ConfigError, with the variable's name, where one is not set or the result is no URL.
-    """
+    """Return the ``base_url`` with the values of environment variables; raises ConfigError."""
     missing = f"no address for {settings.model}"
     url = _VARIABLE.sub(lambda match: _value(env, match[1], missing), settings.base_url)
     if url != settings.base_url and (fault := url_fault(url)):
@@ -165,8 +158,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 
     The variable named by ``api_key_env`` (for OpenAI: ``OPENAI_API_KEY``); else ``BOTCHAT_API_KEY``
     if set; else ``OPENAI_API_KEY``, but only for ``OPENAI_BASE_URL`` and this machine: a key is
-    never sent to a host that it is not meant for. Raises ConfigError where a key is required and
-    not set, or has a character that no key can have.
+    never sent to a host that it is not meant for. Raises ConfigError for none or no key.
     """
     variable, host = settings.api_key_env, _host(settings.base_url)
     if variable is None and host == _host(OPENAI_URL):
@@ -187,10 +179,7 @@ def api_key(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str
 def header_values(
     settings: ModelSettings, env: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the headers of a model's requests, and those of their values that are secrets.
-
-    Raises ConfigError, with the variable's name: it is not set, or holds what no header can.
-    """
+    """Return the headers of requests, and their values that are secrets; raises ConfigError."""
     headers, secrets = dict(settings.headers), []
     for name, value in settings.headers.items():
         if match := _HEADER_VARIABLE.fullmatch(value):

@@ -136,9 +136,8 @@ class PanelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     @property
     def n_rounds(self) -> int:
         """Number of rounds, 1 where the strategy has none."""
-        if self.kind == "ensemble" or self.strategy == "discussion-sa":
-            return 1
-        return self.rounds or {"debate": 2, "discussion": 3}[self.kind]
+        usual = {"ensemble": 1, "debate": 2, "discussion": 3}[self.kind]
+        return self.rounds or (1 if self.strategy == "discussion-sa" else usual)
 
     @property
     def is_summarized(self) -> bool:

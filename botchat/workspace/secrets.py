@@ -9,8 +9,7 @@ from html import unescape
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 GONE = "[key]"
-SHORTEST = 4
-"""Characters of a secret; what is shorter would be cut out of every text."""
+SHORTEST = 4  # characters of a secret; what is shorter would be cut out of every text
 
 _STARTS = (
     *("sk-", "csk-", "gsk_", "hf_", "xai-", "r8_", "pplx-", "nvapi-", "tgp_v1_", "ghp_", "AIza"),
@@ -26,8 +25,7 @@ _SPELT = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 """One character in the spelling of JSON, JavaScript, a URL or HTML."""
-_NESTED = 7
-"""Spellings within spellings that are looked at, such as a URL in JSON in HTML."""
+_NESTED = 7  # spellings within spellings, such as a URL in JSON in HTML
 _SECRET_NAME = re.compile(
     r"(?i)(authorization|bearer|secret|passw(or)?d|passphrase|credential|cookie)s?$"
     r"|(^|(api|access|private|subscription|account|auth|service|license|master)[_-]?)keys?$"
