@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from hashlib import sha256
 from importlib import resources
@@ -30,21 +29,15 @@ MANIFEST = "botchat-run.json"
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")
-_CONFIG = "- config_name: {stage}\n  data_files: {stage}/**/*.jsonl"
 _RECORDS = {"seeds": Seed, "generations": Dialogue, "judgments": Judgment, "measured": Provenance}
-"""First folder of a path -> record of each line."""
-
-Files = Mapping[str, bytes]
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
-    """Contents of a published run."""
+    """Version of BotChat that published a run, and the SHA-256 of each of its files."""
 
     botchat: str
-    """Version that published it."""
     seed_set: str
     files: dict[str, str]
-    """Path -> SHA-256."""
 
 
 def _is_allowed(path: str, seed_set: str) -> bool:
@@ -66,7 +59,7 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
     if not re.fullmatch(NAME, name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out, dataset = workspace.out(seed_set), _dataset(workspace, seed_set)
-    repositories: dict[str, Files] = {"dataset": dataset}
+    repositories = {"dataset": dataset}
     if (out / "index.html").exists():
         paths = [path for path in sorted(out.rglob("*")) if path.suffix in _PAGE]
         page = {path.relative_to(out).as_posix(): path.read_bytes() for path in paths}
@@ -74,17 +67,13 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
         repositories["space"] = {**page, "README.md": card, MANIFEST: dataset[MANIFEST]}
     for files in repositories.values():
         _refuse_secrets(workspace, files)
-    rows: list[Row] = [
-        {
-            "repository": f"{kind}s/{name}",
-            "files": len(files),
-            "bytes": sum(map(len, files.values())),
-            "revision": None if request.dry_run else _commit(request, kind, files),
-        }
-        for kind, files in repositories.items()
-    ]
-    lines = [f"{kind}: {file}" for kind, files in repositories.items() for file in files]
+    rows: list[Row] = []
+    for kind, files in repositories.items():
+        revision = None if request.dry_run else _commit(request, kind, files)
+        row = {"files": len(files), "bytes": sum(map(len, files.values())), "revision": revision}
+        rows.append({"repository": f"{kind}s/{name}"} | row)
     listed = {kind: [*files] for kind, files in repositories.items()}
+    lines = [f"{kind}: {file}" for kind, files in listed.items() for file in files]
     return Told({"rows": rows, "files": listed}, [rows, *lines * request.dry_run])
 
 
@@ -94,8 +83,8 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
     paths = {f"seeds/{seed_set}.jsonl": workspace.seed_sets()[seed_set]}
     paths[f"seeds/{seed_set}.toml"] = workspace.about_path(seed_set)  # the sample is elsewhere
     for folder in ("generations", "judgments", "measured", "leaderboards"):
-        for path in sorted((workspace.root / folder).rglob("*")):
-            paths[path.relative_to(workspace.root).as_posix()] = path
+        inside = sorted((workspace.root / folder).rglob("*"))
+        paths |= {path.relative_to(workspace.root).as_posix(): path for path in inside}
     contents = {"README.md": b""}
     for file, path in paths.items():
         if _is_allowed(file, seed_set) and path.is_file() and path.stat().st_size:
@@ -106,7 +95,7 @@ def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
     if calls := _calls(workspace, seed_set):
         contents[f"ledger/{seed_set}.jsonl.gz"] = calls
     stages = dict.fromkeys(f.split("/")[0] for f in contents if f.startswith(("s", "g", "j")))
-    configs = "\n".join(_CONFIG.format(stage=stage) for stage in stages)
+    configs = "\n".join(f"- config_name: {s}\n  data_files: {s}/**/*.jsonl" for s in stages)
     invented = INVENTED.format(seed_set) if workspace.about(seed_set).invented else ""
     facts = {"configs": configs, "version": VERSION, "invented": invented}
     contents["README.md"] = _text("dataset", seed_set=seed_set, **facts)
@@ -120,7 +109,7 @@ def _text(name: str, **values: str) -> bytes:
     return page.format(**values).encode()
 
 
-def _commit(request: Publishing, kind: str, files: Files) -> str:
+def _commit(request: Publishing, kind: str, files: dict[str, bytes]) -> str:
     """Make a repository hold exactly these files, if it is BotChat's, and return its revision."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
@@ -141,9 +130,8 @@ def _commit(request: Publishing, kind: str, files: Files) -> str:
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:
     """Return the calls that a set's records rest on, as an exported ledger."""
-    keys: set[str] = set()
-    for path in workspace.dialogue_files(seed_set):
-        keys |= {fact.call for dialogue in jsonl.read(path, Dialogue) for fact in dialogue.facts}
+    dialogues = (d for p in workspace.dialogue_files(seed_set) for d in jsonl.read(p, Dialogue))
+    keys = {fact.call for dialogue in dialogues for fact in dialogue.facts}
     for path in (workspace.root / "judgments" / seed_set).glob("*/*.jsonl"):
         for judgment in jsonl.read(path, Judgment):
             keys |= {*judgment.calls, *(remark.call for remark in judgment.transcript)}
@@ -152,7 +140,7 @@ def _calls(workspace: Workspace, seed_set: str) -> bytes:
     return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0) if calls else b""
 
 
-def _refuse_secrets(workspace: Workspace, files: Files) -> None:
+def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
     """Raise ConfigError for a text with a key of the environment, or with the form of one."""
     keys: list[str | None] = [*secrets_in(os.environ)]
     for settings in workspace.config.models.values():
@@ -191,8 +179,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     for file, digest in manifest.files.items():
         if file == ledger_file or _is_allowed(file, seed_set):
             contents[file] = _download(name, file, commit).read_bytes()
-            _check(f"{place}: {file}", file, contents[file], digest)
-            _refuse_other(workspace, file, contents[file])
+            _check(workspace, f"{place}: {file}", file, contents[file], digest)
     n_calls, origin = 0, {"repository": name, "revision": commit}
     record = to_json(origin | {"files": manifest.files}).encode()
     with workspace.locked():
@@ -211,8 +198,8 @@ def _download(name: str, file: str, revision: str | None) -> Path:
         return Path(HfApi().hf_hub_download(name, file, repo_type="dataset", revision=revision))
 
 
-def _check(place: str, file: str, content: bytes, digest: str) -> None:
-    """Raise DataError for a file that was not published so, or is none of its kind."""
+def _check(workspace: Workspace, place: str, file: str, content: bytes, digest: str) -> None:
+    """Refuse a file that was not published so, is none of its kind, or would replace another."""
     if sha256(content).hexdigest() != digest:
         raise DataError(f"{place} is not what {MANIFEST} says (another SHA-256); nothing is taken")
     try:
@@ -222,12 +209,9 @@ def _check(place: str, file: str, content: bytes, digest: str) -> None:
             msgspec.json.Decoder(record).decode_lines(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"{place}: a line is no record: {error}; nothing is taken") from None
-
-
-def _refuse_other(workspace: Workspace, file: str, content: bytes) -> None:
     path = workspace.root / file
     folders = [path, *path.parents][: file.count("/") + 1]
-    if link := next((folder for folder in folders if folder.is_symlink()), None):
+    for link in filter(Path.is_symlink, folders):
         raise ConfigError(f"{link} is a link; fetch into another folder with --dir")
     if path.exists() and path.read_bytes() != content:
         raise ConfigError(f"{path} exists and differs; fetch into another folder with --dir")

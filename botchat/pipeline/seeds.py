@@ -25,10 +25,7 @@ _LONGEST_NAME = 200
 
 
 def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
-    """Store the seeds of a source as a set, with its language and, of a hub's dataset, the commit.
-
-    Raises ConfigError where the set has other seeds already, unless it is to be replaced.
-    """
+    """Store the seeds of a source as a set, with its language and the commit of a hub's dataset."""
     source, name, language = request.source, request.name, request.language
     if name == SAMPLE:
         raise ConfigError(f"--name {SAMPLE}: that is the built-in set; choose another")
@@ -37,10 +34,8 @@ def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
     origin = hub.pin_revision(source) if source.startswith("hf://") else None
     seeds = read_source(origin or source, workspace.hidden)
     if not request.replace and path.exists() and {*workspace.seeds(name)} != {*seeds}:
-        raise ConfigError(
-            f"the set {name} has {len(workspace.seeds(name))} other seeds already; choose another "
-            "--name, or overwrite them with --replace"
-        )
+        fault = f"the set {name} has {len(workspace.seeds(name))} other seeds already"
+        raise ConfigError(f"{fault}; choose another --name, or overwrite them with --replace")
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
     return Told(_set_row(workspace, name, path))
@@ -86,10 +81,7 @@ def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
 
 
 def read_source(source: str, cache_dir: Path) -> list[Seed]:
-    """Read the seeds of a source, see `ACCEPTED`; downloads go to ``cache_dir``.
-
-    Raises ConfigError for no source, DataError for one that cannot be read.
-    """
+    """Read the seeds of a source, see `ACCEPTED`; downloads go to ``cache_dir``."""
     if source == "mutual":
         source = str(hub.fetch_mutual(cache_dir))
     if source.startswith("hf://"):
@@ -110,9 +102,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
 
     Each gets the seed whose first two utterances are its own, white space aside. With
     ``new_seeds``, or for a new set, the others become seeds of these two utterances alone.
-    Signatures say ``imported:DIGEST``. Raises before anything is written: ConfigError for a name
-    that cannot be used, or a model that has dialogues already; DataError for an invalid file;
-    MissingDataError if no dialogue belongs to the set.
+    Signatures say ``imported:DIGEST``. Raises `BotChatError` before anything is written.
     """
     seed_set, model = request.seed_set, request.model
     workspace.seeds_path(seed_set)
