@@ -21,7 +21,6 @@ HASHED: Mapping[str, str] = {"detection": "place", "pairwise": "choice", "single
 
 _ONLY = {"scores": "score", "scale": "score", "labels": "pairwise", "named_is": "pairwise"}
 """Setting -> kind that has it."""
-
 LABELS = ("Conversation 1", "Conversation 2", "Both", "Neither")
 
 

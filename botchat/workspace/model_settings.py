@@ -108,7 +108,8 @@ def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
         name = getattr(settings, key) or ""
         if public(name) != name:
             yield key, "a secret stands where a name belongs"
-        if getattr(settings, key) is not None and (not name.isprintable() or not name.strip()):
+        is_name = bool(name.strip()) and (name.isprintable() or key == "model")
+        if getattr(settings, key) is not None and not is_name:
             yield key, "give a name of printable characters"
     if settings.model == HUMAN or settings.model.startswith("bot:"):
         yield "model", f"{settings.model!r} is no model of an endpoint"

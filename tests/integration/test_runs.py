@@ -262,9 +262,9 @@ def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeyp
 
 
 def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
-    """Paths, device names, other scripts, 300 characters: a file each, all in their folder."""
+    """Paths, device names, other scripts, 300 characters, NUL: a file each, all in their folder."""
     names = ["../x", "a/b", "A/B", "CON", "con", ".", "x" * 300, "x" * 301]
-    names += ["模型", "模型二"]
+    names += ["模型", "模型二", "a\0b"]
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=1)
         models = [f"{server.url}#{name}" for name in names]
