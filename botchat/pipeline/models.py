@@ -163,8 +163,8 @@ async def _check(session: Session, name: str, settings: ModelSettings) -> Row:
             facts.append(f"template: it says {mark!r}, check the server's chat template")
     except BotChatError as error:
         facts = [str(error)]
-    answer, what = "; ".join(facts), _described(settings)
-    return {"name": name, "ok": ok, "answer": answer, "what": what}
+    answer = "; ".join(facts)
+    return {"name": name, "ok": ok, "answer": answer, "what": _described(settings)}
 
 
 def _rows(workspace: Workspace) -> list[Row]:

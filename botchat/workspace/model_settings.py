@@ -80,16 +80,16 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 def url_fault(url: str) -> str | None:
     """Return why no endpoint can be at ``url``, parts of which may be variables; None: one can."""
-    plain, shown = _VARIABLE.sub("1", url), public(url)
+    plain, public_form = _VARIABLE.sub("1", url), public(url)
     try:
         parts = urlsplit(plain)
         is_url = parts.scheme in ("http", "https") and parts.port != 0
     except ValueError:
         is_url = False
     if not (is_url and _HOST.fullmatch(parts.hostname or "") and _URL_TEXT.fullmatch(plain)):
-        return f"{shown!r} is not a URL such as http://localhost:8000/v1"
+        return f"{public_form!r} is not a URL such as http://localhost:8000/v1"
     if end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
-        return f"{shown!r} ends with {end[0]}, which is added to it; leave that out"
+        return f"{public_form!r} ends with {end[0]}, which is added to it; leave that out"
     return None
 
 
