@@ -122,6 +122,8 @@ class ReadingWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     would: Words = ()  # is in such a sentence
     say: Words = ()  # ends it where what is supposed follows on the next lines
     insists: Words = ()  # begins one that is about oneself all the same: "If I had to choose"
+    person: Words = ()  # says of one of two dialogues that no machine takes part: "human-written"
+    machine: Words = ()  # says that one does: "AI"
     since: Words = ()  # leads to an utterance behind a Yes: "from"
     gives: Words = ()  # may stand between whose score it is and the score: "receives a"
     each: Words = ()  # all whose scores are asked for: "both assistants"

@@ -7,7 +7,7 @@ places in the text stay the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import chain
 
@@ -57,11 +57,10 @@ class ReplyPatterns:
         self._spaced = language.pack.units == "words"
         self._plain = {**language.plain, **dict.fromkeys(map(ord, "\u201e\u00ab\u00bb"), '"')}
         self._edge = r"(?<![^\W\d_])" if self._spaced else "(?<![A-Za-z])"
-        packs = dict.fromkeys((language, ENGLISH))
-        self.numerals = {
-            word.lower(): n for pack in packs for n, word in enumerate(pack.labels.numerals, 1)
-        }
+        numerals = [[*enumerate(pack.labels.numerals, 1)] for pack in (language, ENGLISH)]
+        self.numerals = {word.lower(): n for words in numerals for n, word in words}
         self.fields = {self._bare(name): key for key in FIELDS for name in self._known(key)}
+        self.origins, self.answers = self._table("person", "machine"), self._table("no", "yes")
         self._set_what_counts(language)
         self._set_labels(language)
         self._set_words()
@@ -146,9 +145,10 @@ class ReplyPatterns:
         self.before = re.compile(rf"\A(?:(?:{phrases('before')}){space})+")
         self.after = re.compile(rf"{space}(?:{phrases('after')})\Z")
         self.alternative = re.compile(rf"\A(?:(?:{phrases('alternative')}){space})+")
+        marks = r"[\"'`*_ \t]*"
         self.beside = _compiled(
-            rf"{_CHANCE}[\"'`*_ \t]*"
-            rf"(?:[,;(/\u2013\u2014-]|(?=(?:{any_('alternative')})[ \t]))[\"'`*_ \t]*{self._words}"
+            rf"{_CHANCE}{marks}(?:[,;(/|\u2013\u2014-]|\s*(?:{any_('alternative')})\s+)"
+            rf"{marks}{self._words}"
         )
         # Another number, or the rest of one, behind a number.
         self.more = _compiled(rf"[.]\d|\s*(?:{any_('alternative')})\s*\d")
@@ -159,6 +159,14 @@ class ReplyPatterns:
         # The verdict behind a withdrawn one, and what leads to it.
         gap = "+" if self._spaced else "*"
         self.anew = _compiled(rf"\W*(?:(?:{any_('anew')})\W{gap})*{self._words}")
+        # One of two dialogues and whose it is, on a line that says nothing else.
+        words = (word for key in ("first", "second") for word in self._known(key))
+        name = rf"(?P<name>{any_of(word for word in words if len(word) > 1)})"
+        begins = rf"^[^\w\n>\[~]*(?:\d[.)][^\w\n>\[~]*)?{name}[\"'`*_ \t]*"
+        self.side_begins = _compiled(rf"{begins}(?:[:=|\u2013\u2014]+|[ \t]-[ \t])")
+        self.side = _compiled(self.side_begins.pattern + r"(?P<said>[^\n?%:|;,./(]*+)[^\w\n?%]*$")
+        label = rf"^[\W_]*(?:{any_('choice')}|{any_('also')})[*_ \t]*[:\n]"
+        self.before_sides = _compiled(rf"(?:\A|[.!?;]|[-|=`{{]\n|{label})[\s*_]*\Z")
 
     def folded(self, text: str) -> str:
         """Return the text with plain digits and marks, as long as it was."""
@@ -167,6 +175,9 @@ class ReplyPatterns:
     def normal(self, words: str) -> str:
         """Return words without case, marks and surplus white space."""
         return self._bare(self.folded(words))
+
+    def _table(self, *keys: str) -> dict[str, int]:
+        return {self._bare(word): n for n, key in enumerate(keys) for word in self._known(key)}
 
     def _bare(self, words: str) -> str:
         bare = " ".join(re.sub(r"[^\w\s/]+|_", " ", words.translate(PLAIN)).lower().split())
@@ -184,14 +195,21 @@ _THOUGHTS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 """Reasoning, and the channels of a chat template up to the final one."""
+_TAG = re.compile(
+    r"</?(?:(?P<block>p|div|br|li|ul|ol|tr|table|body|html|h[1-6]|tool_call)"
+    r"|b|i|u|em|strong|span|font|code|mark|td|th)(?:\s[^<>\n]*)?/?>",
+    re.IGNORECASE,
+)
+_NOT_OWN = re.compile(r"<(blockquote|q|del|s|strike)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 _TEMPLATE = re.compile(r"<\|[^|<>\n]{1,40}\|>")
 _BOXED_MARK = re.compile(r"\\boxed\{(?=[^{}\n]*:)")
 
 
 def strip_hypotheticals(text: str, language: Language = ENGLISH) -> str:
-    """Return the reply without reasoning, further speakers and suppositions."""
-    for pattern in (_THOUGHTS, _TEMPLATE):
+    """Return the reply without reasoning, HTML, further speakers and suppositions."""
+    for pattern in (_THOUGHTS, _NOT_OWN, _TEMPLATE):
         text = pattern.sub(lambda match: _blank(match[0]), text)
+    text = _TAG.sub(lambda match: _blank(match[0], "\n" if match["block"] else " "), text)
     text = _BOXED_MARK.sub(lambda match: _blank(match[0], "\n"), text)
     others = reply_patterns(language).role.finditer(text)
     if start := next((at.start() for at in others if text[: at.start()].strip()), 0):
@@ -233,6 +251,16 @@ def reply_language(text: str, language: Language) -> Language:
         pack for pack in others if reply_patterns(pack).marks.search(text.translate(pack.plain))
     )
     return next(marked, language)
+
+
+_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
+
+
+def find_tables(plain: str) -> Iterator[tuple[list[str], list[list[str]], tuple[int, int]]]:
+    """Return (cells of the heading, cells of each row, span) of every table."""
+    for table in _TABLE.finditer(plain):
+        head, _, *rows = [line.strip().strip("|").split("|") for line in table[0].splitlines()]
+        yield head, rows, table.span()
 
 
 def _blank(words: str, first: str = " ") -> str:

@@ -21,7 +21,7 @@ from botchat.languages import ENGLISH, Language
 from botchat.metrics import error_reports
 from botchat.metrics.correlation import Rating
 from botchat.protocols import replies
-from botchat.protocols.replies import any_known, any_of, plain_name
+from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
 from botchat.records import MISSING, Judgment, Verdict
 
 
@@ -103,8 +103,10 @@ def read_scores(
     spoken = replies.reply_language(text, language)
     plain = replies.strip_hypotheticals(text, spoken).translate(spoken.plain)
     # What a box of LaTeX holds stands on a line of its own; places stay the same.
+    w = _patterns(scale, spoken)
+    plain = w.boxed.sub(lambda box: f"\n{box[2]}: {box[1]}\n".ljust(len(box[0])), plain)
     plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
-    scores = _patterns(scale, spoken).find(replies.strip_quotes(plain, spoken))
+    scores = w.find(replies.strip_quotes(plain, spoken))
     if scores is None:
         return None, " ".join(text.split())
     values, start, end = scores
@@ -132,95 +134,88 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdi
 
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"
 _DIGITS = _NUMBER.replace("?P<number>", "?:")
-_MARKS = r"[\"'`*_~\s]*"
-_TABLE = re.compile(r"^.*\|.*\n(?=.*\|)[ \t|:-]*-[ \t|:-]*\r?(?:\n.*\|.*)+$", re.MULTILINE)
 
 
 class _ScorePatterns:
     """The forms in which scores are given; of texts with plain marks."""
 
     def __init__(self, scale: Scale, language: Language = ENGLISH) -> None:
-        of = partial(any_known, language)
+        of, spaced = partial(any_known, language), language.pack.units == "words"
         places = {name: place for place, name in enumerate(scale.names)}
         for head, others in language.reading.names.items():  # what "Assistant 1" is called
-            known = [(name.removeprefix(head).strip(), place) for name, place in places.items()]
-            places |= {f"{other} {rest}": place for other in others for rest, place in known}
+            known = [*places.items()]
+            places |= {
+                name.replace(head, other): place for other in others for name, place in known
+            }
         self.n = len(scale.names)
         self._places = {plain_name(name): place for name, place in places.items()}
-        self._overall = {*map(plain_name, replies.known(language, "total"))}
+        self._totals = {*map(plain_name, replies.known(language, "total"))}
         self._numerals = replies.reply_patterns(language).numerals
         in_words, names = any_of(self._numerals), _any_of(places)
-        number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w))"
         # A number is a score only where nothing but an end, an aside or the next one follows it.
         words = rf"(?:{of('aside')}|{of('score')}|{names})(?![A-Za-z])"
         ends = rf"$|[\r.,;|()}}\]]|[-\u2013\u2014][ \t]|{words}"
         most = rf"(?:[ \t]*(?:/|{of('out_of')})[ \t]*(?:\d+(?:\.0)?|{in_words}))?"
-        value = rf"{number}{most}(?:[ \t]*(?:{of('points')}))?(?=[ \t\"'`*_~]*(?:{ends}))"
+        number = rf"(?P<number>{_DIGITS}|(?:{in_words})(?!\w)){most}(?:[ \t]*(?:{of('points')}))?"
+        value = rf"{number}(?=[ \t\"'`*_~]*(?:{ends}))"
         changed = rf"(?:{_DIGITS}[ \t]*(?:[-=]>|[\u2192\u21d2])[ \t]*)?"
         cell = r"\|(?=[^|\n]*(?:\|[^\d\n]*)?$)"  # the only one of its row with a number
-        gives = rf"(?:{_MARKS}(?:{of('gives')})(?![A-Za-z]))+{_MARKS}"
-        label = rf"(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?{_MARKS}"
-        name = rf"{_start(scale) if len(places) == self.n else ''}(?P<name>{names})"
+        gives = rf"(?:{MARKS}(?:{of('gives')})(?![A-Za-z]))+{MARKS}"
+        label = rf"(?:['\"]s)?(?:[\s_-]*(?:{of('score')}))?(?:\s*\([^()\n]*\))?{MARKS}"
+        name = rf"{_start(scale) if spaced else ''}(?P<name>{names})"
         line = rf"^[ \t]*{_DIGITS}(?:[ \t,]+{_DIGITS}){{{self.n - 1}}}[ \t]*\r?$"
         compiled = partial(re.compile, flags=re.IGNORECASE | re.MULTILINE)
         # "Assistant 1: 7", "Assistant 1 gets a 7"; one number for all, "both get a 7".
-        self.named = compiled(rf"{name}(?:{label}(?:[:=]|{cell}){_MARKS}{changed}|{gives}){value}")
-        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{_MARKS}{value}")
+        self.named = compiled(rf"{name}(?:{label}(?:[:=]|{cell}){MARKS}{changed}|{gives}){value}")
+        self.each = compiled(rf"(?<!\w)(?:{of('each')}){gives}[:=]?{MARKS}{value}")
+        self.boxed = compiled(rf"\\boxed\{{({_DIGITS})\}} for ({names})(?![\w'])")
         # Nothing but the numbers on a line; one number alone must be the whole reply.
         self.bare = compiled(line if self.n > 1 else rf"\A\s*[*_]*{_DIGITS}[*_]*\s*\Z")
 
     def find(self, plain: str) -> tuple[list[float], int, int] | None:
         """Return (scores, start, end) in the first of the forms that has all of them."""
-        if scores := self._find_named(plain):
-            return scores
-        for table in _TABLE.finditer(plain):
-            if scores := self._find_named(self._table_lines(table[0])):
-                return scores[0], *table.span()
-        for first, last in ("{}", "[]"):
-            start, end = plain.find(first), plain.rfind(last) + 1
-            with suppress(ValueError, RecursionError):
-                lines = "\n".join(self._json_lines(json.loads(plain[start:end])))
-                if scores := self._find_named(lines):
-                    return scores[0], start, len(plain)
+        for lines, start, end in ((plain, 0, 0), *self._as_lines(plain)):
+            last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(lines)}
+            if len(last) == self.n:
+                scores = [self.number(last[place]) for place in range(self.n)]
+                spans = [match.span() for match in last.values()]
+                return scores, *((start, end) if end else (min(spans)[0], max(spans)[1]))
         if self.n > 1 and (alike := [*self.each.finditer(plain)]):
             return [self.number(alike[-1])] * self.n, *alike[-1].span()
         if bare := [*self.bare.finditer(plain)]:
             return [*map(self.number, re.finditer(_NUMBER, bare[-1][0]))], *bare[-1].span()
         return None
 
-    def _find_named(self, text: str) -> tuple[list[float], int, int] | None:
-        last = {self._places[plain_name(m["name"])]: m for m in self.named.finditer(text)}
-        if len(last) < self.n:
-            return None
-        scores = [self.number(last[place]) for place in range(self.n)]
-        return scores, min(m.start() for m in last.values()), max(m.end() for m in last.values())
+    def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
+        """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
+        for head, rows, span in replies.find_tables(plain):
+            yield self._table_lines(head, rows), *span
+        for first, last in ("{}", "[]"):
+            start, end = plain.find(first), plain.rfind(last) + 1
+            with suppress(ValueError, RecursionError):
+                yield "\n".join(self._json_lines(json.loads(plain[start:end]))), start, len(plain)
 
-    def _table_lines(self, table: str) -> str:
-        """Write the column of overall scores of a table, or its only or overall row, as lines."""
-        head, _, *rows = [line.strip().strip("|").split("|") for line in table.splitlines()]
-        overall = next((i for i, name in enumerate(head) if i and self._is_overall(name)), None)
-        if overall is not None:
-            cells = [(row[0], row[overall]) for row in rows if len(row) > overall]
+    def _table_lines(self, head: list[str], rows: list[list[str]]) -> str:
+        """Write the column of overall scores of a table, or its only or overall row."""
+        totals = [i for i, name in enumerate(head) if i and plain_name(name) in self._totals]
+        if totals:
+            cells = [(row[0], row[totals[0]]) for row in rows if len(row) > totals[0]]
         else:
-            chosen = rows if len(rows) == 1 else [row for row in rows if self._is_overall(row[0])]
+            chosen = [r for r in rows if len(rows) == 1 or plain_name(r[0]) in self._totals]
             cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
         return "\n".join(f"{name}: {cell}" for name, cell in cells)
 
     def _json_lines(self, value: Any, name: str = "") -> Iterator[str]:
-        """Write the numbers of JSON line by line; a named object is worth its overall score."""
-        if isinstance(value, list):
-            value = dict(enumerate(value))
-        if not isinstance(value, dict):
+        """Write the numbers of JSON; a named object is worth its overall score."""
+        if not isinstance(value, dict | list):
             yield f"{name.replace('_', ' ')}: {value}"
             return
-        overall = next((each for key, each in value.items() if self._is_overall(str(key))), None)
-        for key, each in value.items():
+        fields = value if isinstance(value, dict) else dict(enumerate(value))
+        totals = [each for key, each in fields.items() if plain_name(str(key)) in self._totals]
+        for key, each in fields.items():
             yield from self._json_lines(each, str(key))
-            yield f"{key} {each}: {overall}"  # such as {"assistant": 1, "score": 8}
-        yield f"{name}: {overall}"
-
-    def _is_overall(self, name: str) -> bool:
-        return plain_name(name) in self._overall
+            yield from (f"{key} {each}: {total}" for total in totals[:1])  # "assistant": 1
+        yield from (f"{name}: {total}" for total in totals[:1])
 
     def number(self, match: re.Match[str]) -> float:
         """Return a number in digits or in words."""
@@ -232,7 +227,7 @@ _patterns = lru_cache(maxsize=64)(_ScorePatterns)
 
 
 def _start(scale: Scale) -> str:
-    # No boundary parts the letters of a language that writes without blanks.
+    # No boundary parts letters without blanks.
     return r"\b" if "".join(scale.names).isascii() else ""
 
 

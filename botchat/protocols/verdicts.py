@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from botchat.languages import ENGLISH, Language
 from botchat.protocols.replies import (
     FIELDS,
     ReplyPatterns,
     find_retraction,
+    find_tables,
     known,
     reply_language,
     reply_patterns,
@@ -90,21 +92,20 @@ def choice_reader(labels: tuple[str, ...], language: Language) -> ReplyReader:
 
 
 def read_verdict(text: str, meaning: Meaning, language: Language = ENGLISH) -> ParsedVerdict:
-    """Return the verdict given in a reply, or in the JSON that it holds."""
+    """Return the verdict given in a reply, or in the JSON or the table that it holds."""
     w = reply_patterns(language)
     text, reason = _as_lines(strip_hypotheticals(text, language), w)
     plain = w.folded(text)
     place = _given(plain, text, meaning, w, w.choice) or _given(plain, text, meaning, w, w.also)
-    place = place or _boxed(plain, meaning) or _bare(plain, meaning, w)
+    place = place or _boxed(plain, meaning) or _unmarked(plain, meaning, w)
     verdict, start, end = place or (None, 0, 0)
     reason = _reason(text[start:], w) if reason is None else reason
     if verdict is None:
         return ParsedVerdict(None, reason)
     parsed = ParsedVerdict(verdict, reason, _index(plain, text, start, end, w))
-    retracted = find_retraction(plain, end, language)
-    return (
-        parsed if retracted is None else _read_again(parsed, plain[retracted:], meaning, language)
-    )
+    if (retracted := find_retraction(plain, end, language)) is None:
+        return parsed
+    return _read_again(parsed, plain[retracted:], meaning, language)
 
 
 def _read_again(
@@ -145,9 +146,8 @@ def _meanings(table: Mapping[str, str], language: Language, *, phrases: bool = T
 def _labelled(language: Language, keys: Mapping[str, str]) -> dict[str, str]:
     """Return the verdict of each word in the lists ``keys``, name of a list -> verdict."""
     words = {word: verdict for key, verdict in keys.items() for word in known(ENGLISH, key)}
-    return words | {
-        w: verdict for key, verdict in keys.items() for w in getattr(language.labels, key)
-    }
+    own = {word: verdict for key, verdict in keys.items() for word in getattr(language.labels, key)}
+    return words | own
 
 
 def _reason(text: str, w: ReplyPatterns) -> str:
@@ -161,28 +161,39 @@ def _reason(text: str, w: ReplyPatterns) -> str:
 
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
-_STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")
-"""Struck out, in a comment, or a box that is not ticked."""
+_STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")  # in a comment, or an unticked box
 _BOX = re.compile(r"\\boxed\{\s*(?:\\text\w*\{)?(?P<said>[^{}\n]*)")
-_NEAR = 120  # characters before a mark that may lead to it
 _ITEM = re.compile(r"\A\W*\d{1,2}[.,)]")
 
 
 def _as_lines(text: str, w: ReplyPatterns) -> tuple[str, str | None]:
-    """Return (choice and index as lines, the reason) of a JSON object; else (the text, None)."""
-    named: dict[str, object] = {}
-    for start in (0, text.rfind("{")):
-        whole = re.sub(r"^```\w*\s*|\s*```$", "", text[start:].strip())
-        with suppress(AttributeError, TypeError, ValueError, RecursionError):
-            fields = json.loads(whole)
-            while len(inner := [key for key in fields if isinstance(fields[key], dict)]) == 1:
-                fields |= fields.pop(inner[0])
-            named |= {w.fields.get(w.normal(name), ""): value for name, value in fields.items()}
-    if "choice" not in named:
-        return text, None
+    """Return (choice and index as lines, the reason) of JSON or a table; else (the text, None)."""
+    named, end = _json_fields(text, w), text.rfind("}") + 1
+    for head, rows, (_, last) in find_tables(w.folded(text)):
+        fields = [w.fields.get(w.normal(name), "") for name in head]
+        row = dict(zip(fields, rows[0], strict=False))
+        cell = w.normal(row.get("choice", ""))
+        if len(rows) == fields.count("choice") == 1 and cell not in ("", *w.fields):
+            named, end = row, last
     words = ["" if (value := named.get(name)) is None else str(value) for name in FIELDS]
     choice, index, reason = (" ".join(each.split()) for each in words)
-    return f"choice: {choice}\nindex: {index}\n{text[text.rfind('}') + 1 :]}", reason
+    if "choice" not in named or "~~" in choice or w.placeholder.match(f"reason: {reason}"):
+        return text, None
+    return f"choice: {choice}\nindex: {index}\n{text[end:]}", reason
+
+
+def _json_fields(text: str, w: ReplyPatterns) -> dict[str, Any]:
+    """Return choice, index and reason of the JSON object that a reply is, or ends with."""
+    named: dict[str, Any] = {}
+    for start in (0, text.rfind("{")):
+        with suppress(AttributeError, TypeError, ValueError, RecursionError):
+            fields = json.loads(re.sub(r"^```\w*\s*|\s*```$", "", text[start:].strip()))
+            while len(inner := [key for key in fields if isinstance(fields[key], dict)]) == 1:
+                fields |= fields.pop(inner[0])
+            if isinstance(called := fields.get("arguments"), str) and "choice" not in fields:
+                fields = json.loads(called)
+            named |= {w.fields.get(w.normal(name), ""): value for name, value in fields.items()}
+    return named
 
 
 def _given(
@@ -214,7 +225,7 @@ def _given(
 
 def _led_to(line: str, w: ReplyPatterns) -> bool:
     """Return whether a sentence ends before a mark on its line, or leads to the verdict."""
-    before = line[-_NEAR:]
+    before = line[-120:]
     if w.boundary.search(before):
         return True
     soft = re.search(r"[:,][\s*_`\[(]*\Z", before)
@@ -224,6 +235,9 @@ def _led_to(line: str, w: ReplyPatterns) -> bool:
 def _meant(match: re.Match[str], plain: str, meaning: Meaning, w: ReplyPatterns) -> str | None:
     """Return the verdict of the words behind a mark, if no other is named next to it."""
     verdict = meaning(match["said"])
+    line = plain.rfind("\n", 0, match.start("said")) + 1
+    if verdict and w.side_begins.match(plain, line) and w.side_begins.search(plain, match.end()):
+        return None  # "Choice:", then a line for each dialogue
     beside = w.beside.match(plain, match.end())
     if verdict is None or beside is None:
         return verdict
@@ -246,20 +260,47 @@ def _in_reason(plain: str, after: int, start: int, w: ReplyPatterns) -> bool:
 
 def _boxed(plain: str, meaning: Meaning) -> tuple[str, int, int] | None:
     """Return the verdict in the last box of LaTeX."""
-    for match in list(_BOX.finditer(plain))[-1:]:
-        verdict = meaning(match["said"].rpartition(":")[2])
-        return None if verdict is None else (verdict, *match.span("said"))
+    boxes = [*_BOX.finditer(plain)]
+    verdict = meaning(boxes[-1]["said"].rpartition(":")[2]) if boxes else None
+    return None if verdict is None else (verdict, *boxes[-1].span("said"))
+
+
+_ONE_BY_ONE = {"neither": (0, 0), "2": (0, 1), "1": (1, 0), "both": (1, 1)}
+"""Verdict -> for the first and the second dialogue, whether a machine takes part."""
+
+
+def _one_by_one(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
+    """Return the verdict of a reply that says of each dialogue whether it is human."""
+    sides = [*w.side.finditer(plain)]
+    start, end = (sides[0].start(), sides[-1].end()) if sides else (0, 0)
+    before, after = plain[:start], plain[end:]
+    begins = w.before_sides.search(before) or meaning(before)
+    quoted = any(side[0].count(mark) % 2 for side in sides for mark in "\"'")
+    if quoted or _quoted(before, start, "\n\n") or w.choice.search(after):
+        return None
+    # What Yes and No answer may be said around them.
+    alone = not re.search(r"\w", before + w.reason.split(after)[0])
+    known = w.answers | w.origins if alone else w.origins
+    origins = defaultdict[str | None, set[int | None]](set)
+    for side in sides if begins else ():
+        origins[meaning(side["name"])].add(known.get(w.normal(side["said"])))
+    for verdict, (first, second) in _ONE_BY_ONE.items():
+        if origins == {"1": {first}, "2": {second}}:
+            return verdict, start, end
     return None
 
 
-def _bare(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
-    """Return the verdict that the first line is, where no verdict is marked."""
-    lines = [*re.finditer(r"[^\n]*[^\W\d_][^\n]*", plain)]
+def _unmarked(plain: str, meaning: Meaning, w: ReplyPatterns) -> tuple[str, int, int] | None:
+    """Return the verdict on each dialogue by itself, or that the first line is."""
+    each = _one_by_one(plain, meaning, w)
+    rest = w.side.sub(lambda match: " " * len(match[0]), plain) if each else plain
+    lines = [*re.finditer(r"[^\n]*[^\W\d_][^\n]*", rest)]
     words = [w.reason.split(line[0], maxsplit=1)[0].rstrip(" \t;,.") for line in lines]
-    verdicts = [*map(meaning, words)]
-    if w.choice.search(plain) or not lines or {*verdicts} - {None} != {verdicts[0]}:
-        return None
-    if (first := verdicts[0]) is None or ":" in words[0]:  # "Conversation 1: AI" says half
+    first, *others = [*map(meaning, words)] or [None]
+    if each is not None:
+        return each if {first, *others} <= {None, each[0]} else None
+    # "Conversation 1: AI" alone says half.
+    if first is None or ":" in words[0] or w.choice.search(plain) or {*others} - {None, first}:
         return None
     return first, lines[0].start(), lines[0].start() + len(words[0])
 

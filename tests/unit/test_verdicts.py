@@ -26,7 +26,7 @@ PACKS = {
 ASKED = {protocol.name: protocol for protocol in (ARENA, UNIEVAL, ANSWERS, MATEVAL)}
 ASKED["naturalness"] = ASPECTS["naturalness"]
 OUTCOMES = ("right", "missed", "wrong")
-MOST_MISSED = 7
+MOST_MISSED = 14  # eight of them in letters of the judge's own
 OPPOSITE = [
     ("arena", "first", "second"),
     ("arena", "both", "neither"),
@@ -42,11 +42,7 @@ def reading(language, protocol):
 
 
 def replies():
-    """Replies in our own words by kind, with the verdict that a careful person reads in them.
-
-    Or none, where it stands in a form that nobody is asked for: own letters, dialogue by
-    dialogue, HTML, a table.
-    """
+    """Replies in our own words by kind, with the verdict that a careful person reads in them."""
     lines = (DATA / "replies.jsonl").read_text("utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
