@@ -258,7 +258,7 @@ def _whole(arena: Arena | None) -> list[str]:
     design = arena.strengths.design
     if arena.protocol == VOTES and arena.strengths.fitted.n_clusters is None:
         return ["Rates do not say which chat they are of: real intervals are wider."]
-    n, whole = arena.comparisons.n, (design.expected or 0) * len(design.made)
+    n, whole = arena.comparisons.win.n, (design.expected or 0) * len(design.made)
     return [f"{n:,} of {whole:,} comparisons are judged."] if n < whole else []
 
 

@@ -118,7 +118,7 @@ def test_unreadable_verdicts_are_missing() -> None:
     row = part.table.records[0]
     assert (row["readable"], row["missing"]) == (2, 10)
     assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0546, 0.9454)
-    assert (part.comparisons.n, part.comparisons.missing) == (2, 10)
+    assert (part.comparisons.win.n, part.comparisons.missing) == (2, 10)
 
 
 def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:

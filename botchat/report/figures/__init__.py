@@ -97,7 +97,7 @@ def _of_arenas(arenas: Sequence[Arena], where: str, costs: Mapping[str, float]) 
     """Of one protocol, the largest N first; ``where`` says what they are of."""
     for arena in arenas:
         n, made = arena.protocol.n, arena.comparisons
-        at, many = (f", N = {n}" if n else ""), f"{counted(made.n, made.missing)} comparisons"
+        at, many = (f", N = {n}" if n else ""), f"{counted(made.win.n, made.missing)} comparisons"
         if arena is arenas[0]:
             ratings = ends_of(arena.table, "bt", "rating").dropna(subset="rating")
             yield chart(

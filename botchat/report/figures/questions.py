@@ -44,7 +44,7 @@ def ask(board: Board, where: str) -> Iterator[Chart]:
     for part in board.of(BesideHuman):
         if part.protocol.about_ai and part.table.frame["win"].notna().any():
             yield _beside(board, part, where)
-    if arena and arena.comparisons.n:
+    if arena and arena.comparisons.win.n:
         yield _pairs(arena, where)
 
 
@@ -94,7 +94,7 @@ def _strength(board: Board, long: Arena, where: str) -> Chart:
     said = "Times in 100 called more human than an average one, with 95 % intervals."
     if short is None:
         return chart(
-            "strength", _first(places, long), said, f"{long.comparisons.n:,} comparisons",
+            "strength", _first(places, long), said, f"{long.comparisons.win.n:,} comparisons",
             where, long.table.signatures, rows.series, {"of 100": now.assign(place=places["said"])},
             "times in 100", "{:.0f}", question="Who is better?",
         )  # fmt: skip
@@ -116,7 +116,7 @@ def _strength(board: Board, long: Arena, where: str) -> Chart:
     }
     return chart(
         "strength", title, f"{said} Dark: the places left open {at} do not meet.",
-        f"{short.comparisons.n:,} and {long.comparisons.n:,} comparisons", where,
+        f"{short.comparisons.win.n:,} and {long.comparisons.win.n:,} comparisons", where,
         [short.table.signature, long.table.signature], points.slopes, standing, {*up, *down},
         question="Who is better, and does length change it?",
     )  # fmt: skip
@@ -174,7 +174,7 @@ def _pairs(arena: Arena, where: str) -> Chart:
     return chart(
         "pairs", title, "Row against column, by place; a win 1, a tie ½. Darker: more often more "
         "human. Ring: the 95 % interval holds 50.",
-        f"{arena.comparisons.n:,} comparisons", where, arena.table.signatures,
+        f"{arena.comparisons.win.n:,} comparisons", where, arena.table.signatures,
         cells.triangle, names, score, told, question="Who beats whom?",
     )  # fmt: skip
 
