@@ -3,14 +3,14 @@
 Five questions about any text, points off for each kind of error: the verdict is five scores from 0
 (``"0 -1 0 ? -2"``; ``?``: the reply lacks it), the reason the report in canonical form. The
 diagnosis of a dialogue has ten, with the bad cases of BotChat (Appendix C): an error is one point
-off, counted here, because judges miscount, and the verdict is the sum (``"-3"``). Deviation:
-`botchat.protocols.reports.as_prose` makes the running text from the report.
+off, counted here, because judges miscount, and the verdict is the sum (``"-3"``).
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,11 +21,10 @@ import numpy as np
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics import intervals
-from botchat.metrics.statistics import mean_interval
+from botchat.metrics.statistics import mean_interval, share
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import Rate
 from botchat.protocols.reports import ERRORS, KINDS, Report, as_text, parse, parse_text, reports
 from botchat.protocols.scores import Scale
 from botchat.records import Dialogues, Judgment, Verdict
@@ -85,8 +84,6 @@ def read_report(reply: str, text: str) -> tuple[Verdict | None, str]:
     return verdict, as_text(report) if report.results else " ".join(reply.split())
 
 
-# ------------------------------------------------------------------ errors of dialogues
-
 Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
 """(contestant, seed id) -> who reports -> the report."""
 
@@ -100,21 +97,20 @@ class TypeFinding(NamedTuple):
 
 def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     """Read the reports of judgments again; at most one judgment a dialogue."""
-    return {
-        (name, judgment.seed_id): reports(
-            judgment, partial(parse, utterances=dialogues[name][judgment.seed_id].utterances)
-        )
-        for judgment in judgments
-        for name in judgment.contestants
-    }
+    read = {}
+    for judgment in judgments:
+        (name,), seed_id = judgment.contestants, judgment.seed_id
+        utterances = dialogues[name][seed_id].utterances
+        read[name, seed_id] = reports(judgment, partial(parse, utterances=utterances))
+    return read
 
 
 def by_type(reported: Iterable[Report]) -> dict[str, TypeFinding]:
     """Return what reports say by error type; types that none of them judges are left out."""
-    points: dict[str, list[float]] = {}
+    points = defaultdict[str, list[float]](list)
     for result in (result for report in reported for result in report.results):
         if result.score is not None:
-            points.setdefault(result.type, []).append(result.score)
+            points[result.type].append(result.score)
     return {
         type_: TypeFinding(2 * sum(score < 0 for score in each) > len(each), sum(each) / len(each))
         for type_, each in points.items()
@@ -132,37 +128,28 @@ def error_rates(
     utterance named; ``readable``, ``missing`` (of ``n_seeds``), ``coverage``. Intervals end in
     ``_low`` and ``_high``; None: nothing to count.
     """
-    by_name: dict[str, list[Judgment]] = {}
+    by_name = defaultdict[str, list[Judgment]](list)
     for judgment in judgments:
-        by_name.setdefault(judgment.contestants[0], []).append(judgment)
+        by_name[judgment.contestants[0]].append(judgment)
     rows = []
     for name, judged in by_name.items():
         totals = [total for j in judged for total in DIAGNOSIS.numbers(j.verdict) or ()]
-        flawed = [total < 0 for total in totals]
-        rate = Rate(sum(flawed), len(totals), n_seeds - len(totals))
-        by_dialogue = [reported[name, j.seed_id].values() for j in judged]
-        mean = sum(totals) / len(totals) if totals else math.nan
+        mean = share(sum(totals), len(totals))
         low, high = mean_interval(totals) if len({*totals}) > 1 else (math.nan, math.nan)
-        errors = [
-            (number, error.evidence == "found")
-            for number, each in enumerate(by_dialogue)
-            for report in each
-            for result in report.results
-            for error in result.errors
-        ]
-        clusters = np.array([number for number, _ in errors])
-        rows.append(
-            {
-                "model": name,
-                **intervals.entries("score", mean, low, min(high, 0.0)),
-                **intervals.share(flawed, None, "any"),
-                **intervals.share([is_quoted for _, is_quoted in errors], clusters, "quoted"),
-                "readable": rate.n,
-                "missing": rate.missing,
-                "coverage": rate.coverage,
-                **_type_rates([by_type(each) for each in by_dialogue]),
-            }
-        )
+        read = [[*reported[name, j.seed_id].values()] for j in judged]
+        results = [(n, r) for n, each in enumerate(read) for report in each for r in report.results]
+        errors = [(n, error.evidence == "found") for n, r in results for error in r.errors]
+        clusters = np.array([n for n, _ in errors])
+        row = {
+            "model": name,
+            **intervals.entries("score", mean, low, min(high, 0.0)),
+            **intervals.share([total < 0 for total in totals], None, "any"),
+            **intervals.share([is_quoted for _, is_quoted in errors], clusters, "quoted"),
+            "readable": len(totals),
+            "missing": n_seeds - len(totals),
+            "coverage": share(len(totals), n_seeds),
+        }
+        rows.append(row | _type_rates([by_type(each) for each in read]))
     return rows
 
 

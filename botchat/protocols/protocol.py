@@ -133,8 +133,6 @@ class Protocol:
         """The protocol asked in another language."""
         return self if language == self.language else replace(self, language=language)
 
-    # ---------------------------------------------------------------------------------- cases
-
     def eligible(self, seeds: Iterable[Seed]) -> list[Seed]:
         """Return the seeds that it has cases on; see `botchat.records.eligible_seeds`."""
         seeds = list(seeds) if self.shows == "one" else eligible_seeds(seeds)
@@ -223,8 +221,6 @@ class Protocol:
         if examples:
             values["examples"] = "\n\n".join(map(self.language.text, examples))
         return self.language.fill(first, **values)
-
-    # ------------------------------------------------------------------------------- verdicts
 
     def result(self, verdict: Verdict | None) -> float | None:
         """Return the result for the contestant shown first: 1 win, ½ tie, 0 loss; see `lead`."""

@@ -187,8 +187,6 @@ class ReplyPatterns:
 reply_patterns = lru_cache(maxsize=16)(ReplyPatterns)
 
 
-# ------------------------------------------------------------------------ what counts
-
 _THOUGHTS = re.compile(
     r"\A.*(?:</think(?:ing)?>|\[/think\])|\A.*<\|channel\|>final\b|\Aanalysis.*assistantfinal"
     r"|(?:<think(?:ing)?>|\[think\]|<\|channel\|>|\Aanalysis(?=[A-Z<])).*",

@@ -19,6 +19,7 @@ import msgspec
 
 from botchat.metrics.error_reports import read_kinds
 from botchat.protocols.frame import END, neutralise
+from botchat.protocols.replies import plain_name
 from botchat.records import Judgment, Verdict
 from botchat.workspace.panels import DECOMPOSER, FEEDBACK, SUMMARIZER
 
@@ -101,8 +102,7 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
     panel each member's last; of a single judge its own.
     """
     others = (FEEDBACK, DECOMPOSER, SUMMARIZER)
-    remarks = {r.speaker: r.text for r in judgment.transcript if r.speaker not in others}
-    by_name = {speaker: parse(text) for speaker, text in remarks.items()}
+    by_name = {r.speaker: parse(r.text) for r in judgment.transcript if r.speaker not in others}
     summaries = [remark for remark in judgment.transcript if remark.speaker == SUMMARIZER]
     for remark, after in zip_longest(summaries, summaries[1:]):
         if remark.verdict == judgment.verdict is not None:
@@ -114,9 +114,6 @@ def reports(judgment: Judgment, parse: Callable[[str], Report]) -> dict[str, Rep
     readable = {speaker: report for speaker, report in by_name.items() if report.results}
     own = parse(judgment.reason)
     return readable or ({judgment.judge: own} if own.results else {})
-
-
-# ------------------------------------------------------------------------------- writing
 
 
 def as_text(report: Report) -> str:
@@ -133,8 +130,7 @@ def as_text(report: Report) -> str:
             place = f"Utterance {error.place or '?'}: " if result.type in ERRORS else ""
             why = f" - {error.explanation}" if error.explanation else ""
             lines.append(f"- {place}{json.dumps(error.quote, ensure_ascii=False)}{why}")
-        if result.score is not None:
-            lines.append(f"Score: {result.score:g}")
+        lines += [] if result.score is None else [f"Score: {result.score:g}"]
     return "\n".join(lines)
 
 
@@ -144,11 +140,8 @@ def as_prose(report: Report) -> str:
         return report.prose
     is_text, results = report.is_of_text, report.results
     names = {kind: kind for kind in KINDS} if is_text else ERRORS
-    sentences = [
-        f"{names[result.type]}: {'; '.join(_in_words(e, is_text) for e in result.errors)}."
-        for result in results
-        if result.errors
-    ]
+    errors = {r.type: "; ".join(_in_words(e, is_text) for e in r.errors) for r in results}
+    sentences = [f"{names[type_]}: {words}." for type_, words in errors.items() if words]
     scored = {result.type for result in results if result.score is not None}
     absent = [names[result.type] for result in results if result.present is False]
     sentences += [f"No {_enumerate(absent, 'or')}."] if absent else []
@@ -190,8 +183,6 @@ def _enumerate(names: Iterable[str], joint: str) -> str:
     return f"{', '.join(most)} {joint} {last}" if most else last
 
 
-# -------------------------------------------------------------------- reading, of a dialogue
-
 _NAMES = "|".join(re.sub(r"[ -]", r"[\\s-]+", name) for name in ERRORS.values())
 _LEAD = r"^[ \t>*_#.)(\d\u2022\u00b7-]*"
 _HEAD = re.compile(
@@ -206,7 +197,7 @@ _ITEM = re.compile(
     r"(?:[*_ \t]*[:\uff1a.)\u2013\u2014-]+[*_ \t]*|[*_ \t]+(?=[\"'\u2018\u201c\u00ab])|[*_ \t]*$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_TYPES = {re.sub(r"\W+", "", name).lower(): type_ for type_, name in ERRORS.items()}
+_TYPES = {plain_name(name): type_ for type_, name in ERRORS.items()}
 _FRAME_LIKE = re.compile(
     rf"^([ \t>*_#-]*)\[(\d+)\]|({_NAMES})[ \t*_]*[?:\uff1f\uff1a]"
     r"|^([ \t>*_#-]*(?:utterance|chat)s?[ \t]*\d+)[ \t]*:",
@@ -238,7 +229,7 @@ def parse(text: str, utterances: Sequence[str]) -> Report:
     """
     results: dict[str, ErrorTypeResult] = {}
     for head, block in _blocks(_HEAD, text):
-        type_ = _TYPES[re.sub(r"\W+", "", head["name"]).lower()]
+        type_ = _TYPES[plain_name(head["name"])]
         present = {"yes": True, "no": False}.get(head["answer"].lower())
         errors: dict[int | None, ReportedError] = {}
         for item, body in _blocks(_ITEM, block) if present else ():
@@ -272,8 +263,6 @@ def _blocks(start: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], 
     for match, after in zip_longest(matches, matches[1:]):
         yield match, text[match.end() : after.start() if after else len(text)]
 
-
-# ------------------------------------------------------------------------ reading, of a text
 
 _TEXT_LEAD = re.compile(r"^[ \t.,;:>*_#`\u2022-]*(?:\(?\d{1,2}[.)][ \t>*_#`\u2022-]*)?")
 _SENTENCE_END = re.compile(
@@ -315,8 +304,6 @@ def _sentence(quote: str, text: str) -> int | None:
     return next((n for n, end in enumerate(ends, 1) if start < end), None)
 
 
-# -------------------------------------------------------------------------------- quotes
-
 _QUOTED = re.compile(
     r"\A[\"\u201c\u201d\u201e\u00ab'\u2018\u2019`]"
     r"|[\"\u201c\u201e](?=.+[\"\u201d])|\u00ab(?=.+\u00bb)"
@@ -325,10 +312,10 @@ _QUOTED = re.compile(
 _CLOSING = {"\u00ab": "\u00bb", "'": "'\u2019", "\u2018": "'\u2019", "\u2019": "'\u2019", "`": "`'"}
 _AFTER_QUOTE = re.compile(r"[ \t*_]*(?:$|\n|[-\u2013\u2014:;|,.(])")
 _MOST_QUOTES = 40  # ends of a quote that are tried, in a reply of a thousand quotation marks
-_TOTAL = re.compile(rf"(?<=\n){_LEAD}(?:score|total|overall)\b", re.IGNORECASE | re.MULTILINE)
+_TOTAL = re.compile(rf"\n[ \t]*\n|(?<=\n){_LEAD}(?:score|total|overall)\b", re.I | re.MULTILINE)
 _ELISION = re.compile(r"\.{3,}|\u2026|\[\.*\]")
-_QUOTATION_MARKS = str.maketrans(
-    dict.fromkeys('\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"', "'")
+_QUOTATION_MARKS = dict.fromkeys(
+    map(ord, '\u201c\u201d\u201e\u00ab\u00bb`\u2018\u2019\u201a"'), "'"
 )
 
 
@@ -342,7 +329,7 @@ def _split_quote(body: str, texts: Sequence[str]) -> tuple[str, str]:
         before, body = body[: start.start()].strip(), body[start.start() :]
         quote, end = _quote(body, texts)
         body = body[end:]
-    rest = re.split(r"\n[ \t]*\n", _TOTAL.split(body, maxsplit=1)[0], maxsplit=1)[0]
+    rest = _TOTAL.split(body, maxsplit=1)[0]
     words = rest[3:] if rest.startswith(" - ") else rest.lstrip(" \t*_-\u2013\u2014:;|,.")
     return quote, " ".join(f"{before} {words}".split())
 

@@ -66,7 +66,7 @@ def encode_scores(numbers: Iterable[float | None], scale: Scale) -> Verdict | No
     """Return the verdict of scores, `MISSING` where there is none on the scale; None: nowhere."""
     spelled = ["" if score is None else f"{round(score, 1) + 0.0:g}" for score in numbers]
     words = [score if score in _steps(scale) else MISSING for score in spelled]
-    return None if {*words} == {MISSING} else " ".join(words)
+    return None if {*words} <= {MISSING} else " ".join(words)
 
 
 def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
@@ -107,18 +107,16 @@ def read_scores(
     plain = w.boxed.sub(lambda box: f"\n{box[2]}: {box[1]}\n".ljust(len(box[0])), plain)
     plain = re.sub(r"\\boxed\{([^{}\n]*)\}", r"\n      \1\n", plain)
     scores = w.find(replies.strip_quotes(plain, spoken))
-    if scores is None:
-        return None, " ".join(text.split())
-    values, start, end = scores
-    if (after := replies.find_retraction(plain, end, spoken)) is not None:
+    values, start, end = scores or ((), 0, 0)
+    if scores and (after := replies.find_retraction(plain, end, spoken)) is not None:
         return read_scores(text[after:], scale, language)
     verdict = encode_scores(values, scale)
     before = text[:start]
     for tail in (r"(?:^|\n)[ \t>*_#.)(\d\u2022-]*\Z", r"(?i)(?:\bthe\s)?\bscore\sof\Z"):
         before = re.sub(tail, "", before).rstrip(" \t\r\n-*_#>{\"'`")
     reasons = (part for part in (before, text[end:]) if re.search(r"[^\W\d_]", part))
-    reason = next(reasons, text)
-    return None if verdict is None or MISSING in verdict else verdict, " ".join(reason.split())
+    reason = " ".join(next(reasons, text).split())
+    return None if verdict is None or MISSING in verdict else verdict, reason
 
 
 def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
@@ -187,23 +185,21 @@ class _ScorePatterns:
         return None
 
     def _as_lines(self, plain: str) -> Iterator[tuple[str, int, int]]:
-        """Write tables, then JSON, as lines ``name: number``, with (start, end)."""
+        """Write tables, then JSON, as lines ``name: number``, with (start, end).
+
+        Of a table the column of overall scores, or its only or overall row.
+        """
         for head, rows, span in replies.find_tables(plain):
-            yield self._table_lines(head, rows), *span
+            column = next((i for i, name in enumerate(head) if i and self._is_total(name)), None)
+            chosen = [row for row in rows if len(rows) == 1 or self._is_total(row[0])]
+            cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
+            if column is not None:
+                cells = [(row[0], row[column]) for row in rows if len(row) > column]
+            yield "\n".join(f"{name}: {cell}" for name, cell in cells), *span
         for first, last in ("{}", "[]"):
             start, end = plain.find(first), plain.rfind(last) + 1
             with suppress(ValueError, RecursionError):
                 yield "\n".join(self._json_lines(json.loads(plain[start:end]))), start, len(plain)
-
-    def _table_lines(self, head: list[str], rows: list[list[str]]) -> str:
-        """Write the column of overall scores of a table, or its only or overall row."""
-        totals = [i for i, name in enumerate(head) if i and plain_name(name) in self._totals]
-        if totals:
-            cells = [(row[0], row[totals[0]]) for row in rows if len(row) > totals[0]]
-        else:
-            chosen = [r for r in rows if len(rows) == 1 or plain_name(r[0]) in self._totals]
-            cells = [cell for row in chosen for cell in zip(head, row, strict=False)]
-        return "\n".join(f"{name}: {cell}" for name, cell in cells)
 
     def _json_lines(self, value: Any, name: str = "") -> Iterator[str]:
         """Write the numbers of JSON; a named object is worth its overall score."""
@@ -211,11 +207,14 @@ class _ScorePatterns:
             yield f"{name.replace('_', ' ')}: {value}"
             return
         fields = value if isinstance(value, dict) else dict(enumerate(value))
-        totals = [each for key, each in fields.items() if plain_name(str(key)) in self._totals]
+        totals = [each for key, each in fields.items() if self._is_total(str(key))]
         for key, each in fields.items():
             yield from self._json_lines(each, str(key))
             yield from (f"{key} {each}: {total}" for total in totals[:1])  # "assistant": 1
         yield from (f"{name}: {total}" for total in totals[:1])
+
+    def _is_total(self, name: str) -> bool:
+        return plain_name(name) in self._totals
 
     def number(self, match: re.Match[str]) -> float:
         """Return a number in digits or in words."""

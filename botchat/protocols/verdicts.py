@@ -157,8 +157,6 @@ def _reason(text: str, w: ReplyPatterns) -> str:
     return " ".join(reason.strip().lstrip(_QUOTES).rstrip(f"}}{_QUOTES}").split())
 
 
-# ---------------------------------------------------------------------------------- where
-
 _QUOTES = "\"`*'\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f"
 _PAIRED = re.compile('["\u201c\u201d\u201e\u00ab\u00bb\u300c\u300d\u300e\u300f]')
 _STRUCK = re.compile(r"~~[\s*_]*\Z|<!--|\[[ ]?\]")  # in a comment, or an unticked box
