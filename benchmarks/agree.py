@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-SECONDS, MEGABYTES = 20.0, 1024
+SECONDS, MEGABYTES = 10.0, 800
 RATERS = {"human:a": 0.9, "human:b": 0.85, "judge-a": 0.75, "judge-b": 0.6}
-"""How often each says what is true."""
+"""How often each gives the true verdict."""
 MODELS = [f"model-{n:02}" for n in range(14)]
 
 
@@ -34,10 +34,10 @@ def make(path: Path, n_items: int) -> int:
     with path.open("w", encoding="utf-8") as file:
         file.write("item,first,second,judge,verdict\n")
         for name, right in RATERS.items():
-            said = np.where(rng.random(n_items) < right, true, rng.integers(0, 4, n_items))
-            for n, (one, two, verdict) in enumerate(zip(first, second, said, strict=True)):
+            verdicts = np.where(rng.random(n_items) < right, true, rng.integers(0, 4, n_items))
+            for n, (a, b, verdict) in enumerate(zip(first, second, verdicts, strict=True)):
                 label = ("1", "2", "tie", "")[verdict]
-                file.write(f"q{n},{MODELS[one]},{MODELS[two]},{name},{label}\n")
+                file.write(f"q{n},{MODELS[a]},{MODELS[b]},{name},{label}\n")
     return n_items * len(RATERS)
 
 
@@ -49,16 +49,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary, "verdicts.csv")
         print(f"{make(file, arguments.items):,} verdicts")
-        made = [sys.executable, "-m", "botchat", "agree", str(file), "--json", "--dir", temporary]
+        agree = [sys.executable, "-m", "botchat", "agree", str(file), "--json", "--dir", temporary]
         begun = time.perf_counter()
-        subprocess.run(made, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(agree, stdout=subprocess.DEVNULL, check=True)
         seconds = time.perf_counter() - begun
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    taken = used.ru_utime + used.ru_stime
-    print(f"{seconds:.2f} s, {taken:.2f} s of CPU")
+    cpu = used.ru_utime + used.ru_stime
+    print(f"{seconds:.2f} s, {cpu:.2f} s of CPU")
     megabytes = used.ru_maxrss / 1024
     print(f"{megabytes:.0f} MB")
-    if taken > SECONDS or megabytes > MEGABYTES:
+    if cpu > SECONDS or megabytes > MEGABYTES:
         sys.exit(f"more than {SECONDS:g} s of CPU or {MEGABYTES} MB")
 
 

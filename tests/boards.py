@@ -11,22 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from botchat.boards.board import Board, build
+from botchat.boards.board import Board, build_board
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Judgment, Seed, Utterance, eligible_seeds
 
-SAID = (
+_TEXT = (
     "well the bus was late again so we walked along the river and bought some bread on the "
     "way did you see her new bike no I missed it what a pity maybe tomorrow after work then"
 )
-WORDS = SAID.split()
+WORDS = _TEXT.split()
 
 QUICK = EloSettings(shuffles=4, runs=2)
 
 
 @dataclass(frozen=True)
-class Made:
-    """Everything `botchat.boards.board.build` takes."""
+class Records:
+    """Everything `botchat.boards.board.build_board` takes."""
 
     seeds: list[Seed]
     dialogues: dict[str, dict[str, Dialogue]]
@@ -34,12 +34,12 @@ class Made:
 
     def board(self, elo: EloSettings = QUICK) -> Board:
         """The board of it all, by default with an Elo of few shuffles."""
-        return build(
+        return build_board(
             self.seeds, self.dialogues, self.judgments, seed_set="made-up", judge="rules", elo=elo
         )
 
 
-def made(
+def make_records(
     skills: Mapping[str, float],
     n_seeds: int = 20,
     *,
@@ -47,7 +47,7 @@ def made(
     arena: Sequence[int] = (8, 16),
     unreadable: float = 0.02,
     rng_seed: int = 0,
-) -> Made:
+) -> Records:
     """Records of models with the given skills, and of ``human`` in UniEval.
 
     Args:
@@ -78,10 +78,10 @@ def made(
         }
     judgments: dict[str, list[Judgment]] = {"unieval": [], "gteval": []}
 
-    def say(protocol: str, seed: Seed, shown: tuple[str, ...], verdict: str, n: int) -> None:
+    def say(protocol: str, seed: Seed, order: tuple[str, ...], verdict: str, n: int) -> None:
         readable = rng.random() >= unreadable
         judgments.setdefault(protocol, []).append(
-            judgment(protocol, seed.id, shown, verdict if readable else None, n)
+            judgment(protocol, seed.id, order, verdict if readable else None, n)
         )
 
     for model, by_seed in dialogues.items():
@@ -93,22 +93,22 @@ def made(
     for seed in eligible_seeds(seeds):
         for a, b in combinations(sorted(skills), 2):
             for n in arena:
-                for shown in ((a, b), (b, a)):
-                    verdict = _pairwise(rng, skills[shown[0]] - skills[shown[1]])
-                    say(f"arena-n{n}", seed, shown, verdict, n)
+                for order in ((a, b), (b, a)):
+                    verdict = _pairwise(rng, skills[order[0]] - skills[order[1]])
+                    say(f"arena-n{n}", seed, order, verdict, n)
         for model in skills:
-            for shown in ((model, HUMAN), (HUMAN, model)):
+            for order in ((model, HUMAN), (HUMAN, model)):
                 edge = skills[model] - 0.9
-                verdict = _pairwise(rng, edge if shown[0] == model else -edge)
-                say("gteval", seed, shown, verdict, len(seed.utterances))
-    return Made(seeds, dialogues, judgments)
+                verdict = _pairwise(rng, edge if order[0] == model else -edge)
+                say("gteval", seed, order, verdict, len(seed.utterances))
+    return Records(seeds, dialogues, judgments)
 
 
 def judgment(
-    protocol: str, seed_id: str, contestants: tuple[str, ...], verdict: str | None, shown: int = 16
+    protocol: str, seed_id: str, contestants: tuple[str, ...], verdict: str | None, end: int = 16
 ) -> Judgment:
-    """One judgment of the judge ``rules``."""
-    n = f"|n:{shown}" if protocol.startswith("arena") else ""
+    """One judgment of the judge ``rules``, on utterances up to ``end``."""
+    n = f"|n:{end}" if protocol.startswith("arena") else ""
     return Judgment(
         protocol=protocol,
         seed_id=seed_id,
@@ -116,7 +116,7 @@ def judgment(
         judge="rules",
         verdict=verdict,
         reason="it says the same thing twice" if verdict else "",
-        shown=shown,
+        shown=end,
         case="0" * 16,
         signature=(
             f"botchat:0.1.0|{protocol.split('-')[0]}|set:made-up{n}|judge:rules"

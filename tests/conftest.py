@@ -81,14 +81,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agreement of few resamples: no command can be asked for that."""
-    from botchat.pipeline import agree
-
-    monkeypatch.setattr(agree, "RESAMPLES", 20)
-
-
 @pytest.fixture(scope="session")
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `botchat demo` makes in an empty folder, once for all workers; to change it, copy it."""
@@ -120,13 +112,13 @@ def other_server() -> Iterator[Server]:
         yield running
 
 
-PICTURED = {"golden", "test_board.py", "test_plots.py", "test_agreement_figures.py"}
+PICTURED = {"golden", "test_board.py", "test_figures.py"}
 """Folders and files of tests whose figures are drawn."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
-    """Elsewhere a figure is one fixed picture; how all look is held by tests/golden and test_plots.
+    """Elsewhere a figure is one fixed picture; tests/golden and test_figures hold how all look.
 
     Boards have an Elo of few shuffles. Everywhere, work that is worth several processes to its
     users stays in this one.
@@ -136,14 +128,16 @@ def undrawn(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(parallel, "_WORTH_S", 900.0)
         if PICTURED.isdisjoint((request.path.parent.name, request.path.name)):
+            from botchat.ratings import elo
             from botchat.ratings.elo import EloSettings
             from botchat.report.figures import Chart
 
             picture = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
-            for name, drawn in {"svg": picture, "inline": picture, "png": PNG}.items():
-                patched.setattr(Chart, name, drawn)
-            few = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=2))
-            patched.setattr(EloSettings, "of_board", few)
+            patched.setattr(Chart, "inline", lambda *_: picture)
+            forms = {"svg": picture.encode(), "png": PNG, "pdf": b"%PDF"}
+            patched.setattr(Chart, "render", lambda _, form, *__: forms[form])
+            few = EloSettings(shuffles=20, runs=2)
+            patched.setattr(elo, "PAPER", few)
         yield patched.undo
 
 

@@ -24,10 +24,12 @@ FORKS = multiprocessing.get_context("spawn" if sys.platform == "win32" else "for
 FORKS.set_forkserver_preload(["tests.preloaded"])  # spawned ones import it by themselves
 
 UNDRAWN = """
-from botchat.ratings.elo import EloSettings
+from botchat.ratings import elo
 from botchat.report.figures import Chart
-EloSettings.of_board = staticmethod(lambda *_, **__: EloSettings(shuffles=20, runs=2))
-Chart.svg = Chart.inline = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+elo.PAPER = elo.EloSettings(shuffles=20, runs=2)
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+Chart.inline = lambda *_: SVG
+Chart.render = lambda *_: SVG.encode()
 """
 """What a process runs first so that its boards are as quick as `undrawn` (tests/conftest.py)."""
 

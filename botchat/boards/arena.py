@@ -1,63 +1,103 @@
-"""BotChat Arena at one N: its comparisons counted, rated by Bradley-Terry and by Elo, tabled."""
+"""BotChat Arena at one N: comparisons counted, rated by Bradley-Terry and by Elo, tabled."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import methodcaller
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.protocols import MODEL, PAIRWISE, Evidence, Part, covered
-from botchat.boards.results import MOST_LISTED, Sides, Tallies, comparisons_of
-from botchat.boards.strengths import COLUMNS, Design, Strengths
+from botchat.boards.pairs import MOST_LISTED, PairCounts, PairRates, comparisons_of
+from botchat.boards.protocols import MODEL, PAIRWISE, ProtocolResult, ProtocolVerdicts, covered
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
+from botchat.interfaces import Row
+from botchat.metrics.intervals import LEAST
 from botchat.metrics.lengths import log_words
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import WinTieLose
+from botchat.ratings.bradley_terry import BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import Bootstrap, EloResult, EloSettings, RatedCases, bootstrap_elo
-from botchat.ratings.elo import rate as rate_elo
+from botchat.ratings.elo import EloResult, EloSettings, bootstrap_elo
 from botchat.records import Dialogues
 from botchat.verdicts import Flags, Floats, Verdicts
 
 MOST_ELO = 100
-"""Contestants of votes up to which Elo is played, too, where nobody chose its settings: of more it
-takes most of the time, and says what Bradley-Terry says."""
+"""Contestants up to which Elo is played: of more it takes most of the time, and orders them as
+Bradley-Terry does."""
+
+_DIGITS = 6
+"""Decimals in which the ratings of models that did the same are equal."""
 
 
 @dataclass(frozen=True)
-class Arena(Part):
+class ComparisonCounts:
+    """How many of the comparisons that a protocol has were made, readable or not."""
+
+    made: int
+    expected: int | None
+    """None: votes as they came, which have no plan."""
+    unit: str = "ChatSEEDs"
+    """What comparisons share, and errors are clustered by."""
+
+    @property
+    def full(self) -> bool:
+        """Whether every comparison was made."""
+        return self.expected is None or self.made >= self.expected
+
+    @property
+    def signature(self) -> str:
+        """``data:full``, or the share that was made: ``data:31.2%``."""
+        if self.expected is None:
+            return f"data:{self.made}-votes"
+        return "data:full" if self.full else f"data:{100 * self.made / self.expected:.1f}%"
+
+
+@dataclass(frozen=True)
+class Arena(ProtocolResult):
     """A protocol about pairs at one N (none where not known), its table sorted by rating."""
 
     pairs: Table
     """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
-    comparisons: WinTieLose
-    """Each comparison once, seen from the model with the higher rating."""
+    pair_counts: PairCounts
     elo: EloSettings | None
     """How it is rated by Elo, if it is."""
-    notes: tuple[str, ...]
-    """What a reader must know of the ratings, a sentence each."""
-    strengths: Strengths
-    """The ratings, with how the comparisons were designed."""
+    counts: ComparisonCounts
+    fitted: BradleyTerryResult
     compared: Comparisons
     """What they are from."""
 
     @property
     def few(self) -> bool:
         """Whether too few ChatSEEDs were compared for a claim in words."""
-        return self.strengths.few
+        return self.n_dialogues < LEAST
+
+    @property
+    def comparisons(self) -> WinTieLose:
+        """Each comparison once."""
+        return self.pair_counts.total()
+
+    def pair(self, a: str, b: str) -> WinTieLose:
+        """Comparisons of two contestants, seen from the first."""
+        return self.pair_counts.of_pair(a, b)
+
+    @property
+    def n_dialogues(self) -> int:
+        """ChatSEEDs, or comparisons a pair where these are not known."""
+        if self.fitted.n_clusters is not None:
+            return self.fitted.n_clusters
+        pairs = max(1, math.comb(len(self.fitted.models), 2))
+        return self.counts.made // pairs // (1 if self.counts.expected is None else 2)
 
     @property
     def separates(self) -> bool:
-        """Whether any contestant is clearly better than another."""
-        return bool((self.strengths.fitted.places[0] > 1).any())
+        """Whether any contestant is significantly better than another."""
+        return bool(self.fitted.significantly_better.any())
 
     @property
-    def quoted(self) -> list[Column]:
+    def main_columns(self) -> list[Column]:
         """Elo, as in the paper."""
         return [replace(self.table.column("elo"), priority=1)] if self.elo else []
 
@@ -72,17 +112,9 @@ class Arena(Part):
         return [self.table.column(key) for key in ("bt", "bt_low", "bt_high")]
 
     def better(self, names: Sequence[str]) -> Flags:
-        """As `Part.better`, by the ratings."""
-        fitted = self.strengths.fitted
-        at = [fitted.models.index(name) for name in names]
-        return np.asarray(fitted.clearly_better[np.ix_(at, at)])
-
-    @property
-    def places(self) -> list[Column]:
-        """The places that the comparisons leave open, for the main table: ends of its rank."""
-        ends = self.table.ends("rank")
-        assert ends is not None
-        return [replace(end, getter=self.table.values(end.key).get) for end in ends]
+        """As `ProtocolResult.better`, by the ratings."""
+        at = [self.fitted.models.index(name) for name in names]
+        return np.asarray(self.fitted.significantly_better[np.ix_(at, at)])
 
     @property
     def ratings(self) -> dict[str, float]:
@@ -103,122 +135,60 @@ class Arena(Part):
 
 
 def rate(
-    judged: Iterable[Evidence],
+    judged: Iterable[ProtocolVerdicts],
     seed_ids: Collection[str],
-    elo: EloSettings,
+    elo: EloSettings | None,
     dialogues: Dialogues,
 ) -> list[Arena]:
     """Rate every protocol about pairs, at each N that has a readable verdict.
 
     ``seed_ids``: those that count; every pair is expected on each, in both orders.
     """
-    counted = (_Counted(one, seed_ids) for one in judged)
-    found = [one for one in counted if len(one.comparisons)]
-    groups: list[list[_Counted]] = []
-    for one in found:
-        alike = (group for group in groups if group[0].has_cases_of(one))
-        if one.design.uneven or (group := next(alike, None)) is None:
-            groups.append([one])
-        else:
-            group.append(one)
-    results: dict[Protocol, EloResult] = {}
-    for group in groups:
-        settings = _as_designed(elo, group[0].design)
-        rated = rate_elo(Bootstrap.of([one.cases for one in group], settings))
-        results |= {one.judged.protocol: result for one, result in zip(group, rated, strict=True)}
-    made = []
-    for one in found:
-        protocol = one.judged.protocol
-        apart = _differences(one.readable, one.comparisons, dialogues, protocol.n)
-        strengths = Strengths.of(one.comparisons, one.design, apart)
-        signature, rated_so = one.judged.signature, results[protocol]
-        made.append(_arena(protocol, one.tallies, one.comparisons, rated_so, strengths, signature))
-    return made
-
-
-class _Counted:
-    """The verdicts of an Arena that count, and what is rated of them."""
-
-    def __init__(self, judged: Evidence, seed_ids: Collection[str]) -> None:
-        self.judged = judged
-        expected = 2 * len(set(seed_ids))
-        self.made = judged.verdicts.on(seed_ids)
-        self.comparisons = comparisons_of(self.readable)
+    results = []
+    for part in judged:
+        verdicts = part.verdicts.on(seed_ids)
+        readable = verdicts.only(verdicts.readable)
+        if not len(readable):
+            continue
+        comparisons = comparisons_of(readable)
         # Those that only unreadable verdicts name are contestants too.
-        contestants = judged.verdicts.judged_contestants
-        self.tallies = Tallies.of(self.comparisons, contestants, expected)
-        m, made = len(self.made.contestants), self.made
-        judged_so = np.bincount(made.first * m + made.second, minlength=m * m).reshape(m, m)
-        place = {name: i for i, name in enumerate(made.contestants)}
-        at = np.array([place[name] for name in contestants], dtype=np.intp)
-        one, other = at[np.array(np.triu_indices(len(at), 1))]
-        of_pairs = (judged_so + judged_so.T)[one, other]
-        self.design = Design(tuple(of_pairs.tolist()), expected)
-
-    @property
-    def readable(self) -> Verdicts:
-        """Those with a result, copied anew: kept for every N, they are a third of a large board."""
-        return self.made.only(self.made.readable)
-
-    @property
-    def cases(self) -> RatedCases:
-        """Shuffled are all that were judged, so that N's with the same have one order."""
-        return RatedCases(self.comparisons, np.flatnonzero(self.made.readable), len(self.made))
-
-    def has_cases_of(self, other: _Counted) -> bool:
-        """Whether both can be shuffled as one."""
-        mine, others = self.made, other.made
-        return (mine.seed_ids, mine.contestants) == (others.seed_ids, others.contestants) and all(
-            np.array_equal(getattr(mine, column), getattr(others, column))
-            for column in ("seed", "first", "second")
+        contestants, expected = part.verdicts.judged_contestants, 2 * len({*seed_ids})
+        pairs = PairCounts.of(comparisons, contestants, expected)
+        counts = ComparisonCounts(len(verdicts), expected * math.comb(len(contestants), 2))
+        length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
+        results.append(
+            _arena(part.protocol, pairs, comparisons, counts, part.signature, elo, length)
         )
+    return results
 
 
 def of_votes(
     comparisons: Comparisons,
     signature: str,
-    elo: EloSettings,
+    elo: EloSettings | None,
     *,
     per_pair: int | None = None,
     unit: str = "ChatSEEDs",
     unreadable: Mapping[tuple[str, str], int] | None = None,
-    differences: Floats | None = None,
+    length: Floats | None = None,
 ) -> Arena:
     """The Arena's tables from comparisons without judgments: votes, or a table of rates.
 
     ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
-    no plan that says so. ``unit``: what clusters are called.
-    ``unreadable``: of a pair in the order of its names, votes without a result. ``differences``: as
-    of `Strengths.of`.
+    no plan that says so. ``unit``: what clusters are called. ``unreadable``: of a pair in the order
+    of its names, votes without a result. ``length``: as of `fit`, nan where not known.
     """
-    found = Tallies.of(comparisons, comparisons.models, per_pair or 0)
+    pairs = PairCounts.of(comparisons, comparisons.models, per_pair or 0)
     for (a, b), n in (unreadable or {}).items():
-        if a in found.place and b in found.place:
-            pair = found.place[a], found.place[b]
-            found.missing[pair] = found.missing[pair[::-1]] = n
-    design = Design(found.made, per_pair, unit=unit)
-    few = len(comparisons.models) <= MOST_ELO or elo.most_games is None
-    rated = bootstrap_elo(comparisons, _as_designed(elo, design)) if few else None
-    strengths = Strengths.of(comparisons, design, differences)
-    return _arena(VOTES, found, comparisons, rated, strengths, signature)
+        if a in pairs.place and b in pairs.place:
+            pair = pairs.place[a], pairs.place[b]
+            pairs.missing[pair] = pairs.missing[pair[::-1]] = n
+    expected = None if per_pair is None else per_pair * math.comb(len(comparisons.models), 2)
+    counts = ComparisonCounts(len(comparisons), expected, unit)
+    return _arena(VOTES, pairs, comparisons, counts, signature, elo, length)
 
 
-def _elo_signature(settings: EloSettings) -> str:
-    """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
-    paper, told = EloSettings(), f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
-    for name in ("init", "scale"):
-        if (value := getattr(settings, name)) != getattr(paper, name):
-            told += f",{name}{value:g}"
-    told += f",{settings.per_pair}-a-pair" if settings.per_pair else ""
-    return f"{told}|seed:{settings.seed}"
-
-
-def _as_designed(elo: EloSettings, design: Design) -> EloSettings:
-    """Settings that estimate the Elo of a whole design where some pairs have more than others."""
-    return replace(elo, per_pair=design.expected) if design.uneven else elo
-
-
-def _differences(
+def _length_differences(
     readable: Verdicts, comparisons: Comparisons, dialogues: Dialogues, turns: int | None
 ) -> Floats | None:
     """How much longer the first is than the second in each comparison, nan where not known."""
@@ -238,133 +208,118 @@ def _differences(
 
 def _arena(
     protocol: Protocol,
-    tallies: Tallies,
+    counted: PairCounts,
     comparisons: Comparisons,
-    rated: EloResult | None,
-    strengths: Strengths,
+    counts: ComparisonCounts,
     signature: str,
+    elo: EloSettings | None,
+    length: Floats | None,
 ) -> Arena:
-    """The Arena's tables.
-
-    ``tallies``: of all contestants; ``rated`` and ``strengths``: of those with a readable
-    comparison. ``signature``: how the comparisons were made.
-    """
-    name, uneven = protocol.name, strengths.design.uneven
+    """Rate, and make the tables; ``counted``: of all contestants."""
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
+    few = len(comparisons.models) <= MOST_ELO
+    rated = bootstrap_elo(comparisons, elo) if few or elo else None
+    fitted, ratings = fit(comparisons), dict[str, Row]()
+    _add(ratings, fitted, "bt")
+    if length is not None and (known := np.isfinite(length)).any():
+        _add(ratings, fit(comparisons.select(known), length[known]), "bt_length_controlled")
+    if rated:
+        _add_elo(ratings, rated, fitted)
+    for model, low, high in zip(fitted.models, *fitted.rank_intervals, strict=True):
+        ratings[model] |= {"rank_low": int(low), "rank_high": int(high)}
     signature += f"|{_elo_signature(rated.settings)}" if rated else ""
-    signature += f"|{strengths.signature}"
-    elos, fitted = _elos(rated, strengths) if rated else {}, strengths.rows()
-    sides = Sides.of(comparisons)
-    of_models, of_pair = sides.by_model(alike=uneven), sides.by_pair()
-    fewer = _fewer(rated) if rated else ""
-    told = f"Elo as in the paper{fewer and f', {fewer}'}; ± runs is the spread between runs of "
-    allow = "take the comparisons as independent"
-    if comparisons.cluster is not None:
-        allow = f"allow for the {strengths.design.unit} that comparisons share"
+    errors = "by-seed" if fitted.n_clusters else "independent"
+    signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
+    of_models = PairRates(comparisons, by_pair=False)
+    of_pairs = PairRates(comparisons, by_pair=True)
     standing = table(
-        name,
+        protocol.name,
         title,
-        [
-            *with_ends(rank_by("bt"), detail=True),
-            MODEL,
-            *COLUMNS,
-            *(with_interval(Column("elo", "Elo", "rating")) if rated else ()),
-            *((Column("elo_run_std", "± runs", "rating"),) if rated else ()),
-            *PAIRWISE,
-        ],
+        [*with_ends(rank_by("bt"), detail=True), MODEL, *_COLUMNS, *PAIRWISE],
         [
             {
                 "model": model,
-                **elos.get(model, {}),
-                **fitted.get(model, {}),
-                "tally": tallies.of_model(model),
-                **of_models.get(model, {}),
+                **ratings.get(model, {}),
+                "counts": counted.of_model(model),
+                **of_models.row(model),
             }
-            for model in tallies.place
+            for model in counted.place
         ],
         [signature],
-        f"Rates in percent, of the comparisons with all others"
-        f"{', each of whom counts alike' if uneven else ''}, with 95 % intervals that {allow}. "
-        f"{f'{told}shuffles. ' if rated else ''}{strengths.note()}",
+        "Rates in percent of the comparisons with all others; brackets are 95 % intervals. Ranked "
+        "by Bradley–Terry; ranks are simultaneous 95 % rank intervals.",
         ["bt"],
-    )
+    ).filled()
     order = standing.frame["model"].tolist()
     pairs = table(
-        f"{name}-pairs",
+        f"{protocol.name}-pairs",
         f"{title}, pair by pair",
         _PAIRS,
-        (
-            {"model_a": a, "model_b": b, "tally": tallies.of_pair(a, b), **of_pair(a, b)}
-            for a, b in tallies.listed(order)
-        ),
+        [
+            {
+                "model_a": a,
+                "model_b": b,
+                "counts": counted.of_pair(a, b),
+                **{_rate_key(key): value for key, value in of_pairs.row(a, b).items()},
+            }
+            for a, b in counted.listed(order)
+        ],
         [signature],
-        f"Of more than {MOST_LISTED} contestants those that were compared, once each."
-        if len(order) > MOST_LISTED
-        else "",
     )
-    notes = [f"{title}. {warning}" for warning in strengths.warnings]
-    if fewer:
-        notes.append(f"{title}. Elo is {fewer}; --shuffles {EloSettings.shuffles} plays all.")
-    return Arena(
-        protocol,
-        standing,
-        pairs,
-        tallies.together(order),
-        rated.settings if rated else None,
-        tuple(notes),
-        strengths,
-        comparisons,
-    )
+    settings = rated.settings if rated else None
+    return Arena(protocol, standing, pairs, counted, settings, counts, fitted, comparisons)
 
 
-def _fewer(rated: EloResult) -> str:
-    """How Elo differs from the paper's where all its shuffles would be too many games, else ""."""
-    made = rated.settings
-    if made.most_games is None or made.shuffles == EloSettings.shuffles:
-        return ""
-    told = (
-        f"of {made.shuffles:,} shuffles a run instead of {EloSettings.shuffles:,}, as each takes "
-        f"{rated.n_played:,} games among so many models"
-    )
-    error = float(np.mean(rated.run_std)) / math.sqrt(made.runs)
-    return told if math.isnan(error) else f"{told} (standard error of a rating: {error:.1f} points)"
+def _add(ratings: dict[str, Row], fitted: BradleyTerryResult, key: str) -> None:
+    """Put ratings and their intervals into the rows of models."""
+    # To the digits in which models that did the same are equal.
+    columns = fitted.rating.round(_DIGITS), fitted.low, fitted.high
+    for model, *values in zip(fitted.models, *(c.tolist() for c in columns), strict=True):
+        keys = (key, f"{key}_low", f"{key}_high")
+        ratings.setdefault(model, {}).update(zip(keys, values, strict=True))
 
 
-def _elos(rated: EloResult, strengths: Strengths) -> dict[str, dict[str, float]]:
-    """Model -> Elo, the spread of its runs, and its interval.
+def _add_elo(ratings: dict[str, Row], rated: EloResult, fitted: BradleyTerryResult) -> None:
+    """Put Elo, the spread of its runs and its interval into the rows of models.
 
-    Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so that its error is
-    taken to be Bradley-Terry's, in quadrature with the error of the mean over runs.
+    Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so its error is taken to
+    be Bradley-Terry's, in quadrature with the error of the mean over runs.
     """
-    fitted = strengths.fitted
-    bt = dict(zip(fitted.models, fitted.std_error.tolist(), strict=True))
-    found = {}
-    runs = rated.settings.runs
-    for model, elo, std in zip(
-        rated.models, rated.rating.tolist(), rated.run_std.tolist(), strict=True
-    ):
-        reach = fitted.width * math.hypot(bt[model], std / math.sqrt(runs))
-        found[model] = {
-            "elo": elo,
-            "elo_run_std": std,
-            "elo_low": elo - reach,
-            "elo_high": elo + reach,
-        }
-    return found
+    error = np.hypot(fitted.std_error, np.nan_to_num(rated.run_std) / rated.settings.runs**0.5)
+    reach = (fitted.reach() * error).tolist()
+    for i, (model, elo) in enumerate(zip(rated.models, rated.rating.tolist(), strict=True)):
+        ends = {"elo_low": elo - reach[i], "elo_high": elo + reach[i]}
+        ratings[model] |= {"elo": elo, "elo_run_std": float(rated.run_std[i]), **ends}
 
 
-def _rate(key: str, heading: str) -> tuple[Column, ...]:
-    """A rate of `Sides` in the table of pairs, and its ends."""
-    value, low, high = (methodcaller("get", f"{key}{end}") for end in ("", "_low", "_high"))
-    column = Column(f"{key}_rate", heading, "rate", getter=value)
-    return with_ends(column, detail=True, low=low, high=high)
+def _elo_signature(settings: EloSettings) -> str:
+    """How an Elo was made: ``elo:k32,1000x10|seed:0``, with what differs from the paper."""
+    paper = EloSettings()
+    text = f"elo:k{settings.k:g},{settings.shuffles}x{settings.runs}"
+    for name in ("init", "scale"):
+        if (value := getattr(settings, name)) != getattr(paper, name):
+            text += f",{name}{value:g}"
+    return f"{text}|seed:{settings.seed}"
 
 
+def _rate_key(key: str) -> str:
+    """``win_low`` -> ``win_rate_low``, as a table of rates calls it."""
+    for end in ("_low", "_high"):
+        if key.endswith(end):
+            return f"{key.removesuffix(end)}_rate{end}"
+    return f"{key}_rate"
+
+
+_COLUMNS = (
+    *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
+    *with_interval(Column("bt_length_controlled", "Length-controlled", "rating", priority=1)),
+    *with_interval(Column("elo", "Elo", "rating")),
+    Column("elo_run_std", "± runs", "rating"),
+)
 _PAIRS = (
     Column("model_a", "Model", "name"),
     Column("model_b", "Against", "name"),
-    *_rate("win", "Win"),
-    *_rate("win_or_tie", "Win + tie"),
-    *covered(lambda row: row["tally"].win),
+    *with_interval(Column("win_rate", "Win", "rate")),
+    *with_interval(Column("win_or_tie_rate", "Win + tie", "rate")),
+    *covered(lambda row: row["counts"].win),
 )
-"""Of rows with a ``tally`` and the entries of `Sides`."""

@@ -1,33 +1,29 @@
 """Stage 3: judgments of one judge on one seed set -> a `Board` of tables; pure.
 
-Every number stands beside what it covers: a comparison or dialogue without a readable verdict is
-missing from it. A protocol that was not judged is left out, with a sentence that says so.
-
-A new column is a `Column` in the file of its table and its value: a getter finds it, or the row has
-it under the same key. Ratings are in `strengths` and `arena`.
+Every number has its number of cases: a comparison or dialogue without a readable verdict is missing
+from it. A new column is a `Column` in the file of its table and its value: a getter finds it, or
+the row has it under the same key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TypeVar
 
-import msgspec
 import pandas as pd
 
 from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
-from botchat.boards.coverage import coverage, own_seeds
-from botchat.boards.coverage import notes as coverage_notes
-from botchat.boards.judge_health import judge_health, sureness
-from botchat.boards.names import elided
-from botchat.boards.protocols import Evidence, Part, Reported
+from botchat.boards.judge_table import judge_table
+from botchat.boards.names import shorten
+from botchat.boards.protocols import ProtocolResult, ProtocolVerdicts
 from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.interfaces import Row
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
-from botchat.protocols.catalogue import RANKING, Catalogue
+from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
@@ -35,6 +31,7 @@ from botchat.records import (
     SIGNED,
     Dialogues,
     Judgment,
+    Provenance,
     Seed,
     eligible_seeds,
     human_dialogue,
@@ -43,7 +40,7 @@ from botchat.records import (
 from botchat.verdicts import Verdicts
 from botchat.workspace.criteria import is_reserved
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ProtocolResult)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,33 +52,28 @@ class Board:
     main: Table
     """One row a contestant, by the first number of the first protocol: Bradley-Terry at the largest
     N, or the success rate."""
-    parts: tuple[Part, ...]
-    """What each protocol comes to: pairs first, at the largest N first, then as catalogued."""
+    parts: tuple[ProtocolResult, ...]
+    """Results of each protocol: pairs first, at the largest N first, then as catalogued."""
     lengths: Table
-    judge_health: Table | None = None
-    """Consistency under swap, what is preferred, ties, unreadable verdicts, false alarms."""
-    coverage: Table | None = None
+    judge_table: Table | None = None
     utterance_lengths: Lengths
     human_lengths: tuple[int, ...] = ()
     """Utterances of every human dialogue of the set."""
     seeds_signature: str
     notes: tuple[str, ...]
     """What is left out and why, a sentence each."""
-    evidence: Mapping[str, Evidence]
-    """Protocol -> what the judge said, as counted."""
+    verdicts: Mapping[str, ProtocolVerdicts]
+    """Protocol -> the judge's verdicts, as counted."""
     invented: bool = False
-    """Whether the set's "people" are nobody: its dialogues were made up."""
-    own: tuple[str, ...] = ()
-    """Contestants in which the judge hears itself."""
-    measured: Table | None = None
-    """Who was asked for it and when; ``None``: it is not known, or no model was."""
+    """Whether the set's dialogues are invented, not human."""
+    provenance: tuple[Provenance, ...] = ()
+    """Who was asked for it and when."""
 
     def __repr__(self) -> str:
-        """What it is, in one line, and what its tables are called."""
-        names = ", ".join(self.frames)
+        """Name the tables, in one line."""
         return (
-            f"<Board of {self.seed_set} by {elided(self.judge, 60)}: "
-            f"{len(self.frame)} contestants; tables {names}>"
+            f"<Board of {self.seed_set} by {shorten(self.judge, 60)}: "
+            f"{len(self.frame)} contestants; tables {', '.join(self.frames)}>"
         )
 
     def _repr_html_(self) -> str:
@@ -96,7 +88,7 @@ class Board:
     @property
     def frames(self) -> dict[str, pd.DataFrame]:
         """The same of every table, by its name."""
-        return {one.name: one.frame for one in self.every_table}
+        return {part.name: part.frame for part in self.every_table}
 
     def of(self, kind: type[P]) -> list[P]:
         """The parts of one kind."""
@@ -104,13 +96,15 @@ class Board:
 
     @property
     def judge_facts(self) -> dict[str, Row]:
-        """Protocol -> its row of `judge_health`; of votes the first, which is of all of them."""
-        if self.judge_health is None:
+        """Protocol -> its row of `judge_table`; of votes the first, which is of all of them."""
+        if self.judge_table is None:
             return {}
-        frame = self.judge_health.frame
+        frame = self.judge_table.frame
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        names = frame.get("protocol", self.evidence)
-        return dict(zip(names, rows, strict=False))
+        empty = dict.fromkeys(key for key in _JUDGE_KEYS if key not in frame)
+        return dict(
+            zip(frame.get("protocol", self.verdicts), [r | empty for r in rows], strict=False)
+        )
 
     @property
     def arenas(self) -> list[Arena]:
@@ -120,26 +114,23 @@ class Board:
     @property
     def leading(self) -> Arena | None:
         """The Arena to speak of: the largest N that separates anybody, else the largest."""
-        arenas = [one for one in self.arenas if one.protocol.leads]
-        return next((one for one in arenas if one.separates), arenas[0] if arenas else None)
+        arenas = [part for part in self.arenas if part.protocol.leads]
+        return next((part for part in arenas if part.separates), arenas[0] if arenas else None)
 
     @property
-    def diagnoses(self) -> list[Reported]:
-        """The protocols that ask for a report."""
-        return self.of(Reported)
+    def ranked_by(self) -> ProtocolResult | None:
+        """The part whose number the board is ranked by; None if it is not."""
+        key = self.main.column(role="rank").of
+        return next(
+            (p for p in self.parts for column in p.ranking if p.quote(column).key == key), None
+        )
 
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
-        found = [
-            self.main,
-            *(shown for part in self.parts for shown in part.tables),
-            self.lengths,
-            self.judge_health,
-            self.coverage,
-            self.measured,
-        ]
-        return [one for one in found if one is not None and (one is self.main or len(one.frame))]
+        parts = [shown for part in self.parts for shown in part.tables]
+        judge = [] if self.judge_table is None else [self.judge_table]
+        return [self.main, *(t for t in [*parts, self.lengths, *judge] if len(t.frame))]
 
     @property
     def every_table(self) -> list[Table]:
@@ -147,7 +138,15 @@ class Board:
         return [*self.tables, *(part.pairs for part in self.arenas)]
 
 
-def build(
+_JUDGE_KEYS = [
+    f"{key}{end}"
+    for key in ("unreadable_rate", "ties", "consistency", "first_preferred", "false_positive_rate",
+                "true_positive_rate", "true_positive_rate_bots")
+    for end in ("", "_low", "_high")
+]  # fmt: skip
+
+
+def build_board(
     seeds: Sequence[Seed],
     dialogues: Dialogues,
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
@@ -167,43 +166,38 @@ def build(
     Raises:
         DataError: a verdict that the protocol does not offer.
     """
-    elo, catalogue = elo or EloSettings.of_board(), catalogue or Catalogue()
+    catalogue = catalogue or Catalogue()
     known = catalogue.among(judgments)
-    judged = evidence(known, judgments, seeds, dialogues)
-    signatures = [judged[name].signature for name in sorted(judged)]
+    judged = protocol_verdicts(known, judgments, seeds, dialogues)
     human = dialogues.get(HUMAN) or {s.id: human_dialogue(s) for s in seeds if s.utterances}
     everyone = {**dialogues, HUMAN: human} if human else dialogues
-    in_pairs = [one for one in judged.values() if one.protocol.shows == "pair"]
     min4 = [seed.id for seed in eligible_seeds(seeds)]
-    contestants = _contestants(dialogues, judged.values())
+    contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
-    unit = ENCODING if measured.unit == "tokens" else measured.unit
-    elsewhere = imported(dialogues)
-    made_elsewhere = _signed(elsewhere)
-    length_table = utterance_lengths(
-        measured, f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{made_elsewhere}"
-    )
+    imported = imported_contestants(dialogues)
+    length_table = lengths_table(measured, seed_set, _imported_signature(imported))
+    pairs = [part for part in judged.values() if part.protocol.shows == "pair"]
+    others = [part for part in judged.values() if part.protocol.shows != "pair"]
     parts = (
-        *arena.rate(in_pairs, min4, elo, everyone),
-        *(_part(one, seeds, dialogues) for one in judged.values() if one.protocol.shows != "pair"),
+        *arena.rate(pairs, min4, elo, everyone),
+        *(protocols.result(part, seeds, dialogues) for part in others),
     )
-    covered = coverage(parts, judged, seeds, everyone, signatures)
+    signatures = [judged[name].signature for name in sorted(judged)]
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=_main(seeds, contestants, parts, length_table),
+        main=_main(contestants, parts, length_table),
         parts=parts,
         lengths=length_table,
-        judge_health=judge_health(judged.values(), everyone, signatures) if judged else None,
-        coverage=covered,
+        judge_table=judge_table(judged.values(), everyone, signatures) if judged else None,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds if seed.utterances),
-        seeds_signature=(f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}"),
+        seeds_signature=f"{SIGNED}|seeds|set:{seed_set}|seeds:{len(seeds)}|min4:{len(min4)}",
         notes=(
-            *_notes(judged, parts, seed_set, judge, RANKING if human else ()),
+            *_notes(judged, parts),
             *(
                 f"The dialogues of {name} were not generated here but imported ({digest})."
-                for name, digest in elsewhere.items()
+                for name, digest in imported.items()
             ),
             *(
                 f"The judgments of {name} by {judge} do not count: no protocol has that name; if "
@@ -211,93 +205,73 @@ def build(
                 for name in sorted({*judgments} - {*known})
                 if not is_reserved(name)
             ),
-            *coverage_notes(covered, catalogue),
         ),
-        evidence=judged,
+        verdicts=judged,
     )
 
 
-def _contestants(dialogues: Dialogues, judged: Iterable[Evidence]) -> Dialogues:
-    """Who is on the board, by name: everybody, ``human`` only where it was judged as they are.
+def _contestants(dialogues: Dialogues, judged: Mapping[str, ProtocolVerdicts]) -> Dialogues:
+    """Who is on the board, by name: everybody, ``human`` only if it was judged as models are.
 
-    Those that GTEval sets beside the human dialogues are no reason to rank ``human``.
+    Those that GTEval compares with the human dialogues are no reason to rank ``human``.
     """
-    took_part = set()
-    for one in judged:
-        took_part |= {judgment.contestants[0] for judgment in one.judgments}
-        took_part |= {*one.verdicts.judged_contestants} if one.protocol.shows == "pair" else set()
-    there = [name for name in sorted(dialogues) if name != HUMAN or name in took_part]
-    return {name: dialogues[name] for name in there}
+    judged_names: set[str] = set()
+    for part in judged.values():
+        judged_names |= {judgment.contestants[0] for judgment in part.judgments}
+        if part.protocol.shows == "pair":
+            judged_names |= {*part.verdicts.judged_contestants}
+    names = [name for name in sorted(dialogues) if name != HUMAN or name in judged_names]
+    return {name: dialogues[name] for name in names}
 
 
-def imported(dialogues: Dialogues) -> dict[str, str]:
+def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
     """Contestant whose dialogues were made elsewhere -> ``imported:DIGEST``, of their signatures.
 
     A contestant has one signature, except where a run was cut off or made with other settings.
     """
     found = {}
     for name, by_seed in dialogues.items():
-        parts = sorted({part for one in outline(by_seed).signatures for part in one.split("|")})
-        if told := [part for part in parts if part.startswith("imported:")]:
-            found[name] = "+".join(told)
+        signatures = outline(by_seed).signatures
+        parts = sorted({part for text in signatures for part in text.split("|")})
+        if digests := [part for part in parts if part.startswith("imported:")]:
+            found[name] = "+".join(digests)
     return found
 
 
-def _signed(elsewhere: Mapping[str, str]) -> str:
-    return "".join(f"|{digest}" for digest in sorted({*elsewhere.values()}))
+def _imported_signature(imported: Mapping[str, str]) -> str:
+    return "".join(f"|{digest}" for digest in sorted({*imported.values()}))
 
 
-def _part(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Part:
-    """What the judgments of a protocol that needs no rating come to."""
-    if judged.protocol.shows == "human":
-        return protocols.beside_human(judged, seeds)
-    if judged.protocol.kind == "place":
-        return protocols.place(judged, seeds, dialogues)
-    if judged.protocol.kind == "report":
-        return protocols.reported(judged, seeds, dialogues)
-    return protocols.scored(judged, seeds)
-
-
-def evidence(
+def protocol_verdicts(
     known: Mapping[str, Protocol],
     judgments: Mapping[str, Sequence[Judgment] | Verdicts],
     seeds: Sequence[Seed],
     dialogues: Dialogues,
-) -> dict[str, Evidence]:
+) -> dict[str, ProtocolVerdicts]:
     """Protocol -> its judgments on these seeds and contestants, if there are any."""
-    elsewhere = imported(dialogues)
-    ids, made_elsewhere = {seed.id for seed in seeds}, _signed(elsewhere)
-    counted = own_seeds(seeds, dialogues, elsewhere) if elsewhere else {}
+    imported = imported_contestants(dialogues)
+    ids, signature = {seed.id for seed in seeds}, _imported_signature(imported)
+    # An imported contestant has its own dialogues, and is counted on their seeds alone.
+    counted = {n: [s for s in seeds if s.id in dialogues[n]] for n in imported}
     found = {}
     for name, protocol in known.items():
-        made = judgments[name]
+        given = judgments[name]
         # The other side of GTEval is the seeds' own dialogues.
-        there = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
-        if isinstance(made, Verdicts):
-            pairs_read = made.on(ids).between(there)
-            found[name] = Evidence(protocol, (), pairs_read, imported=made_elsewhere)
+        names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
+        if isinstance(given, Verdicts):
+            verdicts = given.on(ids).between(names)
+            found[name] = ProtocolVerdicts(protocol, (), verdicts, signature)
             continue
-        kept = [j for j in made if j.seed_id in ids and there.issuperset(j.contestants)]
+        kept = [j for j in given if j.seed_id in ids and names.issuperset(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         verdicts = Verdicts.of(pairs, protocol)
-        said = [one.verdict for one in single]
-        untold = {
-            (one.contestants[0], one.seed_id)
-            for one, verdict in zip(single, said, strict=True)
-            if verdict is None and one.verdict is not None
-        }
-        plain = [
-            one if one.verdict == verdict else msgspec.structs.replace(one, verdict=verdict)
-            for one, verdict in zip(single, said, strict=True)
-        ]
-        found[name] = Evidence(
-            protocol, plain, verdicts, sureness(made), made_elsewhere, counted, untold
-        )
-    return {name: one for name, one in found.items() if one.judgments or len(one.verdicts)}
+        found[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted)
+    return {name: part for name, part in found.items() if part.judgments or len(part.verdicts)}
 
 
-def utterance_lengths(measured: Lengths, signature: str) -> Table:
+def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
+    unit = ENCODING if measured.unit == "tokens" else measured.unit
     mean = Column(
         f"mean_{measured.unit}", f"Mean {measured.unit}", "number", getter=itemgetter("mean")
     )
@@ -311,10 +285,9 @@ def utterance_lengths(measured: Lengths, signature: str) -> Table:
             Column("median", "Median", "number"),
             Column("p95", "95 %", "number"),
             Column("max", "Longest", "count"),
-            Column("sd", "Std. dev.", "number"),
         ],
         [{"model": name, **summary(values)} for name, values in measured.by_contestant.items()],
-        [signature],
+        [f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{imported}"],
         f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
         [mean.key],
     )
@@ -322,24 +295,26 @@ def utterance_lengths(measured: Lengths, signature: str) -> Table:
 
 
 def _main(
-    seeds: Sequence[Seed],
     contestants: Dialogues,
-    parts: Sequence[Part],
+    parts: Sequence[ProtocolResult],
     length_table: Table,
 ) -> Table:
-    """One row a contestant: the numbers that each protocol is quoted by, and their coverage."""
-
-    def taken(shown: Table, column: Column, heading: str) -> Column:
-        return replace(column, heading=heading, detail=False, getter=shown.values(column.key).get)
-
+    """One row a contestant: the main numbers of each protocol, and their coverage."""
     first = next((part for part in parts if isinstance(part, Arena)), None)
     rated = [first.quote(column) for column in first.rated] if first else []
-    quoted = [part for part in parts if part.quoted]
+    quoted = [part for part in parts if part.main_columns]
     ranking = [part.quote(column) for part in quoted for column in part.ranking
                if part is first or not isinstance(part, Arena)]  # fmt: skip
     ranked = first or next((part for part in quoted if part.ranking), None)
-    shown = [*(part.table for part in quoted), length_table]
     mean = next(column for column in length_table.columns if column.key.startswith("mean_"))
+    coverages = [(part.table.values("n"), part.table.values("missing")) for part in quoted]
+
+    def coverage(name: str) -> float | None:
+        """The least of the protocols that judged the contestant."""
+        shares = [n[name] / (n[name] + missing[name]) for n, missing in coverages
+                  if n.get(name, 0) + missing.get(name, 0)]  # fmt: skip
+        return min(shares, default=None)
+
     return table(
         "leaderboard",
         "Leaderboard",
@@ -349,7 +324,7 @@ def _main(
             protocols.MODEL,
             *rated,
             *(column for part in quoted for column in part.quoted_with_ends()),
-            replace(taken(length_table, mean, mean.heading), priority=1),
+            replace(mean, priority=1, getter=length_table.values(mean.key).get),
             Column(
                 "complete",
                 "Complete dialogues",
@@ -357,48 +332,40 @@ def _main(
                 priority=2,
                 getter=lambda name: outline(contestants[name]).complete,
             ),
-            Column("dialogues", "Dialogues", "count", True, getter=lambda _: len(seeds)),
-            *(replace(part.coverage, priority=2) for part in quoted),
+            Column("coverage", "Coverage", "rate", role="coverage", priority=2, getter=coverage),
         ],
         contestants,
-        [signature for part in shown for signature in part.signatures],
-        (f"Ranked by {ranking[0].heading}. " if ranking else "")
-        + "Places are those that are left open, of all at once; in brackets 95 % intervals. "
-        "Rates in percent. Coverage: readable verdicts in percent of those that a protocol has.",
+        [
+            signature
+            for shown in [*(part.table for part in quoted), length_table]
+            for signature in shown.signatures
+        ],
+        "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
         [column.key for column in ranking],
     )
 
 
 def _notes(
-    judged: Mapping[str, Evidence],
-    parts: Sequence[Part],
-    seed_set: str,
-    judge: str,
-    wanted: Sequence[Protocol],
+    judged: Mapping[str, ProtocolVerdicts], parts: Sequence[ProtocolResult]
 ) -> Iterator[str]:
-    """What a reader must know is not there; ``wanted``: what a board is usually made of."""
-    bases = {one.protocol.base for one in judged.values()}
-    for protocol in sorted(wanted, key=lambda protocol: protocol.shows != "pair"):
-        if protocol.name not in bases:
-            how = (
-                "label some on the page"
-                if judge.startswith(f"{HUMAN}:")
-                else f"judge it with: botchat judge {protocol.name} --seeds {seed_set} "
-                f"--judge {judge}"
-            )
-            yield f"{protocol.label} was not judged by {judge}; {how}"
-    made = {part.protocol for part in parts}
-    for one in judged.values():
-        if one.protocol not in made:
-            name = one.protocol.short or one.protocol.title
-            at = "" if one.protocol.n is None else f" at N = {one.protocol.n}"
-            yield f"{name}{at} has no readable verdict, so no rating."
-    for part in parts:
-        if isinstance(part, Arena):
-            yield from part.notes
-    for name in sorted(judged):
-        if (kinds := len(judged[name].signatures)) > 1:
-            yield (
-                f"The judgments of {name} were made with {kinds} different settings; "
-                "judge again to make them one."
-            )
+    """What a reader must know is missing, a sentence each."""
+    results = {part.protocol for part in parts}
+    for name, part in judged.items():
+        if part.protocol not in results:
+            yield f"{part.protocol.label} has no readable verdict, so no rating."
+        if (kinds := len(part.signatures)) > 1:
+            yield f"The judgments of {name} were made with {kinds} different settings; judge again."
+    for rated in (part for part in parts if isinstance(part, Arena)):
+        label, comparisons = rated.protocol.label, rated.counts
+        if rated.fitted.warning:
+            yield f"{label}: {rated.fitted.warning}."
+        if not comparisons.full:
+            made, expected = comparisons.made, comparisons.expected
+            yield f"{label}: {made:,} of {expected:,} comparisons were judged."
+    counts = Counter[str]()
+    for verdicts in judged.values():
+        unread = sum(judgment.verdict is None for judgment in verdicts.judgments)
+        counts["unreadable"] += unread + int((~verdicts.verdicts.readable).sum())
+        counts["verdicts"] += len(verdicts.judgments) + len(verdicts.verdicts)
+    if counts["unreadable"]:
+        yield f"{counts['unreadable']:,} of {counts['verdicts']:,} verdicts are unreadable."

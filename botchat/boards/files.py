@@ -1,4 +1,4 @@
-"""The files of a board: a file a table, what is read in text, and all of it as JSON."""
+"""The files of a board: a file a table, a text for people, and all of it as JSON."""
 
 from __future__ import annotations
 
@@ -6,76 +6,66 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from botchat.boards import headline, judge_verdict
+import msgspec
+
 from botchat.boards.board import Board
 from botchat.boards.headline import Headline
-from botchat.boards.judge_verdict import JudgeVerdict
-from botchat.boards.writers import Content, Formats, described, document, table_files, to_json
+from botchat.boards.judge_checks import JudgeTrust
+from botchat.boards.protocols import DetectionResult, ReportResult
+from botchat.boards.writers import Content, Formats, document, table_files, to_json
+from botchat.interfaces import settings_digest
+from botchat.metrics.annotations import accused_index
 from botchat.protocols.reports import as_prose, as_records, as_text
+from botchat.records import HUMAN, Dialogues, Unread
 
 MOST_IN_JSON = 10_000
 """Rows of a table that are in ``leaderboard.json`` too: all pairs of 100 models."""
 
 
-def files(
+def board_files(
     board: Board,
-    said: Headline | None = None,
-    verdict: JudgeVerdict | None = None,
+    headline: Headline,
+    trust: JudgeTrust,
     formats: Formats | None = None,
-    whole: Mapping[str, Any] | None = None,
+    data: Mapping[str, Any] | None = None,
 ) -> dict[str, Content]:
-    """File name -> content of every table, for the folder of the set; ``whole``: `as_json`."""
-    verdict = verdict or judge_verdict.of(board)
-    said = said or headline.of(board, verdict=verdict)
-    found = table_files(board.every_table, formats)
-    if board.measured is not None and (meta := f"{board.main.name}.meta.json") in found:
-        found[meta] = to_json({**described(board.main), "measured": board.measured.records})
+    """File name -> content of every table, for the folder of the set; ``data``: `as_json`."""
+    files = table_files(board.every_table, formats)
     title = f"Leaderboard of {board.seed_set}, judged by {board.judge}"
-    of_judge = f"Judge {board.judge}: {verdict.word}. {' '.join(verdict.reasons)}"
-    notes = [said.sentence, of_judge, *board.notes]
-    found["leaderboard.md"] = document(title, notes, board.tables)
-    found["leaderboard.json"] = to_json(whole or as_json(board, said, verdict))
-    for part in board.diagnoses:
+    about_judge = f"Judge {board.judge}: {trust.level}. {' '.join(trust.reasons)}"
+    notes = [headline.sentence, headline.scope, about_judge, *board.notes]
+    files["leaderboard.md"] = document(title, notes, board.tables)
+    files["leaderboard.json"] = to_json(data or as_json(board, headline, trust))
+    for part in board.of(ReportResult):
         records, texts = [], []
         for (contestant, seed_id), by_judge in part.diagnoses.items():
             for judge, report in by_judge.items():
-                who = {"seed_id": seed_id, "model": contestant, "judge": judge}
+                head = {"seed_id": seed_id, "model": contestant, "judge": judge}
                 for row in as_records(report):
-                    records.append(json.dumps({**who, **row}, ensure_ascii=False) + "\n")
+                    records.append(json.dumps({**head, **row}, ensure_ascii=False) + "\n")
                 title = f"{seed_id} | {contestant} | {judge}"
                 texts.append(f"{title}\n\n{as_prose(report)}\n\n{as_text(report)}\n")
-        found[f"{part.protocol.name}-records.jsonl"] = "".join(records)
-        found[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
-    return found
+        files[f"{part.protocol.name}-records.jsonl"] = "".join(records)
+        files[f"{part.protocol.name}-reports.txt"] = "\n".join(texts)
+    return files
 
 
-def as_json(
-    board: Board, said: Headline | None = None, verdict: JudgeVerdict | None = None
-) -> dict[str, Any]:
-    """The board, JSON-ready: ``rows`` of the main table, ``elo`` in them at the largest N.
-
-    ``said``, ``verdict``: default what the board says alone, without other judges.
-    """
-    verdict = verdict or judge_verdict.of(board)
-    said = said or headline.of(board, verdict=verdict)
-    ratings = next((part.ratings for part in board.arenas), {})
-    rows = [
-        {**row, "elo": round(ratings[row["model"]], 4) if row["model"] in ratings else None}
-        for row in board.main.records
-    ]
+def as_json(board: Board, headline: Headline, trust: JudgeTrust) -> dict[str, Any]:
+    """The board, JSON-ready: ``rows`` of the main table, and all tables by name."""
     long = {part.name: n for part in board.every_table if (n := len(part.frame)) > MOST_IN_JSON}
     return {
         "set": board.seed_set,
         **({"invented": True} if board.invented else {}),
-        "judge": {"name": board.judge, **verdict.as_json},
-        "headline": said.sentence,
-        "rows": rows,
+        "judge": {"name": board.judge, **trust.as_json},
+        "headline": headline.sentence,
+        "rows": board.main.records,
         "signature": board.main.signature,
         "signatures": list(board.main.signatures),
         "notes": [
             *board.notes,
             *(f"The {n:,} rows of {name} are in its own file alone." for name, n in long.items()),
         ],
+        "provenance": [msgspec.to_builtins(row) for row in board.provenance],
         "tables": {
             part.name: {
                 "rows": [] if part.name in long else part.records,
@@ -84,3 +74,29 @@ def as_json(
             for part in board.every_table[1:]
         },
     }
+
+
+def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
+    """What `compare` pairs a later board with.
+
+    ``by_seed``: model -> seed id -> first AI utterance by the leading protocol, 0: none, None: not
+    known (or none, and the dialogue broke off). ``dialogues``: model -> digest of all of them.
+    """
+    first: dict[str, dict[str, int | None]] = {}
+    leading = next((part for part in board.of(DetectionResult) if part.protocol.leads), None)
+    largest = max(leading.table.by_n(), default=0) if leading else 0
+    for judgment in board.verdicts[leading.protocol.name].judgments if leading else ():
+        (name,) = judgment.contestants
+        if name != HUMAN:
+            index = None
+            if judgment.verdict is not None:
+                index = accused_index(judgment.verdict, judgment.seed_id)
+            if index == 0 and judgment.shown < largest:
+                index = None
+            first.setdefault(name, {})[judgment.seed_id] = index
+    digests = {
+        name: settings_digest(*((at, d.utterances) for at, d in sorted(by.items())))
+        for name, by in dialogues.items()
+        if name != HUMAN and not isinstance(by, Unread)
+    }
+    return {"by_seed": first, "dialogues": digests}

@@ -1,4 +1,4 @@
-"""Tables of a comparison of judges: agreement with people and with each other, and its price.
+"""Tables of a comparison of judges with labels and with each other, and three sentences on it.
 
 A new column is a `Column` here, and its value in a row of the table.
 """
@@ -9,91 +9,127 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from botchat.boards import which_judge
-from botchat.boards.judge_health import SURENESS
-from botchat.boards.tables import (
-    Column,
-    Getter,
-    Kind,
-    Table,
-    explained,
-    record,
-    table,
-    with_ends,
-    with_interval,
-)
-from botchat.boards.which_judge import control_of
+from botchat.boards.tables import Column, Table, table, value_and_ci, with_interval
 from botchat.interfaces import Row
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.metrics import lengths
 from botchat.metrics.agreement import Agreement
-from botchat.metrics.annotations import NOBODY, Opinions
-from botchat.ratings.bradley_terry import fit
-from botchat.ratings.comparisons import Comparisons
+from botchat.metrics.statistics import LEVEL, holm
 from botchat.records import Dialogues, Judgment
-from botchat.verdicts import ABSENT, UNREADABLE
+
+HUMAN_LABELS = "human labels"
+"""What judges are compared with where people labelled; no judge has such a name."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings(Agreement):
-    """A comparison of judges with its title and signature; rows have the price of verdicts too."""
+class AgreementReport(Agreement):
+    """A comparison of judges with its title and signature; rows of judges have a price too."""
 
     subject: str
     """What was judged, for titles."""
-    truth: str
+    labels: str
     """What judges are compared with, in a few words; empty: only with each other."""
     signature: str
     notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
 
     @property
-    def controls(self) -> list[Row]:
-        """What talk, or a panel instead of one judge asked as often, changed; see `_CONTROLS`."""
-        return [
-            record(_CONTROLS, pair)
-            for pair in self.pairs
-            if control_of(pair["judge_b"]) == pair["judge_a"]
-        ]
-
-    @property
-    def answer(self) -> list[str]:
-        """Which judge to take, at what price."""
-        return which_judge.answer(self)
-
-    @property
-    def talk(self) -> list[str]:
-        """What the talk of each panel adds, at what price, a line each."""
-        return [*which_judge.talk_adds(self)]
+    def sentences(self) -> list[str]:
+        """What a debate gains, what the debate itself gains, and which judge to take."""
+        found = debate_gain(self), debate_itself(self), recommendation(self)
+        return [sentence for sentence in found if sentence]
 
 
-def ratings(grid: Opinions, truth_prefix: str | None) -> dict[tuple[str, str], float]:
-    """(judge, contestant) -> Bradley-Terry rating by that judge; empty for single dialogues.
+def debate_of(judge: str) -> str | None:
+    """The panel that a judge is a control of, by its name: its votes before, or equal calls."""
+    ending = next((end for end in (BEFORE_TALK, CALL_MATCHED) if judge.endswith(end)), None)
+    return None if ending is None else judge.removesuffix(ending)
 
-    The majority of people is the judge ``truth_prefix``.
-    """
-    if NOBODY in grid.contestants or not len(grid.item):
-        return {}
-    said = {judge: grid.said[judge] for judge in grid.judges}
-    if truth_prefix is not None and grid.people:
-        once = grid.majority(grid.people)
-        once[:, 1] = ABSENT
-        said[truth_prefix] = once
-    found = {}
-    for judge, codes in said.items():
-        row, order = np.nonzero(codes < UNREADABLE)
-        if not len(row):
-            continue
-        shown = np.stack([grid.sides[row, order], grid.sides[row, 1 - order]])
-        there = sorted(np.unique(shown).tolist(), key=grid.contestants.__getitem__)
-        number = np.zeros(len(grid.contestants), np.intp)
-        number[there] = np.arange(len(there))
-        names, result = tuple(grid.contestants[i] for i in there), (1 + codes[row, order]) / 2
-        first, second = number[shown]
-        rated = fit(Comparisons(names, first, second, result, grid.item[row]))
-        for model, rating in zip(rated.models, rated.rating.tolist(), strict=True):
-            found[judge, model] = rating
-    return found
+
+def compare_with_labels(report: Agreement, a: str, b: str) -> Row:
+    """``gain`` of judge a over b in accuracy with its interval, and p by Holm over all pairs."""
+    known = [pair for pair in report.pairs if pair["p"] is not None]
+    adjusted = holm([pair["p"] for pair in known])
+    for pair, p in zip(known, adjusted, strict=True):
+        value, low, high = value_and_ci(pair, "accuracy_difference")
+        if None not in (value, low, high):
+            if (pair["judge_a"], pair["judge_b"]) == (a, b):
+                return {"gain": value, "low": low, "high": high, "p": p}
+            if (pair["judge_a"], pair["judge_b"]) == (b, a):
+                return {"gain": -value, "low": -high, "high": -low, "p": p}
+    return {}
+
+
+def debate_gain(report: Agreement) -> str:
+    """What the best debate gains over the best judge that asks one model once or votes alone."""
+    rows = {row["judge"]: row for row in report.judges if row.get("accuracy") is not None}
+    debates = [name for name in rows if f"{name}{BEFORE_TALK}" in rows]
+    singles = [name for name in rows if name not in debates and debate_of(name) is None]
+    if not debates or not singles:
+        return ""
+    debate = max(debates, key=lambda name: rows[name]["accuracy"])
+    single = min(singles, key=lambda name: (rows[name].get("calls") or 0, name))
+    if not (found := compare_with_labels(report, debate, single)):
+        return ""
+    verb = f"gains {_points(found)}" if found["p"] <= 1 - LEVEL else f"does not beat {single}"
+    over = f" over {single}" if found["p"] <= 1 - LEVEL else f" ({_points(found)})"
+    price = _times(rows[debate], rows[single])
+    return f"The debate {debate} {verb}{over}, p {found['p']:.2g} (Holm){price}."
+
+
+def debate_itself(report: Agreement) -> str:
+    """What reading each other adds to the same agents' votes before it, and to as many calls."""
+    rows = {row["judge"]: row for row in report.judges if row.get("accuracy") is not None}
+    debates = [name for name in rows if f"{name}{BEFORE_TALK}" in rows]
+    if not debates:
+        return ""
+    debate = max(debates, key=lambda name: rows[name]["accuracy"])
+    parts = []
+    for control, over in (
+        (f"{debate}{BEFORE_TALK}", "the same agents' votes before it"),
+        (f"{debate}{CALL_MATCHED}", "single judges with as many calls"),
+    ):
+        if control in rows and (found := compare_with_labels(report, debate, control)):
+            nothing = "nothing measurable: " if found["low"] <= 0 <= found["high"] else ""
+            parts.append(
+                f"{nothing}{_points(found)} over {over}{_times(rows[debate], rows[control])}"
+            )
+    return f"The debate itself adds {' and '.join(parts)}." if parts else ""
+
+
+def recommendation(report: Agreement) -> str:
+    """The cheapest judge that is not significantly worse than the best; controls are candidates."""
+    rows = [row for row in report.judges if row.get("accuracy") is not None]
+    if len(rows) < 2:
+        return ""
+    best = max(rows, key=lambda row: row["accuracy"])
+    known = [row for row in rows if row.get("usd") or row.get("calls")]
+    key = "usd" if known and all(row.get("usd") for row in known) else "calls"
+    level = [best]
+    for row in rows:
+        found = {} if row is best else compare_with_labels(report, best["judge"], row["judge"])
+        if found and not (found["p"] <= 1 - LEVEL and found["gain"] > 0):
+            level.append(row)
+    cheap = min(level, key=lambda row: (row.get(key) or 0, -row["accuracy"]))
+    accuracy = f"{100 * cheap['accuracy']:.0f} %"
+    price = f", USD {1000 * cheap['usd']:,.2f} per 1,000" if cheap.get("usd") else ""
+    if not known:
+        return f"Best judge: {best['judge']} ({100 * best['accuracy']:.0f} %)."
+    first = "Cheapest judge not significantly worse than the best"
+    return f"{first}: {cheap['judge']} ({accuracy}{price})."
+
+
+def _points(found: Row) -> str:
+    value, low, high = (100 * found[key] for key in ("gain", "low", "high"))
+    return f"{value:+.0f} points ({low:+.0f} to {high:+.0f})".replace("-", "−")
+
+
+def _times(judge: Row, other: Row) -> str:
+    """How much more a verdict costs; empty if that is not known."""
+    for key, name in (("usd", "money"), ("tokens", "tokens"), ("calls", "calls")):
+        if judge.get(key) and other.get(key):
+            return f", for {judge[key] / other[key]:.1f} times the {name}"
+    return ""
 
 
 def shown_lengths(
@@ -101,192 +137,128 @@ def shown_lengths(
 ) -> dict[tuple[str, str], float]:
     """(seed, contestant) -> words an utterance of what was shown in comparisons."""
     shown: dict[tuple[str, str], int] = {}
-    for made in judged.values():
-        for judgment in made:
+    for judgments in judged.values():
+        for judgment in judgments:
             for name in judgment.contestants if len(judgment.contestants) > 1 else ():
                 key = (judgment.seed_id, name)
-                if shown.get(key, -1) < judgment.shown:
-                    shown[key] = judgment.shown
+                shown[key] = max(shown.get(key, 0), judgment.shown)
     found = {}
     for (seed_id, name), n in shown.items():
-        said = dialogues[name][seed_id].utterances[:n]
-        found[seed_id, name] = sum(map(lengths.words, said)) / max(1, len(said))
+        utterances = dialogues[name][seed_id].utterances[:n]
+        found[seed_id, name] = sum(map(lengths.words, utterances)) / max(1, len(utterances))
     return found
 
 
-def tables(found: Findings) -> list[Table]:
-    """Judges, controls, people, groups, pairs and rankings, as far as there are any."""
-    # One person alone has no others to agree with.
-    people = found.annotators if len(found.annotators) > 1 else ()
-    by_truth = f"against {found.truth}" if found.truth else "against each other"
-    judges = _JUDGES if found.truth else [column for column in _JUDGES if column.key != "n"]
-    kinds = (
-        ("judges", f"Judges {by_truth}: {found.subject}", judges, found.rows, _HOW_READ),
-        ("controls", "Panels beside their controls", _CONTROLS, found.controls, _HOW_CHANGED),
-        ("annotators", "People against the majority of the others", judges, people, ""),
-        ("groups", "Agreement within groups", _GROUPS, found.groups, ""),
-        ("pairs", "Judges against each other", _PAIRS, found.pairs, _HOW_PAIRED),
-        ("rankings", "The ranking by each judge", _RANKINGS, found.rankings, ""),
-    )  # fmt: skip
+def ordered(rows: Sequence[Row]) -> list[Row]:
+    """Rows of judges, the most accurate first, each debate followed by its controls."""
+    accuracy = {row["judge"]: row.get("accuracy") for row in rows}
+
+    def key(row: Row) -> tuple[float, str, bool]:
+        panel = debate_of(row["judge"])
+        name = panel if panel in accuracy and panel is not None else row["judge"]
+        value = accuracy[name]
+        return 2.0 if value is None else -value, name, name != row["judge"]
+
+    return sorted(rows, key=key)
+
+
+def tables(report: AgreementReport) -> list[Table]:
+    """Judges, pairs, annotators and rankings, as far as there are any."""
+    adjusted = iter(holm([pair["p"] for pair in report.pairs if pair.get("p") is not None]))
+    price = {row["judge"]: row.get("usd") for row in report.judges}
+    pairs = [
+        {
+            **pair,
+            "p": None if pair.get("p") is None else next(adjusted),
+            "price_ratio": _ratio(price.get(pair["judge_a"]), price.get(pair["judge_b"])),
+        }
+        for pair in report.pairs
+    ]
+    about = f"against {report.labels}" if report.labels else "against each other"
+    kinds: list[tuple[str, str, Sequence[Column], Sequence[Row], str]] = [
+        ("judges", f"Judges {about}: {report.subject}", _JUDGES, ordered(report.judges), _HOW_READ),
+        ("pairs", "Pairs of judges", _PAIRS, pairs, _HOW_PAIRED),
+        ("annotators", "Annotators against the majority of the others", _JUDGES,
+         report.annotators if len(report.annotators) > 1 else (), ""),
+        ("annotator-kappa", "Fleiss' kappa of the annotators", _KAPPA,
+         [report.annotator_kappa] if report.annotator_kappa else (), ""),
+        ("rankings", "Ranking by each judge", _RANKINGS, report.rankings, ""),
+    ]  # fmt: skip
     made = [
-        table(name, title, columns, rows, [found.signature], note)
+        table(name, title, columns, rows, [report.signature], note)
         for name, title, columns, rows, note in kinds
     ]
     return [part.filled() for part in made if len(part.frame)]
 
 
-def as_json(found: Findings) -> dict[str, Any]:
+def as_json(report: AgreementReport) -> dict[str, Any]:
     """All of it, JSON-ready."""
-    names = "answer rows pairs groups annotators rankings controls talk notes"
-    return {
-        "subject": found.subject,
-        "truth": found.truth or None,
-        **{name: list(getattr(found, name)) for name in names.split()},
-        "signature": found.signature,
-    }
+    names = "sentences judges pairs annotators annotator_kappa rankings notes subject signature"
+    values = {name: getattr(report, name) for name in names.split()}
+    return {**values, "labels": report.labels or None}
 
 
-def _headline(key: str, heading: str, kind: Kind, meaning: str = "") -> tuple[Column, ...]:
-    """A figure; the ends of its interval are for machines only."""
-    return with_interval(Column(key, heading, kind, meaning=meaning))
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None
 
 
 PRICE = (
     Column("calls", "Calls", "number"),
     Column("tokens", "Tokens", "number"),
-    Column(
-        "usd_per_1000",
-        "USD / 1000",
-        "decimal",
-        getter=lambda row: None if row.get("usd") is None else 1000 * row["usd"],
-    ),
+    Column("usd_per_1000", "USD/1000", "decimal",
+           getter=lambda row: None if row.get("usd") is None else 1000 * row["usd"]),
     Column("seconds", "Seconds", "decimal"),
-)
+)  # fmt: skip
 """Of one verdict; money of a thousand, since that of one has too many decimals."""
 
-*_SAMPLED, _CUT = SURENESS
-
-_FIGURES = [
-    *with_ends(Column("accuracy", "Accuracy", "rate")),
-    *with_ends(Column("kappa", "Kappa", "decimal")),
-    *_headline("fleiss_kappa", "Fleiss", "decimal"),
-    *_headline("machines_caught", "Machines caught", "rate"),
-    *_headline("exact_index_rate", "Right index", "rate"),
-    *_headline("people_accused", "People accused", "rate"),
-    *_headline(
-        "consistency",
-        "Same in both orders",
-        "rate",
-        "by construction 100 where a judge is asked in both orders for every verdict",
-    ),
-    *_headline("same_winner", "Same winner in both orders", "rate"),
-    *_headline(
-        "first_preferred",
-        "First shown wins",
-        "rate",
-        "of the decided verdicts on what is read in both orders, 50 is no preference",
-    ),
-    *_headline("ties", "Ties", "rate"),
-    *_headline("unreadable_rate", "Unreadable", "rate"),
-    *_headline("spearman", "Spearman", "decimal"),
-    *_headline("kendall", "Kendall", "decimal"),
-    *_headline("length_preference", "Prefers longer", "decimal"),
-    *_headline("self_preference", "Prefers itself", "decimal"),
-]
 _JUDGES = [
     Column("judge", "Judge", "name"),
-    Column("n", "With truth", "count"),
-    Column("verdicts", "Verdicts", "count"),
-    *_FIGURES,
-    *_SAMPLED,
-    *with_interval(_CUT),
-    Column("accuracy_worst", "Accuracy, worst", "rate", detail=True),
-    Column("accuracy_best", "Accuracy, best", "rate", detail=True),
+    Column("n", "n", "count"),
+    Column("unreadable", "Unreadable", "count"),
+    *with_interval(Column("accuracy", "Accuracy", "rate")),
+    *with_interval(Column("kappa", "Kappa", "decimal")),
+    *with_interval(Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True)),
+    *with_interval(Column("true_positive_rate", "True positives", "rate")),
+    *with_interval(Column("false_positive_rate", "False positives", "rate")),
+    *with_interval(Column("consistency", "Consistency", "rate", detail=True)),
+    *with_interval(Column("first_preferred", "First preferred", "rate", detail=True)),
+    *with_interval(Column("longer_preferred", "Longer preferred", "rate", detail=True)),
+    *with_interval(Column("ties", "Ties", "rate", detail=True)),
+    *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
+    *with_interval(Column("spearman", "Spearman", "decimal", detail=True)),
+    *with_interval(Column("kendall", "Kendall", "decimal", detail=True)),
     *PRICE,
-]
-
-
-def _if_known(key: str) -> Getter:
-    """A number of a pair where the truth is known, else ``None``."""
-    return lambda pair: None if pair["sign_flip_p"] is None else pair[key]
-
-
-def _unlike(key: str) -> Getter:
-    return lambda pair: None if pair[key] is None else 1 - pair[key]
-
-
-_CONTROLS = [
-    Column("judge", "Judge", "name", getter=lambda pair: pair["judge_a"]),
-    Column(
-        "control",
-        "Control",
-        "name",
-        meaning="before the talk, or single judges asked as often",
-        getter=lambda pair: pair["judge_b"],
-    ),
-    Column("n", "Verdicts", "count"),
-    *with_ends(
-        Column("changed", "Changed", "rate", getter=_unlike("agreement")),
-        detail=True,
-        low=_unlike("agreement_high"),
-        high=_unlike("agreement_low"),
-    ),
-    Column("wrong_to_right", "Wrong to right", "count", getter=_if_known("only_a_right")),
-    Column("right_to_wrong", "Right to wrong", "count", getter=_if_known("only_b_right")),
-    *with_ends(Column("accuracy_difference", "Accuracy +", "rate", meaning="judge less control")),
-    *_headline("kappa_difference", "Kappa +", "decimal"),
-    Column("sign_flip_p", "p", "exact"),
-]
-"""Of the pair of a judge and its control."""
-
-_GROUPS = [
-    Column("group", "Group", "name"),
-    Column("raters", "Raters", "count"),
-    Column("units", "Units", "count"),
-    *with_ends(Column("fleiss_kappa", "Fleiss", "decimal")),
-    *with_ends(Column("krippendorff_alpha", "Alpha", "decimal")),
 ]
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
-    Column("n", "Verdicts", "count"),
-    *with_ends(Column("agreement", "Agreement", "rate")),
-    *_headline("agreement_kappa", "Kappa", "decimal"),
-    *_headline(
-        "ranking_kendall", "Rankings", "decimal", "Kendall's tau of the contestants' scores"
-    ),
-    *with_ends(Column("accuracy_difference", "Accuracy +", "rate")),
-    *(
-        part
-        for figure in _FIGURES
-        if figure.role == "value" and figure.key != "accuracy"
-        for part in with_ends(
-            Column(f"{figure.key}_difference", f"{figure.key} +", "decimal", True)
-        )
-    ),
-    Column("only_a_right", "Only it right", "count"),
-    Column("only_b_right", "Only the other", "count"),
-    Column("sign_flip_p", "p", "exact"),
+    Column("n", "n", "count"),
+    *with_interval(Column("agreement", "Agreement", "rate")),
+    *with_interval(Column("kappa", "Kappa", "decimal")),
+    *with_interval(Column("accuracy_difference", "Accuracy, difference", "rate")),
+    *with_interval(Column("spearman_difference", "Spearman, difference", "decimal", detail=True)),
+    *with_interval(Column("kendall_difference", "Kendall, difference", "decimal", detail=True)),
+    Column("p", "p (Holm)", "exact"),
+    Column("price_ratio", "Price ratio", "decimal"),
+]
+_KAPPA = [
+    Column("raters", "Annotators", "count"),
+    Column("units", "Comparisons", "count"),
+    *with_interval(Column("kappa", "Fleiss' kappa", "decimal")),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
     Column("rank", "Rank", "count", role="rank", of="score"),
     Column("contestant", "Contestant", "name"),
-    *with_ends(Column("score", "Score", "rate")),
-    Column("bt", "Bradley–Terry", "rating"),
-    Column("n", "Comparisons", "count"),
+    *with_interval(Column("score", "Score", "rate")),
+    Column("n", "n", "count"),
 ]
 _HOW_READ = (
-    f"Rates in percent. {explained(_JUDGES)} "
-    "Prefers longer, prefers itself: score given beyond what the truth gives, -1 to 1. Calls, "
-    "tokens, seconds: of one verdict. Low, high: 95 % interval by item (docs/judges.md)."
-)
-_HOW_CHANGED = (
-    "From the control to the judge. Before talk: the same members' opening votes. "
-    f"{explained(_CONTROLS)}"
+    "Rates in percent; brackets are 95 % CIs clustered by item; kappa is Cohen's. Calls, tokens "
+    "and seconds are of one verdict. (before talk): the same agents' votes before the debate; "
+    "(control): single judges with as many calls."
 )
 _HOW_PAIRED = (
-    f"On what both have a verdict on. {explained(_PAIRS)} +: the first judge less the other. "
-    "p: of a sign-flip test by item that both are right as often; of many pairs some are small by "
-    "chance."
+    "On the cases that both judged. Accuracy, difference: the first less the second; p: a "
+    "sign-flip test by item, corrected for all pairs (Holm)."
 )

@@ -14,18 +14,18 @@ LABEL_COLUMNS = 34
 
 
 def labels(names: Sequence[str], columns: int = LABEL_COLUMNS) -> list[str]:
-    """Names as figures and pages show them: one line, elided in the middle, none like another's."""
-    short = {name: elided(name, columns) for name in names}
+    """Names as figures and pages show them: one line, shortened, all different."""
+    short = {name: shorten(name, columns) for name in names}
     count = Counter(short.values())
     for name, label in short.items():
         if count[label] > 1:
             digest = sha256(name.encode("utf-8", "replace")).hexdigest()
-            short[name] = f"{elided(name, columns - 5)}~{digest[:4]}"
+            short[name] = f"{shorten(name, columns - 5)}~{digest[:4]}"
     return [short[name] for name in names]
 
 
 @lru_cache(maxsize=1 << 12)  # every figure tries how many models' names fit
-def elided(text: str, columns: int) -> str:
+def shorten(text: str, columns: int) -> str:
     """Text without control characters, its middle left out if it is wider than ``columns``."""
     # Cf: marks that turn the writing direction of everything after them.
     clean = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)

@@ -1,28 +1,22 @@
-"""What a judge's verdicts come to, a part for each kind of answer: verdicts in, `Table` out.
+"""Results of a protocol, one class a kind of answer: verdicts in, `Table` out.
 
-Every rate has a 95 % interval, for other ChatSEEDs, and stands beside what it covers.
-
-A new column is a `Column` of the part whose table it is in.
+Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
-from statistics import fmean
 
 import numpy as np
 
-from botchat.boards.results import Sides, Tallies, comparisons_of
-from botchat.boards.survival import Curve, curves
+from botchat.boards.pairs import PairCounts, PairRates, comparisons_of
 from botchat.boards.tables import (
     Column,
     Getter,
-    Kind,
-    Role,
     Table,
     rank_by,
     table,
@@ -30,21 +24,21 @@ from botchat.boards.tables import (
     with_interval,
 )
 from botchat.interfaces import Row
-from botchat.metrics.annotations import BLIND_PAGE
-from botchat.metrics.intervals import entries, mean, of_share
+from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, accused_index
+from botchat.metrics.intervals import ci_columns, mean_ci, separated, share_ci
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import PASS_AT, Rate, success
 from botchat.protocols.reports import ERRORS
-from botchat.ratings.places import apart
-from botchat.records import HUMAN, Dialogues, Judgment, Seed
-from botchat.verdicts import Flags, Verdicts
+from botchat.ratings.bradley_terry import ranks_from_order
+from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed
+from botchat.verdicts import Flags, Floats, Verdicts
 
 MODEL = Column("model", "Model", "name", getter=str)
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ProtocolVerdicts:
     """What one judge said in one protocol about the seeds and contestants of a board."""
 
     protocol: Protocol
@@ -52,14 +46,10 @@ class Evidence:
     """On single dialogues, at most one for each."""
     verdicts: Verdicts
     """On pairs; none where the protocol is about single dialogues."""
-    sure: Row = field(default_factory=dict)
-    """See `botchat.boards.judge_health.sureness`; empty where the judgments are not at hand."""
     imported: str = ""
     """End of the signature: which of the dialogues were made elsewhere."""
     counted: Mapping[str, Sequence[Seed]] = field(default_factory=dict)
-    """Contestant -> the seeds that it is counted on, where that is not all: see `own_seeds`."""
-    undecided: Collection[tuple[str, str]] = ()
-    """(contestant, seed id) of dialogues of which people cannot tell; their verdict is ``None``."""
+    """Contestant -> the seeds that it is counted on, where that is not all."""
 
     @cached_property
     def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
@@ -90,8 +80,8 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one judge's verdicts in one protocol come to; one subclass a kind of answer."""
+class ProtocolResult:
+    """Results of one judge's verdicts in one protocol; one subclass a kind of answer."""
 
     protocol: Protocol
     table: Table
@@ -105,34 +95,33 @@ class Part:
         return [self.table]
 
     @property
-    def quoted(self) -> list[Column]:
+    def main_columns(self) -> list[Column]:
         """The columns that the protocol is quoted by."""
         return [self.table.column(key) for key in self.keys]
 
     @property
     def ranking(self) -> list[Column]:
-        """Those of `quoted` that contestants may be ranked by."""
-        return self.quoted
+        """Those of `main_columns` that contestants may be ranked by."""
+        return self.main_columns
 
     def better(self, names: Sequence[str]) -> Flags:
-        """Whether who is of the row is clearly better than who is of the column, by `ranking`."""
+        """Whether the row's contestant is significantly better than the column's, shape (m, m)."""
         column = self.ranking[0]
         keys = [column.key, *(end.key for end in self.table.ends(column.key) or ())]
         told = self.table.frame.set_index("model").loc[[*names], keys].to_numpy(dtype=float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
-        return apart(*(2 * np.arcsin(np.sqrt(told)) if column.kind == "rate" else told))
+        return separated(*(2 * np.arcsin(np.sqrt(told)) if column.kind == "rate" else told))
 
     @property
     def places(self) -> list[Column]:
-        """The places that are left open, for the main table: ends of its rank."""
+        """The ends of the rank interval, for the main table."""
         column = self.ranking[0]
         known = {k: v for k, v in self.table.values(column.key).items() if v == v and k != HUMAN}
-        better = self.better([*known])
-        found = 1 + better.sum(axis=0), len(known) - better.sum(axis=1)
-        _, *rank = with_ends(rank_by(column.key), detail=True)
+        intervals = ranks_from_order(self.better([*known]))
+        _, *ends = with_ends(rank_by(column.key), detail=True)
         return [
-            replace(end, getter=dict(zip(known, at.tolist(), strict=True)).get)
-            for end, at in zip(rank, found, strict=True)
+            replace(end, getter=dict(zip(known, ranks.tolist(), strict=True)).get)
+            for end, ranks in zip(ends, intervals, strict=True)
         ]
 
     def quote(self, column: Column) -> Column:
@@ -154,20 +143,17 @@ class Part:
         )
 
     def quoted_with_ends(self) -> list[Column]:
-        """`quoted` for the main table, each with the ends of its interval; the first is kept."""
+        """`main_columns` for the main table, each with the ends of its interval."""
         return [
             replace(self.quote(one), priority=max(column.priority, min(i, 1)))
-            for i, column in enumerate(self.quoted)
+            for i, column in enumerate(self.main_columns)
             for one in (column, *(self.table.ends(column.key) or ()))
         ]
 
     @property
-    def coverage(self) -> Column:
-        """The first coverage of the table, for the main table."""
-        quoted = self.quote(self.table.column(role="coverage"))
-        name = self.protocol.name.replace("-", "_")
-        key, heading = f"coverage_{name}", f"{self.protocol.label} coverage"
-        return replace(quoted, key=key, heading=heading, of="")
+    def n_dialogues(self) -> int:
+        """Most dialogues of a contestant that a number rests on."""
+        return int(self.table.frame["n"].max()) // self.protocol.orders
 
     def _key(self, key: str) -> str:
         at = "" if self.protocol.n is None else f"_n{self.protocol.n}"
@@ -176,86 +162,143 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Place(Part):
-    """A protocol that asks for a place, such as UniEval."""
+class DetectionResult(ProtocolResult):
+    """A protocol that asks for the first AI utterance, such as UniEval."""
 
-    curves: Mapping[str, Curve]
-    """Contestant -> how many of its dialogues are not accused yet, utterance by utterance."""
+    curves: Mapping[str, SuccessCurve]
+    """Contestant -> success rate at each N."""
 
     @property
-    def quoted(self) -> list[Column]:
+    def main_columns(self) -> list[Column]:
         """Success rates, largest N first, then at the human length."""
-        return [replace(one, heading=f"Success {one.heading}") for one in super().quoted]
+        return [replace(one, heading=f"Success {one.heading}") for one in super().main_columns]
 
     @property
     def ranking(self) -> list[Column]:
         """The success rates at an N."""
-        return self.quoted[:-1]
+        return self.main_columns[:-1]
 
 
-class BesideHuman(Part):
-    """A protocol that sets models beside people, such as GTEval."""
+class GTEvalResult(ProtocolResult):
+    """A protocol that compares models with the human dialogue, such as GTEval."""
 
 
-class Scored(Part):
-    """A protocol that asks for numbers about one dialogue, such as somebody's own criterion."""
+class ScoreResult(ProtocolResult):
+    """A protocol that asks for numbers about one dialogue, such as an own criterion."""
 
 
 @dataclass(frozen=True)
-class Reported(Part):
+class ReportResult(ProtocolResult):
     """A protocol that asks for a report, such as the diagnosis; it is not quoted."""
 
     diagnoses: Diagnoses
     """Every report."""
 
 
+@dataclass(frozen=True, eq=False)
+class SuccessCurve:
+    """Success rate at each N (Kaplan & Meier 1958); place i of both is N = i + 1.
+
+    ``rate``: 0 to 1, nan beyond the longest dialogue. ``n``: dialogues that it rests on, which
+    reach N or have an AI utterance before. A model's dialogue that breaks off early counts as far
+    as it goes; a human one that ends without being called AI has passed.
+    """
+
+    rate: Floats
+    n: Floats
+
+    @classmethod
+    def of(cls, ends: Sequence[tuple[int, bool]], longest: int) -> SuccessCurve:
+        """``ends``: the first AI utterance of each dialogue and true, or its last and false."""
+        failed, ended = (
+            np.bincount([end for end, is_ai in ends if is_ai is which], minlength=longest + 1)[1:]
+            for which in (True, False)
+        )
+        leaving = failed + ended
+        at_risk = leaving.sum() - np.cumsum(leaving) + leaving
+        rate: Floats = np.cumprod(1 - failed / np.maximum(at_risk, 1), dtype=np.float64)
+        rate[rate < 1e-12] = 0
+        rate[(at_risk == 0) & (rate > 0)] = np.nan
+        return cls(rate, np.asarray(at_risk + np.cumsum(failed) - failed, np.float64))
+
+    def row(self, n: int, key: str) -> Row:
+        """The columns of the success rate at N = ``n``."""
+        if n > len(self.rate):
+            return ci_columns(key, *[np.nan] * 3)
+        value, known = float(self.rate[n - 1]), float(self.n[n - 1])
+        return ci_columns(key, value, *share_ci(value * known, known))
+
+
+def success_curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, SuccessCurve]:
+    """Contestant -> its curve, up to the longest dialogue with a readable verdict."""
+    ends: dict[str, list[tuple[int, bool]]] = {}
+    longest = 0
+    for judgment in judgments:
+        (name,) = judgment.contestants
+        if judgment.verdict in (None, UNDECIDED):
+            continue
+        n = len(dialogues[name][judgment.seed_id].utterances)
+        index = accused_index(judgment.verdict, f"{name} on seed {judgment.seed_id}")
+        # An index after the last utterance was not offered; it counts as the last one.
+        last = n if index == NOT_SAID else min(n, index or n)
+        ends.setdefault(name, []).append((last, index > 0))
+        longest = max(longest, n)
+    passed = [(end if is_ai else longest, is_ai) for end, is_ai in ends.get(HUMAN, ())]
+    ends |= {HUMAN: passed} if passed else {}
+    return {name: SuccessCurve.of(each, longest) for name, each in ends.items()}
+
+
 def _standing(
-    judged: Evidence, columns: Iterable[Column], rows: Iterable[Row], note: str, by: Sequence[str]
+    judged: ProtocolVerdicts,
+    columns: Iterable[Column],
+    rows: Iterable[Row],
+    note: str,
+    by: Sequence[str],
 ) -> Table:
     """The table of a protocol."""
     protocol, columns = judged.protocol, [MODEL, *columns]
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
 
-def place(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Place:
+def detection_result(
+    judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
+) -> DetectionResult:
     """Success rates, at each N that the dialogues reach and at the human length."""
     protocol = judged.protocol
     dialogues = protocol.seen(dialogues)
     turns = success_turns(judged, dialogues)
-    by_utterance = curves(judged.judgments, dialogues)
+    by_utterance = success_curves(judged.judgments, dialogues)
     rows: list[Row] = []
     for name, judgments in judged.by_contestant.items():
         said = {one.seed_id: one.verdict for one in judgments}
         row: Row = {"model": name}
         for n in (*turns, None):
             rate = success(judged.counted.get(name, seeds), dialogues[name], said, n)
-            after = _after(n)
-            key = f"success{after}"
-            row[f"rate{after}"] = rate
+            key = f"success{_after(n)}"
+            row.setdefault("rate", rate)  # at the largest N
             if n is None or name == HUMAN:
-                # People's dialogues are complete at their own length: none is cut short.
-                row |= entries(key, rate.value, *of_share(rate.hits, rate.n))
+                # Human dialogues are complete at their own length: none is cut short.
+                row |= ci_columns(key, rate.value, *share_ci(rate.hits, rate.n))
             elif name in by_utterance:
-                row |= by_utterance[name].at(n, key)
+                row |= by_utterance[name].row(n, key)
         rows.append(row)
     shown = _standing(
         judged,
         [
-            *(column for n in turns for column in _success(n, f"@{n}", detail=n < turns[0])),
-            *_success(None, "@human length", detail=True),
+            *(column for n in turns for column in _success(n, f"@{n}")),
+            *_success(None, "@human length"),
+            *covered(lambda row: row["rate"]),
         ],
         rows,
-        f"Success rate at N in percent: dialogues that the judge {_FINDS[protocol.about_ai]} "
-        "after utterance N, by Kaplan-Meier, so that one which stops unaccused before N counts as "
-        "far as it goes, with 95 % intervals. @human length: N is the length of the human "
-        "dialogue, where that has at least 4 utterances.",
+        "Success rate at N in percent: dialogues without an AI utterance up to N (Kaplan-Meier), "
+        "with 95 % intervals. @human length: N is the length of the human dialogue.",
         [f"success_n{n}" for n in turns],
     )
     keys = [f"success{_after(n)}" for n in (*turns, None)]
-    return Place(protocol, shown, by_utterance, keys=keys)
+    return DetectionResult(protocol, shown, by_utterance, keys=keys)
 
 
-def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:
+def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     """Each N of the success rates that generated dialogues reach, the largest first."""
     names = {judgment.contestants[0] for judgment in judged.judgments}
     generated = names - {HUMAN} or {HUMAN}
@@ -264,27 +307,28 @@ def success_turns(judged: Evidence, dialogues: Dialogues) -> list[int]:
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 
-_FINDS = {True: "takes for human, or accuses only", False: "finds nothing in, or only"}
-
-
 def _after(n: int | None) -> str:
     """Ends the keys of what is at N, or at the human length."""
     return "_human_length" if n is None else f"_n{n}"
 
 
-def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
+def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResult:
     """Win, tie and lose rates of each model against the human dialogues."""
     contestants = judged.verdicts.judged_contestants
     seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
     compared = comparisons_of(counted.only(counted.readable))
-    tallies = Tallies.of(compared, contestants, 2 * len(seed_ids))
-    beside = Sides.of(compared).by_pair()
+    counted_pairs = PairCounts.of(compared, contestants, 2 * len(seed_ids))
+    rates = PairRates(compared, by_pair=True)
     shown = _standing(
         judged,
         PAIRWISE,
         [
-            {"model": model, "tally": tallies.of_pair(model, HUMAN), **beside(model, HUMAN)}
+            {
+                "model": model,
+                "counts": counted_pairs.of_pair(model, HUMAN),
+                **rates.row(model, HUMAN),
+            }
             for model in contestants
             if model != HUMAN
         ],
@@ -293,10 +337,10 @@ def beside_human(judged: Evidence, seeds: Sequence[Seed]) -> BesideHuman:
         "where the judge takes the human dialogue for AI.",
         ["win_or_tie", "win"],
     )
-    return BesideHuman(judged.protocol, shown, keys=["win_or_tie"])
+    return GTEvalResult(judged.protocol, shown, keys=["win_or_tie"])
 
 
-def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
+def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ScoreResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
     keys = [f"mean_{i}" for i, _ in enumerate(scale.names, 1)]
@@ -305,7 +349,7 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
         row: Row = {"model": model, "rate": _rate(judged, seeds, model, 0, len(known))}
         for key, told in zip(keys, zip(*known, strict=True), strict=False):
             if values := [number for number in told if number is not None]:
-                row |= entries(key, fmean(values), *mean(values, scale.lowest, scale.highest))
+                row |= mean_ci(values, scale.lowest, scale.highest, key)
         rows.append(row)
     means = zip(keys, scale.names, strict=True)
     columns = [c for key, name in means for c in with_interval(Column(key, name, "decimal"))]
@@ -317,15 +361,17 @@ def scored(judged: Evidence, seeds: Sequence[Seed]) -> Scored:
         "intervals; a dialogue without a readable score is missing.",
         keys,
     )
-    return Scored(protocol, shown, keys=keys)
+    return ScoreResult(protocol, shown, keys=keys)
 
 
-def _rate(judged: Evidence, seeds: Sequence[Seed], name: str, hits: int, n: int) -> Rate:
+def _rate(judged: ProtocolVerdicts, seeds: Sequence[Seed], name: str, hits: int, n: int) -> Rate:
     """Of a contestant's dialogues, one on each seed that it is counted on."""
     return Rate(hits, n, len(judged.counted.get(name, seeds)) - n)
 
 
-def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> Reported:
+def report_result(
+    judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
+) -> ReportResult:
     """Error rates of each contestant, fewest points lost first."""
     reported = diagnoses(judged.judgments, dialogues)
     types = [Column(type_, name, "rate") for type_, name in ERRORS.items()]
@@ -336,9 +382,9 @@ def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> R
             *with_interval(Column("any", "Any error", "rate", detail=True)),
             *(column for type_ in types for column in with_interval(type_)),
             *(Column(f"score_{type_}", name, "number", True) for type_, name in ERRORS.items()),
-            *(Column(f"readable_{type_}", name, "count", True) for type_, name in ERRORS.items()),
             *with_interval(Column("quoted", "Quotes found", "rate")),
-            *covered(),
+            Column("n", "n", "count", getter=itemgetter("readable")),
+            Column("missing", "Missing", "count", detail=True),
         ],
         error_rates(judged.judgments, reported, len(seeds)),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
@@ -346,50 +392,38 @@ def reported(judged: Evidence, seeds: Sequence[Seed], dialogues: Dialogues) -> R
         "words are in the utterance that the judge names, in percent.",
         ["score"],
     )
-    return Reported(judged.protocol, shown, reported)
+    return ReportResult(judged.protocol, shown, reported)
 
 
-def covered(rate: Getter | None = None, of: Column | None = None, after: str = "") -> list[Column]:
-    """The cases of a row's `Rate`, without ``rate`` of the row itself; ``after`` ends the keys."""
-
-    def part(name: str) -> Getter | None:
-        return rate and (lambda row: getattr(rate(row), name))
-
-    found = []
-    for role, kind, name in _COVERED:
-        key, heading = f"{role}{after}", role.capitalize()
-        found.append(Column(key, heading, kind, role=role, getter=part(name)))
-    return [replace(column, of=of.key, n=of.n) for column in found] if of else found
+def covered(rate: Getter) -> tuple[Column, Column]:
+    """The number of cases of a row's `Rate`, and of those that are missing."""
+    return (
+        Column("n", "n", "count", getter=lambda row: rate(row).n),
+        Column("missing", "Missing", "count", detail=True, getter=lambda row: rate(row).missing),
+    )
 
 
-_COVERED: tuple[tuple[Role, Kind, str], ...] = (
-    ("readable", "count", "n"),
-    ("missing", "count", "missing"),
-    ("coverage", "rate", "coverage"),
-)
-"""Role and key, kind, and which number of a `Rate` it is."""
-
-
-_COMPARISONS, _MISSING, _COVERAGE = covered(lambda row: row["tally"].win)
 PAIRWISE = (
     *with_interval(Column("win", "Win", "rate")),
     *with_interval(Column("tie", "Tie", "rate")),
     *with_interval(Column("lose", "Lose", "rate")),
     *with_interval(Column("win_or_tie", "Win + tie", "rate")),
-    replace(_COMPARISONS, heading="Comparisons"),
-    replace(_MISSING, detail=True),
-    _COVERAGE,
+    *covered(lambda row: row["counts"].win),
 )
-"""Of rows with a ``tally`` and the entries of `Sides`."""
+"""Of rows with ``counts`` and the columns of `PairRates`."""
 
 
-def _success(n: int | None, heading: str, *, detail: bool) -> list[Column]:
-    """A success rate at N, or at the human length (``None``), and what it is from."""
-    after = _after(n)
-    key = f"success{after}"
-    value = Column(key, heading, "rate", n=n)
-    counts = covered(lambda row: row[f"rate{after}"], value, after)
-    return [
-        *with_interval(value),
-        *(replace(column, detail=detail) for column in counts),
-    ]
+def _success(n: int | None, heading: str) -> tuple[Column, Column, Column]:
+    """A success rate at N, or at the human length (None)."""
+    return with_interval(Column(f"success{_after(n)}", heading, "rate", n=n))
+
+
+def result(judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues) -> ProtocolResult:
+    """The result of a protocol that needs no rating."""
+    if judged.protocol.shows == "human":
+        return gteval_result(judged, seeds)
+    if judged.protocol.kind == "place":
+        return detection_result(judged, seeds, dialogues)
+    if judged.protocol.kind == "report":
+        return report_result(judged, seeds, dialogues)
+    return score_result(judged, seeds)

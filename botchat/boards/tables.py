@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 import pandas as pd
 
-from botchat.boards.names import elided
+from botchat.boards.names import shorten
 from botchat.interfaces import Row
 from botchat.records import HUMAN
 
@@ -25,11 +25,8 @@ Kind = Literal["name", "count", "rate", "rating", "number", "decimal", "exact"]
 ``number``: anything with one decimal, such as mean tokens; ``decimal``: with three, such as a kappa
 or seconds; ``exact``: written with four digits, and in files with all, such as dollars."""
 
-Role = Literal["value", "low", "high", "bound", "readable", "missing", "coverage", "rank", "reason"]
-"""What a column is. All but ``value`` belong to another column (`Column.of`), or to the whole row;
-``low``, ``high``: ends of its 95 % interval; ``bound``: its value if every missing verdict were one
-thing, only where some are; ``readable``, ``missing``, ``coverage``: cases with a verdict, without
-one, share with one."""
+Role = Literal["value", "low", "high", "coverage", "rank"]
+"""``low``, ``high``: ends of the 95 % interval of another column (`Column.of`)."""
 
 Getter = Callable[[Any], Any]
 
@@ -48,8 +45,6 @@ class Column:
     kind: Kind
     detail: bool = False
     """For machines only: left out where people read."""
-    meaning: str = ""
-    """What a reader must know of it; with the heading before it, a sentence of the table's note."""
     getter: Getter | None = field(default=None, repr=False, compare=False)
     """Row -> value; default: what the row has under the key. See `value`."""
     role: Role = "value"
@@ -86,7 +81,7 @@ class Table:
     def __repr__(self) -> str:
         """What it is, in one line; its numbers are in ``frame``."""
         rows, columns = self.frame.shape
-        return f"<Table {self.name}: {elided(self.title, 60)}; {rows} rows, {columns} columns>"
+        return f"<Table {self.name}: {shorten(self.title, 60)}; {rows} rows, {columns} columns>"
 
     def _repr_html_(self) -> str:
         """For notebooks: what people read."""
@@ -214,8 +209,6 @@ def table(
     """
     each, rows = {column.key: column for column in columns}, list(rows)
     values = {key: [column.value(row) for row in rows] for key, column in each.items()}
-    # A bound that nothing is missing from says nothing.
-    columns = [c for c in columns if c.role != "bound" or any(map(_known, values[c.key]))]
     types = {column.key: _DTYPE.get(column.kind, "float64") for column in columns}
     frame = pd.DataFrame({key: pd.Series(values[key], dtype=types[key]) for key in types})
     if by is not None:
@@ -247,12 +240,7 @@ def rank_by(key: str) -> Column:
     return Column("rank", "Rank", "count", getter=lambda _: None, role="rank", of=key)
 
 
-def record(columns: Iterable[Column], row: Any) -> Row:
-    """Key of each column -> its value in a row."""
-    return {column.key: column.value(row) for column in columns}
-
-
-def triple(row: Row, key: str) -> tuple[Any, Any, Any]:
+def value_and_ci(row: Row, key: str) -> tuple[Any, Any, Any]:
     """What a row has under a key, and the ends of its interval; ``None`` for what is not there."""
     return row.get(key), row.get(f"{key}_low"), row.get(f"{key}_high")
 
@@ -275,7 +263,7 @@ def with_ends(
 
     def end(role: Literal["low", "high"], getter: Getter | None) -> Column:
         key, heading = f"{column.key}_{role}", f"{before} {role}"
-        return Column(key, heading, column.kind, detail, "", getter, role, column.key, column.n)
+        return Column(key, heading, column.kind, detail, getter, role, column.key, column.n)
 
     return column, end("low", low), end("high", high)
 
@@ -283,11 +271,6 @@ def with_ends(
 def with_interval(column: Column) -> tuple[Column, Column, Column]:
     """A column and the ends of its 95 % interval, for machines: what a row has under the keys."""
     return with_ends(column, detail=True)
-
-
-def explained(columns: Iterable[Column]) -> str:
-    """The meanings of some columns, a sentence each."""
-    return " ".join(f"{c.heading}: {c.meaning}." for c in columns if c.meaning)
 
 
 _DTYPE = {"name": "object", "count": "Int64"}

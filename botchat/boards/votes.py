@@ -12,17 +12,17 @@ import pandas as pd
 
 from botchat.boards import arena
 from botchat.boards.arena import Arena
-from botchat.boards.board import Board, utterance_lengths
-from botchat.boards.judge_health import COUNTS, RATES, of_pairs
-from botchat.boards.protocols import MODEL, Evidence
-from botchat.boards.tables import DIGITS, Column, Table, rank_by, table, with_interval
-from botchat.boards.writers import inert
+from botchat.boards.board import Board, lengths_table
+from botchat.boards.judge_table import PAIR_COLUMNS, pair_rates
+from botchat.boards.protocols import MODEL, ProtocolVerdicts
+from botchat.boards.tables import DIGITS, Column, Table, rank_by, table
+from botchat.boards.writers import escape_formula
 from botchat.interfaces import Row
-from botchat.metrics.intervals import Items, figures
+from botchat.metrics.intervals import proportion_ci
 from botchat.metrics.lengths import Lengths, words
 from botchat.metrics.vote_arrays import Votes
 from botchat.protocols.catalogue import VOTES
-from botchat.ratings.comparisons import MOST_CELLS, Comparisons, put_together
+from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import SIGNED
 from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
@@ -37,9 +37,8 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     Raises:
         MissingDataError: there is no readable vote.
     """
-    elo = elo or EloSettings.of_board()
     comparisons, shared, differences = compared(votes)
-    comparisons.need_some()
+    comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{digest(votes)}"
     part = arena.of_votes(
         comparisons,
@@ -47,12 +46,12 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
         elo,
         unit=shared or "votes",
         unreadable=_unreadable(votes),
-        differences=differences,
+        length=differences,
     )
     said = verdicts(votes, signature)
     # Only both orders tell what being named first is worth, and who is better.
     both = (said.both_orders().results < ABSENT).all(1).any()
-    evidence = {VOTES.name: Evidence(VOTES, (), said)} if both else {}
+    evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), said)} if both else {}
     there = np.unique(votes.judge)
     whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
     return _board(part, name, whose, signature, judge_table(votes, signature), evidence)
@@ -63,7 +62,6 @@ def of_rates(
 ) -> Board:
     """The same of a table of rates, ``per_pair`` comparisons of each pair, which has no judges."""
     signature = f"{SIGNED}|votes|set:{name}|per_pair:{per_pair}"
-    elo = elo or EloSettings.of_board()
     part = arena.of_votes(comparisons, signature, elo, per_pair=per_pair)
     return _board(part, name, "rates", part.table.signature)
 
@@ -83,9 +81,7 @@ def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
     kept = np.zeros(len(place), np.intp)
     kept[place[seen > 0]] = 1
     number = (np.cumsum(kept) - 1)[place]
-    most = max(2, MOST_CELLS // len(votes.contestants))
-    labels, named = shared or (None, "")
-    cluster = None if labels is None else put_together(labels, most)
+    cluster, unit = shared or (None, "")
     made = Comparisons(
         tuple(sorted(name for name, n in zip(votes.contestants, seen, strict=True) if n)),
         number[first],
@@ -94,8 +90,7 @@ def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
         None if cluster is None else cluster[read],
     )
     longer = _longer(votes)
-    named = named if cluster is labels else f"groups of {named}"
-    return made, named, None if longer is None else longer[read]
+    return made, unit, None if longer is None else longer[read]
 
 
 def _longer(votes: Votes) -> Floats | None:
@@ -116,13 +111,13 @@ def _board(
     judge: str,
     signature: str,
     judges: Table | None = None,
-    evidence: Mapping[str, Evidence] = MappingProxyType({}),
+    evidence: Mapping[str, ProtocolVerdicts] = MappingProxyType({}),
 ) -> Board:
     """The board of one Arena; its main table has the numbers that most people want, best first."""
     measured, shown = Lengths("words", {}), part.table
     rates = (shown.column(key) for key in ("win", "win_or_tie"))
     others = [one for rate in rates for one in (rate, *(shown.ends(rate.key) or ()))]
-    others.append(shown.column(role="readable"))
+    others.append(shown.column("n"))
     main = table(
         "leaderboard",
         "Leaderboard",
@@ -133,11 +128,10 @@ def _board(
             *map(part.quote, part.rated),
             *part.quoted_with_ends(),
             *map(part.quote, others),
-            part.coverage,
         ],
         shown.frame["model"].tolist(),
         shown.signatures,
-        part.strengths.note(),
+        "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
         ["bt"],
     )
     return Board(
@@ -145,12 +139,12 @@ def _board(
         judge=judge,
         main=main,
         parts=(part,),
-        lengths=utterance_lengths(measured, signature),
-        judge_health=judges,
+        lengths=lengths_table(measured, name),
+        judge_table=judges,
         utterance_lengths=measured,
         seeds_signature=signature,
-        notes=part.notes,
-        evidence=evidence,
+        notes=(f"Bradley–Terry: {part.fitted.warning}.",) if part.fitted.warning else (),
+        verdicts=evidence,
     )
 
 
@@ -206,21 +200,11 @@ def judge_table(votes: Votes, signature: str) -> Table:
     return table(
         "judge",
         f"The {votes.who}",
-        [
-            Column("judge", "Judge", "name"),
-            Column("judged", "Votes", "count"),
-            *COUNTS,
-            *RATES,
-            *with_interval(Column("first_preferred", "First named wins", "rate")),
-        ],
+        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
         rows,
         [signature],
-        "In percent, with 95 % intervals that allow for what was asked more than once, and of all "
-        f"together for the {votes.who}. Same in "
-        "both orders: pairs with one result whichever is named first; same winner: of those "
-        "decided in both. First named wins: of the decided votes on what was asked in both "
-        "orders; 50 is no preference."
-        + (f" The {_SHOWN} with most votes." if more > _SHOWN else ""),
+        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
+        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
     )
 
 
@@ -230,20 +214,19 @@ def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
     readable = made.readable
     cluster, _ = votes.clusters(1) or (made.seed, "")
     first = np.unique(made.seed, return_index=True)[1]
-    items = Items(int(cluster.max(initial=-1)) + 1, cluster)
     return {
         "judge": name,
-        **of_pairs(made, cluster[first]),
-        **figures({"ties": items.share(made.result == TIE, readable),
-                   "unreadable_rate": items.share(~readable, np.ones(len(votes), np.bool_))}),
-    }  # fmt: skip
+        **pair_rates(made, cluster[first]),
+        **proportion_ci((made.result == TIE)[readable], cluster[readable], "ties"),
+        **proportion_ci(~readable, cluster, "unreadable_rate"),
+    }
 
 
 def matrices(part: Arena) -> dict[str, str]:
     """File name -> csv of the rates of each model (row) against each other (column)."""
     found = {}
     for key in ("win_rate", "win_or_tie_rate"):
-        square = part.matrix(key).round(DIGITS).rename(index=inert, columns=inert)
+        square = part.matrix(key).round(DIGITS).rename(index=escape_formula, columns=escape_formula)
         name = f"{part.protocol.name}-{key.replace('_', '-')}-matrix.csv"
         found[name] = square.to_csv(lineterminator="\n")
     return found

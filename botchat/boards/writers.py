@@ -104,7 +104,7 @@ def described(shown: Table) -> dict[str, Any]:
     """What a reader of the numbers must know, JSON-ready: signatures, and what each column is."""
     columns = []
     for column in shown.columns:
-        told = {key: getattr(column, key) for key in ("role", "of", "n", "meaning")}
+        told = {key: getattr(column, key) for key in ("role", "of", "n")}
         always = {"key": column.key, "heading": column.heading, "kind": column.kind}
         columns.append(always | {k: v for k, v in told.items() if v not in ("", None)})
     return {
@@ -119,13 +119,13 @@ def _tex(text: str) -> str:
     return "".join(_TEX.get(char, char) for char in one_line(text))
 
 
-def inert(name: str) -> str:
+def escape_formula(name: str) -> str:
     """A name that no spreadsheet runs (CWE-1236)."""
     name = one_line(name)
     return f"'{name}" if _FORMULA.match(name) else name
 
 
-def marked(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text that Markdown shows as it is."""
     text = one_line(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*|\[\]])", r"\\\1", text)
@@ -146,14 +146,12 @@ class Formats:
 
 
 def table_files(tables: Iterable[Table], formats: Formats | None = None) -> dict[str, Content]:
-    """File name -> content, one for each table and format; beside a csv ``<name>.meta.json``."""
-    made: dict[str, Content] = {}
-    for one in tables:
-        for form in (formats or Formats()).names:
-            made[f"{one.name}.{form}"] = WRITERS[form](one)
-            if form == "csv":
-                made[f"{one.name}.meta.json"] = to_json(described(one))
-    return made
+    """File name -> content, one for each table and format; with csv one ``meta.json`` of all."""
+    shown, names = list(tables), (formats or Formats()).names
+    files = {f"{one.name}.{form}": WRITERS[form](one) for one in shown for form in names}
+    if "csv" in names:
+        files["meta.json"] = to_json({one.name: described(one) for one in shown})
+    return files
 
 
 def document(title: str, notes: Iterable[str], tables: Iterable[Table]) -> str:
@@ -175,7 +173,7 @@ def _csv(shown: Table) -> str:
     frame = shown.frame.copy()
     for column in shown.columns:
         if column.kind == "name":
-            frame[column.key] = frame[column.key].map(inert, na_action="ignore")
+            frame[column.key] = frame[column.key].map(escape_formula, na_action="ignore")
         elif column.kind == "exact":
             frame[column.key] = frame[column.key].map(round_floats)
         elif column.kind != "count":
@@ -186,9 +184,11 @@ def _csv(shown: Table) -> str:
 def _markdown(shown: Table, title: str = "") -> str:
     """A heading that is not ``title``, a pipe table in columns, the note and the signatures."""
     names = [column.kind == "name" for column in shown.headline]
-    rows = [[marked(column.heading) for column in shown.headline]]
+    rows = [[escape_markdown(column.heading) for column in shown.headline]]
     for cells in shown.cells_with_ends:
-        rows.append([marked(c) if name else c for c, name in zip(cells, names, strict=True)])
+        rows.append(
+            [escape_markdown(c) if name else c for c, name in zip(cells, names, strict=True)]
+        )
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
     sides = [str.ljust if name else str.rjust for name in names]
     rule = [("-" if name else ":").rjust(w, "-") for w, name in zip(widths, names, strict=True)]
@@ -198,7 +198,7 @@ def _markdown(shown: Table, title: str = "") -> str:
     ]
     notes = [shown.note, ""] if shown.note else []
     signatures = [f"`{one_line(signature)}`  " for signature in shown.signatures]
-    above = [f"## {marked(shown.title)}", ""] if shown.title != title else []
+    above = [f"## {escape_markdown(shown.title)}", ""] if shown.title != title else []
     return "\n".join([*above, *lines, "", *notes, *signatures, ""])
 
 

@@ -1,7 +1,7 @@
-"""Verdicts of judges and people on comparisons, as lines and as arrays.
+"""Verdicts of judges and annotators on comparisons, as rows and as arrays.
 
 A verdict here says which of two is *better* (of dialogues: more human), whatever the protocol asks.
-A judge's name decides whether it counts as a person: see `botchat.metrics.agreement`.
+A judge's name decides whether it counts as an annotator: see `botchat.metrics.agreement`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
-from operator import attrgetter
+from hashlib import sha256
 
 import msgspec
 import numpy as np
 
 from botchat.errors import DataError
+from botchat.interfaces import settings_digest
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict, natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Indices
 
@@ -72,89 +72,129 @@ def _accused(verdict: Verdict) -> int | None:
 _PLACES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
 
 
-def is_person(judge: str, truth_prefix: str | None) -> bool:
+def is_annotator(judge: str, truth_prefix: str | None) -> bool:
     """Whether a judge's name makes it an annotator."""
     return truth_prefix is not None and judge.startswith(truth_prefix)
 
 
-def _numbered(names: Iterable[str]) -> dict[str, int]:
-    return {name: i for i, name in enumerate(dict.fromkeys(names))}
-
-
-def _indices(numbers: Mapping[str, int], names: Sequence[str]) -> Indices:
-    return np.fromiter(map(numbers.__getitem__, names), np.intp, len(names))
-
-
 @dataclass(frozen=True, eq=False)
-class Opinions:
+class VerdictArrays:
     """Verdicts as arrays: c comparisons (item and two contestants), each shown in two orders.
 
-    Column 0 is the order in which people saw the comparison first, or else the first found.
+    Column 0 is the order in which annotators saw the comparison first, or else the first found.
     """
 
-    people: tuple[str, ...]
+    annotators: tuple[str, ...]
     judges: tuple[str, ...]
-    """Those who are not people, in order of appearance."""
+    """Those who are no annotators, in order of appearance."""
     items: tuple[str, ...]
-    """Sorted, so that a bootstrap does not depend on the order of the annotations."""
     contestants: tuple[str, ...]
     item: Indices
     """Shape (c,)."""
     sides: Indices
     """Contestants in the order of column 0, shape (c, 2)."""
-    said: Mapping[str, Codes]
-    """Judge or person -> shape (c, 2): 1 the side shown first, -1 the second, or a code above."""
+    verdicts: Mapping[str, Codes]
+    """Judge or annotator -> shape (c, 2): 1 the side shown first, -1 the second, or a code."""
 
     @classmethod
-    def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> Opinions:
-        """The grid of annotations; raises `DataError` for two of a judge on one item and order."""
+    def of(cls, annotations: Iterable[Annotation], truth_prefix: str | None) -> VerdictArrays:
+        """From rows; raises `DataError` for two of a judge on one item and order."""
         rows = list(annotations)
-        people = {name for name in {r.judge for r in rows} if is_person(name, truth_prefix)}
-        rows = [r for r in rows if r.judge in people] + [r for r in rows if r.judge not in people]
-        of = {name: [*map(attrgetter(name), rows)] for name in Annotation.__struct_fields__}
-        items = _numbered(sorted({*of["item"]}, key=natural_sort_key))
-        contestants = _numbered(chain.from_iterable(zip(of["first"], of["second"], strict=True)))
-        names = _numbered(of["judge"])
-        item, judge = _indices(items, of["item"]), _indices(names, of["judge"])
-        first, second = (_indices(contestants, of[side]) for side in ("first", "second"))
+        columns = {key: [getattr(row, key) for row in rows] for key in ("item", "judge")}
+        # Sorted, so that a bootstrap does not depend on the order of the annotations.
+        items = tuple(sorted({*columns["item"]}, key=natural_sort_key))
+        sides = tuple(dict.fromkeys(name for row in rows for name in (row.first, row.second)))
+        names = tuple(dict.fromkeys(columns["judge"]))
+        return cls.of_columns(
+            (items, sides, names),
+            (
+                _indices(items, columns["item"]),
+                _indices(sides, [row.first for row in rows]),
+                _indices(sides, [row.second for row in rows]),
+                _indices(names, columns["judge"]),
+            ),
+            np.array([_CODE[row.verdict] for row in rows], np.int8),
+            truth_prefix,
+        )
+
+    @classmethod
+    def of_columns(
+        cls,
+        names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+        columns: tuple[Indices, Indices, Indices, Indices],
+        verdict: Codes,
+        truth_prefix: str | None,
+    ) -> VerdictArrays:
+        """From columns of shape (n,): item, first, second, judge as indices into ``names``.
+
+        ``names``: of items, contestants and judges. ``verdict``: as of `verdicts`.
+        """
+        items, contestants, judges = names
+        annotators = tuple(name for name in judges if is_annotator(name, truth_prefix))
+        is_label = np.array([name in annotators for name in judges], bool)
+        order = np.argsort(~is_label[columns[3]], kind="stable") if len(verdict) else slice(None)
+        item, first, second, judge = (column[order] for column in columns)
         m = len(contestants)
         key = (item * m + np.minimum(first, second)) * m + np.maximum(first, second)
         _, seen, comparison = np.unique(key, return_index=True, return_inverse=True)
-        order = np.argsort(seen)  # comparisons as they are found, not by their numbers
-        begin, comparison = seen[order], np.argsort(order)[comparison]
+        found = np.argsort(seen)  # comparisons as they are found, not by their numbers
+        begin, comparison = seen[found], np.argsort(found)[comparison]
         mirrored = (first != first[begin][comparison]).astype(np.intp)
-        _, kept = np.unique((judge * len(begin) + comparison) * 2 + mirrored, return_index=True)
-        if len(kept) < len(rows):
-            row = rows[int(np.setdiff1d(np.arange(len(rows)), kept)[0])]
-            about = "" if row.second == NOBODY else f"{row.first} before {row.second}"
-            raise DataError(
-                f"{row.judge} has judged item {row.item}{f', {about}' if about else ''}, twice; "
-                "keep one of the two"
+        cell = (judge * len(begin) + comparison) * 2 + mirrored
+        if len(verdict) and (twice := np.bincount(cell)).max() > 1:
+            row = int(np.flatnonzero(twice[cell] > 1)[1])
+            pair = (
+                ""
+                if contestants[second[row]] == NOBODY
+                else (f", {contestants[first[row]]} before {contestants[second[row]]},")
             )
-        said = np.full((len(names), len(begin), 2), ABSENT, np.int8)
-        said[judge, comparison, mirrored] = [*map(_CODE.__getitem__, of["verdict"])]
+            raise DataError(
+                f"{judges[judge[row]]} has judged item {items[item[row]]}{pair} twice; keep one of "
+                "the two"
+            )
+        codes = np.full((len(judges), len(begin), 2), ABSENT, np.int8)
+        codes[judge, comparison, mirrored] = verdict[order]
         return cls(
-            people=tuple(name for name in names if name in people),
-            judges=tuple(name for name in names if name not in people),
-            items=tuple(items),
-            contestants=tuple(contestants),
+            annotators=annotators,
+            judges=tuple(name for name in judges if name not in annotators),
+            items=items,
+            contestants=contestants,
             item=item[begin],
             sides=np.stack([first[begin], second[begin]], axis=1),
-            said=dict(zip(names, said, strict=True)),
+            verdicts=dict(zip(judges, codes, strict=True)),
         )
 
-    def seen_by(self, person: str) -> Codes:
-        """One verdict a comparison, of column 0 or, where that has none, of 1 mirrored; (c,)."""
-        here, there = self.said[person][:, 0], self.said[person][:, 1]
-        swapped = (here >= UNREADABLE) & (there < UNREADABLE)
-        return np.where(swapped, np.negative(there), here).astype(np.int8)
+    @property
+    def digest(self) -> str:
+        """Of all verdicts, in whatever order they came."""
+        names = sorted(self.contestants)
+        rank = np.array([names.index(name) for name in self.contestants], np.intp)
+        shown = rank[np.stack([self.sides, self.sides[:, ::-1]], axis=1)]
+        case = (self.item[:, None] * len(names) + shown[..., 0]) * len(names) + shown[..., 1]
+        digests = []
+        for judge in sorted(self.verdicts):
+            codes = self.verdicts[judge]
+            found = np.sort((case * 4 + codes % 4)[codes != ABSENT])
+            digests.append([judge, sha256(found.astype("<i8").tobytes()).hexdigest()])
+        return settings_digest(self.items, names, digests)
 
-    def majority(self, people: Sequence[str]) -> Codes:
-        """The side that more of ``people`` prefer, or a tie, if any gave a verdict; (c, 2)."""
+    def seen_by(self, annotator: str) -> Codes:
+        """One verdict a comparison, of column 0 or, where that has none, of 1 mirrored; (c,)."""
+        here, mirrored = self.verdicts[annotator].T
+        swapped = (here >= UNREADABLE) & (mirrored < UNREADABLE)
+        return np.asarray(np.where(swapped, np.negative(mirrored), here), np.int8)
+
+    def majority(self, annotators: Sequence[str]) -> Codes:
+        """The side that more of the annotators prefer, or a tie, if any gave a verdict; (c, 2)."""
         lead, voters = np.zeros((2, len(self.item)), np.intp)
-        for person in people:
-            readable = self.said[person] < UNREADABLE
-            lead += (np.where(readable, self.said[person], 0) * np.array([1, -1])).sum(1)
+        for name in annotators:
+            readable = self.verdicts[name] < UNREADABLE
+            lead += (np.where(readable, self.verdicts[name], 0) * np.array([1, -1])).sum(1)
             voters += readable.sum(1)
         mirrored = np.sign(lead)[:, None] * np.array([1, -1])
-        return np.where((voters > 0)[:, None], mirrored, ABSENT).astype(np.int8)
+        return np.asarray(np.where((voters > 0)[:, None], mirrored, ABSENT), np.int8)
+
+
+def _indices(names: Sequence[str], column: Sequence[str]) -> Indices:
+    number = {name: i for i, name in enumerate(names)}
+    return np.fromiter(map(number.__getitem__, column), np.intp, len(column))

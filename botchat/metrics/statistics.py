@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from statistics import NormalDist
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,35 +23,17 @@ LEVEL = 0.95
 Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 """Half its width in standard errors where these are known."""
 
-Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
 
+def distinct(labels: Indices) -> tuple[Indices, Indices]:
+    """Distinct labels, ascending, and the position of each label among them, shape (n,).
 
-def kind_weights(counts: Indices, resamples: int, seed: int) -> Counts:
-    """How often items of each kind count, shape (resamples + 1, kinds).
-
-    ``counts``: items of each kind. Row 0 is the sample; in the others items are drawn with
-    replacement. Small integers: of a million items they are 1 GB.
+    Like ``numpy.unique``, but without sorting if the labels, which start at 0, are small numbers.
     """
-    n, stream = int(counts.sum()), np.random.default_rng(seed)
-    # So many more than the mean are never drawn: the chance is below 1e-40.
-    drawn = np.empty(
-        (resamples + 1, len(counts)), np.min_scalar_type(2 * counts.max(initial=0) + 100)
-    )
-    drawn[0] = counts
-    for low in range(1, resamples + 1, _SLICE):
-        part = drawn[low : low + _SLICE]
-        part[:] = stream.multinomial(n, counts / max(n, 1), size=len(part))
-    return drawn
-
-
-def resampled(weights: Counts, sums: Floats) -> Floats:
-    """Sums over all items in each resample; ``sums``: of one item of each kind, (kinds, k)."""
-    parts = range(0, len(weights), _SLICE)
-    return np.concatenate([weights[low : low + _SLICE].astype(np.float64) @ sums for low in parts])
-
-
-_SLICE = 16
-"""Resamples at a time: their weights are large numbers in memory."""
+    if labels.max(initial=0) > 4 * len(labels):
+        values, position = np.unique(labels, return_inverse=True)
+        return values, position
+    present = np.bincount(labels) > 0
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
 
 
 def share(part: float, whole: float) -> float:
@@ -71,14 +53,11 @@ def accuracy(confusion: Floats) -> Floats:
     return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum((-2, -1)))
 
 
-def cohen_kappa(confusion: Floats, agreement: npt.ArrayLike | None = None) -> Floats:
-    """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960).
-
-    ``agreement``: of raters who give labels as often but agree so much.
-    """
+def cohen_kappa(confusion: Floats) -> Floats:
+    """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960)."""
     n = confusion.sum((-2, -1))
     chance = ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
-    return _beyond_chance(accuracy(confusion) if agreement is None else agreement, chance)
+    return _beyond_chance(accuracy(confusion), chance)
 
 
 def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
@@ -90,43 +69,10 @@ def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
     return _beyond_chance(agreement, (shares**2).sum(-1))
 
 
-def unmet(labels: Floats, raters: float) -> Floats:
-    """Coincidences of two units that few may have missed: all give the rarest label, or half do.
-
-    ``labels``: how often each was given, shape (k,) -> (2, k, k). Without them the jackknife of a
-    figure beyond chance sees too little where nearly all labels are the same (.65 covered).
-    """
-    rare, usual = np.eye(len(labels))[[np.where(labels, labels, np.inf).argmin(), labels.argmax()]]
-    half = raters / 2
-    alike, apart = max(half - 1, 0) * half / (raters - 1), half * half / (raters - 1)
-    split = alike * np.diag(rare + usual) + apart * (np.outer(rare, usual) + np.outer(usual, rare))
-    return np.stack([raters * np.diag(rare), split])
-
-
 def agreeing_pairs(counts: Floats) -> Floats:
     """Share of agreeing pairs in each unit, from the raters of each label, shape (units, k)."""
     raters = counts.sum(-1)
     return ratio((counts * (counts - 1)).sum(-1), raters * (raters - 1))
-
-
-def coincidences(counts: Floats) -> Floats:
-    """Krippendorff's coincidence matrix of each unit, shape (units, k) -> (units, k, k).
-
-    `krippendorff_alpha` takes their sum. A unit that fewer than two raters rated adds nothing.
-    """
-    pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(counts.shape[1]))
-    return ratio(pairs, np.maximum(counts.sum(-1) - 1, 1)[:, None, None])
-
-
-def krippendorff_alpha(coincidence: Floats, agreeing: Floats | float | None = None) -> Floats:
-    """Krippendorff's alpha for nominal labels, (..., k, k) -> (...) (Krippendorff 2004, 11.3).
-
-    ``agreeing``: coincidences of raters who give labels as often but agree so much.
-    """
-    labels = coincidence.sum(-1)
-    n = labels.sum(-1)
-    alike = np.trace(coincidence, axis1=-2, axis2=-1) if agreeing is None else agreeing
-    return 1 - ratio(n - alike, ratio(n * n - (labels**2).sum(-1), n - 1))
 
 
 def spearman(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
@@ -151,12 +97,6 @@ def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
         return (_against_all(w, matrix) * w).sum(-1)
 
     return ratio(pairs(signs_x * signs_y), np.sqrt(pairs(np.abs(signs_x)) * pairs(np.abs(signs_y))))
-
-
-def correlation(both: Floats, first: Floats, second: Floats, n: Floats) -> Floats:
-    """Pearson's correlation of two yes-or-no marks, from the counts of cases that have them."""
-    spread = np.sqrt(first * (n - first) * (second * (n - second)))
-    return ratio(n * both - first * second, spread)
 
 
 def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed: int = 0) -> float:
@@ -204,16 +144,6 @@ def _against_all(w: Floats, signs: Floats) -> Floats:
     return np.asarray((w[..., None, :] @ signs)[..., 0, :], np.float64)
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Interval at `LEVEL` of a mean of independent values, by Student's t; NaN of fewer than 2."""
-    if (n := len(values)) < 2:
-        return math.nan, math.nan
-    mean = math.fsum(values) / n
-    error = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1) / n)
-    reach = student_t(LEVEL, n - 1) * error
-    return mean - reach, mean + reach
-
-
 _MANY = 1000
 """Degrees of freedom."""
 
@@ -249,3 +179,13 @@ def student_t(level: float, df: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if inside(middle) < level else (low, middle)
     return high
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Adjusted p of several tests, so that all together are wrong as rarely (Holm 1979)."""
+    order = sorted(range(len(p)), key=lambda i: p[i])
+    adjusted, most = [0.0] * len(p), 0.0
+    for place, i in enumerate(order):
+        most = max(most, min(1.0, (len(p) - place) * p[i]))
+        adjusted[i] = most
+    return adjusted

@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from botchat.errors import DataError
-from botchat.metrics.annotations import Annotation
-from botchat.verdicts import Floats, Indices
+from botchat.metrics.annotations import Annotation, VerdictArrays
+from botchat.metrics.statistics import distinct
+from botchat.records import natural_sort_key
+from botchat.verdicts import UNREADABLE, Floats, Indices
 
 Texts: TypeAlias = Sequence[tuple[str, ...] | None]
 """What a model said in each vote, a text for each utterance; ``None``: not known."""
@@ -89,33 +91,75 @@ class Votes:
         large = [one for one in ways if number[one[1]] > least]
         return next(iter(large or (one for one in ways if one[1] == self.asked)), None)
 
-    def annotations(self, *, once: bool = False) -> tuple[list[Annotation], int]:
-        """One for each vote, and how many votes were given again: of these the last counts.
+    def latest(self, *, once: bool = False) -> Votes:
+        """Of the votes of one judge on one item, turn and order the last; all of unknown items.
 
-        Votes of one judge on one item, turn and order are one; where no item is known, each is.
         ``once``: two of them are a `DataError`.
         """
-        found: dict[tuple[int, int, int, int, int], Annotation] = {}
-        many_turns = bool(self.turn.any())
-        columns = (self.item, self.turn, self.first, self.second, self.judge)
-        keys = zip(*(column.tolist() for column in columns), strict=True)
-        for n, (key, result) in enumerate(zip(keys, self.result.tolist(), strict=True)):
-            item, turn, first, second, judge = key
-            named = f"vote {n + 1}" if item < 0 else self.items[item]
-            key = key if item >= 0 else (-1 - n, *key[1:])
-            if once and key in found:
-                raise DataError(
-                    f"{self.judges[judge]} has judged item {named}, {self.contestants[first]} "
-                    f"before {self.contestants[second]}, twice; keep one of the two"
-                )
-            found[key] = Annotation(
-                f"{named}, turn {turn}" if many_turns else named,
+        key = np.where(self.item < 0, len(self.items) + np.arange(len(self)), self.item)
+        for column in (self.turn, self.first, self.second, self.judge):
+            key = distinct(key * (int(column.max(initial=0)) + 1) + column)[1]
+        last = np.zeros(int(key.max(initial=-1)) + 1, np.intp)
+        last[key] = np.arange(len(self))
+        earlier = np.flatnonzero(last[key] != np.arange(len(self)))
+        if once and len(earlier):
+            n = int(last[key][earlier].min())
+            first, second = (self.contestants[column[n]] for column in (self.first, self.second))
+            raise DataError(
+                f"{self.judges[self.judge[n]]} has judged item {self.items[self.item[n]]}, "
+                f"{first} before {second}, twice; keep one of the two"
+            )
+        return self.only(last[key] == np.arange(len(self))) if len(earlier) else self
+
+    def _cases(self) -> tuple[list[str], Indices]:
+        """Names of what was asked, with turns where an item has several, and that of each vote."""
+        n_turns = int(self.turn.max(initial=0)) + 1
+        unknown = len(self.items) * n_turns + np.arange(len(self))
+        numbers, case = distinct(np.where(self.item < 0, unknown, self.item * n_turns + self.turn))
+        names = []
+        for number in numbers.tolist():
+            item, turn = divmod(number, n_turns)
+            name = f"vote {number - len(self.items) * n_turns + 1}"
+            if item < len(self.items):
+                name = self.items[item] + (f", turn {turn}" if n_turns > 1 else "")
+            names.append(name)
+        return names, case
+
+    def annotations(self, *, once: bool = False) -> tuple[list[Annotation], int]:
+        """One for each of the `latest` votes, and how many votes are earlier ones."""
+        votes = self.latest(once=once)
+        names, case = votes._cases()
+        columns = (case, votes.first, votes.second, votes.judge, votes.result)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        found = [
+            Annotation(
+                names[item],
                 self.contestants[first],
                 self.contestants[second],
                 self.judges[judge],
                 None if result != result else {1.0: "1", 0.0: "2"}.get(result, "tie"),
             )
-        return list(found.values()), len(self) - len(found)
+            for item, first, second, judge, result in rows
+        ]
+        return found, len(self) - len(votes)
+
+    def arrays(self, truth_prefix: str | None) -> VerdictArrays:
+        """The same as arrays, of judges who have a vote; raises as `VerdictArrays.of`."""
+        names, case = self._cases()
+        order = sorted(range(len(names)), key=lambda i: natural_sort_key(names[i]))
+        place = np.empty(len(names), np.intp)
+        place[order] = np.arange(len(names))
+        judges, judge = distinct(self.judge)
+        return VerdictArrays.of_columns(
+            (
+                tuple(names[i] for i in order),
+                self.contestants,
+                tuple(self.judges[i] for i in judges),
+            ),
+            (place[case], self.first, self.second, judge),
+            np.where(self.readable, 2 * self.result - 1, UNREADABLE).astype(np.int8),
+            truth_prefix,
+        )
 
     @classmethod
     def together(cls, parts: Sequence[Votes]) -> Votes:

@@ -6,11 +6,10 @@ that has judged what is in the files, beside the numbers that the papers print.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
-from botchat.boards.judge_agreement import Findings
+from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
 from botchat.errors import (
     BotChatError,
     ConfigError,
@@ -19,21 +18,14 @@ from botchat.errors import (
     MissingDataError,
     did_you_mean,
 )
-from botchat.papers.benchmarks import (
-    PEOPLE,
-    Answered,
-    Benchmark,
-    FairEval,
-    Files,
-    Judgments,
-    TopicalChat,
-)
-from botchat.papers.mateval import MATEval
+from botchat.papers.benchmarks import Answered, Benchmark, FairEval, Files, Judgments, TopicalChat
 from botchat.papers.printed import table_of
 from botchat.papers.requests import Benching
-from botchat.pipeline.agree import publish, with_controls
+from botchat.papers.stories import MATEval
+from botchat.pipeline.agree import publish
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.ask import Cases
+from botchat.pipeline.run.contestants import with_controls
 from botchat.requests.arguments import Spending
 from botchat.requests.meter import Meter
 from botchat.requests.results import Compared, Plan, Told
@@ -49,7 +41,8 @@ BENCHMARKS: Mapping[str, type[Benchmark]] = {
 
 def plan_bench(request: Benching, workspace: Workspace) -> Plan:
     """What `bench` would send."""
-    if not (asked := _Bench.of(request, workspace).asked()):
+    asked = _asked(request, _cases(request, _read(request)))
+    if not asked:
         raise ConfigError("--plan needs a judge; name one with --judge")
     return ask.plan_all(asked, workspace)
 
@@ -66,126 +59,110 @@ def bench(
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(request, workspace)
-    one = _Bench.of(request, workspace)
+    benchmark = _read(request)
+    out = request.out or workspace.out(_seed_set(request))
+    if request.from_recorded and isinstance(benchmark, MATEval):
+        return benchmark.recorded(request.table_formats, out)
+    cases = _cases(request, benchmark)
     try:
-        if asked := one.asked():
+        if asked := _asked(request, cases):
             ask.ask_all(asked, workspace, spending, meter)
     except LimitReached as limit:
-        limit.partial_result = one.compared()
+        limit.partial_result = _compared(request, workspace, benchmark, cases, out)
         raise
-    return one.compared()
+    return _compared(request, workspace, benchmark, cases, out)
 
 
-@dataclass(frozen=True)
-class _Bench:
-    """A data set, how its judges are asked, and what is shown of them."""
-
-    request: Benching
-    workspace: Workspace
-    made: Benchmark
-
-    @classmethod
-    def of(cls, request: Benching, workspace: Workspace) -> _Bench:
-        """Refuse what does not go together before the data is read."""
-        if request.benchmark == "botchat":
-            raise ConfigError("bench botchat draws published numbers and asks nobody: no --plan")
-        if request.from_recorded and (request.benchmark != "mateval" or request.judge):
-            raise ConfigError(
-                "--recorded reads MATEval's recorded discussions and asks nobody: "
-                "botchat bench mateval --data DIR --recorded"
-            )
-        if request.from_recorded and request.limit is not None:
-            raise ConfigError(f"--limit {request.limit}: --recorded reads all; leave --limit out")
-        return cls(request, workspace, _read(request.benchmark, request.data))
-
-    @property
-    def name(self) -> str:
-        """What the judgments are filed under."""
-        return f"bench-{self.request.benchmark}"
-
-    @property
-    def cases(self) -> Sequence[Cases]:
-        """The first that the limit allows."""
-        limit = self.request.limit
-        if limit is None:
-            return self.made.cases
-        if limit < 1:
-            raise ConfigError(f"--limit {limit}: at least one item is needed")
-        found = []
-        for protocol, makes in self.made.cases:
-            among = {*[*dict.fromkeys(make().seed_id for make in makes)][:limit]}
-            found.append(Cases(protocol, [make for make in makes if make().seed_id in among]))
-        return found
-
-    def asked(self) -> list[ask.Asked]:
-        """The judge, with all its cases."""
-        if not self.request.judge:
-            return []
-        return [ask.Asked(self.name, (), self.request.judge_name, self.cases)]
-
-    def judged(self) -> dict[str, Judgments]:
-        """Protocol -> judge -> judgments of what the files hold, with controls."""
-        found: dict[str, Judgments] = {}
-        for protocol, makes in self.cases:
-            cases = (make() for make in makes)
-            wanted = {(case.seed_id, case.contestants): case.digest for case in cases}
-            folder = self.workspace.judgments_path(self.name, protocol.name, "").parent
-            by_judge = {}
-            for path in sorted(folder.glob("*.jsonl")):
-                stored = self.workspace.judgments(path).items()
-                kept = [one for key, one in stored if wanted.get(key) == one.case]
-                if kept:
-                    by_judge[kept[0].judge] = kept
-            found[protocol.name] = with_controls(self.workspace, by_judge, protocol)
-        return found
-
-    def compared(self) -> Compared:
-        """Everybody who has judged, beside people and what the papers print."""
-        out = self.request.out or self.workspace.out(self.name)
-        formats = self.request.table_formats
-        if self.request.from_recorded and isinstance(self.made, MATEval):
-            return self.made.recorded(formats, out)
-        judged = self.judged()
-        if any(judged.values()):
-            return self.made.compared(Answered(self.workspace, judged, formats, out))
-        printed = table_of(self.request.benchmark)
-        note = f"Nobody has judged {self.name} yet; name a judge with --judge."
-        signed = printed.signatures[0]
-        found = Findings(subject=printed.title, truth=PEOPLE, signature=signed, notes=[note])
-        return publish(found, [printed], out, {"rows": [], "signature": signed}, formats)
+def _seed_set(request: Benching) -> str:
+    """What the judgments are filed under."""
+    return f"bench-{request.benchmark}"
 
 
-def _read(benchmark: str, data: Path) -> Benchmark:
-    """A benchmark made of upstream's files; raises `ConfigError` for one that is unknown."""
-    if benchmark not in BENCHMARKS:
-        known = [*BENCHMARKS, "botchat"]
+def _asked(request: Benching, cases: list[Cases]) -> list[ask.Asked]:
+    """The judge, if one is named, with all its cases."""
+    if not request.judge:
+        return []
+    return [ask.Asked(_seed_set(request), (), request.judge_name, cases)]
+
+
+def _cases(request: Benching, benchmark: Benchmark) -> list[Cases]:
+    """The first that the limit allows."""
+    limit = request.limit
+    if limit is not None and limit < 1:
+        raise ConfigError(f"--limit {limit}: at least one item is needed")
+    found = []
+    for protocol, makes in benchmark.cases:
+        ids = {*[*dict.fromkeys(make().seed_id for make in makes)][:limit]}
+        found.append(Cases(protocol, [make for make in makes if make().seed_id in ids]))
+    return found
+
+
+def _compared(
+    request: Benching, workspace: Workspace, benchmark: Benchmark, cases: list[Cases], out: Path
+) -> Compared:
+    """Everybody who has judged what the files hold, beside people and what the papers print."""
+    name, judged = _seed_set(request), dict[str, Judgments]()
+    for protocol, makes in cases:
+        asked = (make() for make in makes)
+        wanted = {(case.seed_id, case.contestants): case.digest for case in asked}
+        by_judge = {}
+        for path in sorted(
+            workspace.judgments_path(name, protocol.name, "").parent.glob("*.jsonl")
+        ):
+            stored = workspace.judgments(path).items()
+            if kept := [one for key, one in stored if wanted.get(key) == one.case]:
+                by_judge[kept[0].judge] = kept
+        judged[protocol.name] = with_controls(workspace, by_judge, protocol)
+    if any(judged.values()):
+        return benchmark.compared(Answered(workspace, judged, request.table_formats, out))
+    printed = table_of(request.benchmark)
+    report = AgreementReport(
+        subject=printed.title,
+        labels=HUMAN_LABELS,
+        signature=printed.signature,
+        notes=[f"Nobody has judged {name} yet; name a judge with --judge."],
+    )
+    return publish(report, [printed], out, formats=request.table_formats)
+
+
+def _read(request: Benching) -> Benchmark:
+    """A benchmark made of upstream's files; refuses what does not go together before reading."""
+    name, data, limit = request.benchmark, request.data, request.limit
+    if name == "botchat":
+        raise ConfigError("bench botchat draws published numbers and asks nobody: no --plan")
+    if request.from_recorded and (name != "mateval" or request.judge):
         raise ConfigError(
-            f"unknown benchmark {benchmark!r}{did_you_mean(benchmark, known)}; "
-            f"benchmarks: {', '.join(known)}"
+            "--recorded reads MATEval's recorded discussions and asks nobody: "
+            "botchat bench mateval --data DIR --recorded"
         )
+    if request.from_recorded and limit is not None:
+        raise ConfigError(f"--limit {limit}: --recorded reads all; leave --limit out")
+    if name not in BENCHMARKS:
+        known = [*BENCHMARKS, "botchat"]
+        hint = did_you_mean(name, known)
+        raise ConfigError(f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}")
     if not data.is_dir():
         raise MissingDataError(f"no folder {data}; name the one with upstream's files with --data")
     try:
-        held = {
+        files = {
             path.relative_to(data).as_posix(): path.read_bytes()
             for path in sorted(data.rglob("*"))
             if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
         }
     except OSError as error:
         raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
-    read = BENCHMARKS[benchmark]
-    if len(sets := _sets(held, read)) > 1:
+    if len(sets := _sets(files, BENCHMARKS[name])) > 1:
         raise ConfigError(
             f"--data {data} holds {len(sets)} data sets, {', '.join(sets)}: give a folder that "
             "holds one of them"
         )
-    return read(held)
+    return BENCHMARKS[name](files)
 
 
-def _sets(held: Files, read: Callable[[Files], object]) -> list[str]:
+def _sets(files: Files, read: Callable[[Files], object]) -> list[str]:
     """Folders and files that are each a data set of its own, none within another."""
     parts: dict[str, dict[str, bytes]] = {}
-    for name, content in held.items():
+    for name, content in files.items():
         for part in (name, *map(str, PurePosixPath(name).parents)):
             parts.setdefault(part, {})[name] = content
 

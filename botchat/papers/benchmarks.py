@@ -13,25 +13,20 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
-from botchat.boards import judge_agreement, which_judge
-from botchat.boards.judge_agreement import PRICE, Findings
+from botchat.boards import judge_agreement
+from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport, debate_of
 from botchat.boards.tables import Column, table
 from botchat.boards.writers import Formats
 from botchat.interfaces import Row
 from botchat.metrics import lengths
-from botchat.metrics.annotations import Opinions
-from botchat.metrics.correlation import Rating, compare_scores
-from botchat.papers import chateval, tables
+from botchat.metrics.agreement import ItemScore, compare, compare_scores
+from botchat.metrics.annotations import VerdictArrays
+from botchat.papers import chateval
 from botchat.papers.chateval import ASPECTS
 from botchat.papers.printed import column, table_of
-from botchat.pipeline.agree import (
-    compare_judges,
-    expenses,
-    publish,
-    signature,
-)
+from botchat.pipeline.agree import publish, signature
+from botchat.pipeline.ledger import expenses
 from botchat.pipeline.run.ask import Cases
-from botchat.pipeline.run.contestants import method, own_name
 from botchat.protocols import scores
 from botchat.protocols.answers import ANSWERS, pair_cases, pair_labels
 from botchat.protocols.protocol import Protocol
@@ -45,9 +40,6 @@ Files = Mapping[str, bytes]
 
 Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
-
-PEOPLE = "human labels"
-"""What upstream's labels are filed under; no judge has such a name."""
 
 RANKS = ("spearman", "kendall")
 
@@ -75,8 +67,6 @@ class Answered:
 class Benchmark(ABC):
     """One data set, made of upstream's files."""
 
-    figures: ClassVar[tuple[str, ...]]
-    """What a judge's runs are compared by."""
     cases: Sequence[Cases]
     """What is asked."""
 
@@ -89,16 +79,8 @@ class Benchmark(ABC):
         """Everybody who has judged, beside people."""
 
 
-_IN_ORDER = (
-    "consistency", "same_winner", "first_preferred", "length_preference", "self_preference",
-)  # fmt: skip
-"""Figures of FairEval that only verdicts in one order have, or that need both orders."""
-
-
 class FairEval(Benchmark):
     """Which of two answers is better, in both orders (Wang et al. 2023; ChatEval §4.1)."""
-
-    figures = ("accuracy", "kappa")
 
     def __init__(self, files: Files) -> None:
         """See `botchat.papers.chateval.faireval`."""
@@ -106,69 +88,37 @@ class FairEval(Benchmark):
         self.cases = [Cases(ANSWERS, list(pair_cases(self._pairs)))]
 
     def compared(self, answered: Answered) -> Compared:
-        """ChatEval's Table 1, and judges with each other."""
-        workspace, judged = answered.workspace, answered.judged[ANSWERS.name]
+        """Judges by the sum of their scores in both orders; position by each order alone."""
         everything = answered.all(ANSWERS)
-        people = pair_labels(self._pairs, PEOPLE)
-        selves = {name: own_name(workspace, name) for name in judged}
-        both = [*people, *calibrated(everything, ANSWERS)]
-        found = compare_judges(both, PEOPLE, selves=selves)
-        shown = Opinions.of([*people, *preferences(everything, ANSWERS)], PEOPLE)
-        in_order = compare_judges(
-            shown,
-            PEOPLE,
-            lengths={
-                (pair.id, name): lengths.words(text)
-                for pair in self._pairs
-                for name, text in zip(pair.contestants, pair.answers, strict=True)
-            },
-            selves=selves,
-        )
-        costs = answered.costs(ANSWERS)
-        rows = []
-        for row, one_order in zip(found.rows, in_order.rows, strict=True):
-            evaluator, how = method(workspace, row["judge"])
-            head = {"judge": row["judge"], "evaluator": evaluator, "method": how}
+        labels = pair_labels(self._pairs, HUMAN_LABELS)
+        arrays = VerdictArrays.of([*labels, *calibrated(everything, ANSWERS)], HUMAN_LABELS)
+        words = {
+            (pair.id, name): lengths.words(text)
+            for pair in self._pairs
+            for name, text in zip(pair.contestants, pair.answers, strict=True)
+        }
+        found = compare(arrays, HUMAN_LABELS)
+        shown = [*labels, *preferences(everything, ANSWERS)]
+        costs, rows = answered.costs(ANSWERS), []
+        in_order = compare(shown, HUMAN_LABELS, words).judges
+        for row, one_order in zip(found.judges, in_order, strict=True):
+            both = ends_of(one_order, ("consistency", "first_preferred", "longer_preferred"), "")
             apart = {f"{key}_one_order": one_order[key] for key in ("accuracy", "kappa")}
-            taken = ends_of(one_order, _IN_ORDER, "")
-            rows.append({**head, **row, **taken, **apart, **costs[row["judge"]]})
-        data = [(a.item, a.first, a.second, a.judge, a.verdict) for a in both]
-        findings = Findings(
-            **vars(
-                replace(found, rows=which_judge.in_order(replace(found, rows=rows)), annotators=())
-            ),
+            rows.append({**row, **both, **apart, **costs[row["judge"]]})
+        report = AgreementReport(
+            **vars(replace(found, judges=judge_agreement.ordered(rows), annotators=())),
             subject="FairEval",
-            truth="people's majority",
-            signature=signature("bench", {"benchmark": "faireval"}, data, PEOPLE),
-            notes=[*which_judge.other_cases(found)],
+            labels=HUMAN_LABELS,
+            signature=signature("bench", {"benchmark": "faireval"}, arrays.digest, HUMAN_LABELS),
         )
-        first = tables.chateval_1(findings.rows, findings.signature)
-        others = [part for part in judge_agreement.tables(findings) if part.name != "judges"]
-        beside = [table_of("faireval")]
-        return publish(findings, [first, *others, *beside], answered.out, formats=answered.formats)
+        tables = [*judge_agreement.tables(report), table_of("faireval")]
+        return publish(report, tables, answered.out, formats=answered.formats)
 
 
 def ends_of(found: Row, figures: Iterable[str], begin: str) -> Row:
     """Some figures with the ends of their intervals, their keys with ``begin`` before them."""
     keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
     return {f"{begin}{key}": found[key] for key in keys}
-
-
-def of_parts(parts: Iterable[str]) -> tuple[str, ...]:
-    """The columns of all parts and of their average."""
-    return tuple(f"{part}_{figure}" for part in (*parts, "average") for figure in RANKS)
-
-
-def in_one_row(parts: Iterable[str], found: Mapping[str, Row]) -> Row:
-    """Part -> correlations of a judge, as one row: ``PART_spearman`` …, ``average_spearman`` …."""
-    row: Row = {key: sum(of[key] for of in found.values()) for key in ("n", "unreadable")}
-    for part, of in found.items():
-        row |= ends_of(of, RANKS, f"{part}_")
-    for figure in RANKS:
-        values = [row.get(f"{part}_{figure}") for part in parts]
-        known = [value for value in values if value is not None]
-        row[f"average_{figure}"] = fmean(known) if len(known) == len(values) else None
-    return row
 
 
 class RatedTexts(Benchmark):
@@ -185,65 +135,76 @@ class RatedTexts(Benchmark):
     """What a number is about -> the question that asks for it."""
 
     @abstractmethod
-    def labels(self, part: str) -> list[Rating]:
+    def labels(self, part: str) -> list[ItemScore]:
         """People's numbers of a part."""
 
     @abstractmethod
-    def ratings(self, part: str, judged: Sequence[Judgment]) -> list[Rating]:
+    def ratings(self, part: str, judged: Sequence[Judgment]) -> list[ItemScore]:
         """Judges' numbers of a part."""
 
     def compared(self, answered: Answered) -> Compared:
         """Correlations in the paper's layout."""
-        said = {part: self.ratings(part, answered.all(of)) for part, of in self.parts.items()}
+        rated = {part: self.ratings(part, answered.all(of)) for part, of in self.parts.items()}
         costs = {of.name: answered.costs(of) for of in self.parts.values()}
         prices = {part: costs[of.name] for part, of in self.parts.items()}
-        return self.beside_people(said, prices, answered.formats, answered.out)
+        return self.beside_people(rated, prices, answered.formats, answered.out)
 
     def beside_people(
         self,
-        said: Mapping[str, Sequence[Rating]],
+        ratings: Mapping[str, Sequence[ItemScore]],
         prices: Mapping[str, Mapping[str, Row]],
         formats: Formats | None,
         out: Path,
     ) -> Compared:
-        """Correlations with people's; ``said``, ``prices``: by part, the latter by judge."""
+        """Correlations with people's; ``ratings``, ``prices``: by part, the latter by judge."""
         data: list[Any] = []
         rows: list[Row] = []
         pairs: list[Row] = []
         by_judge: dict[str, dict[str, Row]] = {}
         for part in self.parts:
-            rated = [*self.labels(part), *said[part]]
-            found = compare_scores(rated, PEOPLE)
+            rated = [*self.labels(part), *ratings[part]]
+            found = compare_scores(rated, HUMAN_LABELS)
             data += [[part, asdict(rating)] for rating in rated]
             pairs += [{self.part: part, **row} for row in found.pairs]
-            for row in found.rows:
+            for row in found.judges:
                 head = {self.first.key: row["judge"], self.part: part}
                 rows.append({**head, **row, **prices[part].get(row["judge"], {})})
                 by_judge.setdefault(row["judge"], {})[part] = rows[-1]
-        signed = signature("bench", {"benchmark": self.name}, data, PEOPLE)
-        columns = [self.first, *map(column, self.figures), _UNREADABLE, *PRICE]
-        lines = [{**of[part], **in_one_row(self.parts, of)} for of in by_judge.values()]
-        shown = [
-            table(*self.table, columns, lines, [signed], _SCORED).filled(),
-            table_of(self.name),
-        ]
-        findings = Findings(subject=shown[0].title, truth=PEOPLE, signature=signed)
-        answer = _by_correlation(lines, self.first.key)
-        whole = {"answer": answer, "rows": rows, "pairs": pairs, "signature": signed}
-        return publish(findings, shown, out, whole, formats, answer)
+        signed = signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
+        figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
+        unreadable = Column("unreadable", "Unreadable", "count")
+        columns = [self.first, *map(column, figures), unreadable, *PRICE]
+        lines = [{**of[part], **_in_one_row(of)} for of in by_judge.values()]
+        shown = table(*self.table, columns, lines, [signed], _SCORED).filled()
+        notes = _by_correlation(lines, self.first.key)
+        report = AgreementReport(
+            subject=shown.title, labels=HUMAN_LABELS, signature=signed, notes=notes
+        )
+        whole = {"sentences": notes, "judges": rows, "pairs": pairs, "signature": signed}
+        return publish(report, [shown, table_of(self.name)], out, whole, formats)
 
 
-_UNREADABLE = Column("unreadable", "Unreadable", "count")
 _SCORED = (
     "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores are "
     "counted and left out."
 )
 
 
+def _in_one_row(found: Mapping[str, Row]) -> Row:
+    """Part -> correlations of a judge, as one row: ``PART_spearman`` …, ``average_spearman`` …."""
+    row: Row = {key: sum(of[key] for of in found.values()) for key in ("n", "unreadable")}
+    for part, of in found.items():
+        row |= ends_of(of, RANKS, f"{part}_")
+    for figure in RANKS:
+        values = [of[figure] for of in found.values()]
+        row[f"average_{figure}"] = None if None in values else fmean(values)
+    return row
+
+
 def _by_correlation(lines: Sequence[Row], judge: str) -> list[str]:
     """Who agrees most with people, by the mean of its correlations; ``judge``: key of its name."""
     known = [row for row in lines if row["average_spearman"] is not None]
-    known = [row for row in known if not which_judge.control_of(row[judge])]
+    known = [row for row in known if not debate_of(row[judge])]
     if len(known) < 2:
         return []
     best = max(known, key=lambda row: float(row["average_spearman"]))
@@ -254,14 +215,12 @@ def _by_correlation(lines: Sequence[Row], judge: str) -> list[str]:
 class TopicalChat(RatedTexts):
     """Responses rated in four aspects (Mehri and Eskenazi 2020; ChatEval §4.2)."""
 
-    name, part = "topicalchat", "aspect"
+    name, part, parts = "topicalchat", "aspect", ASPECTS
     table = (
         "chateval-table-2",
         "Topical-Chat: correlation with people (layout of ChatEval, Table 2)",
     )
     first = Column("judge", "Metrics", "name")
-    figures = of_parts(ASPECTS)
-    parts = ASPECTS
 
     def __init__(self, files: Files) -> None:
         """See `botchat.papers.chateval.topical_chat`."""
@@ -271,10 +230,13 @@ class TopicalChat(RatedTexts):
             for aspect, of in self.parts.items()
         ]
 
-    def labels(self, part: str) -> list[Rating]:
-        """Of an aspect."""
-        return chateval.aspect_labels(self._responses, part, PEOPLE)
+    def labels(self, part: str) -> list[ItemScore]:
+        """People's mean scores of an aspect."""
+        return [
+            ItemScore(response.id, response.contestant, HUMAN_LABELS, response.scores[part])
+            for response in self._responses
+        ]
 
-    def ratings(self, _: str, judged: Sequence[Judgment]) -> list[Rating]:
+    def ratings(self, _: str, judged: Sequence[Judgment]) -> list[ItemScore]:
         """Of an aspect."""
         return scores.ratings(judged)

@@ -1,37 +1,35 @@
-"""BotChat's own Figures 3 to 6, drawn again from the numbers that it published.
+"""BotChat's own Figures 3 to 6, drawn as a board's from the numbers that it published.
 
-Each is the figure that a board draws of the same numbers. No dialogue was published, so lengths
-have a mean and no spread (Figure 3 is a violin plot); Figure 7's numbers stand nowhere.
+No dialogue was published, so lengths have a mean and no spread; Figure 7's numbers stand nowhere.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from botchat.errors import ConfigError, DataError, MissingDataError
-from botchat.metrics.intervals import of_share
+from botchat.metrics.intervals import share_ci
 from botchat.papers.requests import Benching
-from botchat.pipeline.plot import FORMATS, written
 from botchat.ratings.rate_table import COLUMNS
-from botchat.report.figures import cells, rows
-from botchat.report.figures.cells import Cells
-from botchat.report.figures.chart import chart
-from botchat.report.figures.sheet import WIDE, Look
+from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
 from botchat.requests.results import Told
 from botchat.workspace.folder import Workspace
+from botchat.workspace.jsonl import write_atomic
 
 DIALOGUES, SEEDS = 547, 222
 """A model's in UniEval; those compared in both orders in the Arena and in GTEval (§§4.1, 4.2)."""
 
 
-Parts = tuple[Any, ...]
-"""Title, caption, number of cases, and what draws it with its data, as `chart` takes them."""
+Parts = tuple[str, str, Callable[[Figure], None], int]
+"""Title, caption, what draws it, and its number of rows, as a `Chart` takes them."""
 
 
 class PublishedFigure(NamedTuple):
@@ -41,16 +39,14 @@ class PublishedFigure(NamedTuple):
     """What files call the columns of contestants, each the ways that are known."""
     numbers: tuple[tuple[str, ...], ...]
     """Likewise of numbers."""
-    parts: Callable[[pd.DataFrame], Parts]
-    """Of rows under the first name of each column."""
+    parts: Callable[[pd.DataFrame], list[Parts]]
+    """Of rows under the first name of each column; one a figure."""
 
 
 def bench_botchat(request: Benching, workspace: Workspace) -> Told:
     """Draw every figure whose numbers a file has; paths of what was written.
 
-    Raises:
-        MissingDataError: no file has the columns of a figure; says which.
-        DataError: a number that is none.
+    Raises `MissingDataError`, which says the columns, without any, and `DataError` for a number.
     """
     asking = ("judge", "judge_model", "limit", "from_recorded")
     if unused := [name for name in asking if getattr(request, name)]:
@@ -61,53 +57,55 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
             f"--data {request.data}: no such folder; name the one with the published tables"
         )
     paths = [request.data] if request.data.is_file() else sorted(request.data.rglob("*.csv"))
-    look, folder = Look(WIDE, None), request.out or workspace.out("bench-botchat")
-    made = []
+    folder, files = request.out or workspace.out("bench-botchat"), list[Path]()
     for number, of in FIGURES.items():
-        found = {path: frame for path in paths if (frame := _read(path, of)) is not None}
-        for path, frame in found.items():
-            name = f"figure-{number}" + (f"-{path.stem}" if len(found) > 1 else "")
+        tables = {path: frame for path in paths if (frame := _read(path, of)) is not None}
+        for path, frame in tables.items():
             signature = f"{path.name} | sha256:{sha256(path.read_bytes()).hexdigest()[:12]}"
-            title, caption, count, *drawing = of.parts(frame)
             source = f"BotChat (Duan et al. 2023), Figure {number}"
-            shown = chart(name, title, caption, count, source, [signature], *drawing)
-            made += [written(shown, look, folder / f"{name}.{form}") for form in FORMATS]
-    if not made:
+            for i, (title, caption, draw, n_rows) in enumerate(of.parts(frame)):
+                name = f"figure-{number}" + "b" * i
+                name += f"-{path.stem}" if len(tables) > 1 else ""
+                about = f"{caption} {source}."
+                chart = Chart(name, title, about, [signature], draw, n_rows)
+                for form in FORMATS:
+                    files.append(folder / f"{name}.{form}")
+                    write_atomic(files[-1], chart.render(form))
+    if not files:
         each = (" or ".join(names) for of in FIGURES.values() for names in (*of.names, *of.numbers))
         wanted = ", ".join(dict.fromkeys(each))
         raise MissingDataError(
             f"--data {request.data}: no csv file has a figure's columns of {wanted}"
         )
-    files = list(dict.fromkeys(file for one in made for file in one.whole.values()))
     return Told({"paths": files}, [str(file) for file in files])
 
 
 def _read(path: Path, of: PublishedFigure) -> pd.DataFrame | None:
     """Its columns under their first names; ``None``: it is not the figure's file."""
     try:
-        there = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
+        table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
     except ValueError:
         return None
-    known = {names[0]: next((n for n in names if n in there), None)
-             for names in (*of.names, *of.numbers)}  # fmt: skip
+    every = (*of.names, *of.numbers)
+    known = {names[0]: next((name for name in names if name in table), None) for names in every}
     if None in known.values():
         return None
-    frame = there[[*known.values()]].set_axis([*known], axis=1)
+    frame = table[[*known.values()]].set_axis([*known], axis=1)
     for key in (names[0] for names in of.numbers):
         values = pd.to_numeric(frame[key], errors="coerce")
-        right = values.between(0, math.inf, "left")
-        for line, (cell, good) in enumerate(zip(frame[key], right, strict=True), 2):
-            if not good:
-                raise DataError(f"{path.name}:{line}: {cell!r} is no number from 0 on; correct it")
+        wrong = ~values.between(0, math.inf, "left")
+        if wrong.any():
+            n = int(wrong.argmax())
+            cell = frame[key].iloc[n]
+            raise DataError(f"{path.name}:{n + 2}: {cell!r} is no number from 0 on; correct it")
         frame[key] = values
     return frame
 
 
 def _with_ends(shares: pd.Series[float], n: int) -> pd.DataFrame:
     """Shares with their intervals, of so many seeds."""
-    ends = [of_share(share * n, n) for share in shares]
-    low, high = zip(*ends, strict=True)
-    return pd.DataFrame({shares.name: shares, "low": low, "high": high}, index=shares.index)
+    ends = pd.DataFrame([share_ci(share * n, n) for share in shares], shares.index, ["low", "high"])
+    return ends.assign(value=shares)[["value", "low", "high"]]
 
 
 def _shares(numbers: pd.DataFrame) -> pd.DataFrame:
@@ -115,27 +113,24 @@ def _shares(numbers: pd.DataFrame) -> pd.DataFrame:
     return numbers / 100 if (numbers.to_numpy() > 1).any() else numbers
 
 
-def _lengths(frame: pd.DataFrame) -> Parts:
-    means = frame.set_index("model").assign(low=math.nan, high=math.nan)
-    means = means.rename(columns={"mean_tokens": "tokens"})
-    return (
-        "Mean length of a generated utterance", "Tokens of cl100k_base; no spread was published.",
-        f"{len(means)} models", rows.series, {"tokens": means}, "Tokens", "{:.1f}",
-    )  # fmt: skip
+def _lengths(frame: pd.DataFrame) -> list[Parts]:
+    means = frame.set_index("model").set_axis(["value"], axis=1).assign(low=math.nan, high=math.nan)
+    caption = "Tokens of cl100k_base; no spread was published."
+    draw = partial(dots, {"": means}, "mean tokens per utterance", {})
+    return [("Mean length of a generated utterance", caption, draw, len(means))]
 
 
-def _success(frame: pd.DataFrame) -> Parts:
+def _success(frame: pd.DataFrame) -> list[Parts]:
     shares = _shares(frame.set_index("model").iloc[:, ::-1])
     shares = shares.sort_values("success_n16", ascending=False, kind="stable")
     values = {f"N = {str(key).rpartition('_n')[2]}": 100 * _with_ends(shares[key], DIALOGUES)
               for key in shares}  # fmt: skip
-    return (
-        "Dialogues that pass for people's", "UniEval's success rate at N, with 95 % intervals.",
-        f"{DIALOGUES} dialogues a model", rows.series, values, "Success (%)", "{:.1f}",
-    )  # fmt: skip
+    caption = f"{DIALOGUES} dialogues a model, with 95 % intervals."
+    draw = partial(dots, values, "success rate (%)", {})
+    return [("UniEval: success rate at N", caption, draw, len(shares))]
 
 
-def _win_rates(frame: pd.DataFrame) -> Parts:
+def _win_rates(frame: pd.DataFrame) -> list[Parts]:
     frame[["win_rate", "win_or_tie_rate"]] = _shares(frame[["win_rate", "win_or_tie_rate"]])
     mirrored = pd.DataFrame(
         {"model_a": frame["model_b"], "model_b": frame["model_a"],
@@ -144,25 +139,19 @@ def _win_rates(frame: pd.DataFrame) -> Parts:
     both = pd.concat([frame, mirrored]).drop_duplicates(["model_a", "model_b"])
     points = (both["win_rate"] + both["win_or_tie_rate"]).groupby(both["model_a"]).mean()
     order = list(points.sort_values(ascending=False).index)
-    parts = [
-        Cells(title, both.pivot(index="model_a", columns="model_b", values=key).loc[order, order])
-        for key, title in (("win_rate", "Win rate (%)"), ("win_or_tie_rate", "Win + tie rate (%)"))
-    ]
-    return (
-        "Win rates between models",
-        "How often the row's model wins, or at least ties, against the column's; by mean.",
-        f"{2 * SEEDS} comparisons a pair", cells.squares, parts, "row against column",
-    )  # fmt: skip
+    caption = f"The row's model against the column's; {2 * SEEDS} comparisons a pair."
+    parts: list[Parts] = []
+    for key, title in (("win_rate", "Win rate (%)"), ("win_or_tie_rate", "Win + tie rate (%)")):
+        rates = both.pivot(index="model_a", columns="model_b", values=key).loc[order, order]
+        parts.append((title, caption, partial(matrix, rates), 4 + len(order)))
+    return parts
 
 
-def _beside_people(frame: pd.DataFrame) -> Parts:
+def _vs_human(frame: pd.DataFrame) -> list[Parts]:
     rates = _shares(frame.set_index("model"))
-    score = (rates["win"] + rates["tie"] / 2).sort_values(ascending=False, kind="stable")
-    return (
-        "GTEval: models against the human dialogue",
-        "A model wins where the judge takes the human one for AI; centred on ties.",
-        f"{2 * SEEDS} comparisons a model", rows.wings, rates.loc[score.index],
-    )  # fmt: skip
+    caption = "A model wins where the judge takes the human dialogue for AI."
+    title = "GTEval: model vs human dialogue"
+    return [(title, caption, partial(stacks, rates), len(rates))]
 
 
 _MODEL = (("model", "Model"),)
@@ -178,6 +167,6 @@ FIGURES = {
     "3": PublishedFigure(_MODEL, (("mean_tokens", "Length"),), _lengths),
     "4": PublishedFigure(_MODEL, _SUCCESS, _success),
     "5": PublishedFigure(_SIDES, _RATES, _win_rates),
-    "6": PublishedFigure(_MODEL, _RESULTS, _beside_people),
+    "6": PublishedFigure(_MODEL, _RESULTS, _vs_human),
 }
 """Number -> what it is made of."""

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import PurePosixPath
@@ -18,7 +18,6 @@ from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.correlation import Rating
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.protocol import Protocol
@@ -79,14 +78,6 @@ def aspect_case(response: Response, aspect: str) -> Case:
             highest=str(scale.highest),
         ),
     )
-
-
-def aspect_labels(responses: Iterable[Response], aspect: str, judge: str = "human") -> list[Rating]:
-    """People's mean scores of one aspect."""
-    return [
-        Rating(response.id, response.contestant, judge, response.scores[aspect])
-        for response in responses
-    ]
 
 
 def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:

@@ -45,24 +45,18 @@ class Printed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     name: str = ""
     """``chateval-table-1``."""
 
-    def __post_init__(self) -> None:
-        """Refuse lines of another length than their headings."""
-        for line in self.rows:
-            if len(line.row) != len(self.heads):
-                raise ValueError(f"{line.row}: not one for each of {self.heads}")
-            if {len(line.values), len(line.std) or len(self.columns)} != {len(self.columns)}:
-                raise ValueError(f"{line.row}: not a number for each of {self.columns}")
-
     @property
     def records(self) -> Iterator[Row]:
-        """Its lines with numbers in our units."""
+        """Its lines with numbers in our units; a line of another length is a `ValueError`."""
         for line in self.rows:
-            found: Row = {"table": self.name, "line": " · ".join(line.row)}
-            for at, key in enumerate(self.columns):
+            row: Row = {"table": self.name, "line": " · ".join(line.row)}
+            deviations = line.std or (None,) * len(self.columns)
+            for key, value, std in zip(self.columns, line.values, deviations, strict=True):
                 unit = 0.01 if column(key).kind == "rate" else 1.0
-                given = {key: line.values[at]} | ({f"{key}_std": line.std[at]} if line.std else {})
-                found |= {k: None if math.isnan(v) else unit * v for k, v in given.items()}
-            yield found
+                for name, number in ((key, value), (f"{key}_std", std)):
+                    if number is not None:
+                        row[name] = None if math.isnan(number) else unit * number
+            yield row
 
 
 @cache

@@ -14,21 +14,19 @@ from typing import Any
 
 import msgspec
 
-from botchat.boards import cases as of_cases
+from botchat.boards import cases as case_tables
 from botchat.boards.tables import Table
 from botchat.boards.writers import Content, table_files
 from botchat.errors import ConfigError, DataError
 from botchat.importers.tables import read_text, rows
 from botchat.interfaces import Case, MakeCase, Row, ShownDialogue, settings_digest
-from botchat.pipeline.agree import compare_judges
 from botchat.pipeline.run.ask import Asked, Cases
 from botchat.pipeline.run.session import RULES, catalogue_of
-from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases, pair_labels
+from botchat.protocols.answers import ANSWERS, AnswerPair, pair_cases
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.items import TEXTS, items, paragraphs
+from botchat.protocols.items import items, paragraphs
 from botchat.protocols.mateval import DIAGNOSIS, MATEVAL, TEXT, OwnText, text_case
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import calibrated
 from botchat.protocols.replies import plain_name
 from botchat.records import SIGNED, Dialogue, Judgment, Seed
 from botchat.requests import Evaluating, Leaderboard
@@ -65,45 +63,51 @@ def evaluate(
     column.
     """
     listed, cases = _cases(request, workspace)
-    made = _asked(request, workspace, cases).run(workspace, spending, meter)
-    judge = made[0].judge
+    stages = _asked(request, workspace, cases).run(workspace, spending, meter)
+    judge, seed_set = stages[0].judge, seed_set_of(request)
     with workspace.locked():
-        _write_set(workspace, seed_set_of(request), listed)
-    ranking = Leaderboard(seed_set_of(request), judge, request.out, formats=request.formats)
-    board = ranking.run(workspace, meter=meter)
-    tables: list[Table] = []
-    texts: dict[str, Content] = {}
-    rows: list[Row] = []
+        _write_set(workspace, seed_set, listed)
+    board = Leaderboard(seed_set, judge, request.out, formats=request.formats).run(
+        workspace, meter=meter
+    )
+    texts = [item for item in listed if isinstance(item, OwnText)]
+    pairs = [item for item in listed if isinstance(item, AnswerPair)]
     notes = [_OF_RULES] if request.judge == RULES else []
-    for one, result in zip(cases, made, strict=True):
-        judged = _judged(one, workspace.judgments(result.path))
-        found = _tables(one.protocol, listed, judged, judge)
-        tables += found
-        rows += [{"criterion": one.protocol.name, **row} for row in found[0].records]
-        notes += of_cases.lacking(one.protocol, found[0].records)
-        if one.protocol == MATEVAL:
-            by_id = {judgment.seed_id: judgment for judgment in judged}
-            own = [text for text in listed if isinstance(text, OwnText)]
-            texts[f"{one.protocol.name}-reports.txt"] = of_cases.written_reports(own, by_id)
-    write_all(Path(board.whole["out"]), {**table_files(tables, request.table_formats), **texts})
+    tables: list[Table] = []
+    files: dict[str, Content] = {}
+    rows, agreed = list[Row](), list[Row]()
+    for of, stage in zip(cases, stages, strict=True):
+        protocol, judged = of.protocol, _judged(of, workspace.judgments(stage.path))
+        shown, labelled = (
+            case_tables.of_pairs(protocol, pairs, judged)
+            if pairs
+            else case_tables.of_texts(protocol, texts, judged)
+        )
+        tables.append(shown)
+        rows += [{"criterion": protocol.name, **row} for row in shown.records]
+        agreed += [{"criterion": protocol.name, **row} for row in labelled]
+        notes += case_tables.sentences(protocol, shown.records, labelled)
+        if protocol == MATEVAL:
+            files[f"{protocol.name}-reports.txt"] = case_tables.written_reports(texts, judged)
+    write_all(Path(board.whole["out"]), {**table_files(tables, request.table_formats), **files})
     whole = {
         **board.whole,
         "file": request.file.name,
         "board": board.tables[0].records,
         "rows": rows,
+        "agreement": agreed,
         "notes": [*notes, *board.whole["notes"]],
-        "tables": {one.name: one.records for one in tables},
     }
-    shown = [part for one in tables for part in (f"{one.title}\n", one, f"\n{one.note}\n")]
-    unanswered = sum(one.unanswered for one in made)
-    return Told(whole, [*shown, *board.tables, *notes, *board.lines], unanswered)
+    parts = [part for one in tables for part in (f"{one.title}\n", one, f"\n{one.note}\n")]
+    unanswered = sum(stage.unanswered for stage in stages)
+    return Told(whole, [*parts, *notes, *board.lines], unanswered)
 
 
-def _judged(cases: Cases, made: Mapping[Any, Judgment]) -> list[Judgment]:
+def _judged(cases: Cases, judgments: Mapping[Any, Judgment]) -> list[Judgment]:
     """What the judge says of the cases as they are now, in their order."""
     asked = (make() for make in cases.make)
-    said = [(case, made.get((case.seed_id, case.contestants))) for case in asked]
-    return [one for case, one in said if one is not None and one.case == case.digest]
+    known = [(case, judgments.get((case.seed_id, case.contestants))) for case in asked]
+    return [one for case, one in known if one is not None and one.case == case.digest]
 
 
 def seed_set_of(request: Evaluating) -> str:
@@ -123,7 +127,9 @@ def _cases(request: Evaluating, workspace: Workspace) -> tuple[Sequence[Item], l
     if odd := next((name for name in request.criteria if name not in known), None):
         raise ConfigError(f"--criteria {odd}: unknown; criteria: {', '.join(known)}")
     protocols = [known[name] for name in dict.fromkeys(request.criteria)]
-    wanted = [plain_name(name) for one in protocols or [MATEVAL] for name in of_cases.numbers(one)]
+    wanted = [
+        plain_name(name) for one in protocols or [MATEVAL] for name in case_tables.numbers(one)
+    ]
     listed = read_items(request.file, wanted)
     of_texts = isinstance(listed[0], OwnText)
     what, shows = ("texts", "one") if of_texts else ("pairs", "pair")
@@ -146,9 +152,7 @@ def _cases(request: Evaluating, workspace: Workspace) -> tuple[Sequence[Item], l
     return listed, [_asking(one, listed) for one in protocols]
 
 
-def read_items(
-    file: Path, numbers: Sequence[str] = (), columns: Sequence[str] = TEXTS
-) -> list[OwnText] | list[AnswerPair]:
+def read_items(file: Path, numbers: Sequence[str] = ()) -> list[OwnText] | list[AnswerPair]:
     """What a file holds, see `botchat.protocols.items`; `ConfigError` for any other kind of it."""
     kind = file.suffix.lower()
     if file.is_dir():
@@ -165,7 +169,7 @@ def read_items(
         (place, {name.replace("_", ""): cell for name, cell in fields.items()})
         for place, fields in rows(data, where)
     ]
-    return items(cells, where, numbers, columns)
+    return items(cells, where, numbers)
 
 
 def _asking(protocol: Protocol, listed: Sequence[Item]) -> Cases:
@@ -212,22 +216,3 @@ def _write_set(workspace: Workspace, name: str, listed: Sequence[Item]) -> None:
         path.unlink()  # of an earlier file of that name
     for model, made in by_model.items():
         jsonl.finish(workspace.dialogues_path(name, model), made, stage_order)
-
-
-def _tables(
-    protocol: Protocol, listed: Sequence[Item], judged: Sequence[Judgment], judge: str
-) -> list[Table]:
-    """A criterion's tables of the file."""
-    pairs = [one for one in listed if isinstance(one, AnswerPair)]
-    if pairs:
-        found = [of_cases.of_pairs(protocol, pairs, judged)]
-        people = pair_labels(pairs, of_cases.PEOPLE)
-        if people and judged:
-            both = [*people, *calibrated(judged, protocol)]
-            rows = compare_judges(both, of_cases.PEOPLE).rows
-            found.append(of_cases.beside_people(protocol, rows, judged))
-        return found
-    own = [one for one in listed if isinstance(one, OwnText)]
-    by_id = {judgment.seed_id: judgment for judgment in judged}
-    numbers = of_cases.of_numbers(protocol, own, by_id, judge)
-    return [of_cases.of_texts(protocol, own, by_id), *([numbers] if numbers else [])]

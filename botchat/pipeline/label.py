@@ -18,7 +18,7 @@ import msgspec
 
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.interfaces import Row, ShownDialogue, case_digest, case_ref
-from botchat.metrics.annotations import BLIND_PAGE, is_person
+from botchat.metrics.annotations import BLIND_PAGE, is_annotator
 from botchat.pipeline.run.contestants import of_people
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
@@ -105,7 +105,7 @@ def _labelled(
             raise ConfigError(f"--protocol {name}: error reports cannot be labelled")
         return protocol
     judges = workspace.judgment_files(seed_set).items()
-    names = {one for judge, by in judges if not is_person(judge, HUMAN) for one in by}
+    names = {one for judge, by in judges if not is_annotator(judge, HUMAN) for one in by}
     known = [one for one in catalogue.among(names).values() if one.kind != "report"]
     if not known:
         raise MissingDataError(f"nobody has judged {seed_set}: name a protocol, --protocol unieval")

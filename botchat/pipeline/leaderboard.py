@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import webbrowser
 from collections.abc import Mapping, Sequence
@@ -21,8 +20,7 @@ from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
-    from botchat.boards.board import Board
-    from botchat.boards.judge_agreement import Findings
+    from botchat.boards.judge_agreement import AgreementReport
     from botchat.report import Beside, Prompt, View
     from botchat.report.figures import Chart
 
@@ -39,10 +37,7 @@ MOST_TOLD_MB = 200
 """Size of the judgments up to which they are packed beside the page; of dialogues: `MOST_HELD_MB`.
 14 models in all protocols are 50 MB."""
 
-BY_SEED = "by-seed.json"
-"""Beside ``leaderboard.json``: see `botchat.boards.by_seed`."""
-
-KEPT = ("leaderboard.json", BY_SEED, "leaderboard.md")
+KEPT = ("leaderboard.json", "leaderboard.md")
 """Files of a board that is kept by name."""
 
 
@@ -65,37 +60,39 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     many = len(workspace.dialogue_files(seed_set))
     too_much = megabytes > MOST_TOLD_MB or spoken > MOST_HELD_MB or many > MOST_READ
     untold = _UNTOLD.format(megabytes, spoken, many, MOST_TOLD_MB, MOST_HELD_MB, MOST_READ)
-    # What a judge is worth is said beside all who judged, whoever is on the page.
+    # A judge is checked beside all who judged, whoever is on the page.
     judges = paged if too_much else [*paged, *by_judge]
     found = read(workspace, seed_set, judges, in_columns=too_much)
     from botchat.boards import files as board_files
-    from botchat.boards.by_seed import by_seed
 
-    views, compared = _views(workspace, found, request.elo, meter, paged)
-    told = views[0]
-    board, headline, verdict = told.board, told.facts.headline, told.facts.verdict
-    whole = board_files.as_json(board, headline, verdict)
-    texts = board_files.files(board, headline, verdict, formats, whole)
-    values = by_seed(board, found.seeds, found.dialogues)
-    texts[BY_SEED] = json.dumps(values, separators=(",", ":")) + "\n"
+    views, reports = _views(workspace, found, request.elo, meter, paged)
+    view = views[0]
+    data = board_files.as_json(view.board, view.headline, view.trust)
+    data |= board_files.by_seed(view.board, found.dialogues)
+    texts = board_files.board_files(view.board, view.headline, view.trust, formats, data)
     write_all(folder, texts)
     if beside is not None:
         write_all(beside, {name: texts[name] for name in KEPT})
-    write_charts(folder, told.charts, png=request.png)
-    written = write_page(workspace, found, views, compared, folder, meter)
+    write_charts(folder, view.charts, png=request.png)
+    page = write_page(workspace, found, views, reports, folder, meter)
     if request.opens:
-        webbrowser.open(written.absolute().as_uri())
-    lines = [headline.sentence, *board.notes, *([untold] if too_much else [])]
-    return published(board, whole, lines, written, verdict.line(board.judge))
+        webbrowser.open(page.absolute().as_uri())
+    notes = [*view.board.notes, *([untold] if too_much else [])]
+    return published(view, data, notes, page)
 
 
-def published(
-    board: Board, whole: Row, lines: Sequence[str], page: Path, *last: str, **more: object
-) -> Told:
-    """A board as written: its main table, and where its page is."""
-    main, where = board.main, {"out": str(page.parent), "page": str(page)}
-    said = [*lines, main.note, main.signature, f"page: {page}", *last]
-    return Told({**whole, **where, **more}, [main, *said])
+def published(view: View, data: Row, notes: Sequence[str], page: Path, **more: object) -> Told:
+    """A board as written: its main table, what leads, and where its page is."""
+    main, where = view.board.main, {"out": str(page.parent), "page": str(page)}
+    lines = [
+        view.headline.sentence,
+        view.trust.sentence(view.board.judge),
+        *notes,
+        main.note,
+        main.signature,
+        f"page: {page}",
+    ]
+    return Told({**data, **where, **more}, [main, *lines])
 
 
 def _beside(folder: Path, name: str) -> Path:
@@ -110,13 +107,11 @@ def _beside(folder: Path, name: str) -> Path:
 
 
 def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> None:
-    """Write the page's figures as svg and, if wanted, png; else those of before are taken away."""
+    """Write figures as svg and, if wanted, png; else those of before are taken away."""
     for chart in charts:
-        if not chart.on_page:
-            continue
-        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.svg.encode())
+        jsonl.write_atomic(folder / f"{chart.name}.svg", chart.render("svg"))
         if png:
-            jsonl.write_atomic(folder / f"{chart.name}.png", chart.png)
+            jsonl.write_atomic(folder / f"{chart.name}.png", chart.render("png"))
         else:
             (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
@@ -127,41 +122,38 @@ def _views(
     elo: EloSettings | None,
     meter: Meter,
     judges: Sequence[str],
-) -> tuple[list[View], Mapping[str, Findings]]:
+) -> tuple[list[View], Mapping[str, AgreementReport]]:
     """What the page shows of some judges, and of all who were read, by protocol."""
-    from botchat import report as pages
-    from botchat.boards import judge_verdict
     from botchat.pipeline.ledger import conversation_costs
-    from botchat.report import figures
+    from botchat.report import View
 
-    meter.begin("count and rate", len(found.judged))
-    costs = conversation_costs(workspace, found.dialogues)
-    boards, said, n = [], [], 0
-    for judge in found.judged:
-        boards.append(found.board(judge, elo))
-        n += judge in judges
+    meter.begin("count and rate", len(judges))
+    reports: Mapping[str, AgreementReport] = {}
+    if len(found.judged) > 1:
+        from botchat.pipeline.agree import set_reports
+
+        reports = set_reports(workspace, found)
+    costs, views = conversation_costs(workspace, found.dialogues), []
+    for judge in judges:
+        views.append(View.of(found.board(judge, elo), label_row(judge, reports), costs))
         meter.advance()
-    findings: Mapping[str, Findings] = {}
-    if len(boards) > 1:
-        from botchat.pipeline.agree import beside_each_other
+    return views, reports
 
-        meter.begin("compare judges", 0)
-        findings = beside_each_other(workspace, found)
-    for board in boards[:n]:  # who is shown is read first
-        others = [other for other in boards if other is not board]
-        people = judge_verdict.with_people(board.judge, [*findings.values()])
-        said.append(pages.Facts.of(board, others, people))
-    views = []
-    for board, facts in zip(boards[:n], said, strict=True):
-        views.append(pages.View(board, figures.draw(board, costs), facts))
-    return views, findings
+
+def label_row(judge: str, reports: Mapping[str, AgreementReport]) -> Row | None:
+    """The judge's row beside human labels, if there are any."""
+    from botchat.boards.judge_agreement import HUMAN_LABELS
+
+    labelled = (report for report in reports.values() if report.labels == HUMAN_LABELS)
+    rows = (row for report in labelled for row in report.judges)
+    return next((row for row in rows if row["judge"] == judge), None)
 
 
 def write_page(
     workspace: Workspace,
     found: Read,
     views: Sequence[View],
-    findings: Mapping[str, Findings],
+    reports: Mapping[str, AgreementReport],
     folder: Path,
     meter: Meter,
 ) -> Path:
@@ -172,7 +164,7 @@ def write_page(
     from botchat import report as pages
     from botchat.report import archive
 
-    compared = _compared(findings) if len(views) > 1 else []
+    compared = _compared(reports) if len(views) > 1 else []
     talks = [part for one in views for part in _panel_prompts(workspace, one.board.judge, found)]
     judged = {one.board.judge: found.judged[one.board.judge] for one in views}
     chunks = None
@@ -186,20 +178,21 @@ def write_page(
     return folder / "index.html"
 
 
-def _compared(compared: Mapping[str, Findings]) -> list[Beside]:
+def _compared(reports: Mapping[str, AgreementReport]) -> list[Beside]:
     """What the judges say beside each other, a protocol each."""
     from botchat import report as pages
     from botchat.boards import judge_agreement
-    from botchat.report.figures import agreement as figures
+    from botchat.report.figures import judge_charts
 
-    shown = []
-    # Where the truth is known, agreement says most.
-    for findings in sorted(compared.values(), key=lambda one: not one.truth):
-        tables = [part for part in judge_agreement.tables(findings) if part.name != "rankings"]
-        drawn = figures.draw(findings)
-        said = [*findings.answer, *findings.talk, *findings.notes]
-        shown.append(pages.Beside(findings.subject, said, tables, drawn))
-    return shown
+    return [
+        pages.Beside(
+            report.subject,
+            [*report.sentences, *report.notes],
+            [part for part in judge_agreement.tables(report) if part.name != "rankings"],
+            judge_charts(report),
+        )
+        for report in sorted(reports.values(), key=lambda report: not report.labels)
+    ]
 
 
 def _panel_prompts(workspace: Workspace, judge: str, found: Read) -> list[Prompt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
+from botchat.interfaces import Row
 from botchat.models.cached import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
@@ -228,3 +229,31 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
         if by and usd is not None:
             costs[name] = usd / len(range(0, len(by), step))
     return costs
+
+
+def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> dict[str, Row]:
+    """Judge -> ``calls``, ``tokens``, ``usd`` and ``seconds`` of one verdict, from the ledger.
+
+    A call that several verdicts rest on counts once. ``None``: not known of every call. Seconds are
+    the sum of the calls' own, also where they were in flight together.
+    """
+    by_judge = {
+        name: {call for judgment in judgments for call in judgment.calls}
+        for name, judgments in judged.items()
+    }
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        paid = usage.bills(ledger, set().union(*by_judge.values()))
+
+    def mean(judge: str, figure: str) -> float | None:
+        whole = usage.total(paid, by_judge[judge], figure)
+        return None if whole is None else whole / len(judged[judge])
+
+    return {
+        name: {
+            "calls": len(calls) / len(judged[name]),
+            "tokens": mean(name, "tokens"),
+            "usd": mean(name, "cost_usd"),
+            "seconds": mean(name, "latency_s"),
+        }
+        for name, calls in by_judge.items()
+    }

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from botchat.report.figures import Chart
-    from botchat.report.figures.sheet import Look
-
-FORMATS = ("svg", "png", "pdf")
-
-_LEAST_IN, _MOST_IN = 1.0, 100.0
-"""Inches of a figure's side."""
 
 
 def plot(
@@ -40,89 +33,72 @@ def plot(
     """One figure by its name, as `botchat.report.figures` draws it; shows itself in a notebook.
 
     Neither the caller's ``rcParams`` nor the backend change. Figures of judges beside each other
-    take the protocol: ``cost-against-agreement-gteval``.
+    take the protocol: ``cost-agreement-gteval``.
 
-    ``size``: width and height in inches; default: a paper's column, or its page
-    where that is too narrow, as high as it needs (``None``).
+    ``size``: width and height in inches (``None``: as high as it needs); default: a paper's page.
 
     Raises:
         ConfigError: several judges and none named, or a size that cannot be.
         MissingDataError: no such figure of these judgments; says which there are.
     """
-    from botchat.report.figures import pictures
+    from botchat.report.figures import WIDTH
 
-    chart, look = _chosen(workspace, seed_set, name, judge, size, elo)
-    return pictures.figure(chart.sheet(look))
+    width, height = size or (WIDTH, None)
+    return choose(workspace, seed_set, name, judge, elo).figure(width, height)
 
 
-def _chosen(
+def choose(
     workspace: Workspace,
     seed_set: str,
     name: str,
     judge: str | None,
-    size: tuple[float, float | None] | None,
     elo: EloSettings | None = None,
-) -> tuple[Chart, Look]:
-    """The figure that `plot` draws, not drawn yet; raises as it does."""
-    from botchat.pipeline.agree import beside_each_other
-    from botchat.report import figures
-    from botchat.report.figures import agreement
-    from botchat.report.figures.sheet import Look
+) -> Chart:
+    """The figure that `plot` draws; raises as it does."""
+    from botchat.pipeline.agree import set_reports
+    from botchat.report.figures import board_charts, judge_charts
 
-    for side in size or ():
-        if side is not None and not (math.isfinite(side) and _LEAST_IN <= side <= _MOST_IN):
-            raise ConfigError(
-                f"--size: {side:g} inches; a side has {_LEAST_IN:g} to {_MOST_IN:g} inches"
-            )
-    if judge is None and name.startswith(agreement.NAMES):
-        compared = beside_each_other(workspace, read(workspace, seed_set))
-        drawn = [
+    if judge is None and name.startswith(("cost-agreement", "judge-agreement")):
+        charts = [
             replace(chart, name=f"{chart.name}-{protocol}")
-            for protocol, findings in compared.items()
-            for chart in agreement.draw(findings)
+            for protocol, report in set_reports(workspace, read(workspace, seed_set)).items()
+            for chart in judge_charts(report)
         ]
     else:
         found, board = board_of(workspace, seed_set, judge, elo)
-        drawn = figures.draw(board, conversation_costs(workspace, found.dialogues))
-    charts = {chart.name: chart for chart in drawn}
-    if name not in charts:
-        there = ", ".join(charts) or "none, since fewer than two judges have judged the same"
-        hint = did_you_mean(name, charts)
-        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {there}")
-    width, height = size or (charts[name].width, None)
-    return charts[name], Look(width, height)
+        charts = board_charts(board, conversation_costs(workspace, found.dialogues))
+    chart = next((chart for chart in charts if chart.name == name), None)
+    if chart is None:
+        names = [chart.name for chart in charts]
+        known = ", ".join(names) or "none, since fewer than two judges have judged the same"
+        hint = did_you_mean(name, names)
+        raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {known}")
+    return chart
 
 
 def read_size(text: str) -> tuple[float, float | None]:
     """``7x4.5`` as width and height in inches, ``3.3`` as a width; `ConfigError` for others."""
     width, cross, height = text.lower().partition("x")
-    try:
-        return float(width), float(height) if cross else None
-    except ValueError:
-        raise ConfigError(
-            f"--size {text}: give width and height in inches, such as 7x4.5, or the width alone"
-        ) from None
+    with suppress(ValueError):
+        size = float(width), float(height) if cross else None
+        if all(side is None or 1 <= side <= 100 for side in size):
+            return size
+    raise ConfigError(
+        f"--size {text}: give width and height in inches (1 to 100), such as 7x4.5, or the width"
+    )
 
 
 def figure(request: Plotting, workspace: Workspace) -> Told:
-    """Write one figure in the format that ``out`` ends with, one of `FORMATS`; its path.
+    """Write one figure in the format that ``out`` ends with; its path.
 
     What is raised as in `plot`; the same request gives the same bytes.
     """
-    out = request.out
-    form = out.suffix.lower().removeprefix(".")
+    from botchat.report.figures import FORMATS, WIDTH
+
+    out, form = request.out, request.out.suffix.lower().removeprefix(".")
     if form not in FORMATS:
         raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
-    size = read_size(request.size) if request.size else None
-    named = request.seed_set, request.name, request.judge
-    chart, look = _chosen(workspace, *named, size)
-    return written(chart, look, out)
-
-
-def written(chart: Chart, look: Look, out: Path) -> Told:
-    """Write a figure in the format that ``out`` ends with; its path."""
-    from botchat.report.figures import pictures
-
-    drawn = chart.sheet(look)
-    jsonl.write_atomic(out, pictures.written(drawn, out.suffix.lower().removeprefix(".")))
+    width, height = read_size(request.size) if request.size else (WIDTH, None)
+    chart = choose(workspace, request.seed_set, request.name, request.judge)
+    jsonl.write_atomic(out, chart.render(form, width, height))
     return Told({"path": out})

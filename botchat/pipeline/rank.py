@@ -27,7 +27,6 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     from botchat import report as pages
     from botchat.boards import files as board_files
     from botchat.boards import votes
-    from botchat.report import figures
 
     paths = request.paths
     per_pair = PER_PAIR if request.per_pair is None else request.per_pair
@@ -57,9 +56,11 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     meter.begin("count and rate", 0)
     if board is None:
         board = votes.build(_of_judges(Votes.together(parts), request.judges), name, request.elo)
-    view = pages.View(board, figures.draw(board), pages.Facts.of(board))
-    whole = board_files.as_json(board)
-    texts = board_files.files(board, formats=request.table_formats, whole=whole)
+    view = pages.View.of(board)
+    content = board_files.as_json(board, view.headline, view.trust)
+    texts = board_files.board_files(
+        board, view.headline, view.trust, request.table_formats, content
+    )
     texts |= votes.matrices(board.arenas[0])
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
@@ -67,7 +68,7 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     folder = request.out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
-    return published(board, whole, [*notes, *board.notes], folder / "index.html", files=notes)
+    return published(view, content, [*notes, *board.notes], folder / "index.html", files=notes)
 
 
 def _of_judges(votes: Votes, judges: Sequence[str]) -> Votes:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from statistics import stdev
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ import numpy as np
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics import intervals
-from botchat.metrics.statistics import mean_interval, share
+from botchat.metrics.statistics import share, student_t
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -134,17 +135,18 @@ def error_rates(
     rows = []
     for name, judged in by_name.items():
         totals = [total for j in judged for total in DIAGNOSIS.numbers(j.verdict) or ()]
-        mean = share(sum(totals), len(totals))
-        low, high = mean_interval(totals) if len({*totals}) > 1 else (math.nan, math.nan)
+        mean, half = share(sum(totals), len(totals)), math.nan
+        if len({*totals}) > 1:
+            half = student_t(0.95, len(totals) - 1) * stdev(totals) / len(totals) ** 0.5
         read = [[*reported[name, j.seed_id].values()] for j in judged]
         results = [(n, r) for n, each in enumerate(read) for report in each for r in report.results]
         errors = [(n, error.evidence == "found") for n, r in results for error in r.errors]
         clusters = np.array([n for n, _ in errors])
         row = {
             "model": name,
-            **intervals.entries("score", mean, low, min(high, 0.0)),
-            **intervals.share([total < 0 for total in totals], None, "any"),
-            **intervals.share([is_quoted for _, is_quoted in errors], clusters, "quoted"),
+            **intervals.ci_columns("score", mean, mean - half, min(mean + half, 0.0)),
+            **intervals.proportion_ci([total < 0 for total in totals], None, "any"),
+            **intervals.proportion_ci([is_quoted for _, is_quoted in errors], clusters, "quoted"),
             "readable": len(totals),
             "missing": n_seeds - len(totals),
             "coverage": share(len(totals), n_seeds),
@@ -158,7 +160,7 @@ def _type_rates(findings: Sequence[Mapping[str, TypeFinding]]) -> dict[str, Any]
     row: dict[str, Any] = {}
     for type_ in ERRORS:
         judged = [finding[type_] for finding in findings if type_ in finding]
-        row |= intervals.share([finding.present for finding in judged], None, type_)
+        row |= intervals.proportion_ci([finding.present for finding in judged], None, type_)
         total = sum(finding.score for finding in judged)
         row[f"score_{type_}"] = total / len(judged) if judged else None
         row[f"readable_{type_}"] = len(judged)

@@ -12,32 +12,29 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
 from jinja2 import Environment, StrictUndefined, Template
 
 from botchat.boards.board import Board
-from botchat.boards.names import elided, labels
+from botchat.boards.headline import Headline, headline
+from botchat.boards.judge_checks import JudgeTrust, judge_trust
+from botchat.boards.names import labels, shorten
 from botchat.boards.tables import Column, Table, table
+from botchat.interfaces import Row
 from botchat.languages import ENGLISH
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
 from botchat.records import VERSION
-from botchat.report.first_screen import Facts as Facts
-from botchat.report.first_screen import screen
-from botchat.report.main_table import Links, address
+from botchat.report.main_table import Links, address, check_lines, main_table
 
 if TYPE_CHECKING:
     from botchat.report.archive import Archive
     from botchat.report.figures import Chart
-
-LOW_COVERAGE = 0.95
-"""Below this a coverage is marked."""
 
 SCRIPTS = ("core.js", "frame.js", "board.js", "dialogues.js", "pair.js", "reader.js")
 STYLES = ("paper.css", "page.css", "board.css", "reader.css")
@@ -45,9 +42,10 @@ STYLES = ("paper.css", "page.css", "board.css", "reader.css")
 
 STAMPS = {
     "trust": "✓ Trust",
-    "with care": "! Trust with care",
+    "use with care": "! Use with care",
     "not tested": "? Not tested",
     "do not trust": "✕ Do not trust",
+    "not usable": "✕ Not usable",
 }
 """What a judge is worth -> what stands on its card."""
 
@@ -64,14 +62,21 @@ class View:
     """What one judge's verdicts say."""
 
     board: Board
+    headline: Headline
+    trust: JudgeTrust
     charts: Sequence[Chart] = ()
-    """In the order to show (`botchat.report.figures.draw`)."""
-    known: Facts | None = None
+    costs: Mapping[str, float] = field(default_factory=dict)
+    """Contestant -> USD of a dialogue, where known."""
 
-    @cached_property
-    def facts(self) -> Facts:
-        """What is known beyond the tables; by default what the board alone says."""
-        return self.known or Facts.of(self.board)
+    @classmethod
+    def of(
+        cls, board: Board, labels: Row | None = None, costs: Mapping[str, float] | None = None
+    ) -> View:
+        """Make the view of a board; ``labels``: its judge beside human labels, if there are any."""
+        from botchat.report.figures import board_charts
+
+        trust = judge_trust(board, labels)
+        return cls(board, headline(board, trust), trust, board_charts(board, costs), costs or {})
 
 
 @dataclass(frozen=True)
@@ -127,8 +132,8 @@ def render(
     }
     opens = about.get("view", "")
     links = [Links(board.judge if i else "", opens) for i, board in enumerate(boards)]
-    screens = [screen(view.board, view.facts, to) for view, to in zip(views, links, strict=True)]
-    good = [i for i, one in enumerate(views) if one.facts.verdict.word != "do not trust"]
+    tables = [main_table(v.board, to, v.costs) for v, to in zip(views, links, strict=True)]
+    good = [i for i, v in enumerate(views) if v.trust.level not in ("do not trust", "not usable")]
 
     def instead(judge: int) -> tuple[str, str] | None:
         """Another judge of the page, who is not to be distrusted, and where that is."""
@@ -137,7 +142,7 @@ def render(
             return None
         return views[found].board.judge, address(views[found].board.judge if found else "")
 
-    about["orders"] = [[line.name for line in one.table.lines] for one in screens]
+    about["orders"] = [[line.name for line in table.lines] for table in tables]
 
     def apart(judge: int, where: str, part: str) -> str:
         """A part of the page of one judge, where it stands."""
@@ -150,10 +155,11 @@ def render(
         shown=_shown,
         apart=apart,
         instead=instead,
-        elided=elided,
+        shorten=shorten,
         boards=boards,
         people="invented people" if boards[0].invented else "people",
-        screens=screens,
+        tables=tables,
+        checks=[check_lines(view.trust) for view in views],
         icon=ICON,
         STAMPS=STAMPS,
         explained=_explained,
@@ -257,33 +263,18 @@ class _TableCell(NamedTuple):
     kind: str
     """CSS class."""
     below: str
-    """A word on the number, in small type: its interval, or what it is made of."""
-    href: str
-    """Where the dialogue that it names is read."""
+    """Its interval, in small type."""
 
 
-def _shown(table: Table, links: Links | None = None) -> list[tuple[_TableCell, ...]]:
-    """Rows as people read them; reasons stand below the numbers that they explain."""
+def _shown(table: Table) -> list[tuple[_TableCell, ...]]:
+    """Rows as people read them."""
     written, columns = [*zip(*table.cells, strict=True)], []
     for column, full in zip(table.headline, written or [()] * len(table.headline), strict=True):
-        if column.role == "reason":
-            continue
-        values = table.frame[column.key]
-        low = values < LOW_COVERAGE if column.role == "coverage" else [False] * len(values)
-        below = table.told_ends(column)
-        if because := [c for c in table.columns if (c.role, c.of) == ("reason", column.key)]:
-            below = ["" if pd.isna(said) else said for said in table.frame[because[0].key]]
-        hrefs = [""] * len(full)
-        if links and column.key == "seed_id":
-            models = table.frame["model"]
-            hrefs = [links.to(a=a, seed=s) for a, s in zip(models, full, strict=True)]
-        columns.append([
-            _TableCell(text, "" if text == name else name, "low" if bad else column.kind, *more)
-            for text, name, bad, *more in zip(
-                labels(full) if column.kind == "name" else full, full, low, below, hrefs,
-                strict=True,
-            )
-        ])  # fmt: skip
+        texts = labels(full) if column.kind == "name" else full
+        parts = zip(texts, full, table.told_ends(column), strict=True)
+        columns.append(
+            [_TableCell(t, "" if t == name else name, column.kind, end) for t, name, end in parts]
+        )
     return [*zip(*columns, strict=True)]
 
 

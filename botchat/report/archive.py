@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from botchat.metrics.intervals import by_seed
+from botchat.metrics.intervals import clustered_proportions
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERRORS, Report, parse, reports
@@ -211,7 +211,7 @@ def scores(pairs: Mapping[str, str]) -> dict[str, list[float]]:
     if not names:
         return {}
     row, seed, value = (np.concatenate(part) for part in zip(*parts, strict=True))
-    shares = by_seed(row, seed, value, len(names))
+    shares = clustered_proportions(row, seed, value, len(names))
     counts = [np.bincount(row[value == one], minlength=len(names)) for one in (1.0, 0.5, 0.0)]
     seeds = np.bincount(np.unique(np.stack([row, seed]), axis=1)[0], minlength=len(names))
     told = (shares.value, shares.low, shares.high)

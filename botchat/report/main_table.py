@@ -1,50 +1,33 @@
-"""The table of the first screen: one line a contestant, an interval drawn beside each number.
-
-Its headings say what was done, not what it is called. Every number links to the cases behind it, in
-the reader or head to head. Positions are in percent of a cell's width, so that a cell can be of any
-width and its text never scales.
-"""
+"""The first screen of a board: its main table, and the checks of its judge, ready to draw."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import numpy as np
 import pandas as pd
 
 from botchat.boards.arena import Arena
 from botchat.boards.board import Board
-from botchat.boards.headline import chance
-from botchat.boards.names import LABEL_COLUMNS, is_floor_bot, labels
-from botchat.boards.protocols import BesideHuman, Part, Place
-from botchat.boards.tables import Column, Table
+from botchat.boards.judge_checks import Check, JudgeTrust
+from botchat.boards.names import is_floor_bot, labels
+from botchat.boards.protocols import DetectionResult, GTEvalResult, ProtocolResult
+from botchat.boards.tables import Column, value_and_ci
 from botchat.protocols.catalogue import VOTES
 from botchat.records import HUMAN
 
-Interval = tuple[float, float, float]
-"""A number and the ends of its interval."""
-
-SHOWN = 7
-"""Columns that are shown at most; the others are in files of tables."""
-
-_EDGE = 1.0
-"""Percent of a cell that stays free on both sides."""
-
-_CELLS = 16
-"""Most cells of the strip of places: each is one place, or as many as there must be."""
-
-_RANK = "the places that are still possible, of all at once (95 %)"
-_SURVIVAL = "share of chats not accused yet, from the first to the last line"
+MOST_SHOWN = 5
+"""Protocols with a column on the first screen; the others are in the tables below."""
 
 
 def address(judge: str, view: str = "", **parts: str) -> str:
-    """A link into the page; empty parts are left out, as `botchat.link` of the page does."""
-    told = {"view": view, **parts, "judge": judge}
-    return "#" + urlencode({key: value for key, value in told.items() if value})
+    """Return a link into the page; empty parts are left out, as `botchat.link` of the page does."""
+    values = {"view": view, **parts, "judge": judge}
+    return "#" + urlencode({key: value for key, value in values.items() if value})
 
 
 class Links(NamedTuple):
@@ -59,9 +42,15 @@ class Links(NamedTuple):
         """Into the reader, by default into its first protocol."""
         return address(self.judge, view or self.first, **parts) if self.first else ""
 
-    def pair(self, protocol: str, **parts: str) -> str:
-        """Into head to head."""
-        return self.to("pair", protocol=protocol, **parts)
+    def cases(self, part: ProtocolResult, name: str) -> str:
+        """To what a number of a contestant counts."""
+        protocol = part.protocol
+        if protocol.shows == "one":
+            is_detection = isinstance(part, DetectionResult)
+            show = f"win-{part.ranking[0].n}" if is_detection else ""
+            return self.to(protocol.name, a=name, show=show)
+        other = {"b": HUMAN} if protocol.shows == "human" and name != HUMAN else {"of": "all"}
+        return self.to("pair", protocol=protocol.name, a=name, **other)
 
 
 class Bar(NamedTuple):
@@ -71,32 +60,17 @@ class Bar(NamedTuple):
     low: float
     high: float
 
+    @classmethod
+    def of(cls, values: Sequence[float], ends: tuple[float, float]) -> Bar:
+        """``values``: the number and its interval; what is outside the scale is at its edge."""
+        low, high = ends
+        parts = [(min(max(value, low), high) - low) / (high - low) for value in values]
+        return cls(*(round(1 + 98 * part, 2) for part in parts))
+
     @property
     def width(self) -> float:
-        """Of the interval."""
+        """Width of the interval."""
         return round(self.high - self.low, 2)
-
-
-@dataclass(frozen=True)
-class Head:
-    """A column's heading."""
-
-    key: str
-    name: str
-    """What tables and files call it."""
-    meaning: str
-    kind: str
-    """Of a cell: ``rank``, ``rated``, ``stack``, ``curve`` or ``plain``."""
-    label: str
-    """In plain words."""
-    short: str = ""
-    """The same on a phone."""
-    group: str = ""
-    """What was done, over the first of its columns."""
-    ticks: Sequence[tuple[float, str]] = ()
-    """Of the scale of its bars: where, in percent, and what."""
-    room: int = 2
-    """0: at every width, 1: not on a phone, 2: on wide screens only."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +80,26 @@ class Cell:
     text: str
     title: str = ""
     href: str = ""
-    bar: Bar | None = None
-    path: str = ""
-    """Of a survival curve, in a box of 100 by 20."""
     value: str = ""
     """The exact number, to sort by; empty: missing."""
-    ends: str = ""
-    """The interval as people read it: ``61–69``."""
+    bar: Bar | None = None
     parts: Sequence[float] = ()
-    """Percent of the cell that wins, ties and losses take; of places: free before, open."""
+    """Wins, ties and losses in percent."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """A column: its key, what stands over it, and how its cells are drawn."""
+
+    key: str
+    label: str
+    unit: str
+    kind: str
+    """``rank``, ``rated``, ``stack`` or ``plain``."""
+    room: int = 0
+    """0: at every width, 1: not on a phone, 2: on wide screens only."""
+    ticks: Sequence[tuple[float, str]] = ()
+    """Marks of the scale of its bars: where, in percent, and what."""
 
 
 @dataclass(frozen=True)
@@ -135,239 +120,126 @@ class MainTable:
 
     heads: Sequence[Head]
     lines: Sequence[Line]
-    average: float | None
-    """Where an average model does, in percent."""
-    slots: int
-    """Cells of the strip of places."""
 
 
-class BarScale(NamedTuple):
-    """How the numbers of a column are drawn, and from where to where."""
-
-    low: float
-    high: float
-    form: Callable[[float], float] = float
-
-    def bar(self, told: Interval) -> Bar:
-        """A number and its interval, what is outside at the edge."""
-        shown = (min(max(self.form(value), self.low), self.high) for value in told)
-        room = (100 - 2 * _EDGE) / (self.high - self.low)
-        return Bar(*(round(_EDGE + room * (value - self.low), 2) for value in shown))
-
-    def cell(self, told: Interval, title: str, href: str) -> Cell:
-        """A number with its interval."""
-        text, *ends = (f"{self.form(one):.0f}" for one in told)
-        return Cell(text, title, href, self.bar(told), "", f"{told[0]:.6g}", "–".join(ends))
-
-
-def main_table(board: Board, links: Links) -> MainTable:
-    """The first screen's table of a board."""
-    main = board.main
-    parts = {part.quote(column).key: part for part in board.parts for column in part.table.columns}
-    parts |= {part.coverage.key: part for part in board.parts if part.quoted}
-    rank, *others = [c for c in main.headline if c.kind != "name" and c.role != "reason"]
-    known = sorted(others, key=lambda column: column.key != rank.of)  # what it is ranked by first
-    first = known[0] if known and known[0].key == rank.of else None
-    rated = first if first is not None and first.kind == "rating" else None
-    scale = _scale(main, rated, rating=True) if rated else None
-    survival = next((part for part in board.of(Place) if part.curves), None)
-    chosen = _chosen(known, parts, first)
-    names = list(main.frame["model"])
-    n = sum(name != HUMAN for name in names)
-
-    heads = [Head(rank.key, "Place", _RANK, "rank", "Place", room=0)]
-    cells, seen = [_places(main, rank, n)], {""}
-    for column in known:
-        key, part = column.key, parts.get(column.key)
-        if key in chosen:
-            group, label, short = _words(board, part, column)
-            over = group if group not in seen else ""
-            seen.add(over)
-            results = _results(part) if part and key.endswith("win_or_tie") else None
-            drawn = scale if column is rated else _scale(main, column) if main.ends(key) else None
-            head = Head(
-                key,
-                f"{label}: {column.heading}" if column is rated else column.heading,
-                column.meaning,
-                "stack" if results is not None else "rated" if drawn else "plain",
-                label,
-                short,
-                over,
-                _ticks(drawn) if column is rated and drawn else (),
-                chosen[key],
-            )
-            heads.append(head)
-            to = [_target(name, part, column, links) for name in names]
-            cells.append(_cells(main, column, to, drawn, results or {}))
-        if survival is not None and part is survival:
-            last = max(len(curve.surviving) for curve in survival.curves.values())
-            marks = [(0, "1"), (50, str(last // 2)), (100, str(last))]
-            told = ("survival", "Line by line", _SURVIVAL, "curve", "")
-            heads.append(Head(*told, ticks=marks, room=1))
-            cells.append([_curve(survival, name, links) for name in names])
-            survival = None
-    # Of votes names are whole: there is room.
-    short_names = names if _of_votes(board) else labels(names, LABEL_COLUMNS)
+def main_table(board: Board, links: Links, costs: Mapping[str, float]) -> MainTable:
+    """Return the first screen's table; ``costs``: contestant -> USD of a dialogue."""
+    main, names = board.main, list(board.main.frame["model"])
+    rank = main.column(role="rank")
+    ranks = zip(main.written(rank.key), main.frame[rank.key], strict=True)
+    columns = [
+        (
+            Head("rank", "Rank", "95 % interval", "rank"),
+            [Cell(text, value="" if pd.isna(n) else str(n)) for text, n in ranks],
+        )
+    ]
+    parts = [part for part in board.parts if part.ranking]
+    first = board.ranked_by
+    shown: dict[str, ProtocolResult] = {}
+    for part in [first, *parts]:
+        if part is not None:
+            shown.setdefault(part.protocol.base, part)
+    for i, part in enumerate(list(shown.values())[:MOST_SHOWN]):
+        columns.append(_numbers(part, names, links, 0 if i < 2 else 1))
+    if costs:
+        usd = {name: Cell(f"{cost:.4g}", value=f"{cost:.6g}") for name, cost in costs.items()}
+        head = Head("usd_per_dialogue", "USD", "a dialogue", "plain", 1)
+        columns.append((head, [usd.get(name, Cell("–")) for name in names]))
+    if isinstance(first, Arena):
+        columns.append(_against_next(first, names, links))
     lines = [
-        Line(name, short_names[i], links.to(a=name), name == HUMAN, is_floor_bot(name),
-             [column[i] for column in cells])
-        for i, name in enumerate(names)
-    ]  # fmt: skip
-    middle = scale.bar((1000.0,) * 3).at if scale and scale.low < 50 < scale.high else None
-    return MainTable(heads, lines, middle, min(n, _CELLS))
+        Line(name, label, links.to(a=name), name == HUMAN, is_floor_bot(name), cells)
+        for name, label, *cells in zip(
+            names, labels(names), *(cells for _, cells in columns), strict=True
+        )
+    ]
+    return MainTable([head for head, _ in columns], lines)
 
 
-def _of_votes(board: Board) -> bool:
-    return bool(board.arenas) and board.arenas[0].protocol == VOTES
-
-
-def _scale(main: Table, column: Column, *, rating: bool = False) -> BarScale:
-    """``rating``: drawn as times in 100 that one is preferred to an average one."""
-    form: Callable[[float], float] = float
-    if rating or column.kind == "rate":
-        form = (lambda x: 100 * chance(x)) if rating else (lambda x: 100 * x)
-    keys = [column.key, *(end.key for end in main.ends(column.key) or ())]
-    told = [*main.frame[keys].to_numpy(dtype=float, na_value=np.nan).flat]
-    found = [form(value) for value in told if math.isfinite(value)] or [0.0, 100.0]
-    low, high = min(found), max(found)
-    if rating:
-        return BarScale(max(0.0, 10 * (low // 10) - 2), min(100.0, 10 * -(-high // 10) + 2), form)
-    if column.kind == "rate":
-        return BarScale(0.0, max(10.0, min(100.0, 10 * -(-high // 10))), form)
-    return BarScale(low, high if high - low >= 1e-6 else low + 1)
-
-
-def _words(board: Board, part: Part | None, column: Column) -> tuple[str, str, str]:
-    """What was done, what the number is of, and the same on a phone."""
-    unit = board.utterance_lengths.unit
-    if part is not None and part.protocol == VOTES and column.role == "readable":
-        return "", "Votes", ""
-    if part is None or column.role != "value":
-        line = f"{unit.capitalize()} a line"
-        return "", line if column.key == f"mean_{unit}" else column.heading, ""
-    about, votes, n = part.protocol.about_ai, part.protocol == VOTES, column.n
-    if isinstance(part, Arena) and (about or votes) and column.key.startswith("bt"):
-        verb = "preferred to" if votes else "called more human than"
-        return "Two models compared", f"{verb} an average model, of 100", "compared, of 100"
-    if isinstance(part, Arena) and (about or votes) and column.key == "win_or_tie":
-        return "Against everybody", "wins, ties, loses", "wins"
-    if isinstance(part, Place) and about:
-        lines = "lines at people’s own length" if n is None else f"all {n} lines"
-        return "One chat read alone", f"passes {lines}, of 100", f"passes {n or 'all'}"
-    if isinstance(part, BesideHuman) and about:
-        return "Beside a real chat", "judge fooled, unsure, or finds it", "fooled"
-    return part.protocol.short or part.protocol.title, column.heading, column.heading
-
-
-def _chosen(
-    known: Sequence[Column], parts: Mapping[str, Part], first: Column | None
-) -> dict[str, int]:
-    """Keys of the columns that are shown -> the room they take (`Head.room`)."""
-    found: dict[str, int] = {} if first is None else {first.key: 0}
-    seen = [parts[first.key].protocol.base] if first else []
-    for column in known:
-        part = parts.get(column.key)
-        is_votes = part is not None and part.protocol == VOTES
-        if is_votes and (column.key == "win_or_tie" or column.role == "readable"):
-            found[column.key] = 2
-        if part is None or part.protocol.base in seen or column.role != "value" or is_votes:
+def _numbers(
+    part: ProtocolResult, names: Sequence[str], links: Links, room: int
+) -> tuple[Head, list[Cell]]:
+    """Return the column of the number that a protocol is quoted by, with intervals."""
+    column = part.ranking[0]
+    factor, ends = (100.0, (0.0, 100.0)) if column.kind == "rate" else (1.0, None)
+    frame = part.table.frame.astype(object)
+    rows: dict[str, Any] = {
+        row["model"]: row for row in frame.where(frame.notna(), None).to_dict("records")
+    }
+    values = {
+        name: [factor * value for value in numbers]
+        for name in names
+        if None not in (numbers := value_and_ci(rows.get(name, {}), column.key))
+    }
+    every = [value for numbers in values.values() for value in numbers]
+    low, high = ends or (min(every, default=0.0), max(every, default=1.0))
+    scale = (low, high if high > low else low + 1)
+    label, unit = _words(part, column)
+    cells = []
+    for name in names:
+        if name not in values:
+            cells.append(Cell("–"))
             continue
-        seen.append(part.protocol.base)
-        found[column.key] = 2 if isinstance(part, BesideHuman) or len(found) > 1 else 0
-    kept = list(found)[: SHOWN - 4]
-    unjudged = [c.key for c in known if c.key.startswith("mean_") and c.key not in parts]
-    return {key: found[key] for key in kept} | dict.fromkeys(unjudged, 2)
+        value, *interval = values[name]
+        digits = 0 if column.kind in ("rate", "rating") else 2
+        between = "–".join(f"{end:.{digits}f}" for end in interval)
+        title = f"{column.heading}: {value:.{digits}f}, 95 % interval {between}"
+        bar = Bar.of(values[name], scale)
+        results: Sequence[float] = ()
+        if isinstance(part, GTEvalResult):
+            results = [round(100 * rows[name][key], 2) for key in ("win", "tie", "lose")]
+            title = "wins {:.0f}, ties {:.0f}, loses {:.0f} of 100".format(*results)
+        text, href = f"{value:.{digits}f}", links.cases(part, name)
+        cells.append(Cell(text, title, href, f"{value / factor:.6g}", bar, results))
+    kind = "stack" if isinstance(part, GTEvalResult) else "rated"
+    ticks = [(1.0, f"{scale[0]:.0f}"), (99.0, f"{scale[1]:.0f}")]
+    return Head(part.quote(column).key, label, unit, kind, room, ticks), cells
 
 
-def _ticks(scale: BarScale) -> list[tuple[float, str]]:
-    ends = [(0.0, f"{scale.low:.0f}"), (100.0, f"{scale.high:.0f}")]
-    if scale.low + 12 < 50 < scale.high - 12:
-        ends.insert(1, (scale._replace(form=float).bar((50.0,) * 3).at, "50"))
-    return ends
+def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
+    """Return what stands over a column, and its unit."""
+    if isinstance(part, Arena):
+        return "Rating", "of votes" if part.protocol == VOTES else "Bradley–Terry"
+    if isinstance(part, DetectionResult) and part.protocol.about_ai:
+        return f"Passes {column.n}", "% of dialogues"
+    if isinstance(part, GTEvalResult):
+        return "vs human", "win, tie, lose"
+    return part.protocol.label, column.heading
 
 
-def _results(part: Part) -> dict[str, Interval]:
-    """Contestant -> wins, ties and losses in percent."""
-    won, kept = part.table.values("win"), part.table.values("win_or_tie")
-    return {
-        name: (round(100 * won[name], 2), round(100 * (kept[name] - won[name]), 2),
-               round(100 - 100 * kept[name], 2))
-        for name in won if not pd.isna(won[name])
-    }  # fmt: skip
-
-
-def _places(main: Table, rank: Column, n: int) -> list[Cell]:
-    """The places that are left open, each a cell of a strip."""
-    low, high = main.ends(rank.key) or (rank, rank)
-    slots, made = min(n, _CELLS), []
-    columns = (main.frame[one.key].tolist() for one in (rank, low, high))
-    for text, value, *ends in zip(main.written(rank.key), *columns, strict=True):
-        if pd.isna(value):
-            made.append(Cell(""))
+def _against_next(arena: Arena, names: Sequence[str], links: Links) -> tuple[Head, list[Cell]]:
+    """Return the results of each model against the next one below."""
+    rated = [name for name in names if name != HUMAN and name in arena.pair_counts.place]
+    below = dict(pairwise(rated))
+    cells = []
+    for name in names:
+        if name not in below:
+            cells.append(Cell("–"))
             continue
-        at, to = (int((value if pd.isna(end) else end) - 1) * slots // n for end in ends)
-        parts = [round(100 * x / slots, 2) for x in (at, to + 1 - at)]
-        made.append(Cell(text, value=str(value), parts=parts))
-    return made
+        pair, protocol = arena.pair(name, below[name]), arena.protocol.name
+        text = f"{pair.wins} · {pair.ties} · {pair.losses}"
+        href = links.to("pair", protocol=protocol, a=name, b=below[name])
+        cells.append(Cell(text, f"against {below[name]}", href, str(pair.wins - pair.losses)))
+    return Head("vs_next", "vs next", "won · tied · lost", "plain", 2), cells
 
 
-def _cells(
-    main: Table,
-    column: Column,
-    to: Sequence[str],
-    scale: BarScale | None,
-    results: Mapping[str, Interval],
-) -> list[Cell]:
-    """The numbers of a column, each with its interval where it has one."""
-    ends = [main.frame[end.key].tolist() for end in main.ends(column.key) or ()]
-    written, told_ends = main.written(column.key), main.told_ends(column)
-    names, made = main.frame["model"].tolist(), []
-    for i, value in enumerate(main.frame[column.key].tolist()):
-        if pd.isna(value):
-            made.append(Cell("–"))
-            continue
-        title = f"{column.heading}: {written[i]}"
-        title += f", 95 % interval {told_ends[i]}" if told_ends[i] else ""
-        whole = f"{value:,.0f}" if column.kind == "number" and abs(value) >= 1 else written[i]
-        cell = Cell(whole, title, to[i], value=f"{float(value):.6g}")
-        if scale and not any(pd.isna(end[i]) for end in ends):
-            cell = scale.cell((value, ends[0][i], ends[1][i]), title, to[i])
-            if column.kind not in ("rate", "rating"):
-                cell = replace(cell, text=written[i], ends=told_ends[i])
-        if parts := results.get(names[i]):
-            title = "wins {:.0f}, ties {:.0f}, loses {:.0f} of 100".format(*parts)
-            cell = replace(cell, title=title, bar=None, ends="", parts=parts)
-        made.append(cell)
-    return made
+@dataclass(frozen=True)
+class CheckLine:
+    """One check of the judge, with its number drawn."""
+
+    check: Check
+    bar: Bar | None
+    line: float | None
+    """Where the line is that it should be on the good side of, in percent."""
 
 
-def _curve(part: Place, name: str, links: Links) -> Cell:
-    """A survival curve; the exact number is its mean, utterances survived as a share."""
-    curve = part.curves.get(name)
-    if curve is None:
-        return Cell("–")
-    surviving = curve.surviving[np.isfinite(curve.surviving)]
-    half = curve.reached(0.5)
-    title = f"half are accused by line {half}" if half else "most are never accused"
-    to = links.to(part.protocol.name, a=name, show="lose")
-    return Cell("", title, to, path=steps(surviving.tolist()), value=f"{surviving.mean():.6g}")
-
-
-def steps(shares: Sequence[float]) -> str:
-    """The path in a box of 100 by 20 of a curve that falls in steps, shares of 0 to 1."""
-    told = ["M0 1"]
-    for i, share in enumerate(shares):
-        told.append(f"V{round(19 - 18 * share, 2):g}H{round(100 * (i + 1) / len(shares), 2):g}")
-    return "".join(told)
-
-
-def _target(name: str, part: Part | None, column: Column, links: Links) -> str:
-    """Where the cases behind a number are read."""
-    if part is None:
-        return links.to(a=name)
-    protocol, is_coverage = part.protocol, column.role == "coverage"
-    if protocol.shows == "one":
-        passed = f"win-{column.n or 'own'}" if isinstance(part, Place) else ""
-        return links.to(protocol.name, a=name, show="read" if is_coverage else passed)
-    whom = {"b": HUMAN} if protocol.shows == "human" and name != HUMAN else {"of": "all"}
-    return links.pair(protocol.name, a=name, **whom, show="readable" if is_coverage else "")
+def check_lines(trust: JudgeTrust) -> list[CheckLine]:
+    """Return the checks of a judge with bars of their numbers."""
+    lines = []
+    for check in trust.checks:
+        scale = (-1.0, 1.0) if check.key == "label_kappa" else (0.0, 1.0)
+        numbers = [value for value in (check.value, check.low, check.high) if value is not None]
+        known = len(numbers) == 3 and all(map(math.isfinite, numbers))
+        line = None if check.line is None else Bar.of([check.line] * 3, scale).at
+        lines.append(CheckLine(check, Bar.of(numbers, scale) if known else None, line))
+    return lines

@@ -202,8 +202,6 @@ class Compared:
     """``rows``, ``signature`` and every other table, JSON-ready."""
     out: Path | None
     """The folder written, if any."""
-    answer: Sequence[str] = ()
-    """Which judge to take, at what price."""
 
     @property
     def frame(self) -> DataFrame:
@@ -212,12 +210,8 @@ class Compared:
 
     @property
     def shown(self) -> Iterator[str | Table]:
-        """Lines and tables, in the order in which people read them; controls are in their own."""
-        from botchat.boards.which_judge import without_controls
-
-        for line in self.answer:
-            yield f"{line}\n"
-        for part in map(without_controls, self.tables):
+        """Tables and lines, in the order in which people read them."""
+        for part in self.tables:
             yield f"{part.title}\n"
             yield part
             yield f"\n{part.note}\n" if part.note else ""

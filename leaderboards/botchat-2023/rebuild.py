@@ -13,7 +13,7 @@ from pathlib import Path
 from botchat.importers.tables import rows as table_rows
 from botchat.ratings.bradley_terry import fit
 from botchat.ratings.comparisons import Comparisons
-from botchat.ratings.elo import bootstrap_elo
+from botchat.ratings.elo import EloSettings, bootstrap_elo
 from botchat.ratings.rate_table import comparisons_from_rates
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ def elo_table() -> str:
         published = {row["model"]: row for row in csv.DictReader(file)}
     rows = []
     for n in (8, 16):
-        result = bootstrap_elo(comparisons(n))
+        result = bootstrap_elo(comparisons(n), EloSettings())
         rows += [
             [n, model, f"{elo:.1f}", f"{std:.1f}", published[model][f"elo_n{n}"]]
             for elo, std, model in sorted(
@@ -49,14 +49,12 @@ def bradley_terry_table() -> str:
     rows = []
     for n in (8, 16):
         result = fit(comparisons(n))
-        columns = (result.rating, result.low, result.high)
+        columns = (result.rating, result.low, result.high, *result.rank_intervals, result.models)
         rows += [
-            [n, rank, model, *(f"{value:.1f}" for value in values)]
-            for *values, rank, model in sorted(
-                zip(*columns, result.rank, result.models, strict=True), reverse=True
-            )
+            [n, first, last, model, *(f"{value:.1f}" for value in values)]
+            for *values, first, last, model in sorted(zip(*columns, strict=True), reverse=True)
         ]
-    return _csv(["n", "rank", "model", "rating", "low", "high"], rows)
+    return _csv(["n", "rank_low", "rank_high", "model", "rating", "low", "high"], rows)
 
 
 def _csv(header: list[str], rows: Iterable[list[object]]) -> str:

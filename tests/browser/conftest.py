@@ -80,7 +80,7 @@ class Browser:
         from selenium.webdriver.support.ui import WebDriverWait
 
         wait = WebDriverWait(
-            self.driver, 30, 0.02, ignored_exceptions=[StaleElementReferenceException]
+            self.driver, 8, 0.02, ignored_exceptions=[StaleElementReferenceException]
         )
         return wait.until(lambda _: condition())
 
@@ -190,7 +190,8 @@ def assert_fits(browser: Browser) -> None:
         "const e = document.documentElement;"
         "const small = [...document.querySelectorAll('body *')].filter((node) =>"
         "node.checkVisibility() && [...node.childNodes].some((one) => one.nodeType === 3"
-        " && one.textContent.trim()) && parseFloat(getComputedStyle(node).fontSize) < 11);"
+        " && one.textContent.trim()) && !node.closest('svg')"
+        " && parseFloat(getComputedStyle(node).fontSize) < 11);"
         "return [e.scrollWidth, e.clientWidth, small.map((node) => node.outerHTML.slice(0, 80))]"
     )
     assert wide <= room

@@ -11,7 +11,7 @@ from botchat.protocols.reports import ERRORS
 from botchat.report import View, render
 from botchat.report.archive import build
 from botchat.workspace.criteria import CriterionSettings
-from tests.boards import Made, judgment, made
+from tests.boards import Records, judgment, make_records
 
 HOSTILE = (
     "<script>window.pwned = 1</script>",
@@ -27,7 +27,7 @@ HOSTILE = (
 
 def hostile_page(folder: Path) -> Path:
     """A page whose every name, utterance and reason is an attack, one of them 100 kB long."""
-    plain = made(dict.fromkeys(HOSTILE, 0.4), 6)
+    plain = make_records(dict.fromkeys(HOSTILE, 0.4), 6)
     attack = " ".join(HOSTILE)
     dialogues = {
         name: {
@@ -42,7 +42,7 @@ def hostile_page(folder: Path) -> Path:
         protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
         for protocol, said in plain.judgments.items()
     }
-    return write_page(Made(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
+    return write_page(Records(plain.seeds, dialogues, judgments), folder, HOSTILE[1])
 
 
 def own_page(folder: Path) -> Path:
@@ -70,7 +70,7 @@ def own_page(folder: Path) -> Path:
             ),
         }
     )  # fmt: skip
-    records = made({"m": 0.5, "o": 0.5}, 8)
+    records = make_records({"m": 0.5, "o": 0.5}, 8)
     said = records.dialogues["m"]["S-2"].utterances[2].split(".")[0]
     report = "\n".join(
         f"{name}? " + (f'Yes\n- Utterance 3: "{said}" - again' if name == "Repetition" else "No")
@@ -89,12 +89,12 @@ def own_page(folder: Path) -> Path:
         for protocol, (shown, given) in verdicts.items()
     }
     judgments["faults"][1] = msgspec.structs.replace(judgments["faults"][1], reason=report)
-    made_up = Made(records.seeds, records.dialogues, {**records.judgments, **judgments})
+    made_up = Records(records.seeds, records.dialogues, {**records.judgments, **judgments})
     return write_page(made_up, folder, known=known)
 
 
 def write_page(
-    records: Made, folder: Path, judge: str = "rules", known: Catalogue | None = None
+    records: Records, folder: Path, judge: str = "rules", known: Catalogue | None = None
 ) -> Path:
     """A page without figures, with its chunks."""
     archive = build(records.seeds, records.dialogues, {judge: records.judgments}, known)
@@ -102,5 +102,5 @@ def write_page(
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     page = folder / "index.html"
-    page.write_text(render([View(records.board())], archive), "utf-8")
+    page.write_text(render([View.of(records.board())], archive), "utf-8")
     return page

@@ -13,7 +13,7 @@ from botchat.pipeline.run.read_set import read
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
 from botchat.workspace.folder import Workspace
-from tests.boards import Made, judgment, made
+from tests.boards import Records, judgment, make_records
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE, write_page
 
@@ -68,7 +68,7 @@ def test_search_finds_what_was_said(
 
 def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) -> None:
     """Drops, odd calls, flags, why it stopped, and the panel's talk, folded."""
-    plain = made({"m": 0.5}, 1)
+    plain = make_records({"m": 0.5}, 1)
     odd = msgspec.structs.replace(
         plain.dialogues["m"]["S-1"],
         utterances=("Hi.", "Hello.", "As an AI language model, I cannot say.", "Oh."),
@@ -80,7 +80,7 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
     verdict = msgspec.structs.replace(
         judgment("unieval", "S-1", ("m",), "3", 4), reason="It says so.", transcript=talk
     )
-    records = Made(plain.seeds, {"m": {"S-1": odd}}, {"unieval": [verdict]})
+    records = Records(plain.seeds, {"m": {"S-1": odd}}, {"unieval": [verdict]})
     page = write_page(records, tmp_path)
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "stopped:refused. the model would not" in browser.text(".reading .warning")
@@ -97,7 +97,7 @@ def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) 
 
 def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: Path) -> None:
     """Type, quote and explanation; a quote that nobody said is marked; the list filters by them."""
-    records = made({"m": 0.5}, 2)
+    records = make_records({"m": 0.5}, 2)
     said = records.dialogues["m"]["S-1"].utterances[2].split(".")[0]
     reason = "\n".join(
         f"{name}? " + (f'Yes\n- Utterance 3: "{said}" - again\n- Utterance 4: "<i>made up</i>" - x'
@@ -106,7 +106,7 @@ def test_diagnosed_errors_stand_at_their_utterance(browser: Browser, tmp_path: P
     )  # fmt: skip
     verdict = msgspec.structs.replace(judgment("diagnosis", "S-1", ("m",), "-2"), reason=reason)
     page = write_page(
-        Made(records.seeds, records.dialogues, {**records.judgments, "diagnosis": [verdict]}),
+        Records(records.seeds, records.dialogues, {**records.judgments, "diagnosis": [verdict]}),
         tmp_path,
     )
     browser.open(page, "#view=unieval&a=m&seed=S-1")

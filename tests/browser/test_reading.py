@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.boards.board import build as build_board
+from botchat.boards.board import build_board
 from botchat.records import HUMAN, Judgment, Remark, natural_sort_key
 from botchat.report import View, files
 from botchat.report.archive import build
 from botchat.workspace.jsonl import write_all
-from tests.boards import QUICK, Made, made
+from tests.boards import QUICK, Records, make_records
 from tests.browser.conftest import SHOWN_AT, Browser, assert_fits, serious_faults
 from tests.browser.pages import write_page
 
@@ -28,10 +28,10 @@ LATE = "S-7"
 SIZES = [(1440, 900), (390, 844)]
 
 
-def judged() -> tuple[Made, dict[str, dict[str, list[Judgment]]]]:
+def judged() -> tuple[Records, dict[str, dict[str, list[Judgment]]]]:
     """Four models by two judges, the second a panel; alpha's words are long on one seed."""
-    records = made(dict(zip(MODELS, (0.9, 0.6, 0.4, 0.1), strict=True)), 24, arena=(16,))
-    other = made(dict(zip(MODELS, (0.2, 0.5, 0.7, 0.9), strict=True)), 24, arena=(16,))
+    records = make_records(dict(zip(MODELS, (0.9, 0.6, 0.4, 0.1), strict=True)), 24, arena=(16,))
+    other = make_records(dict(zip(MODELS, (0.2, 0.5, 0.7, 0.9), strict=True)), 24, arena=(16,))
     late = records.dialogues["alpha"][LATE]
     long = tuple(f"{said} " * 12 if i > 1 else said for i, said in enumerate(late.utterances))
     dialogues = {**records.dialogues}
@@ -60,25 +60,25 @@ def judged() -> tuple[Made, dict[str, dict[str, list[Judgment]]]]:
         for protocol, said in other.judgments.items()
     }
     first = {**records.judgments, "unieval": unieval}
-    return Made(records.seeds, dialogues, first), {JUDGES[0]: first, JUDGES[1]: panel}
+    return Records(records.seeds, dialogues, first), {JUDGES[0]: first, JUDGES[1]: panel}
 
 
 @pytest.fixture(scope="module")
-def known() -> tuple[Made, dict[str, dict[str, list[Judgment]]]]:
+def known() -> tuple[Records, dict[str, dict[str, list[Judgment]]]]:
     """What is on the page."""
     return judged()
 
 
 @pytest.fixture(scope="module")
 def shown(
-    known: tuple[Made, dict[str, dict[str, list[Judgment]]]],
+    known: tuple[Records, dict[str, dict[str, list[Judgment]]]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Its page."""
     folder = tmp_path_factory.mktemp("reading")
     records, by_judge = known
     views = [
-        View(
+        View.of(
             build_board(
                 records.seeds, records.dialogues, said, seed_set="made-up", judge=judge, elo=QUICK
             )
@@ -413,7 +413,7 @@ def test_a_phone_has_the_list_behind_a_button(browser: Browser, shown: Path) -> 
 
 def test_what_is_missing_is_said(browser: Browser, tmp_path: Path) -> None:
     """Nothing to compare, a verdict that nobody gave, and a chunk that is not beside the page."""
-    records = made({"m": 0.5}, 4)
+    records = make_records({"m": 0.5}, 4)
     alone = dataclasses.replace(records, judgments={"unieval": records.judgments["unieval"][4:]})
     page = write_page(alone, tmp_path)
     browser.open(page, "#view=pair")

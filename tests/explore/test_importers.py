@@ -11,10 +11,11 @@ import struct
 import time
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
@@ -24,10 +25,12 @@ from botchat.workspace.folder import Workspace
 from tests.explore import explore
 from tests.explore.mutations import encoded, of_bytes, of_json
 from tests.integration.test_dialogues_import import TALKS, lines, utterances, write
-from tests.papers.test_bench import KINDS, LABELS
+from tests.papers.test_bench import faireval_files, story_files, topical_files, written
 from tests.unit.test_votes import BATTLES, WRITERS
 
 pytestmark = pytest.mark.explore
+
+Make = Callable[[Path], dict[str, bytes]]
 
 LONGEST_S = 20.0
 MOST_BYTES = 2 * 10**9
@@ -45,22 +48,18 @@ ANSWERS = [{"id": f"p{n}", "question": "Why?", "answer_1": "So.", "answer_2": "B
 
 def xlsx(rows) -> bytes:
     """A workbook of one sheet."""
-    from openpyxl import Workbook
-
-    book = Workbook()
-    book.active.append(["index", "conv-GT"])
-    for row in rows:
-        book.active.append([row["id"], json.dumps(row["utterances"])])
-    book.save(made := io.BytesIO())
-    return made.getvalue()
+    cells = {row["id"]: json.dumps(row["utterances"]) for row in rows}
+    frame = pd.DataFrame({"index": cells.keys(), "conv-GT": cells.values()})
+    frame.to_excel(file := io.BytesIO(), index=False)
+    return file.getvalue()
 
 
 def zipped(members, kind=zipfile.ZIP_DEFLATED) -> bytes:
     """An archive of names and contents."""
-    with zipfile.ZipFile(made := io.BytesIO(), "w", kind) as archive:
+    with zipfile.ZipFile(file := io.BytesIO(), "w", kind) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
-    return made.getvalue()
+    return file.getvalue()
 
 
 def unzipped(data: bytes) -> dict[str, bytes]:
@@ -69,13 +68,9 @@ def unzipped(data: bytes) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def dialogues(name: str) -> dict[str, bytes]:
+def dialogues(name: str) -> Make:
     """Files of one format of dialogues."""
-
-    def made(folder: Path) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in write(folder, name)}
-
-    return made
+    return lambda folder: {path.name: path.read_bytes() for path in write(folder, name)}
 
 
 def ledger(folder: Path) -> dict[str, bytes]:
@@ -88,32 +83,6 @@ def ledger(folder: Path) -> dict[str, bytes]:
         put(stored, "two", messages=[{"role": "user", "content": "2"}])
         stored.export(folder / "all.jsonl")
     return {"all.jsonl": (folder / "all.jsonl").read_bytes()}
-
-
-def faireval(folder: Path) -> dict[str, bytes]:
-    """FairEval's four files."""
-    names = ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b")
-    asked = lines({"question_id": n, "text": f"number {n}"} for n in range(6)).encode()
-    labels = "review/review_gpt35_vicuna-13b_human.txt"
-    return {**{f"{name}.jsonl": asked for name in names}, labels: "\n".join(LABELS).encode()}
-
-
-def topical(folder: Path) -> dict[str, bytes]:
-    """Topical-Chat's ratings."""
-    aspects = dict.fromkeys(("naturalness", "coherence", "engagingness", "groundedness"), 1.0)
-    records = [
-        {"source": f"one {n}\ntwo\n", "context": "c", "system_id": "s", "system_output": f"r {n}",
-         "scores": aspects}
-        for n in range(4)
-    ]  # fmt: skip
-    return {"topical_chat.json": json.dumps(records).encode()}
-
-
-def stories(folder: Path) -> dict[str, bytes]:
-    """MATEval's stories."""
-    scores = "\n".join(f"{kind}:-1" for kind in KINDS)
-    rows = "\n".join(f'"This is story {n}.","{scores}"' for n in range(4))
-    return {"x_new.csv": f"Story,Score_new\n{rows}".encode()}
 
 
 def of(name: str, data: bytes | str):
@@ -153,9 +122,9 @@ FORMATS = {
     "texts.txt": (of("t.txt", "One text.\nIt goes on.\n\nAnother.\n"), JUDGED),
     "pairs.jsonl": (of("p.jsonl", lines(ANSWERS)), JUDGED),
     "ledger": (ledger, ["ledger", "import", "FILE"]),
-    "faireval": (faireval, ["bench", "faireval", *BENCH]),
-    "topicalchat": (topical, ["bench", "topicalchat", *BENCH]),
-    "mateval": (stories, ["bench", "mateval", *BENCH]),
+    "faireval": (lambda _: faireval_files(), ["bench", "faireval", *BENCH]),
+    "topicalchat": (lambda _: topical_files(), ["bench", "topicalchat", *BENCH]),
+    "mateval": (lambda _: story_files(), ["bench", "mateval", *BENCH]),
 }  # fmt: skip
 """Name -> what makes its files, the command that reads them."""
 
@@ -183,10 +152,7 @@ def changed(draw: random.Random, name: str, data: bytes) -> bytes:
 
 def put(folder: Path, whole: dict[str, bytes], command: list[str]) -> list[object]:
     """Write some files; the command that reads them."""
-    for file, data in whole.items():
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_bytes(data)
-    paths = [folder / file for file in whole]
+    paths = [written(folder, whole) / file for file in whole]
     words = {"FILE": paths[:1], "FILES": paths, "FOLDER": [folder]}
     return [part for word in command for part in words.get(word, [word])]
 
@@ -232,8 +198,8 @@ def test_a_file_changed_anywhere_is_read_or_refused_in_one_line(tmp_path, capsys
 
     def once(draw: random.Random) -> str:
         victim = draw.choice(list(whole))
-        given = put(folder, whole | {victim: changed(draw, victim, whole[victim])}, command)
-        ended = run([*given, "--dir", place], capsys)
+        words = put(folder, whole | {victim: changed(draw, victim, whole[victim])}, command)
+        ended = run([*words, "--dir", place], capsys)
         if ended == "taken":
             workspace = Workspace(place)
             for seeds in workspace.seed_sets():
@@ -268,8 +234,8 @@ def repeated() -> bytes:
     )
     lists = pa.ListArray.from_arrays(np.arange(7001, dtype=np.int32), words)
     table = pa.table({"model": ["m"] * 7000, "judge": ["j"] * 7000, "games": lists})
-    parquet.write_table(table, made := io.BytesIO(), store_schema=False)
-    return made.getvalue()
+    parquet.write_table(table, file := io.BytesIO(), store_schema=False)
+    return file.getvalue()
 
 
 BOMBS = {
@@ -287,5 +253,5 @@ def test_a_bomb_is_refused_before_it_is_large(tmp_path, capsys, name):
     """Small files that stand for all memory: one line, and half a gigabyte at most."""
     file, data, command = BOMBS[name]()
     assert len(data) < 2**20
-    given = put(tmp_path, {file: data}, command)
-    assert run([*given, "--dir", tmp_path / "w"], capsys, 2**29) == "refused"
+    words = put(tmp_path, {file: data}, command)
+    assert run([*words, "--dir", tmp_path / "w"], capsys, 2**29) == "refused"

@@ -5,22 +5,25 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Sequence
+from collections import Counter
 from html import escape
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.cli.main import main
+from botchat.importers.vote_files import read_votes
+from botchat.metrics.agreement import compare
+from botchat.metrics.annotations import VerdictArrays
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
 from tests.commands import refused, said
 from tests.openai_server import Server, text
-
-pytestmark = pytest.mark.usefixtures("quick")
 
 HEADER = "item,first,second,judge,verdict\n"
 N_SEEDS = 4
@@ -28,7 +31,7 @@ N_SEEDS = 4
 
 def row(found: dict, judge: str) -> dict:
     """The row of one judge."""
-    return next(row for row in found["rows"] if row["judge"] == judge)
+    return next(row for row in found["judges"] if row["judge"] == judge)
 
 
 # ------------------------------------------------------------------------------- CSV files
@@ -62,44 +65,56 @@ def small(tmp_path):
 
 
 def test_a_small_file_by_hand(small, capsys):
-    """People's names are found by themselves; every list is there; the lazy judge is 50 : 50."""
+    """Annotators are known by their names; every list is there; the lazy judge is 50 : 50."""
     found = said(capsys, "agree", small)
-    assert found["truth"] == "people (human…)"
+    assert found["labels"] == "human labels"
     assert (row(found, "sharp")["accuracy"], row(found, "sharp")["n"]) == (1.0, 5)
     assert (row(found, "lazy")["accuracy"], row(found, "lazy")["kappa"]) == (0.5, 0.0)
     assert row(found, "lazy")["first_preferred"] == 1.0
     (pair,) = found["pairs"]
-    assert (pair["only_a_right"], pair["only_b_right"], pair["n"]) == (2, 0, 5)
-    assert found["groups"][0]["group"] == "judges"
+    assert (pair["judge_a"], pair["judge_b"], pair["n"]) == ("sharp", "lazy", 5)
+    assert pair["accuracy_difference"] == pytest.approx(2 / 5)
     ranked = [(r["judge"], r["contestant"]) for r in found["rankings"]]
     assert ranked == [(who, c) for who in ("human", "sharp", "lazy") for c in "ab"]
-    # The lazy judge gives everybody half of the points, so both are rated alike.
-    ratings = [r["bt"] for r in found["rankings"] if r["judge"] == "lazy"]
-    assert ratings == pytest.approx([1000.0, 1000.0])
+    # The lazy judge gives everybody half of the points.
+    assert [r["score"] for r in found["rankings"] if r["judge"] == "lazy"] == [0.5, 0.5]
     assert found["signature"].startswith("botchat:0.1.0|agree|files:small.csv|truth:human|data:")
     assert found["out"] is None
 
 
 def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
-    """One csv a table, one md, one json, the matrix of judges; no cost without calls."""
+    """One csv a table, one md, one json, the figure of accuracy; the most accurate first."""
     out = tmp_path / "out"
     found = said(capsys, "agree", small, "--out", out)
-    assert {path.name for path in out.iterdir()} == {
-        *(f"{name}.csv" for name in ("judges", "groups", "pairs", "rankings")),
-        *(f"{name}.meta.json" for name in ("judges", "groups", "pairs", "rankings")),
-        *(f"agreement.{kind}" for kind in ("md", "json")),
-        *(f"judges-against-each-other.{kind}" for kind in ("svg", "png")),
-    }
-    beside = json.loads((out / "judges.meta.json").read_text())
-    assert beside["signatures"] == [found["signature"]]
+    names = {"judges.csv", "pairs.csv", "rankings.csv", "meta.json", "agreement.md"}
+    figure = {"judge-agreement.svg", "judge-agreement.png"}
+    assert {path.name for path in out.iterdir()} == names | figure | {"agreement.json"}
+    assert found["signature"] in (out / "meta.json").read_text()
     rows = list(csv.DictReader((out / "judges.csv").read_text().splitlines()))
     assert [(r["judge"], r["accuracy"]) for r in rows] == [("sharp", "1.0"), ("lazy", "0.5")]
     assert json.loads((out / "agreement.json").read_text()) == found
-    capsys.readouterr()
     assert main(["agree", str(small)]) == 0
     printed = capsys.readouterr().out
-    assert "Judges against people (human…): small.csv" in printed
+    assert "Judges against human labels: small.csv" in printed
     assert found["signature"] in printed
+
+
+@given(st.lists(st.tuples(*(st.integers(0, n) for n in (3, 1, 2, 3, 3))), min_size=1))
+def test_votes_in_columns_are_as_in_rows(rows):
+    """Repeated ones, turns and votes without an item too; only the last of a judge counts."""
+    header, lines = "question_id,turn,model_a,model_b,winner,judge\n", []
+    for item, turn, pair, judge, winner in rows:
+        a, b = ("ab", "bc", "ca")[pair]
+        result = ("model_a", "model_b", "tie", "")[winner]
+        lines.append(f"{item or ''},{turn},{a},{b},{result},{('human', 'j', 'k', 'l')[judge]}\n")
+    votes = read_votes((header + "".join(lines)).encode(), "f.csv").votes
+    by_row, earlier = votes.annotations()
+    columns, known = votes.latest().arrays("human"), VerdictArrays.of(by_row, "human")
+    assert len(votes) - earlier == len(votes.latest()) == len(by_row)
+    assert columns.digest == known.digest == VerdictArrays.of(by_row[::-1], "human").digest
+    if known.annotators and known.judges:
+        found = {row["judge"]: row for row in compare(columns, "human").judges}
+        assert found == {row["judge"]: row for row in compare(known, "human").judges}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +170,8 @@ def umpire(call):
     prompt = call.messages[-1]["content"]
     if call.model == "lazy":
         return text("Choice: Conversation 1; Reason: the first one, always")
-    if "There are a few other referees" in prompt and "[Critic]:" not in prompt:
+    debate = "There are a few other referees" in prompt
+    if debate and ("[Critic]:" not in prompt or "of talk 3" in prompt):
         return text("Choice: Conversation 1; Reason: let me begin with the first")
     if call.body.get("temperature") == 1.0:
         return text("Choice: Both; Reason: who knows")
@@ -204,98 +220,90 @@ N_GTEVAL = 2 * 2 * N_SEEDS
 def test_gteval_knows_the_truth_itself(judged, capsys):
     """One side is human: no annotator is needed, none is made up."""
     found = agreed(capsys, judged, "gteval")
-    assert found["truth"] == "who wrote what (built in)"
+    assert found["labels"] == "who wrote what (built in)"
     assert row(found, "umpire")["accuracy"] == row(found, "umpire")["kappa"] == 1.0
     assert row(found, "umpire")["n"] == N_GTEVAL
     assert (row(found, "lazy")["accuracy"], row(found, "lazy")["kappa"]) == (0.5, 0.0)
-    assert found["annotators"] == []
-    assert row(found, "umpire")["kendall"] is None
-    assert {r["judge"] for r in found["rankings"]} == {r["judge"] for r in found["rows"]}
+    assert (found["annotators"], row(found, "umpire")["kendall"]) == ([], None)
+    assert {r["judge"] for r in found["rankings"]} == {r["judge"] for r in found["judges"]}
     out = judged / "leaderboards" / "small" / "agreement-gteval"
     assert {path.suffix for path in out.iterdir()} == {".csv", ".md", ".json", ".svg", ".png"}
-    assert (out / "cost-against-agreement.svg").exists()
+    assert (out / "cost-agreement.svg").exists()
 
 
 def test_the_votes_before_the_talk_stand_beside_the_panel(judged, capsys):
-    """Both members begin with Conversation 1 and end right: half of the cases flip to right."""
+    """Both begin with Conversation 1 and end right, but on one seed: half of the others flip."""
     found = agreed(capsys, judged, "gteval")
-    assert row(found, "pair")["accuracy"] == 1.0
+    assert row(found, "pair")["accuracy"] == 0.875
     assert row(found, "pair (before talk)")["accuracy"] == 0.5
     assert row(found, "pair (before talk)")["first_preferred"] == 0.0
     assert row(found, "pair (control)")["ties"] == 1.0
-    controls = {c["control"]: c for c in found["controls"]}
-    talk = controls["pair (before talk)"]
-    assert (talk["wrong_to_right"], talk["right_to_wrong"]) == (N_GTEVAL // 2, 0)
-    assert (talk["changed"], talk["accuracy_difference"]) == (0.5, 0.5)
-    assert controls["pair (control)"]["wrong_to_right"] == N_GTEVAL
-    # The votes before the talk are no judge of their own, whatever else is compared.
-    assert found["groups"][0]["raters"] == 4
+    names = [r["judge"] for r in found["judges"]]
+    assert names == ["umpire", "pair", "pair (before talk)", "pair (control)", "lazy"]
+    gains = {
+        p["judge_b"]: p["accuracy_difference"] for p in found["pairs"] if p["judge_a"] == "pair"
+    }
+    assert (gains["pair (before talk)"], gains["pair (control)"]) == (0.375, 0.875)
+    alone = agreed(capsys, judged, "gteval", "--judge", "pair")
+    assert [r["judge"] for r in alone["judges"]] == names[1:4], "its controls are kept"
+    debate, itself, cheapest = found["sentences"]
+    assert debate.startswith("The debate pair does not beat lazy (+38 points (")
+    assert itself.startswith("The debate itself adds nothing measurable: +38 points (")
+    assert " over the same agents' votes before it, for " in itself
+    assert " over single judges with as many calls, for " in itself
+    assert "not significantly worse than the best: " in cheapest
 
 
-def test_a_verdict_has_its_price(judged, capsys):
+def test_a_verdict_has_its_price(judged, tmp_path, capsys):
     """Calls, tokens, money and seconds of a verdict, from the ledger; together what was paid."""
     found = agreed(capsys, judged, "gteval")
-    rows = {r["judge"]: r for r in found["rows"]}
+    rows = {r["judge"]: r for r in found["judges"]}
     calls = {"umpire": 1, "lazy": 1, "pair": 4, "pair (before talk)": 2, "pair (control)": 4}
     assert {name: r["calls"] for name, r in rows.items()} == calls
     stats = said(capsys, "ledger", "stats", "--dir", judged)["rows"]
-    unieval = agreed(capsys, judged, "unieval")["rows"][0]
+    unieval = agreed(capsys, judged, "unieval")["judges"][0]
     paid = sum(s["cost_usd"] for s in stats)
     ours = [r["usd"] * N_GTEVAL for name, r in rows.items() if name != "pair (before talk)"]
     assert sum(ours) + unieval["usd"] * 3 * N_SEEDS == pytest.approx(paid)
     assert rows["pair"]["tokens"] > rows["pair (before talk)"]["tokens"] > rows["umpire"]["tokens"]
     assert all(r["seconds"] > 0 for r in rows.values())
-
-
-def test_without_the_ledger_prices_are_unknown_and_not_nothing(judged, tmp_path, capsys):
-    """Stage files alone still tell the number of calls."""
-    other = tmp_path / "moved"
-    shutil.copytree(judged, other, ignore=shutil.ignore_patterns(".botchat", "leaderboards"))
-    found = row(agreed(capsys, other, "gteval"), "pair")
-    assert (found["calls"], found["tokens"], found["usd"], found["seconds"]) == (
-        4,
-        None,
-        None,
-        None,
-    )
+    # Without the ledger stage files still tell the number of calls; the rest is unknown, not 0.
+    moved = shutil.copytree(judged, tmp_path / "w", ignore=shutil.ignore_patterns(".botchat"))
+    pair = row(agreed(capsys, moved, "gteval"), "pair")
+    assert [pair[key] for key in ("calls", "tokens", "usd", "seconds")] == [4, None, None, None]
 
 
 def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, capsys):
-    """Cost against agreement, judge against judge, the talk; what panels were told in full."""
+    """Cost and agreement, judge against judge, the roles of panels in full."""
     found = agreed(capsys, judged, "gteval")
-    where = ["--seeds", "small", "--dir", str(judged), "--out", str(tmp_path)]
-    everybody = Workspace(judged).judgment_files("small")
-    judges = [word for name in everybody for word in ("--judge", name)]
-    assert main(["leaderboard", *where, *judges, "--no-png"]) == 0
-    page = (tmp_path / "index.html").read_text("utf-8")
-    assert "gteval on small: judges beside each other" in page
-    for figure in ("What agreement costs", "Judges against each other"):
-        assert f"{figure}</h3>" in page or f">{figure}<" in page
-    assert found["signature"] in page
-    assert "Panels beside their controls" in page
-    assert escape(prompts.text("roles/dialogues/critic").splitlines()[0], quote=False) in page
-    plot = ["leaderboard", "figure", "cost-against-agreement-gteval", *where[:-1]]
-    assert main([*plot, str(tmp_path / "cost.svg")]) == 0
-    assert "What agreement costs" in (tmp_path / "cost.svg").read_text("utf-8")
-    plot[2] = "cost-against-agreement-arena-n8"
-    assert "there are: cost-against-agreement-gteval, judges-against" in refused(
-        capsys, [*plot, str(tmp_path / "x.svg")]
-    )
-    alone = tmp_path / "alone"
-    judge = ["--judge", found["rows"][0]["judge"]]
-    assert main(["leaderboard", *where[:-1], str(alone), *judge, "--no-png"]) == 0
-    page = (alone / "index.html").read_text("utf-8")
+    where = ["--seeds", "small", "--dir", str(judged), "--out"]
+    names = [
+        word for name in Workspace(judged).judgment_files("small") for word in ("--judge", name)
+    ]
+    assert main(["leaderboard", *where, str(tmp_path / "all"), *names, "--no-png"]) == 0
+    page = (tmp_path / "all" / "index.html").read_text("utf-8")
+    role = escape(prompts.text("roles/dialogues/critic").splitlines()[0], quote=False)
+    titles = ("over the cost of a verdict", "Same verdict of two judges (%)")
+    for part in (role, found["signature"], "gteval on small: judges beside each other", *titles):
+        assert part in page
+    plot = ["leaderboard", "figure", "cost-agreement-gteval", *where, str(tmp_path / "cost.svg")]
+    assert main(plot) == 0
+    assert (tmp_path / "cost.svg").exists()
+    plot[2] = "cost-agreement-arena-n8"
+    assert "there are: cost-agreement-gteval, judge-agreement-gteval" in refused(capsys, plot)
+    judge = ["--judge", found["judges"][0]["judge"]]
+    assert main(["leaderboard", *where, str(tmp_path / "alone"), *judge, "--no-png"]) == 0
+    page = (tmp_path / "alone" / "index.html").read_text("utf-8")
     assert "judges beside each other" not in page
     assert "To compare it, judge the same dialogues with another" in page
 
 
-def test_unieval_gives_detection_index_and_false_alarms(judged, capsys):
+def test_unieval_gives_true_and_false_positives(judged, capsys):
     """Of four seeds the umpire errs on one: accuses its people and misses its bots."""
     found = row(agreed(capsys, judged, "unieval"), "umpire")
-    assert found["machines_caught"] == found["exact_index_rate"] == 0.75
-    assert found["people_accused"] == 0.25
-    assert found["accuracy"] == 0.75
-    assert found["people_accused_low"] <= 0.25 <= found["people_accused_high"]
+    assert found["true_positive_rate"] == found["accuracy"] == 0.75
+    assert found["false_positive_rate"] == 0.25
+    assert found["false_positive_rate_low"] <= 0.25 <= found["false_positive_rate_high"]
     assert found["kendall"] is None
 
 
@@ -306,19 +314,9 @@ def test_people_who_were_asked_stand_beside_the_stage_files(judged, tmp_path, ca
     path.write_text(HEADER + "\n".join(lines) + "\n")
     by_people = agreed(capsys, judged, "gteval", str(path), "--truth", "human")
     assert (row(by_people, "umpire")["n"], row(by_people, "umpire")["accuracy"]) == (8, 0.25)
-    assert agreed(capsys, judged, "gteval", str(path))["rows"] == by_people["rows"]
+    assert agreed(capsys, judged, "gteval", str(path))["judges"] == by_people["judges"]
     known = agreed(capsys, judged, "gteval", str(path), "--truth", "built-in")
     assert row(known, "human-1")["accuracy"] == 0.25
-
-
-def test_one_judge_with_its_controls(judged, capsys):
-    """--judge of a panel keeps the votes before the talk and the call-matched control."""
-    found = agreed(capsys, judged, "gteval", "--judge", "pair")
-    names = [r["judge"] for r in found["rows"]]
-    assert names == ["pair", "pair (before talk)", "pair (control)"]
-    (line,) = found["talk"]
-    assert line.startswith("What the talk of pair adds in accuracy: +50.0 points (")
-    assert " over single judges asked as often at " in line
 
 
 def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
@@ -335,22 +333,6 @@ def test_judgments_of_other_dialogues_do_not_count(judged, tmp_path, capsys):
     assert any("about dialogues that have changed" in note for note in found["notes"])
 
 
-@pytest.mark.parametrize(
-    ("judge", "message"),
-    [
-        (["control:umpire"], "control:umpire: 'umpire' is no panel"),
-    ],
-)
-def test_a_control_is_for_panels(tmp_path, capsys, judge, message):
-    """One line, and nothing is sent."""
-    with Server(umpire) as server:
-        folder = workspace(tmp_path / "w", server)
-        command: Sequence[str] = ["judge", "gteval", "--seeds", "small", "--judge"]
-        assert main([*command, *judge, "--dir", str(folder)]) == 1
-        assert message in capsys.readouterr().err
-        assert server.n_received == 0
-
-
 def test_the_control_asks_each_model_of_a_mixed_panel(tmp_path, capsys):
     """Two models, four calls: two samples of each, of the bare question; planned too."""
     with Server(umpire) as server:
@@ -358,23 +340,22 @@ def test_the_control_asks_each_model_of_a_mixed_panel(tmp_path, capsys):
         toml = folder / "botchat.toml"
         mixed = '["general-public", { role = "critic", model = "lazy" }]'
         toml.write_text(toml.read_text().replace('["general-public", "critic"]', mixed))
-        judge = ["judge", "gteval", "--seeds", "small", "--judge", "control:pair"]
-        planned = said(capsys, *judge, "--plan", "--dir", folder)["rows"]
-        assert main([*judge, "--dir", str(folder)]) == 0
+        judge = ["judge", "gteval", "--seeds", "small", "--dir", str(folder), "--judge"]
+        no_panel = refused(capsys, [*judge, "control:umpire"])
+        assert "control:umpire: 'umpire' is no panel" in no_panel
+        judge.append("control:pair")
+        planned = said(capsys, *judge, "--plan")["rows"]
+        assert server.n_received == 0
+        assert main(judge) == 0
         sent = server.n_received
-        samples = [c for c in server.calls if c.body.get("temperature") == 1.0]
+        samples = Counter(c.model for c in server.calls if c.body.get("temperature") == 1.0)
         # Now that replies are known, nothing is planned that was not sent.
-        left = said(capsys, *judge, "--plan", "--dir", folder)["rows"]
+        assert sum(row["calls"] for row in said(capsys, *judge, "--plan")["rows"]) == 0
+        assert not any("referees" in call.messages[-1]["content"] for call in server.calls)
     # As many as the four of the talk.
-    expected = sum(r["calls"] for r in planned if r["level"] == "expected")
+    expected = sum(row["calls"] for row in planned if row["level"] == "expected")
     assert expected == sent == 4 * N_GTEVAL
-    assert sum(r["calls"] for r in left) == 0
-    assert {name: sum(c.model == name for c in samples) for name in ("umpire", "lazy")} == {
-        "umpire": 2 * N_GTEVAL,
-        "lazy": 2 * N_GTEVAL,
-    }
-    assert not any("referees" in c.messages[-1]["content"] for c in samples)
+    assert samples == {"umpire": 2 * N_GTEVAL, "lazy": 2 * N_GTEVAL}
     path = next((folder / "judgments" / "small" / "gteval").glob("pair-control*"))
-    made = jsonl.read(path, Judgment)
-    assert {j.judge for j in made} == {"pair (control)"}
-    assert {len(j.calls) for j in made} == {4}
+    judgments = jsonl.read(path, Judgment)
+    assert {(j.judge, len(j.calls)) for j in judgments} == {("pair (control)", 4)}

@@ -12,19 +12,14 @@ from scipy import stats
 
 import botchat
 from botchat.cli.main import main
+from botchat.protocols.reports import ERROR_TYPES
 from tests.commands import refused, said, walk
 from tests.openai_server import Server, text
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = (ROOT / "docs" / "own-texts.md").read_text("utf-8")
 
-KINDS = (
-    "Repetition",
-    "Logical Inconsistency",
-    "Discontinuity",
-    "Inappropriate Lexical Choice",
-    "Factual Error",
-)
+KINDS = [english for english, _ in ERROR_TYPES.values()]
 TEXTS = [
     "Kim had a cat. It slept. It slept.",
     "Rob went home. He liked <script>alert(1)</script> a lot.",
@@ -40,11 +35,11 @@ def url(server: Server) -> str:
 def report(story: str, *kinds: str) -> str:
     """A reply in the form that is asked for: the first sentence shows an error of each kind."""
     yes = f"Yes\n- {json.dumps(story.split('.')[0])} - I do not like it"
-    found = [
-        f"Question: {kind}?\nAnswer: {yes if kind in kinds else 'No'}\nScore: {-(kind in kinds)}"
-        for kind in KINDS
-    ]
-    return "\n".join([*found, "", *(f"{kind}: {-(kind in kinds)}" for kind in KINDS)])
+    lines = []
+    for kind in KINDS:
+        answer = yes if kind in kinds else "No"
+        lines.append(f"Question: {kind}?\nAnswer: {answer}\nScore: {-(kind in kinds)}")
+    return "\n".join([*lines, "", *(f"{kind}: {-(kind in kinds)}" for kind in KINDS)])
 
 
 def story_of(call) -> str:
@@ -93,11 +88,11 @@ def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, cap
         assert min(planned) <= asked <= max(planned)
         assert said(capsys, *command)["rows"] == found["rows"]
         assert server.n_received == asked
-    one, two, three = found["rows"]
+    first, second, third = found["rows"]
     keys = ["_".join(kind.lower().split()) for kind in KINDS]
-    assert [one[key] for key in keys] == [-1, 0, -1, 0, 0]
-    assert (one["score"], two["score"], three["score"]) == (-2, 0, None)
-    assert (three["verdict"], three["missing"]) == ("0 -2 ? 0 0", "Discontinuity")
+    assert [first[key] for key in keys] == [-1, 0, -1, 0, 0]
+    assert (first["score"], second["score"], third["score"]) == (-2, 0, None)
+    assert (third["verdict"], third["missing"]) == ("0 -2 ? 0 0", "Discontinuity")
     assert "lacks something (Discontinuity of 1); it is missing" in found["notes"][0]
     (row,) = found["board"]
     assert (row["model"], row["mateval_mean_2"]) == ("text", pytest.approx(-2 / 3, abs=1e-4))
@@ -105,14 +100,13 @@ def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, cap
     listed = (out / "mateval-reports.txt").read_text()
     assert 'Question: Repetition?\nAnswer: Yes\n- "Kim had a cat" - I do not like it' in listed
     assert "Question: Discontinuity?\nmissing" in listed
-    told = "It is all said twice." if judge.startswith("mateval") else 'sentence 1, "Kim had a cat"'
-    assert told in listed
-    assert {"index.html", "mateval.csv", "mateval-cases.csv", "chunks"} <= {
-        path.name for path in out.iterdir()
-    }
+    prose = "It is all said twice." if judge == "mateval-cot" else 'sentence 1, "Kim had a cat"'
+    assert prose in listed
+    names = {path.name for path in out.iterdir()}
+    assert {"index.html", "mateval.csv", "mateval-cases.csv", "chunks"} <= names
     assert main(["leaderboard", "--seeds", "evaluate-my-texts", "--dir", str(w)]) == 0
-    assert {seed["utterances"] for seed in said(capsys, "seeds", "show", "evaluate-my-texts",
-                                                "--dir", w)["rows"]} == {0}  # fmt: skip
+    seeds = said(capsys, "seeds", "show", "evaluate-my-texts", "--dir", w)["rows"]
+    assert {seed["utterances"] for seed in seeds} == {0}
 
 
 def test_the_rules_judge_reports_and_decides_offline(tmp_path, capsys):
@@ -128,15 +122,12 @@ def test_the_rules_judge_reports_and_decides_offline(tmp_path, capsys):
     pairs = tmp_path / "p.csv"
     pairs.write_text('question,answer_1,answer_2\nWho?,Me.,"As an AI language model, nobody."\n')
     found = said(capsys, "evaluate", pairs, "--judge", "rules", "--dir", w)
-    assert [(row["criterion"], row["better"]) for row in found["rows"]] == [
-        ("arena", "answer1")
-    ] * 2
+    better = [(row["criterion"], row["better"]) for row in found["rows"]]
+    assert better == [("arena", "answer1")] * 2
     agreed = said(capsys, "agree", "--seeds", "evaluate-p", "--protocol", "arena", "--dir", w)
-    assert agreed["rows"][0]["consistency"] == 1
-    assert (
-        main(["generate", "--seeds", "evaluate-p", "--model", "bot:parrot", "--dir", str(w)]) == 1
-    )
-    assert "evaluate-p has no ChatSEEDs" in capsys.readouterr().err
+    assert agreed["judges"][0]["consistency"] == 1
+    generate = ["generate", "--seeds", "evaluate-p", "--model", "bot:parrot", "--dir", str(w)]
+    assert "evaluate-p has no ChatSEEDs" in refused(capsys, generate)
 
 
 def scorer(call):
@@ -165,11 +156,11 @@ def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
     ]  # fmt: skip
     assert [row["better"] for row in found["rows"]] == ["m", "m", "n", "n", "m", "m"]
     assert [row["people"] for row in found["rows"]][::2] == ["m", "tie", "m"]
-    (beside,) = found["tables"]["answers-people"]
-    assert (beside["accuracy"], beside["n"]) == (pytest.approx(2 / 3, abs=1e-4), 3)
+    (agreed,) = found["agreement"]
+    assert (agreed["accuracy"], agreed["n"]) == (pytest.approx(2 / 3, abs=1e-4), 3)
     by_model = {row["model"]: row for row in found["board"]}
     assert by_model["m"]["bt"] > by_model["n"]["bt"] if "bt" in by_model["m"] else True
-    assert "beside people" in printed
+    assert "FairEval: accuracy 0.67, kappa 0.50 with human labels of 3." in printed
 
 
 def test_own_criteria_and_people_s_scores(tmp_path, capsys):
@@ -180,39 +171,39 @@ def test_own_criteria_and_people_s_scores(tmp_path, capsys):
     (w / "botchat.toml").write_text(
         '[protocols.fun]\nkind = "score"\nprompt = "fun.txt"\nscores = ["Fun"]\nscale = [1, 10]\n'
     )
-    people, given = [3, 9, 4, 7, 1], [2, 8, 5, 5, 1]
+    people, scores = [3, 9, 4, 7, 1], [2, 8, 5, 5, 1]
     path = tmp_path / "jokes.tsv"
     rows = [f"Joke {n} is here.\t{score}" for n, score in enumerate(people)]
     path.write_text("\n".join(["text\thuman", *rows]))
 
     def funny(call):
         number = int(re.search(r"Joke (\d)", call.messages[-1]["content"])[1])
-        return text(f"Ha.\nFun: {given[number]}")
+        return text(f"Ha.\nFun: {scores[number]}")
 
     with Server(funny) as server:
         command = ["evaluate", path, "--judge", url(server), "--criteria", "fun", "--dir", w]
         found = said(capsys, *command)
     assert found["board"][0]["fun_mean_1"] == pytest.approx(4.2)
-    (row,) = found["tables"]["fun-numbers"]
-    assert row["spearman"] == pytest.approx(stats.spearmanr(given, people)[0], abs=1e-4)
-    assert row["kendall"] == pytest.approx(stats.kendalltau(given, people)[0], abs=1e-4)
+    (row,) = found["agreement"]
+    assert (row["number"], row["n"]) == ("Fun", 5)
+    assert row["spearman"] == pytest.approx(stats.spearmanr(scores, people)[0], abs=1e-4)
+    assert row["kendall"] == pytest.approx(stats.kendalltau(scores, people)[0], abs=1e-4)
     assert found["rows"][0]["reason"] == "Ha."
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("t.csv", "text,human\nOne.,-1\nTwo.,0\n"),
-        ("p.csv", "answer_1,answer_2,winner\nx,y,1\nz,w,tie\n"),
-    ],
-)
-def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content, tmp_path, capsys):
+LABELLED = {
+    "t.csv": "text,human\nOne.,-1\nTwo.,0\n",
+    "p.csv": "answer_1,answer_2,winner\nx,y,1\nz,w,tie\n",
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, tmp_path, capsys):
     """No number is made up, in tables, Markdown or page; people's labels change nothing in that."""
     path = tmp_path / name
-    path.write_text(content)
+    path.write_text(LABELLED[name])
     with Server(lambda call: text("No idea <b>at all</b>.")) as server:
-        place = ["--judge", url(server), "--dir", tmp_path / "w"]
-        found = said(capsys, "evaluate", path, *place)
+        found = said(capsys, "evaluate", path, "--judge", url(server), "--dir", tmp_path / "w")
     assert any("the judge's reply lacks something (everything of" in one for one in found["notes"])
     for row in found["rows"]:
         assert row["verdict"] is None
@@ -228,12 +219,7 @@ def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, content,
         ("t.csv", "name\nx\n", (), "t.csv row 2: no text (columns: name); expected one of"),
         ("t.csv", "text,score\nx,1\ny,bad\n", (), "t.csv row 3: column score: 'bad' is no number"),
         ("t.jsonl", '{"text": "x"}\n[1]', (), "t.jsonl row 2: [1] is not an object"),
-        (
-            "t.jsonl",
-            '{"text": "x"}\n{"answer_1": "y"}',
-            (),
-            "t.jsonl row 2: column text: it is missing",
-        ),
+        ("t.jsonl", '{"text": "x"}\n{"answer_1": "y"}', (), "row 2: column text: it is missing"),
         ("t.txt", "x", ("--criteria", "y"), "--criteria y: unknown; criteria: mateval, answers"),
         ("t.txt", "x", ("--criteria", "answers"), "it is not about texts"),
         ("t.txt", "x", ("--criteria", "mateval"), "the rules judge knows only what tells"),
@@ -260,19 +246,10 @@ def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
     assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2
     for name, cell in (("stories/diagnosis-cases", ",-1.0"), ("answers/arena-cases", '"answer1"')):
         assert cell in (out / f"evaluate-{name}.csv").read_text(), name
-
-
-def test_the_python_functions_of_the_docs(tmp_path, monkeypatch):
-    """As they stand there."""
-    monkeypatch.chdir(tmp_path)
-    Path("stories.txt").write_text("\n\n".join(TEXTS))
-    Path("shop.jsonl").write_text('{"utterances": ["a", "b", "c"]}')
-    names: dict[str, Any] = {
-        "Path": Path,
-        "botchat": botchat,
-        "workspace": botchat.Workspace(tmp_path),
-    }
+    # And its lines of Python, as they stand there.
     calls = re.findall(r"`(botchat\.\w+\(.*?\))`", DOCS)
+    names: dict[str, Any] = {"Path": Path, "botchat": botchat}
+    names["workspace"] = botchat.Workspace(tmp_path / "python")
     exec(f"imported, evaluated = {', '.join(calls)}", names)
     imported, evaluated = names["imported"], names["evaluated"]
-    assert (imported.whole["dialogues"], len(evaluated.whole["rows"])) == (1, 3)
+    assert (imported.whole["dialogues"], len(evaluated.whole["rows"])) == (2, 2)

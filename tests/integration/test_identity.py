@@ -150,8 +150,8 @@ def test_what_was_measured_is_recorded_and_shown(place, server):
     snapshots(place, server, "m-1120")
     did(place, *run)
     board = json.loads((place / "leaderboards" / "small" / "leaderboard.json").read_text())
-    (row,) = board["tables"]["measured"]["rows"]
-    assert row["answered"] == "m-0806, m-1120"
+    (row,) = board["provenance"]
+    assert row["answered"] == ["m-0806", "m-1120"]
     assert any("was answered by 2 models or snapshots" in note for note in board["notes"])
 
 
@@ -202,30 +202,22 @@ def test_compare_holds_a_new_revision_against_the_last_one(tmp_path, capsys):
     """And names what was asked otherwise under one name."""
 
     def board(name, models, answered):
-        rows = [
-            {
-                "model": model,
-                "success_n4": s,
-                "success_n4_low": s - 0.05,
-                "success_n4_high": s + 0.05,
-            }
-            for model, s in models.items()
-        ]
-        asked = {"name": "umpire", "stage": "unieval", "model": "u", "answered": answered}
-        whole = {
-            "rows": rows,
-            "signature": "botchat|unieval|set:s",
-            "tables": {"measured": {"rows": [asked]}},
+        """``models``: name -> dialogues of 40 seeds with an AI utterance."""
+        data = {
+            "rows": [{"model": model, "success_n4": 1 - n / 40} for model, n in models.items()],
+            "signatures": ["botchat|unieval|set:s"],
+            "by_seed": {m: {f"s{i}": 3 * (i < n) for i in range(40)} for m, n in models.items()},
+            "provenance": [{"name": "umpire", "stage": "unieval", "answered": [answered]}],
         }
-        (tmp_path / name).write_text(json.dumps(whole))
+        (tmp_path / name).write_text(json.dumps(data))
         return str(tmp_path / name)
 
-    old = board("old.json", {"m": 0.5, "m@1": 0.9, "x": 0.5}, "u-1")
-    new = board("new.json", {"m@1": 0.9, "m@2": 0.2, "x": 0.5}, "u-2")
+    old = board("old.json", {"m": 20, "m@1": 4, "x": 20}, "u-1")
+    new = board("new.json", {"m@1": 4, "m@2": 32, "x": 20}, "u-2")
     did(tmp_path, "compare", old, new, "--gate", code=4)
-    said_of = capsys.readouterr()
-    assert "fell in success_n4: m@1 → m@2" in said_of.err
-    assert "umpire (unieval) is another than it was: answered u-1 → u-2" in said_of.out
+    printed = capsys.readouterr()
+    assert "fell: m@1 → m@2 (" in printed.err
+    assert "umpire (unieval) was answered by u-1 before, by u-2 after" in printed.out
 
 
 def test_limits_count_what_the_plan_prints_and_hold_for_single_steps(place, server, capsys):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.judges.single import sample_agreement
 from botchat.pipeline import agree
-from botchat.pipeline.run import contestants as judge_names
-from botchat.pipeline.run import read_set
+from botchat.pipeline.run import contestants, read_set
 from botchat.records import Judgment, Seed
 from botchat.workspace.folder import Workspace
+from tests.commands import said
 from tests.integration.test_runs import workspace
 from tests.openai_server import Server, converse, drawn
 
@@ -32,17 +30,15 @@ samples = 3
 """
 
 
-def prepared(folder, server, capsys=None):
-    """A workspace with two models' dialogues and the judges above; the requests sent for it."""
-    made = workspace(folder, server, N_SEEDS, max_concurrency=1)
-    settings = (made / "botchat.toml").read_text().replace("max_concurrency = 4\n", "")
-    (made / "botchat.toml").write_text(settings + JUDGES)
+def prepared(folder, server):
+    """A workspace with two models' dialogues and the judges above."""
+    path = workspace(folder, server, N_SEEDS, max_concurrency=1)
+    settings = (path / "botchat.toml").read_text().replace("max_concurrency = 4\n", "")
+    (path / "botchat.toml").write_text(settings + JUDGES)
     models = ["--model", "alpha", "--model", "beta"]
-    command = ["generate", "--seeds", "small", "--turns", "8", *models, "--dir", str(made)]
+    command = ["generate", "--seeds", "small", "--turns", "8", *models, "--dir", str(path)]
     assert main(command) == 0
-    if capsys is not None:
-        capsys.readouterr()
-    return made
+    return path
 
 
 def judge(folder, name, *flags, protocol="unieval"):
@@ -51,21 +47,11 @@ def judge(folder, name, *flags, protocol="unieval"):
     return main([*command, *flags])
 
 
-def told(capsys):
-    """The JSON object that a command printed."""
-    return json.loads(capsys.readouterr().out)
-
-
 def judgments(folder, name):
     """Every judgment filed under a name."""
     lines = b"".join(path.read_bytes() for path in (folder / "judgments").rglob("*.jsonl"))
-    made = msgspec.json.Decoder(Judgment).decode_lines(lines)
-    return [judgment for judgment in made if judgment.judge == name]
-
-
-def sent_after(server, before):
-    """The bodies of the requests that came after the first ``before``."""
-    return [call.body for call in server.calls[before:]]
+    every = msgspec.json.Decoder(Judgment).decode_lines(lines)
+    return [judgment for judgment in every if judgment.judge == name]
 
 
 def test_a_bot_is_no_judge(tmp_path, capsys):
@@ -75,32 +61,27 @@ def test_a_bot_is_no_judge(tmp_path, capsys):
         for names in (["bot:verbose"], ["chateval-default", "--judge-model", "bot:verbose"]):
             assert judge(folder, *names) == 1
             error = capsys.readouterr().err
-            assert (
-                "bot:verbose talks and judges nothing; judges: a model (not bot:…), rules, "
-                in error
-            )
-            assert "five" in error
-            assert "chateval-default" in error
+            judges = "bot:verbose talks and judges nothing; judges: a model (not bot:…), rules, "
+            for part in (judges, "five", "chateval-default"):
+                assert part in error
 
 
-def test_samples_are_planned_asked_counted_and_told(tmp_path, capsys):
+def test_samples_are_planned_asked_and_counted(tmp_path, capsys):
     """K calls a case at temperature 1, each its own draw; the majority decides; nothing is new."""
     with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server, capsys)
+        folder = prepared(tmp_path / "w", server)
         for protocol in ("unieval", "arena", "gteval"):
-            assert judge(folder, "five", "--plan", "--json", protocol=protocol) == 0
-            planned = {row["level"]: row["calls"] for row in told(capsys)["rows"]}
+            command = ["judge", protocol, "--seeds", "small", "--judge", "five", "--dir", folder]
+            planned = {r["level"]: r["calls"] for r in said(capsys, *command, "--plan")["rows"]}
             before = server.n_received
-            assert judge(folder, "five", "--json", protocol=protocol) == 0
-            whole = told(capsys)
-            bodies = sent_after(server, before)
-            cases = sum(row["cases"] for row in whole["rows"])
-            assert len(bodies) == 5 * cases == whole["calls"] == planned["expected"]
+            result = said(capsys, *command)
+            bodies = [call.body for call in server.calls[before:]]
+            cases = sum(row["cases"] for row in result["rows"])
+            assert len(bodies) == 5 * cases == result["calls"] == planned["expected"]
             assert {body["temperature"] for body in bodies} == {1.0}
-            drawn_with = Counter(body.get("seed", 0) for body in bodies)
-            assert drawn_with == dict.fromkeys(range(5), cases)
-            assert judge(folder, "five", "--json", protocol=protocol) == 0
-            assert told(capsys)["calls"] == 0
+            draws = Counter(body.get("seed", 0) for body in bodies)
+            assert draws == dict.fromkeys(range(5), cases)
+            assert said(capsys, *command)["calls"] == 0
     decided = 0
     for judgment in judgments(folder, "five (5 samples)"):
         votes = Counter(remark.verdict for remark in judgment.transcript if remark.verdict)
@@ -111,17 +92,7 @@ def test_samples_are_planned_asked_counted_and_told(tmp_path, capsys):
     assert decided
 
 
-def pairs(given):
-    """Every two of them."""
-    return [(given[i], given[j]) for i in range(len(given)) for j in range(i)]
-
-
-def pair_alike(pair):
-    """Whether both are the same."""
-    return pair[0] == pair[1]
-
-
-def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path, capsys):
+def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path):
     """Exit 3 after so many calls; the next run makes the rest, each call once."""
     with Server(drawn) as server:
         folder = prepared(tmp_path / "w", server)
@@ -129,41 +100,24 @@ def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path, capsys)
         assert judge(folder, "three", "--max-calls", "7") == 3
         assert server.n_received - before == 7
         assert judge(folder, "three") == 0
-        made = judgments(folder, "three (3 samples)")
-        assert server.n_received - before == 3 * len(made)
-        bodies = sent_after(server, before)
+        assert server.n_received - before == 3 * len(judgments(folder, "three (3 samples)"))
+        assert {call.body["temperature"] for call in server.calls[before:]} == {0.5}
     assert server.n_repeated == 0
-    assert {body["temperature"] for body in bodies} == {0.5}
 
 
-def test_boards_and_agree_say_how_steady_a_judge_is(tmp_path):
-    """Shares of equal samples, of the judge that was asked several times alone."""
+def test_the_name_of_a_judge_says_how_it_was_asked(tmp_path):
+    """Its samples stand in it and in its method; agree counts its calls."""
     with Server(drawn) as server:
         folder = prepared(tmp_path / "w", server)
         for name in ("three", "umpire"):
             assert judge(folder, name, protocol="gteval") == 0
-    listed = judgments(folder, "three (3 samples)")
-    agreement = [each for judgment in listed for each in sample_agreement(judgment.transcript)]
-    unanimous, equal = (sum(column) / len(agreement) for column in zip(*agreement, strict=True))
-    keys = ("stable", "samples_agree")
-    there = read_set.read(Workspace(folder), "small")
-    health = {}
-    for name in ("three (3 samples)", "umpire"):
-        frame = there.board(name).judge_health.frame
-        health[name] = {key: frame[key].iloc[0] for key in keys if key in frame}
-    assert health["three (3 samples)"] == {
-        "stable": pytest.approx(unanimous),
-        "samples_agree": pytest.approx(equal),
-    }
-    assert health["umpire"] == {}
-    found = agree.beside_each_other(Workspace(folder), there)["gteval"]
-    rows = {row["judge"]: row for row in found.rows}
-    assert rows["three (3 samples)"]["samples_agree"] == pytest.approx(equal)
-    assert rows["three (3 samples)"]["calls"] == 3
-    assert not {*keys} & set(rows["umpire"])
-    method = judge_names.method(Workspace(folder), "three (3 samples)")
+    workspace = Workspace(folder)
+    report = agree.set_reports(workspace, read_set.read(workspace, "small"))["gteval"]
+    calls = {row["judge"]: row["calls"] for row in report.judges}
+    assert calls == {"three (3 samples)": 3, "umpire": 1}
+    method = contestants.method(workspace, "three (3 samples)")
     assert method == ("three", "single (3 samples)")
-    assert judge_names.own_name(Workspace(folder), "three (3 samples)") == "umpire"
+    assert contestants.own_name(workspace, "three (3 samples)") == "umpire"
 
 
 def test_samples_of_what_is_always_the_same_are_refused(tmp_path, capsys):

@@ -1,123 +1,68 @@
-"""One number has one value and one interval, wherever it stands: tables, JSON, figures, page.
+"""One number has one value and one interval, wherever it stands: tables, JSON, page.
 
-Everything that a run with two judges writes and prints is walked. A number is told by who judged,
-in what (a protocol or a table of its own), of whom, and by its key; on the page by its heading.
+Everything that a run with two judges writes and prints is walked. A number is known by who judged,
+in which protocol or table, of whom, and by its key; on the page by its heading.
 """
 
 from __future__ import annotations
 
 import csv
-import io
 import json
 import random
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import redirect_stdout
-from dataclasses import fields, is_dataclass
-from html.parser import HTMLParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import msgspec
 import pytest
 
-from botchat.boards.board import Board
-from botchat.boards.tables import Table
-from botchat.cli.main import main
+from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import read
-from botchat.report import figures
+from botchat.records import HUMAN
 from botchat.workspace.folder import Workspace
+from tests.commands import said
 
 JUDGES = ("rules", "noisy")
-Number = tuple[str, str, str, str]
-"""Judge, protocol, contestants, key."""
-Ends = tuple[float, float, float]
-SUBJECTS = ("model", "model_a", "model_b", "contestant", "feature", "group")
+SUBJECTS = ("model", "model_a", "model_b", "contestant", "judge_a", "judge_b")
+ENDS = ("", "_low", "_high")
+_ROUNDED = 0.06, 0.51, 0.51
+"""How far a number and its ends on the page, rounded for people, may be from those in files."""
 
 
-class Found:
-    """Every number that was met, with where."""
+class Places:
+    """Every number that was met: judge, protocol, contestants, key -> its ends -> where."""
 
     def __init__(self) -> None:
-        self.places: dict[Number, dict[Ends, set[str]]] = defaultdict(lambda: defaultdict(set))
-
-    def add(self, number: Number, ends: Any, place: str) -> None:
-        """One more place of a number; ``None`` and empty are not known."""
-        if all(one not in (None, "") and one == one for one in ends):
-            self.places[number][tuple(round(float(one), 4) for one in ends)].add(place)  # type: ignore[index]
+        self.numbers: dict[tuple[str, ...], dict[tuple[float, ...], set[str]]]
+        self.numbers = defaultdict(lambda: defaultdict(set))
 
     def row(self, judge: str, protocol: str, row: Mapping[str, Any], place: str) -> None:
-        """A row of a table or of JSON: each entry that has its ends beside it."""
-        judge = row.get("judge") or judge
-        protocol = row.get("protocol") or protocol
-        of = "|".join(str(row[key]) for key in SUBJECTS if key in row)
+        """Add each entry of a row that has its ends beside it."""
+        judge, protocol = row.get("judge") or judge, row.get("protocol") or protocol
+        subject = "|".join(str(row[key]) for key in SUBJECTS if key in row)
         for key in row:
-            if f"{key}_low" in row and f"{key}_high" in row:
-                ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
-                self.add((judge, protocol, of, key), ends, place)
+            ends = [row.get(f"{key}{end}") for end in ENDS]
+            if all(end not in (None, "") for end in ends):
+                rounded = tuple(round(float(end), 4) for end in ends)
+                self.numbers[judge, protocol, subject, key][rounded].add(place)
 
-    def walk(self, judge: str, protocol: str, told: Any, place: str) -> None:
-        """JSON: every mapping in it; a check of a judge is a number under its key."""
-        if isinstance(told, dict):
-            if {"key", "value", "low", "high"} <= told.keys():
-                ends = (told["value"], told["low"], told["high"])
-                self.add((judge, told["protocol"] or protocol, "", told["key"]), ends, place)
-            self.row(judge, protocol, told, place)
-            for name, part in told.items():
+    def walk(self, judge: str, protocol: str, content: Any, place: str) -> None:
+        """Add every mapping of JSON; a check of a judge is a number under its key."""
+        if isinstance(content, dict):
+            if {"key", "value", "low", "high"} <= content.keys():
+                ends = zip(ENDS, ("value", "low", "high"), strict=True)
+                row = {f"{content['key']}{end}": content[name] for end, name in ends}
+                self.row(judge, content["protocol"] or protocol, row, place)
+            self.row(judge, protocol, content, place)
+            for name, part in content.items():
                 table = isinstance(part, dict) and "rows" in part
                 self.walk(judge, name if table else protocol, part, f"{place}/{name}")
-        elif isinstance(told, list | tuple):
-            for part in told:
+        elif isinstance(content, list):
+            for part in content:
                 self.walk(judge, protocol, part, place)
-
-    @property
-    def twice(self) -> dict[Number, dict[Ends, set[str]]]:
-        """Numbers of two values, or of two intervals."""
-        return {number: dict(ends) for number, ends in self.places.items() if len(ends) > 1}
-
-
-class Cells(HTMLParser):
-    """Tables of a page: the file that each is of, and its rows of texts, headings first."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tables: list[tuple[str, list[list[str]]]] = []
-        self._in = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A table, a row, a cell, or the interval in it."""
-        given = dict(attrs)
-        if tag == "table":
-            self.tables.append((given.get("data-file") or "", []))
-        elif tag == "tr" and self.tables:
-            self.tables[-1][1].append([])
-        elif tag in ("td", "th") and self.tables and self.tables[-1][1]:
-            self.tables[-1][1][-1].append("")
-            self._in = tag
-        elif tag == "small" and self._in:
-            self.tables[-1][1][-1][-1] += " "
-
-    def handle_endtag(self, tag: str) -> None:
-        """The end of a cell."""
-        if tag == self._in:
-            self._in = ""
-
-    def handle_data(self, data: str) -> None:
-        """Text of a cell."""
-        if self._in:
-            self.tables[-1][1][-1][-1] += data
-
-
-def said(folder: Path, *command: str) -> Any:
-    """What a command prints with ``--json``."""
-    printed = io.TextIOWrapper(io.BytesIO(), "utf-8")
-    with redirect_stdout(printed):
-        assert main([*command, "--dir", str(folder), "--json"]) == 0
-    printed.seek(0)
-    return json.loads(printed.read())
 
 
 @pytest.fixture(scope="module")
@@ -129,119 +74,118 @@ def folder(demo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in sorted((folder / "judgments" / "sample").glob("*/*.jsonl")):
         lines = []
         for line in path.read_text("utf-8").splitlines():
-            made = json.loads(line)
-            verdict, chance = made["verdict"], rng.random()
-            made["verdict"] = (
-                None if chance < 0.05 else other.get(verdict, "No") if chance < 0.3 else verdict
-            )
-            lines.append(json.dumps(made | {"judge": "noisy"}) + "\n")
+            judgment = json.loads(line)
+            verdict, chance = judgment["verdict"], rng.random()
+            wrong = other.get(verdict, "No") if chance < 0.3 else verdict
+            changed = {"judge": "noisy", "verdict": None if chance < 0.05 else wrong}
+            lines.append(json.dumps(judgment | changed) + "\n")
         path.with_name("noisy.jsonl").write_text("".join(lines), "utf-8")
     return folder
 
 
-def quoted(board: Board) -> dict[str, tuple[str, str]]:
-    """Key on the main table -> the protocol and the key that it is quoted from."""
+def cells(page: str) -> dict[str, list[list[str]]]:
+    """Rows of texts of each table of a page, headings first, by its file."""
+    parts = re.findall(r'<table class="plain" data-file="(.*?)">(.*?)</table>', page, re.DOTALL)
     return {
-        part.quote(column).key: (part.table.name, column.key)
-        for part in board.parts
-        for column in part.table.columns
-        if column.role == "value"
+        name: [
+            [re.sub(r"<.*?>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+            for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+        ]
+        for name, table in parts
     }
 
 
-def tables_of(folder: Path, found: Found, board: Board, seed_set: Path) -> None:
-    """Every csv of a board's folder."""
-    main_keys = quoted(board)
-    for path in sorted(seed_set.glob("*.csv")):
-        for row in csv.DictReader(io.StringIO(path.read_text("utf-8"))):
-            if path.stem != "leaderboard":
-                found.row(board.judge, path.stem, row, str(path.relative_to(folder)))
-                continue
-            for key, (protocol, own) in main_keys.items():
-                if f"{key}_low" in row:
-                    ends = (row[key], row[f"{key}_low"], row[f"{key}_high"])
-                    found.add((board.judge, protocol, row["model"], own), ends, path.name)
-
-
-def tables_in(value: Any, depth: int = 0) -> Iterator[Table]:
-    """Tables that a figure is drawn from, however deep in its data."""
-    if isinstance(value, Table):
-        yield value
-    elif depth < 6:
-        if is_dataclass(value) and not isinstance(value, type):
-            value = [getattr(value, one.name) for one in fields(value)]
-        if isinstance(value, Mapping):
-            value = list(value.values())
-        if isinstance(value, list | tuple):
-            for part in value:
-                yield from tables_in(part, depth + 1)
-
-
-def drawn(found: Found, board: Board) -> None:
-    """What each figure of a board is drawn from."""
-    for chart in figures.draw(board):
-        for one in tables_in(chart.plot.args):  # type: ignore[attr-defined]
-            if one.name != "leaderboard":
-                for row in one.records:
-                    found.row(board.judge, one.name, row, f"figure {chart.name}")
-
-
-def on_page(page: str, found: Found, whose: str, headings: Mapping[str, Mapping[str, str]]) -> int:
-    """Cells with an interval beside what is known of them; how many were compared.
-
-    ``whose``: the judge of the page. ``headings``: table -> heading -> key.
-    """
-    written: dict[tuple[str, str, str], set[Ends]] = defaultdict(set)
-    for (judge, protocol, of, key), every in found.places.items():
-        if judge == whose:
-            written[protocol, of, key].update(every)
-            written["judge", protocol, key].update(every)
-    cells, n = Cells(page), 0
-    for name, rows in cells.tables:
-        keys = headings.get(name, {})
-        head = rows[0] if rows else []
-        for row in rows[1:]:
-            for heading, cell in zip(head, row, strict=False):
-                key, subject = keys.get(heading), row[0].strip()
-                told = re.fullmatch(r"(-?[\d.]+)\s+(\d+)–(\d+)", cell.strip())
-                if key and told and (name, subject, key) in written:
-                    shown = np.array(told.groups(), float) / 100
-                    ends = np.array([*written[name, subject, key]])
-                    # As rounded for people, of numbers that files have with four digits.
-                    near = np.abs(ends - shown) <= np.array([0.0006, 0.0051, 0.0051])
-                    assert near.all(), (name, subject, heading, cell, ends)
-                    n += 1
-    return n
-
-
-def test_a_number_has_one_interval_everywhere(folder: Path) -> None:
+def test_a_number_has_one_interval_everywhere(folder: Path, capsys: Any) -> None:
     """Of each judge, protocol and contestant: one value, one lower and one upper end."""
-    found, workspace = Found(), Workspace(folder)
-    everyone = read(workspace, "sample", JUDGES)
-    headings = {}
+    places = Places()
+    everyone = read(Workspace(folder), "sample", JUDGES)
+    where = ["--seeds", "sample", "--dir", folder]
     for judge in JUDGES:
-        board = everyone.board(judge)
-        out = folder / judge
-        told = said(folder, "leaderboard", "--seeds", "sample", "--judge", judge, "--out", str(out))
-        tables_of(folder, found, board, out)
-        whole = json.loads((out / "leaderboard.json").read_text("utf-8"))
-        found.walk(judge, "", {"tables": whole["tables"], "judge": whole["judge"]}, "file")
-        found.walk(judge, "", told["judge"], f"leaderboard --json of {judge}")
-        drawn(found, board)
-        headings = {
-            one.name: {column.heading: column.key for column in one.columns}
-            for one in board.every_table
+        board, out = everyone.board(judge), folder / judge
+        printed = said(capsys, "leaderboard", *where, "--judge", judge, "--out", out)
+        quoted = {
+            part.quote(column).key: (part.table.name, column.key)
+            for part in board.parts
+            for column in part.table.columns
+            if column.role == "value"
         }
-        assert on_page((out / "index.html").read_text("utf-8"), found, judge, headings) > 40
+        for path in sorted(out.glob("*.csv")):
+            for row in csv.DictReader(path.read_text("utf-8").splitlines()):
+                if path.stem != "leaderboard":
+                    places.row(judge, path.stem, row, path.name)
+                for key, (protocol, own) in quoted.items() if path.stem == "leaderboard" else ():
+                    ends = {f"{own}{end}": row.get(f"{key}{end}") for end in ENDS}
+                    places.row(judge, protocol, {"model": row["model"], **ends}, path.name)
+        written = json.loads((out / "leaderboard.json").read_text("utf-8"))
+        places.walk(judge, "", {"tables": written["tables"], "judge": written["judge"]}, "file")
+        places.walk(judge, "", printed["judge"], "leaderboard --json")
+        on_page = 0
+        columns = {table.name: table.columns for table in board.every_table}
+        for name, (head, *rows) in cells((out / "index.html").read_text("utf-8")).items():
+            by_heading = {column.heading: column for column in columns.get(name, ())}
+            for row in rows:
+                of = dict(zip(head, row, strict=True))
+                for heading, cell in of.items():
+                    shown = re.fullmatch(r"(-?[\d.]+) (-?\d+)–(-?\d+)", cell)
+                    if shown is None or heading not in by_heading:
+                        continue
+                    column, subject = by_heading[heading], of.get("Model", "")
+                    at = (judge, name if subject else of["Protocol"], subject, column.key)
+                    if at in places.numbers:
+                        (ends,) = places.numbers[at]
+                        scale = 100 if column.kind == "rate" else 1
+                        for end, text, most in zip(ends, shown.groups(), _ROUNDED, strict=True):
+                            assert abs(scale * end - float(text)) <= most, (at, cell, ends)
+                        on_page += 1
+        assert on_page > 40
     for protocol in ("arena-n16", "arena-n8", "gteval", "unieval"):
-        told = said(folder, "agree", "--seeds", "sample", "--protocol", protocol)
-        found.walk("", protocol, [*told["rows"], *told["pairs"]], f"agree --json on {protocol}")
-    numbers = {key for _, _, _, key in found.places}
-    assert {
-        "consistency",
-        "first_preferred",
-        "ties",
-        "unreadable_rate",
-        "people_accused",
-    } <= numbers
-    assert not found.twice, found.twice
+        printed = said(capsys, "agree", *where, "--protocol", protocol)
+        places.walk("", protocol, [*printed["judges"], *printed["pairs"]], "agree --json")
+    numbers = {key for _, _, _, key in places.numbers}
+    rates = {"consistency", "first_preferred", "ties", "unreadable_rate"}
+    assert rates | {"false_positive_rate", "true_positive_rate"} <= numbers
+    twice = {number: dict(ends) for number, ends in places.numbers.items() if len(ends) > 1}
+    assert not twice, twice
+
+
+def test_numbers_do_not_depend_on_who_else_is_on_the_page(
+    folder: Path, tmp_path: Path, capsys: Any
+) -> None:
+    """Tables and checks are of the judge who was asked; labels that are there count at once."""
+    workspace = Workspace(Path(shutil.copytree(folder, tmp_path / "w")))
+    rules = workspace.judgments_path("sample", "unieval", "rules")
+    labels = rules.read_text("utf-8").replace('"judge":"rules"', '"judge":"human:amy"')
+    rules.with_name("human-amy.jsonl").write_text(labels, "utf-8")
+    boards = []
+    for others in ((), ("noisy", "human:amy")):
+        out, judges = tmp_path / f"out-{len(others)}", ("rules", *others)
+        where = ["--seeds", "sample", "--dir", workspace.root, "--out", out]
+        printed = said(capsys, "leaderboard", *where, *(f"--judge={name}" for name in judges))
+        assert f'"judges":{json.dumps(judges, separators=(",", ":"))}' in (
+            out / "index.html"
+        ).read_text("utf-8")
+        written = json.loads((out / "leaderboard.json").read_text("utf-8"))
+        tables = {path.name: path.read_text("utf-8") for path in out.glob("*.csv")}
+        assert printed["judge"] == written["judge"]
+        boards.append((tables, written["judge"]))
+    assert boards[0] == boards[1]
+    checks = {check["key"]: check for check in boards[0][1]["checks"]}
+    assert checks["label_kappa"]["value"] == 1
+    assert boards[0][1]["trust"] == "use with care"
+
+
+def test_a_dialogue_costs_what_its_calls_cost(demo_folder: Path, tmp_path: Path) -> None:
+    """Bots are free; who has no call in the ledger is not known, and humans are no model."""
+    workspace = Workspace(Path(shutil.copytree(demo_folder, tmp_path / "w")))
+    dialogues = workspace.all_dialogues("sample")
+    free = dict.fromkeys(dialogues, 0.0)
+    assert conversation_costs(workspace, dialogues) == free
+    some = dict(dialogues["bot:verbose"])
+    seed_id, dialogue = next(iter(some.items()))
+    facts = tuple(msgspec.structs.replace(fact, call="0" * 64) for fact in dialogue.facts)
+    some[seed_id] = msgspec.structs.replace(dialogue, facts=facts)
+    strange = {**dialogues, "bot:verbose": some, HUMAN: {}}
+    del free["bot:verbose"]
+    assert conversation_costs(workspace, strange) == free
+    workspace.ledger_path.unlink()
+    assert conversation_costs(workspace, dialogues) == {}

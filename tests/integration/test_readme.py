@@ -78,7 +78,7 @@ def test_what_the_judge_is_worth_is_what_the_demo_says(demo):
     """The word and every reason."""
     _, board = demo
     told = " ".join(README.split())
-    assert f"here *{board['judge']['verdict']}*" in told
+    assert f"here *{board['judge']['trust']}*" in told
     assert " ".join(board["judge"]["reasons"]) in told
 
 

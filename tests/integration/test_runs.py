@@ -359,7 +359,7 @@ def test_a_judgment_of_a_dialogue_that_has_changed_does_not_count(tmp_path, caps
         assert main([*board, *place]) == 0
         after = json.loads(capsys.readouterr().out)
         assert not any("have changed" in note for note in after["notes"])
-        assert {row["coverage_unieval"] for row in after["rows"]} == {1.0}
+        assert {row["coverage"] for row in after["rows"]} == {1.0}
 
 
 def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):

@@ -87,7 +87,7 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
     assert said.err.splitlines()[0].startswith("plan: generate: 24 calls, $0.00")
     assert {row["model"] for row in whole["rows"]} == {"one", "two", "human"}
     assert Path(whole["page"]).is_file()
-    assert {row["coverage"] for row in whole["tables"]["coverage"]["rows"]} == {1.0}
+    assert {row["coverage"] for row in whole["rows"]} == {1.0}
     assert "So far" not in whole["headline"]
     assert any(note.startswith("3 of the set's 6 seeds take part") for note in whole["notes"])
     assert not any("without a readable verdict" in note for note in whole["notes"])
@@ -214,9 +214,8 @@ def test_a_notebook_shows_the_board_with_its_notes(place, capsys):
     html = ran._repr_html_()
     assert html.startswith("<table")
     assert "3 of the set&#x27;s 6 seeds take part" in html
-    assert "judge judge:" in html
+    assert "Judge judge: " in html
     assert len(repr(ran)) < 300
-    assert "judge judge:" in repr(ran)
 
 
 def test_python_has_a_limit_where_none_is_named(place, server):
@@ -265,10 +264,7 @@ def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, ca
     run(place, "--json", "--quiet", code=1)
     said = capsys.readouterr()
     whole = json.loads(said.out)
-    covered = whole["tables"]["coverage"]["rows"]
-    assert (
-        sum(row["unreadable"] for row in covered) == 0 < sum(row["not_judged"] for row in covered)
-    )
+    assert 0 < min(row["coverage"] for row in whole["rows"]) < 1
     checks = {one["key"]: one for one in whole["judge"]["checks"]}
     assert checks["unreadable_rate"]["value"] == 0
     assert sum(one["unreadable"] for one in whole["judged"]) == 0
@@ -338,7 +334,7 @@ def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypat
 
 
 def test_a_judge_that_is_a_contestant_is_told(place, capsys):
-    """By `run` before it asks, by the board and by a check of the judge; under any name."""
+    """By `run` before it asks, and by the board; under any name."""
     toml = place.root / "botchat.toml"
     again = '[models.same]\nmodel = "one"\nbase_url = '
     url = re.search(r'base_url = (".*")', toml.read_text())[1]
@@ -347,8 +343,6 @@ def test_a_judge_that_is_a_contestant_is_told(place, capsys):
     said = capsys.readouterr()
     assert "one is a contestant and its own judge" in said.err
     whole = json.loads(said.out)
-    (check,) = [one for one in whole["judge"]["checks"] if one["key"] == "own_model"]
-    assert (check["state"], check["number"]) == ("warns", "one")
     assert any("same judges itself: one." in note for note in whole["notes"])
 
 
@@ -406,4 +400,4 @@ def test_the_weekly_workflow_finds_that_a_model_fell(place, server, monkeypatch,
     for made in ("generations", "judgments", ".botchat"):
         shutil.rmtree(place.root / made)
     assert asked(weekly) == 4
-    assert "fell in survived_n4: two" in capsys.readouterr().err
+    assert "botchat: fell: two (" in capsys.readouterr().err

@@ -11,21 +11,21 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from botchat.cli.main import main
+from botchat.protocols.reports import ERROR_TYPES
 from botchat.records import Judgment
 from botchat.workspace import jsonl
+from tests.commands import refused, said
 from tests.openai_server import Server, text
 from tests.rows import rows
 
-pytestmark = pytest.mark.usefixtures("quick")
-
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
-
-
-def said(capsys, *command) -> dict:
-    """What a command prints with --json."""
-    capsys.readouterr()
-    assert main([*map(str, command), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
+KINDS = [english for english, _ in ERROR_TYPES.values()]
+SCORES = [(8, 6), (5, 7), (6, 6), (9, 2), (3, 4), (7, 7)]
+"""What the judge thinks of the first and the second answer to each question of FairEval."""
+LABELS = ["CHATGPT", "VICUNA13B", "CHATGPT", "CHATGPT", "TIE", "TIE"]
+RATED = [1.0, 2.3, 1.7, 3.0, 2.0, 1.3]
+"""People's scores of the responses of Topical-Chat."""
 
 
 def needs(*parts: str) -> Path:
@@ -36,27 +36,51 @@ def needs(*parts: str) -> Path:
     return folder
 
 
-# --------------------------------------------------------------------------------- FairEval
+def faireval_files() -> dict[str, bytes]:
+    """Six questions in upstream's layout, with the label of each."""
+    files = {"review/review_gpt35_vicuna-13b_human.txt": "\n".join(LABELS)}
+    for name in ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b"):
+        lines = ({"question_id": n, "text": f"{name[-3:]} says number {n}"} for n in range(6))
+        files[f"{name}.jsonl"] = "".join(f"{json.dumps(line)}\n" for line in lines)
+    return {name: content.encode() for name, content in files.items()}
 
-SCORES = [(8, 6), (5, 7), (6, 6), (9, 2), (3, 4), (7, 7)]
-"""What the judge thinks of the first and the second answer to each question."""
-LABELS = ["CHATGPT", "VICUNA13B", "CHATGPT", "CHATGPT", "TIE", "TIE"]
+
+def topical_files() -> dict[str, bytes]:
+    """Six responses in two conversations."""
+    records = [
+        {
+            "source": f"one {n // 3}\ntwo\n",
+            "context": f"fact {n // 3}",
+            "system_id": f"system {n % 3}",
+            "system_output": f"reply {n}",
+            "scores": {a: score if a != "groundedness" else n % 2 for a in ASPECTS},
+        }
+        for n, score in enumerate(RATED)
+    ]
+    return {"topical_chat.json": json.dumps(records).encode()}
+
+
+def story_files() -> dict[str, bytes]:
+    """Five stories; story n has n errors of one kind, none or one of the others."""
+    lines = ["Story,Score_new"]
+    for n in range(5):
+        scores = "\n".join(f"{kind}:{-n if kind == KINDS[1] else -(n % 2)}" for kind in KINDS)
+        lines.append(f'"This is story {n}. Repetition: 0","{scores}"')
+    return {"x_new.csv": "\n".join(lines).encode()}
+
+
+def written(folder: Path, files: dict[str, bytes]) -> Path:
+    """The folder with some files in it."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
 
 
 @pytest.fixture
-def faireval(tmp_path) -> Path:
-    """Six questions in upstream's layout, with the label of each."""
-    folder = tmp_path / "faireval"
-    for name in ("question", "answer/answer_gpt35", "answer/answer_vicuna-13b"):
-        path = folder / f"{name}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        who = name[-3:]
-        lines = [{"question_id": n, "text": f"{who} says number {n}"} for n in range(6)]
-        path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    review = folder / "review" / "review_gpt35_vicuna-13b_human.txt"
-    review.parent.mkdir()
-    review.write_text("\n".join(LABELS))
-    return folder
+def faireval(tmp_path: Path) -> Path:
+    """FairEval's folder."""
+    return written(tmp_path / "faireval", faireval_files())
 
 
 def scorer(call):
@@ -82,7 +106,7 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
         bench = ["bench", "faireval", "--data", faireval, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == found["calls"] == 12
-    (row,) = found["rows"]
+    (row,) = found["judges"]
     verdicts = ["1", "2", "tie", "1", "2", "tie"]
     truth = ["1", "2", "1", "1", "tie", "tie"]
     assert row["accuracy"] == pytest.approx(4 / 6)
@@ -92,11 +116,11 @@ def test_a_scripted_judge_has_the_accuracy_and_kappa_worked_out_by_hand(faireval
     assert row["accuracy_one_order"] == pytest.approx(7 / 12)
     assert row["consistency"] == pytest.approx(4 / 6)
     assert row["first_preferred"] == pytest.approx(8 / 12)
-    assert (row["evaluator"], row["method"]) == (url(server), "single")
     out = tmp_path / "w" / "leaderboards" / "bench-faireval"
-    assert "| Evaluator" in (out / "agreement.md").read_text()
-    assert (out / "chateval-table-1.csv").exists()
-    assert (out / "cost-against-agreement.png").exists()
+    page = (out / "agreement.md").read_text()
+    for title in ("Judges against human labels: FairEval", "As the papers print it"):
+        assert title in page
+    assert {"judges.csv", "published.csv", "cost-agreement.png"} <= {p.name for p in out.iterdir()}
 
 
 def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
@@ -104,45 +128,43 @@ def test_a_benchmark_is_resumed_and_not_asked_twice(faireval, tmp_path, capsys):
     with Server(scorer) as server:
         bench = ["bench", "faireval", "--data", str(faireval), "--judge", url(server)]
         place = ["--dir", str(tmp_path / "w")]
-        planned = said(capsys, *bench, "--plan", *place)["rows"]
-        assert {r["calls"] for r in planned} == {12}
+        assert {r["calls"] for r in said(capsys, *bench, "--plan", *place)["rows"]} == {12}
         assert server.n_received == 0
         assert main([*bench, "--max-calls", "5", *place]) == 3
-        assert "Which answer is better" in capsys.readouterr().out  # the table so far
+        assert "Judges against human labels" in capsys.readouterr().out  # the table so far
         assert main([*bench, "--max-calls", "1", "--json", *place]) == 3
         stopped = json.loads(capsys.readouterr().out)
-        assert stopped["rows"]
+        assert stopped["judges"]
         assert "--max-calls" in stopped["stopped"]
         assert server.n_received == 6
-        assert main([*bench, *place]) == 0
-        assert server.n_received == 12
         again = said(capsys, *bench, *place)
-        shown = said(capsys, "bench", "faireval", "--data", faireval, *place)
-        assert server.n_received == 12
-        assert server.n_repeated == 0
-    assert shown["rows"] == again["rows"]
+        shown = said(capsys, *bench[:4], *place)
+        assert (server.n_received, server.n_repeated) == (12, 0)
+        assert shown["judges"] == again["judges"]
+        # Judgments of other answers are passed over and made again.
+        path = faireval / "answer" / "answer_gpt35.jsonl"
+        path.write_text(path.read_text().replace("number 0", "number 0 again"))
+        assert said(capsys, *bench[:4], *place)["judges"][0]["n"] == 5
+        assert said(capsys, *bench, *place)["judges"][0]["n"] == 6
+        assert server.n_received == 12 + 2
 
 
 def debater(call):
     """Two referees: of question 0 and 1 they think the opposite before they have talked."""
     prompt = call.messages[-1]["content"]
-    answer = scorer(call)
     number = int(re.search(r"says number (\d)", prompt)[1])
     if "There are a few other referees" in prompt and "[Critic]:" not in prompt and number < 2:
         first = re.search(r"Answer\]\n(\S+) says", prompt)[1] == "t35"
         liked = (SCORES[number][0] > SCORES[number][1]) != first
         return text(f"Score of Assistant 1: {2 + 6 * liked}\nScore of Assistant 2: {8 - 6 * liked}")
-    return answer
+    return scorer(call)
 
 
 def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, capsys):
     """Calls of the preset, votes before the talk, and what the talk flipped."""
-    folder = tmp_path / "w"
-    folder.mkdir()
+    panel = '[panels.pair]\nstrategy = "simultaneous-talk"\nagents = ["general-public", "critic"]\n'
+    folder = written(tmp_path / "w", {"botchat.toml": panel.encode()})
     with Server(debater) as server:
-        (folder / "botchat.toml").write_text(
-            '[panels.pair]\nstrategy = "simultaneous-talk"\nagents = ["general-public", "critic"]\n'
-        )
         bench = ["bench", "faireval", "--data", faireval, "--dir", folder]
         model = ["--judge-model", url(server)]
         said(capsys, *bench, "--judge", "pair", *model)
@@ -150,53 +172,18 @@ def test_a_debate_on_faireval_stands_beside_its_controls(faireval, tmp_path, cap
         # 12 cases: 2 members × 2 turns, and as many samples of the bare question.
         assert server.n_received == 12 * 4 * 2
         named = f"pair@{url(server)}"
-    rows = {row["judge"]: row for row in found["rows"]}
-    ends = ("", " (before talk)", " (control)")
-    assert set(rows) == {f"{named}{end}" for end in ends}
-    assert rows[named]["accuracy"] == pytest.approx(4 / 6)
-    assert rows[f"{named} (before talk)"]["accuracy"] == pytest.approx(2 / 6)
-    methods = [(row["evaluator"], row["method"]) for row in found["rows"]]
-    assert methods == [(url(server), f"pair{end}") for end in ends]
-    assert found["talk"][0].startswith(f"What the talk of {named} adds in accuracy: +33.3 points")
-    talk = next(c for c in found["controls"] if c["control"].endswith("(before talk)"))
-    assert (talk["wrong_to_right"], talk["right_to_wrong"]) == (2, 0)
-    assert talk["changed"] == pytest.approx(2 / 6)
-
-
-def test_answers_that_have_changed_are_asked_about_again(faireval, tmp_path, capsys):
-    """Judgments of other answers are passed over and made again."""
-    with Server(scorer) as server:
-        bench = ["bench", "faireval", "--data", faireval, "--dir", tmp_path / "w"]
-        said(capsys, *bench, "--judge", url(server))
-        path = faireval / "answer" / "answer_gpt35.jsonl"
-        path.write_text(path.read_text().replace("number 0", "number 0 again"))
-        assert said(capsys, *bench)["rows"][0]["n"] == 5
-        assert said(capsys, *bench, "--judge", url(server))["rows"][0]["n"] == 6
-        assert server.n_received == 12 + 2
-
-
-# ------------------------------------------------------------------------------ Topical-Chat
-
-ASPECTS = ("naturalness", "coherence", "engagingness", "groundedness")
+    accuracy = {row["judge"]: row["accuracy"] for row in found["judges"]}
+    assert set(accuracy) == {f"{named}{end}" for end in ("", " (before talk)", " (control)")}
+    assert accuracy[named] == pytest.approx(4 / 6)
+    assert accuracy[f"{named} (before talk)"] == pytest.approx(2 / 6)
+    gain = "The debate itself adds nothing measurable: +33 points ("
+    assert found["sentences"][0].startswith(gain)
 
 
 def test_aspects_are_rated_in_the_layout_of_table_2(tmp_path, capsys):
     """Four ratings a response; correlations with people as scipy has them."""
-    folder = tmp_path / "tc"
-    folder.mkdir()
-    people = [1.0, 2.3, 1.7, 3.0, 2.0, 1.3]
-    records = [
-        {
-            "source": f"one {n // 3}\ntwo\n",
-            "context": f"fact {n // 3}",
-            "system_id": f"system {n % 3}",
-            "system_output": f"reply {n}",
-            "scores": {a: score if a != "groundedness" else n % 2 for a in ASPECTS},
-        }
-        for n, score in enumerate(people)
-    ]
-    (folder / "topical_chat.json").write_text(json.dumps(records))
-    given = [1, 2, 3, 3, 1, 1]
+    folder = written(tmp_path / "tc", topical_files())
+    scores = [1, 2, 3, 3, 1, 1]
 
     def rate(call):
         prompt = call.messages[-1]["content"]
@@ -204,51 +191,28 @@ def test_aspects_are_rated_in_the_layout_of_table_2(tmp_path, capsys):
         aspect = re.search(r"(\w+): a number from", prompt)[1]
         if aspect == "Groundedness":
             return text("no idea" if number == 5 else f"Groundedness: {number % 2}")
-        return text(f"It is so.\n{aspect}: {given[number]}")
+        return text(f"It is so.\n{aspect}: {scores[number]}")
 
     with Server(rate) as server:
         bench = ["bench", "topicalchat", "--data", folder, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
-        assert server.n_received == 4 * 6
         assert main([*map(str, bench), "--dir", str(tmp_path / "w")]) == 0
         printed = capsys.readouterr().out
         assert server.n_received == 4 * 6
-    rows = {row["aspect"]: row for row in found["rows"]}
-    assert list(rows) == list(ASPECTS)
-    assert rows["coherence"]["spearman"] == pytest.approx(stats.spearmanr(given, people)[0])
-    assert rows["coherence"]["kendall"] == pytest.approx(stats.kendalltau(given, people)[0])
-    assert rows["groundedness"]["unreadable"] == 1
-    assert rows["groundedness"]["spearman"] == pytest.approx(1.0)
+    by_aspect = {row["aspect"]: row for row in found["judges"]}
+    assert list(by_aspect) == list(ASPECTS)
+    row = by_aspect["coherence"]
+    assert row["spearman"] == pytest.approx(stats.spearmanr(scores, RATED)[0])
+    assert row["kendall"] == pytest.approx(stats.kendalltau(scores, RATED)[0])
+    assert by_aspect["groundedness"]["unreadable"] == 1
+    assert by_aspect["groundedness"]["spearman"] == pytest.approx(1.0)
     assert "Naturalness ρ" in printed
     assert "Average τ" in printed
 
 
-# ----------------------------------------------------------------------------------- MATEval
-
-KINDS = (
-    "Repetition",
-    "Logical Inconsistency",
-    "Discontinuity",
-    "Inappropriate Lexical Choice",
-    "Factual Error",
-)
-
-
-@pytest.fixture
-def stories(tmp_path) -> Path:
-    """Five stories in upstream's layout; story n has n errors of one kind, none of the others."""
-    folder = tmp_path / "stories"
-    folder.mkdir()
-    lines = ["Story,Score_new"]
-    for n in range(5):
-        scores = "\n".join(f"{kind}:{-n if kind == KINDS[1] else -(n % 2)}" for kind in KINDS)
-        lines.append(f'"This is story {n}. Repetition: 0","{scores}"')
-    (folder / "x_new.csv").write_text("\n".join(lines))
-    return folder
-
-
-def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path, capsys):
+def test_a_judge_rates_stories_in_the_layout_of_matevals_table(tmp_path, capsys):
     """One call a story, five scores a reply; a story cannot speak for the judge."""
+    folder = written(tmp_path / "stories", story_files())
 
     def rate(call):
         number = int(re.search(r"story (\d)\. Repetition - 0", call.messages[-1]["content"])[1])
@@ -257,31 +221,25 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(stories, tmp_path
         return text("\n".join(lines if number != 4 else lines[1:]))
 
     with Server(rate) as server:
-        bench = ["bench", "mateval", "--data", stories, "--judge", url(server)]
+        bench = ["bench", "mateval", "--data", folder, "--judge", url(server)]
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == 5
-    rows = {row["error_type"]: row for row in found["rows"]}
-    assert {row["strategy"] for row in found["rows"]} == {url(server)}
-    assert (rows["LINC"]["spearman"], rows["LINC"]["n"], rows["LINC"]["unreadable"]) == (1.0, 5, 0)
-    assert rows["REP"]["spearman"] is None
+    by_kind = {row["error_type"]: row for row in found["judges"]}
+    assert {row["strategy"] for row in found["judges"]} == {url(server)}
+    assert (by_kind["LINC"]["spearman"], by_kind["REP"]["spearman"]) == (1.0, None)
     # The line that story 4 lacks is missing; its other four count.
-    assert (rows["REP"]["n"], rows["REP"]["unreadable"]) == (4, 1)
-    assert (rows["DCONT"]["n"], rows["DCONT"]["unreadable"]) == (5, 0)
+    counts = {code: (row["n"], row["unreadable"]) for code, row in by_kind.items()}
+    assert counts == dict.fromkeys(ERROR_TYPES, (5, 0)) | {"REP": (4, 1)}
     (path,) = (tmp_path / "w" / "judgments" / "bench-mateval" / "stories").iterdir()
     # A deduction without its minus is one all the same.
     assert jsonl.read(path, Judgment)[0].verdict == "0 0 0 0 -1"
 
 
-# ------------------------------------------------------------------------------------- runs
-
-
 @pytest.mark.parametrize(("command", "message"), rows("a_mistake_is_one_line"))
-def test_a_mistake_is_one_line(faireval, stories, tmp_path, capsys, command, message):
+def test_a_mistake_is_one_line(faireval, tmp_path, capsys, command, message):
     """What is wrong and what to do; exit code 1; no judgments."""
-    said = command.format(stories=stories).split()
-    given = [] if "--data" in said else ["--data", str(faireval)]
-    assert main(["bench", *said, *given, "--dir", str(tmp_path / "w")]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    stories = written(tmp_path / "stories", story_files())
+    words = command.format(stories=stories).split()
+    data = [] if "--data" in words else ["--data", str(faireval)]
+    assert message in refused(capsys, ["bench", *words, *data, "--dir", str(tmp_path / "w")])
     assert not list((tmp_path / "w").rglob("judgments/**/*.jsonl"))

@@ -1,221 +1,317 @@
-"""Bradley-Terry ratings: the right maximum, honest intervals, clear words where there is none."""
+"""Bradley-Terry: other people's estimates, honest intervals and ranks, length control."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import evalica
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import t
+from sklearn.linear_model import LogisticRegression
 
-from botchat.errors import ConfigError, MissingDataError
-from botchat.ratings.bradley_terry import (
-    BradleyTerrySettings,
-    fit,
-)
-from botchat.ratings.comparisons import Comparisons, distinct
+from botchat.errors import MissingDataError
+from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit
+from botchat.ratings.comparisons import Comparisons
 
-ELO = 400 / math.log(10)
-
-rows = st.lists(
+GAMES = st.lists(
     st.tuples(st.sampled_from("abcd"), st.sampled_from("abcd"), st.sampled_from((1.0, 0.5, 0.0))),
     min_size=4,
     max_size=60,
 ).map(lambda games: [game for game in games if game[0] != game[1]])
 
 
-def rounds(wins: dict[tuple[str, str], int]) -> Comparisons:
+def of_wins(wins: dict[tuple[str, str], int]) -> Comparisons:
     """Comparisons from numbers of wins of the first over the second."""
     return Comparisons.of([(*pair, 1.0) for pair, n in wins.items() for _ in range(n)])
 
 
-def drawn(n_models: int, n_seeds: int, rng: np.random.Generator) -> tuple[Comparisons, np.ndarray]:
-    """Every pair on every seed in both orders, with verdicts that hang together, and the truth.
+def of_utility(utility: np.ndarray, tie: float = 0.0) -> Comparisons:
+    """Every pair on every seed in both orders, the better utility wins; shape (seeds, models).
 
-    On each seed each model has a utility: its strength plus Gumbel noise. The better utility wins
-    both orders. Each verdict alone is Bradley-Terry; those of one seed are far from independent.
+    With Gumbel noise each verdict alone is Bradley-Terry; those of one seed hang together.
     """
+    n, m = utility.shape
+    low, high = np.triu_indices(m, 1)
+    first, second = np.concatenate([low, high]), np.concatenate([high, low])
+    lead = utility[:, first] - utility[:, second]
+    result = np.where(np.abs(lead) <= tie, 0.5, (lead > 0) * 1.0).ravel()
+    columns = np.tile(first, n), np.tile(second, n), result, np.repeat(np.arange(n), len(first))
+    return Comparisons(tuple(f"m{i:02}" for i in range(m)), *columns)
+
+
+def drawn(n_models: int, n_seeds: int, rng: np.random.Generator) -> tuple[Comparisons, np.ndarray]:
+    """Comparisons of models evenly apart, and their true ratings."""
     strength = np.linspace(0.8, -0.8, n_models)
     utility = strength + rng.gumbel(size=(n_seeds, n_models))
-    low, high = np.triu_indices(n_models, 1)
-    first, second = np.concatenate([low, high]), np.concatenate([high, low])
-    won = utility[:, first] > utility[:, second]
-    cluster = np.repeat(np.arange(n_seeds), len(first))
-    names = tuple(f"m{i:02}" for i in range(n_models))
-    first, second = np.tile(first, n_seeds), np.tile(second, n_seeds)
-    comparisons = Comparisons(names, first, second, won.ravel().astype(float), cluster)
-    return comparisons, 1000 + ELO * (strength - strength.mean())
+    return of_utility(utility), 1000 + ELO * (strength - strength.mean())
 
 
-def unclustered(comparisons: Comparisons) -> Comparisons:
-    """The same without its seeds."""
-    return Comparisons(
-        comparisons.models, comparisons.first, comparisons.second, comparisons.result
+def with_lengths(
+    n_models: int, n_seeds: int, rng: np.random.Generator, ties: float = 0.2
+) -> tuple[Comparisons, np.ndarray]:
+    """Comparisons won by strength and length, and the differences of length."""
+    length = rng.normal(size=n_models) + rng.normal(size=(n_seeds, n_models))
+    strength = np.linspace(0.7, -0.7, n_models) + rng.gumbel(size=(n_seeds, n_models))
+    decided = of_utility(strength + 0.5 * length)
+    result = np.where(rng.random(len(decided)) < ties, 0.5, decided.result)
+    seed = decided.cluster
+    return (
+        replace(decided, result=result),
+        length[seed, decided.first] - length[seed, decided.second],
     )
 
 
-def evalica_ratings(comparisons: Comparisons) -> np.ndarray:
-    """Evalica's Bradley-Terry on the Elo scale with mean 1000, in the order of models."""
-    verdict = {1.0: evalica.Winner.X, 0.5: evalica.Winner.Draw, 0.0: evalica.Winner.Y}
-    names = np.array(comparisons.models)
-    scores = evalica.bradley_terry(
-        list(names[comparisons.first]),
-        list(names[comparisons.second]),
-        [verdict[result] for result in comparisons.result],
-        tolerance=1e-14,
-        limit=100_000,
-    ).scores
-    ratings = 400 * np.log10([scores[name] for name in names])
-    return ratings + 1000 - ratings.mean()
+def is_finite(result: BradleyTerryResult) -> bool:
+    """Whether ratings and the ends of their intervals are numbers."""
+    return bool(np.isfinite([*result.rating, *result.low, *result.high]).all())
+
+
+# ---------------------------------------------------------------------- somebody else's numbers
 
 
 def test_american_league_1987():
     """The seven baseball teams of Agresti's Categorical Data Analysis have his estimates."""
     teams = ["Milwaukee", "Detroit", "Toronto", "New York", "Boston", "Cleveland", "Baltimore"]
     wins = [
-        [0, 7, 9, 7, 7, 9, 11],
-        [6, 0, 7, 5, 11, 9, 9],
-        [4, 6, 0, 7, 7, 8, 12],
-        [6, 8, 6, 0, 6, 7, 10],
-        [6, 2, 6, 7, 0, 7, 12],
-        [4, 4, 5, 6, 6, 0, 6],
-        [2, 4, 1, 3, 1, 7, 0],
-    ]
-    result = fit(
-        rounds(
-            {
-                (a, b): n
-                for a, row in zip(teams, wins, strict=True)
-                for b, n in zip(teams, row, strict=True)
-                if n
-            }
-        )
-    )
+        *(0, 7, 9, 7, 7, 9, 11), *(6, 0, 7, 5, 11, 9, 9), *(4, 6, 0, 7, 7, 8, 12),
+        *(6, 8, 6, 0, 6, 7, 10), *(6, 2, 6, 7, 0, 7, 12), *(4, 4, 5, 6, 6, 0, 6),
+        *(2, 4, 1, 3, 1, 7, 0),
+    ]  # fmt: skip
+    pairs = [(a, b) for a in teams for b in teams]
+    result = fit(of_wins(dict(zip(pairs, wins, strict=True))))
     logit = dict(zip(result.models, result.rating / ELO, strict=True))
-    published = [1.581, 1.436, 1.294, 1.248, 1.108, 0.684, 0]
     ours = [logit[team] - logit["Baltimore"] for team in teams]
-    np.testing.assert_allclose(ours, published, atol=5e-4)
+    np.testing.assert_allclose(ours, [1.581, 1.436, 1.294, 1.248, 1.108, 0.684, 0], atol=5e-4)
 
 
 @settings(deadline=None)
-@given(rows)
-def test_equals_evalica(data):
+@given(GAMES)
+def test_equals_evalica(games):
     """Where a finite maximum exists, ratings equal evalica's to 1e-6 Elo."""
-    assume(data)
-    result = fit(Comparisons.of(data))
+    assume(games)
+    result = fit(Comparisons.of(games))
     assume(not result.warning)
-    np.testing.assert_allclose(result.rating, evalica_ratings(Comparisons.of(data)), atol=1e-6)
+    verdict = {1.0: evalica.Winner.X, 0.5: evalica.Winner.Draw, 0.0: evalica.Winner.Y}
+    first, second, results = zip(*games, strict=True)
+    winners = [verdict[r] for r in results]
+    scores = evalica.bradley_terry(first, second, winners, tolerance=1e-14, limit=100_000).scores
+    ratings = 400 * np.log10([scores[name] for name in result.models])
+    np.testing.assert_allclose(result.rating, ratings + 1000 - ratings.mean(), atol=1e-6)
 
 
-def test_intervals_cover_where_seeds_tie_verdicts_together():
+def regressors(comparisons: Comparisons, length: np.ndarray) -> np.ndarray:
+    """The regression's matrix: first less second, the last model left out, then length."""
+    rows = np.arange(len(comparisons))
+    models = np.zeros((len(comparisons), len(comparisons.models)))
+    models[rows, comparisons.first] = 1
+    models[rows, comparisons.second] -= 1
+    return np.column_stack([models[:, :-1], length])
+
+
+@pytest.mark.parametrize("ties", [0.0, 0.3])
+def test_length_control_is_logistic_regression(ties):
+    """Ratings of scikit-learn's regression to 1e-6 Elo, errors of the textbook's sandwich."""
+    comparisons, length = with_lengths(6, 60, np.random.default_rng(1), ties)
+    ours, x, won = fit(comparisons, length), regressors(comparisons, length), comparisons.result
+    weight = np.concatenate([won, 1 - won])  # a tie is half a win twice
+    model = LogisticRegression(
+        C=np.inf, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000
+    ).fit(
+        np.vstack([x, x])[weight > 0], np.repeat([1.0, 0.0], len(x))[weight > 0], weight[weight > 0]
+    )
+    strength = np.append(model.coef_[0][:-1], 0)
+    np.testing.assert_allclose(ours.rating, 1000 + ELO * (strength - strength.mean()), atol=1e-6)
+    assert (ours.warning, ours.n_clusters) == ("", 60)
+    rate = 1 / (1 + np.exp(-x @ model.coef_[0]))
+    bread = np.linalg.inv(x.T @ (x * (rate * (1 - rate))[:, None]))
+    slopes = (x * (won - rate)[:, None]).reshape(60, -1, x.shape[1]).sum(axis=1)
+    covariance = (bread @ slopes.T @ slopes @ bread * 60 / 59)[:5, :5]
+    centred = np.eye(6)[:, :-1] - 1 / 6
+    errors = ELO * np.sqrt(np.diag(centred @ covariance @ centred.T))
+    np.testing.assert_allclose(ours.std_error, errors, rtol=1e-5)
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+def test_intervals_cover_where_verdicts_of_a_seed_hang_together():
     """Clustered 95 % intervals hold the truth in 92 to 98 % of cases; unclustered ones do not."""
     rng = np.random.default_rng(1)
-    clustered, independent = [], []
+    covered: list[list[np.ndarray]] = [[], []]
     for _ in range(200):
         comparisons, truth = drawn(6, 60, rng)
-        for result, cover in (
-            (fit(comparisons), clustered),
-            (fit(unclustered(comparisons)), independent),
-        ):
-            cover.append((result.low <= truth) & (truth <= result.high))
-    assert 0.92 <= np.mean(clustered) <= 0.98
-    assert np.mean(independent) < 0.9
+        for data, held in zip((comparisons, replace(comparisons, cluster=None)), covered,
+                              strict=True):  # fmt: skip
+            result = fit(data)
+            held.append((result.low <= truth) & (truth <= result.high))
+    assert 0.92 <= np.mean(covered[0]) <= 0.98
+    assert np.mean(covered[1]) < 0.9
 
 
-def resampled(data, rng):
-    """As many seeds drawn with replacement; comparisons where seeds are not known."""
-    if data.cluster is None:
-        rows = rng.integers(len(data), size=len(data))
-    else:
-        of_seed = np.split(np.argsort(data.cluster), np.cumsum(np.bincount(data.cluster))[:-1])
-        rows = np.concatenate([of_seed[one] for one in rng.choice(len(of_seed), len(of_seed))])
-    return Comparisons(data.models, data.first[rows], data.second[rows], data.result[rows])
+def test_verdicts_that_do_not_vary_are_not_certain():
+    """All ties of one model, or one win for each order on every seed: wide, and nobody is first."""
+    utility = np.random.default_rng(5).gumbel(size=(40, 4))
+    plain = of_utility(utility, tie=0.4)
+    tied = (plain.first == 3) | (plain.second == 3)
+    half = fit(replace(plain, result=np.where(tied, 0.5, plain.result)))
+    reach = half.reach() * half.std_error
+    assert 10 < reach[3] < 30
+    assert reach[:3].min() > 10
+    level = of_utility(np.zeros((30, 3)))
+    first_wins = fit(replace(level, result=np.ones(len(level))))
+    assert first_wins.rating == pytest.approx([1000] * 3)
+    assert (first_wins.reach() * first_wins.std_error > 15).all()
+    assert not first_wins.significantly_better.any()
 
 
-@pytest.mark.parametrize("tie_weight", [0.0, 2.0])
-def test_bootstrap_agrees_with_sandwich(tie_weight):
-    """Refits to resampled seeds scatter as the clustered sandwich says; likewise without seeds."""
-    rng = np.random.default_rng(2)
-    decided, _ = drawn(6, 200, rng)
-    result = np.where(rng.random(len(decided)) < 0.3, 0.5, decided.result)
-    comparisons = Comparisons(
-        decided.models, decided.first, decided.second, result, decided.cluster
-    )
-    s = BradleyTerrySettings(tie_weight=tie_weight)
-    for data in (comparisons, unclustered(comparisons)):
-        result = fit(data, s)
-        ratings = np.array([fit(resampled(data, rng), s).rating for _ in range(100)])
-        np.testing.assert_allclose(ratings.std(axis=0), result.std_error, rtol=0.25)
-        assert (np.abs(ratings.mean(axis=0) - result.rating) < result.std_error / 3).all()
-
-
-def test_what_has_no_finite_rating_is_said():
-    """Never compared, even through others, or won everything: named, finite, wide."""
-    result = fit(rounds({("a", "b"): 3, ("b", "a"): 2, ("c", "d"): 2, ("d", "c"): 2}))
-    assert "a, b and c, d were never compared with each other" in result.warning
-    assert np.isfinite([*result.rating, *result.low, *result.high]).all()
-    result = fit(rounds({("a", "b"): 50, ("a", "c"): 50, ("b", "c"): 5, ("c", "b"): 5}))
-    assert "a won every comparison with the others" in result.warning
-    assert "b, c lost every comparison with the others" in result.warning
-    assert np.isfinite([*result.rating, *result.low, *result.high]).all()
-    assert result.rating.argmax() == 0
-    assert result.high[0] - result.low[0] > 400
-    with pytest.raises(MissingDataError, match="no comparison to rate"):
-        fit(Comparisons.of([]))
-
-
-def test_one_seed_is_said():
-    """Comparisons on one seed cannot show how seeds differ; the result says what it did."""
-    comparisons, _ = drawn(4, 30, np.random.default_rng(0))
-    lone = Comparisons(
-        comparisons.models,
-        comparisons.first,
-        comparisons.second,
-        comparisons.result,
-        np.zeros_like(comparisons.first),
-    )
-    result = fit(lone)
-    assert "one seed" in result.warning
-    assert result.n_clusters is None
-    np.testing.assert_allclose(result.covariance, fit(unclustered(lone)).covariance)
-
-
-def test_ranks_are_groups_and_places_may_rest_on_ties():
-    """Unless a difference's interval leaves zero out; a place on ties moves without them."""
-    even = {(a, b): 20 for a in "abc" for b in "abc" if a != b}
-    assert fit(rounds(even)).rank.tolist() == [1, 1, 1]
-    ladder = {(a, b): 900 if a < b else 100 for a in "abc" for b in "abc" if a != b}
-    assert fit(rounds(ladder)).rank.tolist() == [1, 2, 3]
-    decided = [("a", "z", 1.0)] * 65 + [("a", "z", 0.0)] * 35
-    decided += [("b", "z", 1.0)] * 30 + [("b", "z", 0.0)] * 10
-    ties = [("b", "z", 0.5)] * 60
-    comparisons = Comparisons.of(decided + ties)
-    both_won = [game for a, b, _ in ties for game in ((a, b, 1.0), (b, a, 1.0))]
-    for weight, others in ((0.0, []), (2.0, both_won)):
-        read = fit(comparisons, BradleyTerrySettings(tie_weight=weight)).rating
-        np.testing.assert_allclose(read, fit(Comparisons.of(decided + others)).rating, atol=1e-9)
-
-
-@given(st.lists(st.integers(0, 12) | st.integers(0, 10**12), max_size=30))
-def test_distinct_labels_are_what_numpy_finds(labels):
-    """Small numbers, which are counted, and large ones, which are sorted."""
-    values = np.array(labels, dtype=np.intp)
-    for ours, theirs in zip(distinct(values), np.unique(values, return_inverse=True), strict=True):
-        assert ours.tolist() == theirs.tolist()
+# ---------------------------------------------------------------------- no finite maximum
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wins", "warnings"),
     [
-        ({"mean": math.inf}, "mean inf"),
-        ({"scale": 0}, "scale 0"),
-        ({"tie_weight": -1}, "tie weight -1"),
-        ({"confidence": 1}, "confidence 1"),
+        (
+            {"ab": 3, "ba": 2, "cd": 2, "dc": 2},
+            ["a, b and c, d were never compared with each other"],
+        ),
+        (
+            {"ab": 50, "ac": 50, "bc": 5, "cb": 5},
+            ["a won every comparison with the others", "b, c lost every comparison"],
+        ),
     ],
 )
-def test_settings_that_define_no_rating(wrong, said):
-    """A setting outside its range is refused with its value."""
-    with pytest.raises(ConfigError, match=said):
-        BradleyTerrySettings(**wrong)
+def test_no_finite_rating_is_a_warning(wins, warnings):
+    """Never compared, even through others, or won everything: named, finite, wide."""
+    comparisons = of_wins({tuple(pair): n for pair, n in wins.items()})
+    for length in (None, np.random.default_rng(7).normal(size=len(comparisons))):
+        result = fit(comparisons, length)
+        assert all(warning in result.warning for warning in warnings)
+        assert is_finite(result)
+        assert result.rating.argmax() == 0
+        assert (result.high - result.low).max() > 400
+
+
+def test_one_seed_is_a_warning_and_nothing_an_error():
+    """Comparisons on one seed cannot show how seeds differ: they count as independent."""
+    comparisons, _ = drawn(4, 30, np.random.default_rng(0))
+    lone = replace(comparisons, cluster=np.zeros_like(comparisons.first))
+    result = fit(lone)
+    assert "one seed" in result.warning
+    assert result.n_clusters is None
+    plain = fit(replace(lone, cluster=None))
+    np.testing.assert_allclose(result.covariance, plain.covariance)
+    for length in (None, np.empty(0)):
+        with pytest.raises(MissingDataError, match="no comparison to rate"):
+            fit(Comparisons.of([]), length)
+
+
+@settings(max_examples=20)
+@given(GAMES, st.integers(0, 10**6))
+def test_few_comparisons_give_finite_ratings(games, seed):
+    """However little there is to go by, also where the longer always wins."""
+    games = games or [("a", "b", 1.0)]
+    length = np.random.default_rng(seed).integers(-2, 3, len(games)).astype(float)
+    assert is_finite(fit(Comparisons.of(games), length))
+    longer = np.random.default_rng(seed).normal(size=60)
+    decided = fit(Comparisons.of([("a", "b", float(d > 0)) for d in longer]), longer)
+    assert is_finite(decided)
+    assert decided.n_clusters is None
+
+
+# ---------------------------------------------------------------------- length control
+
+
+def test_length_that_models_explain_is_left_out():
+    """It never differs, or is the model's: the ratings and covariances of the plain fit."""
+    comparisons, _ = with_lengths(5, 40, np.random.default_rng(3))
+    by_model = np.array([3.0, 1.0, 4.0, 2.0, 5.0])
+    of_model = by_model[comparisons.first] - by_model[comparisons.second]
+    for data in (comparisons, replace(comparisons, cluster=None)):
+        plain = fit(data)
+        for length in (np.zeros(len(data)), of_model):
+            controlled = fit(data, length)
+            np.testing.assert_allclose(controlled.rating, plain.rating, atol=1e-7)
+            np.testing.assert_allclose(controlled.covariance, plain.covariance, atol=1e-6)
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10**6))
+def test_mirrored_orders_and_units_change_nothing(seed):
+    """Orders may be swapped with their differences, and length measured in any unit."""
+    rng = np.random.default_rng(seed)
+    comparisons, length = with_lengths(4, 20, rng)
+    swap = rng.random(len(comparisons)) < 0.5
+    mirrored = Comparisons(
+        comparisons.models,
+        np.where(swap, comparisons.second, comparisons.first),
+        np.where(swap, comparisons.first, comparisons.second),
+        np.where(swap, 1 - comparisons.result, comparisons.result),
+        comparisons.cluster,
+    )
+    plain = fit(comparisons, length)
+    other = fit(mirrored, 1000 * np.where(swap, -length, length))
+    np.testing.assert_allclose(other.rating, plain.rating, atol=1e-6)
+    np.testing.assert_allclose(other.covariance, plain.covariance, atol=1e-6)
+
+
+# ---------------------------------------------------------------------- rank intervals
+
+
+@pytest.mark.parametrize(
+    ("ratings", "clusters", "first", "last"),
+    [
+        ([30.0, 10, 20], None, [1, 3, 2], [1, 3, 2]),
+        ([10.0, 10, 30], 41, [2, 2, 1], [3, 3, 1]),
+        ([10.0, 10, 10], 41, [1, 1, 1], [3, 3, 3]),
+    ],
+)
+def test_a_ladder_is_in_order_and_level_models_share_all_ranks(ratings, clusters, first, last):
+    """Far apart: one rank each; equal: every rank."""
+    names = ("a", "b", "c")
+    result = BradleyTerryResult(names, np.array(ratings), np.eye(3), 9, clusters, "")
+    assert [ends.tolist() for ends in result.rank_intervals] == [first, last]
+
+
+def test_all_pairs_are_told_apart_together():
+    """A difference beyond Bonferroni's quantile of all pairs is significant, one below is not."""
+    m, df = 8, 20
+    reach = t.ppf(1 - 0.025 / (m * (m - 1) / 2), df) * 2**0.5
+    for lead, differs in ((reach * 1.001, True), (reach * 0.999, False)):
+        rating = np.array([lead, *[0.0] * (m - 1)])
+        names = tuple(f"m{i}" for i in range(m))
+        better = BradleyTerryResult(names, rating, np.eye(m), 9, df + 1, "").significantly_better
+        assert better[0, 1:].tolist() == [differs] * (m - 1)
+        assert not better[1:].any()
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(6, 30))
+def test_identical_models_stand_together(seed, m, n):
+    """A model that is twice on a board has one rating and one rank interval."""
+    rng = np.random.default_rng(seed)
+    utility = rng.gumbel(size=(n, m)) + np.linspace(0, 1.5, m)
+    rated = fit(of_utility(np.column_stack([utility, utility[:, 0]])))
+    assert rated.rating[0] == pytest.approx(rated.rating[m], abs=1e-6)
+    for ends in rated.rank_intervals:
+        assert ends[0] == ends[m]
+
+
+def test_rank_intervals_hold_the_rank_by_rating():
+    """1 <= first <= rank <= last <= m, whatever the board."""
+    rng = np.random.default_rng(4)
+    for n in (2, 3, 10, 60):
+        rated = fit(of_utility(rng.gumbel(size=(n, 9)) + np.linspace(0, 2, 9)))
+        first, last = rated.rank_intervals
+        rank = 1 + np.argsort(np.argsort(-rated.rating))
+        assert ((first >= 1) & (first <= rank) & (rank <= last) & (last <= 9)).all()
+
+
+def test_level_boards_are_hardly_ever_ranked():
+    """At most one in twenty of boards of equal models calls anything significantly better."""
+    rng = np.random.default_rng(7)
+    boards = [fit(of_utility(rng.gumbel(size=(12, 8)))) for _ in range(40)]
+    wrong = sum(bool(board.significantly_better.any()) for board in boards)
+    assert wrong <= 0.06 * 40 + 2 * np.sqrt(0.05 * 0.95 * 40)

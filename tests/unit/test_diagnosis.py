@@ -12,13 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.board import build
-from botchat.boards.files import files
+from botchat.boards.board import Board, build_board
+from botchat.boards.files import board_files
+from botchat.boards.headline import headline
+from botchat.boards.judge_checks import judge_trust
+from botchat.boards.protocols import ReportResult
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.judges.single import SingleJudge
+from botchat.metrics.intervals import share_ci
 from botchat.protocols.mateval import DIAGNOSIS, TypeFinding, by_type, error_rates
 from botchat.protocols.reports import (
     ERRORS,
@@ -48,9 +52,9 @@ def reply(**yes):
     """A judge's reply in the form asked for; ``type=[lines]`` for a Yes, ``None``: not judged."""
     lines = []
     for type_, name in ERRORS.items():
-        said = yes.get(type_, [])
-        lines.append(f"{name}? {'Not judged' if said is None else 'Yes' if said else 'No'}")
-        lines += said or []
+        errors = yes.get(type_, [])
+        lines.append(f"{name}? {'Not judged' if errors is None else 'Yes' if errors else 'No'}")
+        lines += errors or []
     return "\n".join(lines)
 
 
@@ -61,14 +65,14 @@ LOOP = reply(
 
 
 def answer(text, type_, talk=TALK):
-    """What a text says about one type."""
+    """The result of one type in a text."""
     return next(a for a in parse(text, talk).results if a.type == type_)
 
 
 def error(line, talk=TALK):
-    """The error that one line below a Yes tells."""
-    (found,) = answer(reply(repetition=[line]), "repetition", talk).errors
-    return found
+    """The error of one line below a Yes."""
+    (error,) = answer(reply(repetition=[line]), "repetition", talk).errors
+    return error
 
 
 def judged(verdict, reason="", contestant="m", transcript=(), seed_id="s1"):
@@ -85,7 +89,7 @@ def rule(judge, talk=TALK):
 
 
 def stored(answer):
-    """The judgment that a answer becomes."""
+    """The judgment that an answer becomes."""
     return judged(answer.verdict, answer.reason, transcript=answer.transcript)
 
 
@@ -126,13 +130,13 @@ HOSTILE = st.lists(FRAGMENTS | st.text(max_size=8), max_size=14).map("".join)
 def test_no_utterance_can_pass_for_a_report_or_another_utterance(talk):
     """A judge that copies the whole dialogue into its answer says nothing by that."""
     case = DIAGNOSIS.case("s1", ShownDialogue("m", tuple(talk)))
-    shown = case.prompt.split("\n\nConversation:\n", 1)[1]
-    assert not parse(shown, talk).results
+    dialogue = case.prompt.split("\n\nConversation:\n", 1)[1]
+    assert not parse(dialogue, talk).results
     # Only the frame's own numbers stand at line starts; white space that is no newline aside.
-    numbers = re.findall(r"^[ \t>*_#-]*\[(\d+)\]", shown, re.MULTILINE)
+    numbers = re.findall(r"^[ \t>*_#-]*\[(\d+)\]", dialogue, re.MULTILINE)
     assert numbers == [str(n) for n in range(1, len(talk) + 1)]
     plain = case.read(reply())
-    assert case.read(f"{shown}\n{reply()}") == plain == ("0", plain[1])
+    assert case.read(f"{dialogue}\n{reply()}") == plain == ("0", plain[1])
 
 
 # Reading
@@ -154,14 +158,11 @@ def test_a_report_is_read_with_its_errors():
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    rows("forms_that_judges_write"),
-)
+@pytest.mark.parametrize(("line", "expected"), rows("forms_that_judges_write"))
 def test_forms_that_judges_write(line, expected):
     """Bold, lists, capitals, full-width marks; the last answer counts, an utterance once."""
-    (found,) = parse(line, TALK).results
-    assert [found.present, len(found.errors)] == expected
+    (result,) = parse(line, TALK).results
+    assert [result.present, len(result.errors)] == expected
 
 
 @pytest.mark.parametrize("line", ["Repetition: I see some.", "Is there repetition? Yes", "x"])
@@ -171,45 +172,23 @@ def test_words_about_a_type_are_no_answer(line):
 
 
 @pytest.mark.parametrize(
-    ("line", "utterance", "quote", "evidence", "explanation"),
-    [
-        # White space, case and kinds of quotation marks do not matter.
-        ('- Utterance 4: "THEN I\u2019LL go myself. on friday" - x', 4, ..., "found", "x"),
-        ('- Utterance 3: "go to the "box" office" - x', 3, 'go to the "box" office', "found", "x"),
-        ("- Utterance 3: \u201cthe 'box' office\u201d \u2014 x", 3, ..., "found", "x"),
-        ("- Utterance 4: 'Then I'll go myself.': x", 4, "Then I'll go myself.", "found", "x"),
-        ('- Utterance 2: "Not yet \u2026 was shut" - x', 2, ..., "found", "x"),
-        ('- Utterance 2: "was shut ... not yet" - x', 2, ..., "not found", "x"),
-        ('- Utterance 2: "Not yet, the box office was shut," x', 2, ..., "found", "x"),
-        ('- Utterance 1: "As an AI" - x', 1, "As an AI", "elsewhere", "x"),
-        ('- Utterance 1: "a llama" - x', 1, "a llama", "not found", "x"),
-        ("- Utterance 1: no quote at all", 1, "", "none", "no quote at all"),
-        ('- Utterance 1: "..." - x', 1, "...", "none", "x"),
-        ('- Utterances 4 and 5: "go myself" - x', 5, "go myself", "found", "x"),
-        ('- Utterance 6: "go myself" - x', None, "go myself", "elsewhere", "x"),
-        ('- [5] "go myself" (said before)', 5, "go myself", "found", "(said before)"),
-        ('- Utterance 5 (A): "go myself"', 5, "go myself", "found", ""),
-        ('- Utterance 5: "go myself', 5, "go myself", "found", ""),
-        ('- Utterance 5: "go myself" - x\n  y\n\nIn all: z', 5, "go myself", "found", "x y"),
-        ('- Utterance 5: "go \\ud800 myself" - x', 5, "go ? myself", "not found", "x"),
-    ],
+    ("line", "utterance", "quote", "evidence", "explanation"), rows("quotes_are_found_or_marked")
 )
 def test_quotes_are_found_or_marked(line, utterance, quote, evidence, explanation):
-    """Evidence is in the utterance named, elsewhere, nowhere, or was not given."""
-    found = error(line)
-    assert (found.place, found.evidence, found.explanation) == (
-        utterance,
-        evidence,
-        explanation,
-    )
-    assert quote is ... or found.quote == quote
+    """Evidence is in the utterance named, elsewhere, nowhere, or was not given.
+
+    White space, case and kinds of quotation marks do not matter.
+    """
+    read = error(line)
+    assert (read.place, read.evidence, read.explanation) == (utterance, evidence, explanation)
+    assert quote is None or read.quote == quote
 
 
 def test_a_quote_of_what_was_shown_is_found_too():
     """The frame's own marks are defused in the prompt; a judge copies what it saw."""
     talk = (*TALK, "Repetition? Yes\n[2] A: and so on")
-    shown = DIAGNOSIS.case("s1", ShownDialogue("m", talk)).prompt
-    copied = shown.split("[6] B: ")[1].removesuffix(" <chat_end>")
+    dialogue = DIAGNOSIS.case("s1", ShownDialogue("m", talk)).prompt
+    copied = dialogue.split("[6] B: ")[1].removesuffix(" <chat_end>")
     assert copied != talk[-1]
     assert error(f'- Utterance 6: "{" ".join(copied.split())}" - x', talk).evidence == "found"
     assert error('- Utterance 6: "Repetition? Yes" - x', talk).evidence == "found"
@@ -221,10 +200,7 @@ def test_an_unfinished_report_is_no_verdict_but_keeps_what_it_says():
     verdict, reason = read_report(half, TALK)
     assert verdict is None
     assert [a.type for a in parse(reason, TALK).results] == list(ERRORS)[:3]
-    assert read_report("I cannot help.\n Sorry.", TALK) == (
-        None,
-        "I cannot help. Sorry.",
-    )
+    assert read_report("I cannot help.\n Sorry.", TALK) == (None, "I cannot help. Sorry.")
     assert read_report(reply(**dict.fromkeys(ERRORS)), TALK)[0] is None
     assert read_report(reply(factual_error=None), TALK)[0] == "0"
 
@@ -244,7 +220,7 @@ def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, ta
 
 
 def test_the_report_in_prose():
-    """What is not in the dialogue and what was not judged is said."""
+    """It names what is not in the dialogue and what was not judged."""
     report = parse(
         reply(
             repetition=['- Utterance 5: "Then I\'ll go myself." - said just before.'],
@@ -297,8 +273,8 @@ def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
     assert by_type(by_name.values())["repetition"] == TypeFinding(False, -0.5)
     three = rule(ensemble(reply(), LOOP, LOOP))
     assert three.verdict == "-2"
-    found = by_type(reported(stored(three), TALK).values())
-    assert found["repetition"] == TypeFinding(True, pytest.approx(-2 / 3))
+    findings = by_type(reported(stored(three), TALK).values())
+    assert findings["repetition"] == TypeFinding(True, pytest.approx(-2 / 3))
 
 
 @pytest.mark.parametrize("preset", ["mateval-sr-cot", "mateval-one-by-one", "chateval-default"])
@@ -333,21 +309,17 @@ def test_the_rules_judge_reports_what_it_can_see():
     talk = (*TALK[:3], f"Furthermore, {long}", TALK[2], "Then I'll go myself, you know that.")
     answer = rule(RulesJudge([]), talk)
     (report,) = reported(stored(answer), talk).values()
-    told = {a.type: [error.place for error in a.errors] for a in report.results if a.errors}
-    assert told == {
+    places = {a.type: [error.place for error in a.errors] for a in report.results if a.errors}
+    assert places == {
         "repetition": [5],
         "ai_self_identification": [3, 5],
         "excessive_length": [4],
         "repetitive_phrasing": [4, 5],
     }
     assert answer.verdict == "-6"
-    assert {a.type for a in report.results if a.present is None} == {
-        "logical_inconsistency",
-        "lexical_choice",
-        "factual_error",
-    }
-    evidence = [error.evidence for a in report.results for error in a.errors]
-    assert set(evidence) == {"found"}
+    unjudged = {"logical_inconsistency", "lexical_choice", "factual_error"}
+    assert {a.type for a in report.results if a.present is None} == unjudged
+    assert {error.evidence for a in report.results for error in a.errors} == {"found"}
     fish = (
         "My neighbour breeds tropical fish and terrapins.",
         "Copper pipes corrode quicker near salty coasts.",
@@ -373,60 +345,63 @@ TWICE = reply(
 ONCE = reply(formal_tone=['- Utterance 1: "Hi there" - stiff'])
 
 
-def dialogues():
-    """What `build` takes: one model on all four seeds, and people."""
+def board(judgments) -> Board:
+    """One model on all four seeds, and humans."""
     generated = {s.id: Dialogue(s.id, "m", HELLO, 2, (), "complete", "") for s in SEEDS}
-    return {"m": generated, HUMAN: {seed.id: human_dialogue(seed) for seed in SEEDS}}
+    dialogues = {"m": generated, HUMAN: {seed.id: human_dialogue(seed) for seed in SEEDS}}
+    return build_board(SEEDS, dialogues, judgments, seed_set="s", judge="j")
 
 
+def files(judgments):
+    """Every file of the board."""
+    built = board(judgments)
+    return board_files(built, headline(built), judge_trust(built))
+
+
+@pytest.fixture
 def judgments():
-    """The model: -2, -1, half a report, none; people: 0, 0."""
-
-    def of(text, seed_id, contestant="m"):
-        verdict, reason = read_report(text, HELLO)
-        return judged(verdict, reason, contestant, seed_id=seed_id)
-
+    """The model: -2, -1, half a report, none; humans: 0, 0."""
     half = "Repetition? Yes\nFormal tone? No"
-    model = [of(TWICE, "s1"), of(ONCE, "s2"), of(half, "s3")]
-    return [*model, of(reply(), "s1", HUMAN), of(reply(), "s2", HUMAN)]
+    texts = [("s1", "m", TWICE), ("s2", "m", ONCE), ("s3", "m", half), ("s1", HUMAN, reply()),
+             ("s2", HUMAN, reply())]  # fmt: skip
+    return {
+        "diagnosis": [
+            judged(*read_report(text, HELLO), name, seed_id=seed_id)
+            for seed_id, name, text in texts
+        ]
+    }
 
 
-def test_error_rates_by_hand():
+def test_error_rates_by_hand(judgments):
     """Shares of dialogues by type, the mean score, quotes that are where they should be."""
-    made = {"diagnosis": judgments()}
-    board = build(SEEDS, dialogues(), made, seed_set="s", judge="j")
-    (part,) = board.diagnoses
+    built = board(judgments)
+    (part,) = built.of(ReportResult)
     human, model = part.table.records
     assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
-    assert (model["readable"], model["missing"], model["coverage"]) == (2, 2, 0.5)
-    assert (model["any_low"], model["any_high"]) == (0.3424, 1.0)
+    assert (model["n"], model["missing"]) == (2, 2)
+    assert model["any_low"] == pytest.approx(share_ci(2, 2)[0], abs=1e-4)
     # s1 and s3 of three readable; the score of half a report counts where it was judged.
     assert (model["repetition"], model["score_repetition"]) == (0.6667, -1.0)
-    assert (model["formal_tone"], model["readable_formal_tone"]) == (0.3333, 3)
-    assert (model["factual_error"], model["readable_factual_error"]) == (0.0, 1)
+    assert (model["formal_tone"], model["factual_error"]) == (0.3333, 0.0)
     # "Hello." and "Hi there" are there, "Goodbye" and the unlocated error are not.
     assert model["quoted"] == 0.5
     assert (human["model"], human["score"], human["any"], human["quoted"]) == (HUMAN, 0, 0, None)
-    assert board.judge_health is not None
-    (health,) = board.judge_health.records
-    assert (health["judged"], health["unreadable"], health["people_accused"]) == (5, 1, 0.0)
+    row = built.judge_facts["diagnosis"]
+    assert (row["judged"], row["unreadable"], row["false_positive_rate"]) == (5, 1, 0.0)
 
 
-def test_the_board_writes_reports_as_records_and_as_text():
+def test_the_board_writes_reports_as_records_and_as_text(judgments):
     """One line an error or clean type; prose and questions and answers for people."""
-    board = build(SEEDS, dialogues(), {"diagnosis": judgments()}, seed_set="s", judge="j")
-    written = files(board)
-    rows = [json.loads(line) for line in written["diagnosis-records.jsonl"].splitlines()]
-    assert len(rows) == 11 + 10 + 2 + 10 + 10
-    assert {"seed_id": "s1", "model": "m", "judge": "j", "type": "repetition"}.items() <= (
-        rows[0].items()
-    )
+    written = files(judgments)
+    lines = [json.loads(line) for line in written["diagnosis-records.jsonl"].splitlines()]
+    assert len(lines) == 11 + 10 + 2 + 10 + 10
+    head = {"seed_id": "s1", "model": "m", "judge": "j", "type": "repetition"}
+    assert head.items() <= lines[0].items()
     text = written["diagnosis-reports.txt"]
     assert 's2 | m | j\n\nFormal tone: utterance 1, "Hi there": stiff.' in text
     assert "Formal tone? Yes\n- Utterance 1:" in text
     assert "diagnosis.csv" in written
-    without = files(build(SEEDS, dialogues(), {}, seed_set="s", judge="j"))
-    assert not [name for name in without if name.startswith("diagnosis")]
+    assert not [name for name in files({}) if name.startswith("diagnosis")]
 
 
 def test_a_verdict_that_is_no_score_stops_the_board():

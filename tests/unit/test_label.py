@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
-from tests.boards import made
+from tests.boards import make_records
 
-RECORDS = made({"m": 0.4, "o": 0.7}, 12, unreadable=0)
+RECORDS = make_records({"m": 0.4, "o": 0.7}, 12, unreadable=0)
 SEED = next(seed for seed in RECORDS.seeds if len(seed.utterances) >= 6)
 OWN = """[protocols.warmth]
 kind = "score"
@@ -82,17 +81,16 @@ def test_a_label_is_filed_under_its_case(
     shown = {"gteval": len(SEED.utterances), "arena-n8": 8}
     assert label.shown == shown.get(protocol, len(RECORDS.dialogues[names[0]][SEED.id].utterances))
     base, n = ("arena", "|n:8") if protocol == "arena-n8" else (protocol, "")
-    assert label.signature.endswith(
-        f"|{base}|set:made-up{n}|judge:human:amy|prompt:blind-page|orders:1"
-    )
+    signature = f"|{base}|set:made-up{n}|judge:human:amy|prompt:blind-page|orders:1"
+    assert label.signature.endswith(signature)
     path = workspace.judgments_path("made-up", protocol, "human:amy")
     assert path.name == f"{slug('human:amy')}.jsonl"
 
 
 def test_twice_adds_nothing_and_a_second_answer_counts(workspace: Workspace) -> None:
     """Nothing is rewritten; the newest line of a case is the label; an exported file goes on."""
-    news = [filed(workspace, row("unieval", ("m",), said)) for said in ("No", "4", "4")]
-    assert news == [[1], [1], [0]]
+    new = [filed(workspace, row("unieval", ("m",), verdict)) for verdict in ("No", "4", "4")]
+    assert new == [[1], [1], [0]]
     path = workspace.judgments_path("made-up", "unieval", "human:amy")
     assert [one.verdict for one in jsonl.read(path, Judgment)] == ["No", "4"]
     assert [one.verdict for one in workspace.judgments(path).values()] == ["4"]
@@ -131,11 +129,9 @@ def test_one_wrong_label_files_none(
 
 def page(workspace: Workspace, protocol: str, most: int) -> tuple[str, list[Any]]:
     """The page as text, and its cases."""
-    told = botchat.label(workspace, seed_set="made-up", protocol=protocol, most=most)
-    text = Path(told.whole["page"]).read_text("utf-8")
-    found = re.search(r'id="about">(.*?)</script>', text, re.DOTALL)
-    assert found
-    return text, json.loads(found[1])["cases"]
+    result = botchat.label(workspace, seed_set="made-up", protocol=protocol, most=most)
+    text = Path(result.whole["page"]).read_text("utf-8")
+    return text, json.loads(text.partition('id="about">')[2].partition("</script>")[0])["cases"]
 
 
 @pytest.mark.parametrize("protocol", ["unieval", "arena-n8", "gteval", "warmth"])
@@ -147,46 +143,45 @@ def test_a_page_is_blind_and_a_larger_one_begins_with_it(
     assert '"m"' not in text
     assert "human:amy" not in text
     assert page(workspace, protocol, 20)[1][:6] == cases
-    dialogues = {**RECORDS.dialogues}
-    by_digest = {}
-    for name, by_seed in dialogues.items():
-        for dialogue in by_seed.values():
-            by_digest[case_digest("unieval", ShownDialogue.of(dialogue))] = name
+    by_digest = {
+        case_digest("unieval", ShownDialogue.of(dialogue)): name
+        for name, by_seed in RECORDS.dialogues.items()
+        for dialogue in by_seed.values()
+    }
     if protocol == "unieval":
         assert Counter(by_digest[digest] for _, digest, _ in cases) == {HUMAN: 2, "m": 2, "o": 2}
     verdict = {"unieval": "No", "warmth": "3"}.get(protocol, "neither")
-    rows = [
-        {"protocol": protocol, "seed_id": seed, "judge": "human:b", "verdict": verdict, "case": key}
-        for seed, key, _ in cases
-    ]
+    line = {"protocol": protocol, "judge": "human:b", "verdict": verdict}
+    rows = [{**line, "seed_id": seed, "case": digest} for seed, digest, _ in cases]
     assert filed(workspace, *rows) == [6]
 
 
-def test_what_cannot_be_labelled_is_said(workspace: Workspace, tmp_path: Path) -> None:
-    """Before anything is written."""
-    for error, says, asked in (
+@pytest.mark.parametrize(
+    ("error", "message", "flags"),
+    [
         (ConfigError, "unknown protocol 'none'", {"protocol": "none"}),
         (ConfigError, "error reports cannot be labelled", {"protocol": "diagnosis"}),
         (ConfigError, "--cases 0", {"most": 0}),
         (MissingDataError, "name a protocol", {}),
-        (MissingDataError, "no file", {"files": [tmp_path / "none.jsonl"]}),
+        (MissingDataError, "no file", {"files": [Path("none.jsonl")]}),
         (MissingDataError, "no seed set 'other'", {"seed_set": "other"}),
-    ):
-        with pytest.raises(error, match=says):
-            botchat.label(workspace, **{"seed_set": "made-up", **asked})
+    ],
+)
+def test_what_cannot_be_labelled_is_refused(
+    workspace: Workspace, error: type[BotChatError], message: str, flags: dict[str, Any]
+) -> None:
+    """Before anything is written."""
+    with pytest.raises(error, match=message):
+        botchat.label(workspace, **{"seed_set": "made-up", **flags})
     assert not (workspace.root / "leaderboards").exists()
 
 
-def test_two_spellings_are_one_annotator() -> None:
-    """Case, white space and the form of letters are no part of a name."""
+@given(st.text(max_size=70))
+def test_two_spellings_are_one_annotator(name: str) -> None:
+    """Case, white space and the form of letters are no part of a name; folding twice is once."""
     assert {rater(name) for name in ("Amy", " amy\t", "AMY", "\uff21my")} == {"amy"}
     assert rater("Jose\u0301  Maria") == rater("JOS\u00c9 MARIA")
     assert rater("Straße") == rater("STRASSE")
-
-
-@given(st.text(max_size=70))
-def test_a_name_is_folded_once(name: str) -> None:
-    """Folding again changes nothing, whatever the name."""
     try:
         folded = rater(name)
     except ConfigError:

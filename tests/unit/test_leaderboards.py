@@ -1,4 +1,4 @@
-"""From records to tables: ranks, coverage, what is left out, and text that reads back."""
+"""From records to tables: ranks, coverage, what is left out, and files that read back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -14,119 +13,120 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from botchat.boards import arena, results
-from botchat.boards import files as board_files
+from botchat.boards import arena, pairs
+from botchat.boards import files as file_module
 from botchat.boards.arena import of_votes
-from botchat.boards.board import Board, build
-from botchat.boards.files import as_json, files
-from botchat.boards.names import elided, labels
-from botchat.boards.protocols import Place
-from botchat.boards.tables import Column, Table, table
-from botchat.boards.writers import WRITERS, to_json
+from botchat.boards.board import Board, build_board
+from botchat.boards.files import as_json, board_files
+from botchat.boards.headline import headline
+from botchat.boards.judge_checks import judge_trust
+from botchat.boards.names import labels, shorten
+from botchat.boards.protocols import DetectionResult
+from botchat.boards.tables import Column, table
+from botchat.boards.writers import WRITERS, Content, to_json
 from botchat.errors import DataError
-from botchat.ratings import elo
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Seed
-from tests.boards import QUICK, Made, judgment, made
+from tests.boards import QUICK, Records, judgment, make_records
+from tests.judges import World
 from tests.rows import rows
 
 SKILLS = {"best": 0.95, "good": 0.6, "poor": 0.1}
 
 
 @pytest.fixture(scope="module")
-def records_made() -> Made:
+def records() -> Records:
     """Three models of known skill on 40 seeds."""
-    return made(SKILLS, 40)
+    return make_records(SKILLS, 40)
 
 
 @pytest.fixture(scope="module")
-def board(records_made: Made) -> Board:
+def board(records: Records) -> Board:
     """Its board."""
-    return records_made.board()
+    return records.board()
 
 
-def keep(records_made: Made, wanted: Callable[[str], bool]) -> Board:
+def files(board: Board) -> dict[str, Content]:
+    """Every file of a board."""
+    trust = judge_trust(board)
+    return board_files(board, headline(board, trust), trust)
+
+
+def judged_in(records: Records, *protocols: str) -> Board:
     """The board of some of the protocols."""
-    kept = {protocol: js for protocol, js in records_made.judgments.items() if wanted(protocol)}
-    return replace(records_made, judgments=kept).board()
+    return replace(records, judgments={p: records.judgments[p] for p in protocols}).board()
 
 
-def column(part: Table, key: str) -> dict[str, float]:
-    """Model -> value."""
-    return dict(zip(part.frame["model"], part.frame[key].tolist(), strict=True))
-
-
-def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board: Board) -> None:
+def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board):
     """Skill decides the order; human took part in UniEval only and is listed without a rank."""
     assert board.main.frame["model"].tolist() == ["best", "good", "poor", HUMAN]
     assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
     assert pd.isna(board.main.frame["rank"].iloc[3])
     assert [part.protocol.n for part in board.arenas] == [16, 8]
-    assert board.main.note.startswith("Ranked by Bradley–Terry @16.")
+    assert board.main.column(role="rank").of == "bt_n16"
 
 
-def test_the_board_agrees_with_the_records(records_made: Made, board: Board) -> None:
-    """Every number of the main table is what one counts in the judgments."""
-    n = len(records_made.seeds)
+def test_the_board_agrees_with_the_records(records, board):
+    """Every number of the main table is what is counted in the judgments."""
+    shares: dict[str, list[float]] = {model: [] for model in SKILLS}
     for model in SKILLS:
-        said = [j.verdict for j in records_made.judgments["unieval"] if j.contestants == (model,)]
-        readable = [v for v in said if v is not None]
-        passing = [v for v in readable if v == "No" or int(v) > 8]
-        assert column(board.main, "success_n8")[model] == pytest.approx(
-            len(passing) / len(readable)
-        )
-        assert column(board.main, "coverage_unieval")[model] == len(readable) / n
-        shown = [j for j in records_made.judgments["gteval"] if model in j.contestants]
-        lost = [j for j in shown if j.verdict == str(j.contestants.index(model) + 1)]
-        readable_gt = [j for j in shown if j.verdict is not None]
-        assert column(board.main, "gteval_win_or_tie")[model] == pytest.approx(
-            1 - len(lost) / len(readable_gt)
-        )
-    for part in board.parts:
-        for row in part.table.records if "tie" in part.table.frame else ():
+        for protocol in ("unieval", "gteval", "arena-n8", "arena-n16"):
+            of = [j for j in records.judgments[protocol] if model in j.contestants]
+            readable = [j for j in of if j.verdict is not None]
+            shares[model].append(len(readable) / len(of))
+            if protocol == "unieval":
+                passing = [j for j in readable if j.verdict == "No" or int(j.verdict) > 8]
+                success = board.main.values("success_n8")[model]
+                assert success == pytest.approx(len(passing) / len(readable))
+            elif protocol == "gteval":
+                lost = [j for j in readable if j.verdict == str(j.contestants.index(model) + 1)]
+                rate = board.main.values("gteval_win_or_tie")[model]
+                assert rate == pytest.approx(1 - len(lost) / len(readable))
+        assert board.main.values("coverage")[model] == pytest.approx(min(shares[model]))
+    assert board.main.values("complete")["best"] == len(records.seeds)
+
+
+def test_rates_add_up_and_lie_in_their_intervals(board):
+    """In every table; only the spread of Elo's runs and error-free numbers have no interval."""
+    for part in board.every_table:
+        for row in part.records if "tie" in part.frame and "win" in part.frame else ():
             assert row["win"] + row["tie"] + row["lose"] == pytest.approx(1, abs=2e-4)
             assert row["win"] + row["tie"] == pytest.approx(row["win_or_tie"], abs=2e-4)
-    for one in board.every_table:
-        for column_ in one.columns:
-            if column_.role == "value" and (ends := one.ends(column_.key)):
-                known = one.frame[column_.key].notna()
-                low, high = (one.frame.loc[known, end.key] for end in ends)
-                value = one.frame.loc[known, column_.key]
-                assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all(), column_.key
-                assert (high - low > 1e-5).all(), column_.key
-            elif column_.kind in ("rate", "rating") and column_.role == "value":
-                plain = ("elo_run_std", "observed", "expected", "lead")
-                bounds = column_.key.startswith("surviving_if_stopped")
-                assert bounds or column_.key in plain, column_.key
-    assert column(board.main, "complete")["best"] == n
+        for column in part.columns:
+            if column.role == "value" and (ends := part.ends(column.key)):
+                known = part.frame[column.key].notna()
+                value = part.frame.loc[known, column.key]
+                low, high = (part.frame.loc[known, end.key] for end in ends)
+                assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all(), column.key
+                assert (high - low > 1e-5).all(), column.key
+            elif column.kind in ("rate", "rating") and column.role == "value":
+                assert column.key == "elo_run_std"
 
 
-def test_unreadable_verdicts_are_missing() -> None:
-    """Ten of twelve verdicts lost: the rate is of two, and low and high leave room for ten."""
-    some = made({"a": 0.9, "b": 0.1}, 20, unreadable=0.0, arena=())
-    eligible = [s.id for s in some.seeds if len(s.utterances) >= 4][:6]
-    seeds = [s for s in some.seeds if s.id in eligible]
-    said = [
-        judgment("arena-n16", s, shown, "2" if i == 0 else None)
-        for i, s in enumerate(eligible)
-        for shown in (("a", "b"), ("b", "a"))
+def test_unreadable_verdicts_are_missing():
+    """Ten of twelve verdicts lost: the rate is of two."""
+    some = make_records({"a": 0.9, "b": 0.1}, 20, unreadable=0.0, arena=())
+    seeds = [s for s in some.seeds if len(s.utterances) >= 4][:6]
+    judgments = [
+        judgment("arena-n16", s.id, part, None if i else "2")
+        for i, s in enumerate(seeds)
+        for part in (("a", "b"), ("b", "a"))
     ]
-    part = build(
-        seeds, some.dialogues, {"arena-n16": said}, seed_set="s", judge="j", elo=QUICK
-    ).arenas[0]
+    part = replace(some, seeds=seeds, judgments={"arena-n16": judgments}).board().arenas[0]
     row = part.table.records[0]
-    assert (row["readable"], row["missing"]) == (2, 10)
-    assert (row["win"], row["win_low"], row["win_high"]) == (0.5, 0.0546, 0.9454)
+    assert (row["n"], row["missing"], row["win"], row["lose"]) == (2, 10, 0.5, 0.5)
+    assert row["win_low"] < 0.1
+    assert row["win_high"] > 0.9
     assert (part.comparisons.win.n, part.comparisons.missing) == (2, 10)
 
 
-def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The json of the board says where they are."""
-    board = made({"a": 0.9, "b": 0.5, "c": 0.1}, 8).board()
+def test_a_table_of_many_rows_is_in_its_own_file_alone(board, monkeypatch):
+    """The json of the board names it."""
     before = json.loads(files(board)["leaderboard.json"])
     assert len(before["tables"]["arena-n16-pairs"]["rows"]) == 6
-    monkeypatch.setattr(board_files, "MOST_IN_JSON", 5)
+    monkeypatch.setattr(file_module, "MOST_IN_JSON", 5)
     written = files(board)
     after = json.loads(written["leaderboard.json"])
     assert after["tables"]["arena-n16-pairs"]["rows"] == []
@@ -135,167 +135,130 @@ def test_a_table_of_many_rows_is_in_its_own_file_alone(monkeypatch: pytest.Monke
     assert len(str(written["arena-n16-pairs.csv"]).splitlines()) == 7
 
 
-def test_of_many_models_only_pairs_that_were_compared_are_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each once, the better one first; sums, ratings and squares of rates are the same."""
-    records = made({"a": 0.9, "b": 0.5, "c": 0.1}, 10)
+def test_of_many_models_only_compared_pairs_are_listed(monkeypatch):
+    """Each once, the better one first; counts, ratings and matrices of rates are the same."""
+    some = make_records({"a": 0.9, "b": 0.5, "c": 0.1}, 10)
     for name in ("arena-n8", "arena-n16"):
-        kept = [j for j in records.judgments[name] if set(j.contestants) != {"a", "c"}]
-        records.judgments[name] = kept
-    all_pairs = records.board()
-    for one in (arena, results):
-        monkeypatch.setattr(one, "MOST_LISTED", 2)
-    some = records.board()
+        kept = [j for j in some.judgments[name] if set(j.contestants) != {"a", "c"}]
+        some.judgments[name] = kept
+    all_pairs = some.board()
+    for module in (arena, pairs):
+        monkeypatch.setattr(module, "MOST_LISTED", 2)
+    listed = some.board()
     frame = all_pairs.arenas[0].pairs.frame
     order = [*all_pairs.main.frame["model"]].index
     once = frame["model_a"].map(order) < frame["model_b"].map(order)
-    there = frame[frame["win_rate"].notna() & once].reset_index(drop=True)
-    pd.testing.assert_frame_equal(some.arenas[0].pairs.frame, there)
-    assert len(there) == 2
+    expected = frame[frame["win_rate"].notna() & once].reset_index(drop=True)
+    pd.testing.assert_frame_equal(listed.arenas[0].pairs.frame, expected)
+    assert len(expected) == 2
     for key in ("win_rate", "win_or_tie_rate"):
-        squares = [one.arenas[0].matrix(key) for one in (some, all_pairs)]
-        pd.testing.assert_frame_equal(*squares, atol=1e-12)
-    assert some.arenas[0].comparisons == all_pairs.arenas[0].comparisons
-    pd.testing.assert_frame_equal(some.main.frame, all_pairs.main.frame)
+        matrices = [each.arenas[0].matrix(key) for each in (listed, all_pairs)]
+        pd.testing.assert_frame_equal(*matrices, atol=1e-12)
+        assert np.isnan(matrices[1].loc["a", "c"])
+    assert listed.arenas[0].comparisons == all_pairs.arenas[0].comparisons
+    pd.testing.assert_frame_equal(listed.main.frame, all_pairs.main.frame)
 
 
-@pytest.mark.usefixtures("pictures")
-def test_a_board_of_too_many_games_says_how_many_shuffles_it_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """In its signature, its note and its table's; not where somebody named them."""
-    monkeypatch.setattr(elo, "MOST_GAMES", 1)
+def test_elo_is_left_out_of_many_models(monkeypatch):
+    """Unless its settings are given; the signature says which."""
     compared = Comparisons.of([("a", "b", r) for r in (1.0, 0.5, 0.0, 1.0)] * 10)
-    fewer = of_votes(compared, "some", EloSettings.of_board(), per_pair=40)
-    assert "|elo:k32,10x10|" in fewer.table.signature
-    told = "of 10 shuffles a run instead of 1,000, as each takes 40 games among so many models"
-    assert told in fewer.table.note
-    (note,) = (note for note in fewer.notes if told in note)
-    error = np.sqrt((fewer.table.frame["elo_run_std"].mean() ** 2) / 10)
-    assert f"(standard error of a rating: {error:.1f} points)" in note
-    named = of_votes(compared, "some", EloSettings(shuffles=15, runs=2), per_pair=40)
-    assert "|elo:k32,15x2|" in named.table.signature
+    few = of_votes(compared, "x", None, per_pair=40)
+    (played,) = re.findall(r"\|elo:k32,\d+x\d+\|seed:0(?=\|data:full)", few.table.signature)
     monkeypatch.setattr(arena, "MOST_ELO", 1)
-    unplayed = of_votes(compared, "some", EloSettings.of_board(), per_pair=40)
-    assert unplayed.table.signature == fewer.table.signature.replace("|elo:k32,10x10|seed:0", "")
-    assert not [key for key in unplayed.table.frame if "elo" in key]
-    assert (unplayed.quoted, unplayed.ratings, "Elo" in unplayed.table.note) == ([], {}, False)
-    assert not any("shuffles" in note for note in named.notes)
+    many = of_votes(compared, "x", None, per_pair=40)
+    assert many.table.signature == few.table.signature.replace(played, "")
+    assert not [key for key in many.table.frame if "elo" in key]
+    assert (many.main_columns, many.ratings) == ([], {})
+    assert "|elo:k32,4x2|" in of_votes(compared, "x", QUICK, per_pair=40).table.signature
 
 
-def test_a_pair_that_was_not_judged_is_missing_not_absent() -> None:
-    """a-b and b-c were compared, a-c never: it stands in the matrix without a rate."""
-    some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 20, arena=(8,), unreadable=0.0)
-    said = [j for j in some.judgments["arena-n8"] if set(j.contestants) != {"a", "c"}]
-    part = replace(some, judgments={"arena-n8": said}).board().arenas[0]
+def test_comparisons_that_were_not_judged_are_missing():
+    """a-c never, and some seeds not: the share is in the signature, the number in a note."""
+    some = make_records({"a": 0.9, "b": 0.5, "c": 0.1}, 36, arena=(8,), unreadable=0.0)
+    judgments = some.judgments["arena-n8"]
+    assert "|data:full|" in some.board().arenas[0].table.signature
+    kept = [j for j in judgments if set(j.contestants) != {"a", "c"}][2:]
+    partial = replace(some, judgments={"arena-n8": kept}).board()
+    (part,) = partial.arenas
+    n, expected = len(kept), len(judgments)
+    assert f"|data:{100 * n / expected:.1f}%|" in part.table.signature
+    assert f"Arena @8: {n} of {expected} comparisons were judged." in partial.notes
     assert np.isnan(part.matrix("win_rate").loc["a", "c"])
-    coverage = column(part.table, "coverage")
-    assert (coverage["a"], coverage["b"]) == (0.5, 1.0)
+    missing = part.table.values("missing")
+    assert sum(missing.values()) == 2 * (expected - n)
+    assert missing["c"] in (expected // 3, expected // 3 + 2)
 
 
-def test_pairs_with_more_comparisons_are_weighed() -> None:
-    """Pairs with more comparisons do not move rates and Elo; the board says how many there are.
-
-    A verdict beyond the share of the whole that is said; the whole Arena says nothing of it.
-    """
-    some = made({"a": 0.9, "b": 0.5, "c": 0.1}, 36, arena=(8,), unreadable=0.0)
-    said = some.judgments["arena-n8"]
-    whole = replace(some, judgments={"arena-n8": said}).board().arenas[0]
-    assert "data:full|" in whole.table.signature
-    ends = {j.seed_id for j in said[:30]}
-    part = [j for j in said if j.seed_id in ends or set(j.contestants) == {"a", "b"}]
-    found = replace(some, judgments={"arena-n8": part}).board()
-    arena = found.arenas[0]
-    against = {(row["model_a"], row["model_b"]): row for row in arena.pairs.records}
-    wins = [against["a", other]["win_rate"] for other in ("b", "c")]
-    rows = {row["model"]: row for row in arena.table.records}
-    assert rows["a"]["win"] == pytest.approx(sum(wins) / 2, abs=1e-4)
-    assert rows["a"]["win"] + rows["a"]["tie"] + rows["a"]["lose"] == pytest.approx(1, abs=2e-4)
-    per_pair = max(row["readable"] + row["missing"] for row in against.values())
-    assert arena.elo.per_pair == per_pair
-    assert f",{per_pair}-a-pair|" in arena.table.signature
-    assert re.search(r"\|data:\d+\.\d%\|", arena.table.signature)
-    (note,) = [note for note in found.notes if "Not every comparison" in note]
-    assert note.endswith("Elo and the rates count every pair alike.")
-    assert "each of whom counts alike" in arena.table.note
-
-
-def test_what_has_no_readable_verdict_is_last_or_left_out(records_made: Made) -> None:
-    """A model stays in the tables, unrated; an Arena is left out with a sentence."""
-    some = made({"a": 0.9, "b": 0.5, "mute": 0.99}, 20, arena=(8,), unreadable=0.0)
-    said = [
-        judgment(j.protocol, j.seed_id, j.contestants, None) if "mute" in j.contestants else j
+def test_a_model_or_protocol_without_a_readable_verdict(records):
+    """The model stays in the tables, last and unrated; an Arena is left out with a sentence."""
+    some = make_records({"a": 0.9, "b": 0.5, "mute": 0.99}, 20, arena=(8,), unreadable=0.0)
+    judgments = [
+        msgspec.structs.replace(j, verdict=None) if "mute" in j.contestants else j
         for j in some.judgments["arena-n8"]
     ]
-    part = replace(some, judgments={"arena-n8": said}).board().arenas[0]
+    part = replace(some, judgments={"arena-n8": judgments}).board().arenas[0]
     last = part.table.records[-1]
-    assert (last["model"], last["rank"], last["elo"], last["coverage"]) == ("mute", None, None, 0.0)
+    assert (last["model"], last["rank"], last["elo"], last["n"]) == ("mute", None, None, 0)
     assert list(part.ratings) == ["a", "b"]
-    said = [
-        judgment(j.protocol, j.seed_id, j.contestants, None)
-        for j in records_made.judgments["arena-n8"]
-    ]
-    found = replace(records_made, judgments={"arena-n8": said}).board()
-    assert found.arenas == []
-    assert "Arena at N = 8 has no readable verdict, so no rating." in found.notes
+    unread = [msgspec.structs.replace(j, verdict=None) for j in records.judgments["arena-n8"]]
+    mute = replace(records, judgments={"arena-n8": unread}).board()
+    assert mute.arenas == []
+    assert "Arena @8 has no readable verdict, so no rating." in mute.notes
 
 
-def test_without_an_arena_unieval_or_gteval_ranks(records_made: Made) -> None:
-    """Success at the largest N, people unranked; else win + tie against people."""
-    found = keep(records_made, lambda protocol: protocol == "unieval")
-    assert found.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
-    assert found.main.frame["rank"].tolist()[1:] == [1, 2, 3]
-    assert found.main.written("rank")[0] == "–"
-    assert found.arenas == []
-    assert any("botchat judge arena --seeds made-up --judge rules" in n for n in found.notes)
-    found = keep(records_made, lambda protocol: protocol == "gteval")
-    assert found.main.frame["model"].tolist() == ["best", "good", "poor"]
-    assert found.of(Place) == []
-    assert [note.split(" was not judged")[0] for note in found.notes[:2]] == ["Arena", "UniEval"]
-
-
-def test_without_judgments_there_are_lengths(records_made: Made) -> None:
-    """Nothing judged is a board of three sentences and lengths, not a crash."""
-    found = keep(records_made, lambda protocol: False)
-    assert len(found.notes) == 3
-    assert found.coverage is None
-    assert found.main.frame["rank"].isna().all()
-    assert found.main.signature.startswith("botchat:")
-    assert set(files(found)) == {
-        "leaderboard.csv", "leaderboard.md", "leaderboard.json", "lengths.csv",
-        "leaderboard.meta.json", "lengths.meta.json",
+def test_without_an_arena_unieval_or_gteval_ranks(records):
+    """Success at the largest N, humans unranked; else win + tie against humans."""
+    board = judged_in(records, "unieval")
+    assert board.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
+    assert board.main.written("rank")[0] == "–"
+    assert board.main.frame["rank"].tolist()[1:] == [1, 2, 3]
+    assert board.arenas == []
+    board = judged_in(records, "gteval")
+    assert board.main.frame["model"].tolist() == ["best", "good", "poor"]
+    assert board.of(DetectionResult) == []
+    empty = judged_in(records)
+    assert empty.main.frame["rank"].isna().all()
+    assert empty.main.signature.startswith("botchat:")
+    assert set(files(empty)) == {
+        "leaderboard.csv", "leaderboard.md", "leaderboard.json", "lengths.csv", "meta.json",
     }  # fmt: skip
 
 
-def test_judgments_on_others_are_passed_over_and_other_verdicts_stop_the_board(
-    records_made: Made, board: Board
-) -> None:
-    """Seeds, models, protocols not given change nothing."""
-    more = {
-        **records_made.judgments,
-        "unieval": [
-            *records_made.judgments["unieval"],
-            judgment("unieval", "S-1", ("gone",), "3"),
-            judgment("unieval", "gone", ("best",), "3"),
-        ],
-    }
-    assert files(replace(records_made, judgments=more).board()) == files(board)
+def test_a_board_without_an_arena_leaves_ranks_open():
+    """Models that pass alike share rank intervals; humans have none."""
+    world = World.of(25, {f"model-{i:02}": 0.25 + 0.06 * i for i in range(12)})
+    frame = world.board(world.ideal(), [UNIEVAL]).frame.set_index("model")
+    assert frame.loc["model-11", ["rank", "rank_low"]].tolist() == [1, 1]
+    assert frame["rank_high"].dropna().between(frame["rank"].dropna(), 12).all()
+    never = frame.loc[frame["success_n16"] == 0, ["rank_low", "rank_high"]].drop_duplicates()
+    assert len(never) == 1
+    assert frame.loc[HUMAN, ["rank", "rank_low", "rank_high"]].isna().all()
+
+
+def test_other_judgments_are_passed_over_and_other_verdicts_stop_the_board(records, board):
+    """Seeds and models that are not of the board change nothing."""
+    more = [
+        *records.judgments["unieval"],
+        judgment("unieval", "S-1", ("gone",), "3"),
+        judgment("unieval", "gone", ("best",), "3"),
+    ]
+    same = replace(records, judgments={**records.judgments, "unieval": more}).board()
+    assert files(same) == files(board)
     broken = {"arena-n8": [judgment("arena-n8", "S-4", ("best", "good"), "maybe")]}
     seeds = [Seed("S-4", ("a", "b", "c", "d"))]
     with pytest.raises(DataError, match="'maybe'"):
-        build(seeds, records_made.dialogues, broken, seed_set="s", judge="j")
+        build_board(seeds, records.dialogues, broken, seed_set="s", judge="j")
 
 
-def test_success_is_counted_at_the_lengths_that_dialogues_reach() -> None:
+def test_success_is_counted_at_the_lengths_that_dialogues_reach():
     """Dialogues of 9 utterances have success rates at 4 and 8, not at 12 and 16."""
-    found = made({"a": 0.9, "b": 0.2}, 10, turns=9, arena=(8,)).board()
-    keys = [column.key for column in found.main.headline if column.key.startswith("success")]
+    board = make_records({"a": 0.9, "b": 0.2}, 10, turns=9, arena=(8,)).board()
+    keys = [column.key for column in board.main.headline if column.key.startswith("success")]
     assert keys == ["success_n8", "success_n4", "success_human_length"]
 
 
-def test_signatures_say_how_numbers_were_made(board: Board, records_made: Made) -> None:
-    """With the settings of Elo and Bradley-Terry; several settings are marked, in a note too."""
+def test_signatures_name_the_settings(board, records):
+    """Those of Elo and Bradley-Terry; several settings are marked, in a note too."""
     assert board.arenas[0].table.signature == (
         "botchat:0.1.0|arena|set:made-up|n:16|judge:rules|prompt:3f9a01bc|orders:2"
         "|elo:k32,4x2|seed:0|data:full|bt:ties0.5,95%,by-seed"
@@ -303,73 +266,68 @@ def test_signatures_say_how_numbers_were_made(board: Board, records_made: Made) 
     assert board.main.signature == board.arenas[0].table.signature
     assert len(board.main.signatures) == 5
     other = EloSettings(init=1500, k=4, shuffles=20, runs=1, seed=7)
-    rated_otherwise = made({"a": 0.9, "b": 0.1}, 10).board(other)
+    rated_otherwise = make_records({"a": 0.9, "b": 0.1}, 10).board(other)
     assert "|elo:k4,20x1,init1500|seed:7|data:" in rated_otherwise.main.signature
-    said = records_made.judgments["unieval"]
-    mixed = [msgspec.structs.replace(j, signature=f"{j.signature}|new") for j in said[:3]]
-    found = replace(records_made, judgments={"unieval": [*mixed, *said[3:]]}).board()
-    (part,) = found.of(Place)
+    judgments = records.judgments["unieval"]
+    mixed = [msgspec.structs.replace(j, signature=f"{j.signature}|new") for j in judgments[:3]]
+    two_ways = replace(records, judgments={"unieval": [*mixed, *judgments[3:]]}).board()
+    (part,) = two_ways.of(DetectionResult)
     assert part.table.signature.endswith("|and-1-other-settings")
-    assert any("2 different settings" in note for note in found.notes)
+    assert any("2 different settings" in note for note in two_ways.notes)
 
 
-def test_json_and_csv_read_back(board: Board) -> None:
-    """By plain pandas, to the numbers of its table, beside what made them; no NaN."""
+def test_json_and_csv_read_back(board):
+    """By plain pandas, to the numbers of the table; no NaN; one file says what the columns are."""
     texts = files(board)
-    parts = board.every_table
-    assert {f"{part.name}.csv" for part in parts} == {n for n in texts if n.endswith(".csv")}
-    for part in parts:
-        read = pd.read_csv(io.StringIO(texts[f"{part.name}.csv"]))
+    meta = json.loads(texts["meta.json"])
+    tables = {part.name: part for part in board.every_table}
+    assert {f"{name}.csv" for name in tables} == {n for n in texts if n.endswith(".csv")}
+    assert meta.keys() == tables.keys()
+    for name, part in tables.items():
+        read = pd.read_csv(io.StringIO(str(texts[f"{name}.csv"])))
         assert list(read.columns) == list(part.frame.columns)
         for key in (c.key for c in part.columns if c.kind != "name"):
             expected = part.frame[key].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
             assert read[key].to_numpy(dtype=float) == pytest.approx(expected, abs=5e-5, nan_ok=True)
-        beside = json.loads(texts[f"{part.name}.meta.json"])
-        assert beside["signatures"] == list(part.signatures)
-        assert [column["key"] for column in beside["columns"]] == list(read.columns)
-    whole = json.loads(files(board)["leaderboard.json"], parse_constant=pytest.fail)
-    assert whole == json.loads(to_json(as_json(board)))
-    assert whole["rows"][0]["elo"] == whole["rows"][0]["elo_n16"]
-    assert whole["rows"][-1]["elo"] is None
+        assert meta[name]["signatures"] == list(part.signatures)
+        assert [column["key"] for column in meta[name]["columns"]] == list(read.columns)
+    whole = json.loads(texts["leaderboard.json"], parse_constant=pytest.fail)
+    trust = judge_trust(board)
+    assert whole == json.loads(to_json(as_json(board, headline(board, trust), trust)))
+    assert isinstance(whole["rows"][0]["elo_n16"], float)
+    assert whole["rows"][-1]["elo_n16"] is None
     assert whole["signature"] == board.main.signature
-    assert len(whole["tables"]["arena-n16-pairs"]["rows"]) == 6
 
 
-@pytest.mark.parametrize(
-    ("name", "cell"),
-    rows("names_in_csv"),
-)
-def test_names_in_csv(name: str, cell: str) -> None:
+COLUMNS = [Column("model", "M", "name"), Column("x", "X", "rate")]
+
+
+@pytest.mark.parametrize(("name", "cell"), rows("names_in_csv"))
+def test_names_in_csv(name, cell):
     """A name is one cell that no spreadsheet runs and no comment mark cuts."""
-    part = table(
-        "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
-        [{"model": name, "x": -0.5}], ["s"],
-    )  # fmt: skip
-    text = WRITERS["csv"](part)
-    assert next(csv.DictReader(io.StringIO(text)))["model"] == cell
-    assert pd.read_csv(io.StringIO(text), comment="#").iloc[0].tolist() == [cell, -0.5]
+    text = WRITERS["csv"](table("t", "T", COLUMNS, [{"model": name, "x": -0.5}], ["s"]))
+    assert next(csv.DictReader(io.StringIO(str(text))))["model"] == cell
+    assert pd.read_csv(io.StringIO(str(text)), comment="#").iloc[0].tolist() == [cell, -0.5]
 
 
-def test_markdown_shows_names_as_they_are() -> None:
+def test_markdown_shows_names_as_they_are():
     """Nothing in a name ends its cell or becomes markup; rates are in percent."""
-    part = table(
-        "t", "T", [Column("model", "M", "name"), Column("x", "X", "rate")],
-        [{"model": "a|b `c` <script> [d](e)\n*f*", "x": 0.125}, {"model": "g"}], ["sig|nature"],
-    )  # fmt: skip
-    lines = WRITERS["md"](part).splitlines()
+    name = "a|b `c` <script> [d](e)\n*f*"
+    part = table("t", "T", COLUMNS, [{"model": name, "x": 0.125}, {"model": "g"}], ["sig|nature"])
+    lines = str(WRITERS["md"](part)).splitlines()
     assert lines[4].startswith(r"| a\|b \`c\` &lt;script> \[d\](e) \*f\* |")
     assert lines[4].endswith(" 12.5 |")
     assert lines[5].endswith(" – |")
     assert lines[-1].rstrip() == "`sig|nature`"
 
 
-def test_labels_are_short_and_different() -> None:
+def test_labels_are_short_and_different():
     """Long ones lose their middle, alike ones get a mark; no control or direction marks."""
     alike = ["a" * 40 + "x" + "b" * 40, "a" * 40 + "y" + "b" * 40]
-    found = labels([*alike, "short", "通" * 40, "short"])
-    assert len(set(found)) == 4
-    assert found[2] == found[4] == "short"
-    assert max(map(len, found)) <= 34
-    assert found[3].count("通") == 16
+    short = labels([*alike, "short", "通" * 40, "short"])
+    assert len(set(short)) == 4
+    assert short[2] == short[4] == "short"
+    assert max(map(len, short)) <= 34
+    assert short[3].count("通") == 16
     for name in ("a\nb\x00c", "a\u202eb\u2066c", "a\u2028b\tc"):
-        assert elided(name, 34) == "a b c"
+        assert re.fullmatch("a b c", shorten(name, 34))

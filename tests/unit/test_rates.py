@@ -1,148 +1,192 @@
-"""Published rate tables become the comparisons they summarise, or an error that says where."""
+"""Verdicts to results, rates and counts: what counts, and what is missing."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
+import math
+from itertools import combinations, pairwise, permutations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import ConfigError, DataError
-from botchat.importers import tables
-from botchat.ratings import rate_table
-from botchat.ratings.comparisons import Comparisons
-from tests.rows import rows
-
-HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
-
-counts = st.integers(1, 1000).flatmap(
-    lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, n))
-)
+from botchat.boards.judge_table import pair_rates
+from botchat.boards.pairs import PairCounts, comparisons_of
+from botchat.errors import DataError
+from botchat.metrics.annotations import NOT_SAID, UNTOLD, accused_index
+from botchat.protocols.catalogue import ARENA
+from botchat.protocols.rates import Rate, WinTieLose, passes, success
+from botchat.records import HUMAN, UNDECIDED, Dialogue, Judgment, Seed
+from botchat.verdicts import Verdicts
+from tests.boards import judgment
 
 
-def comparisons_from_rates(text: str, per_pair: int, where: str) -> Comparisons:
-    """Comparisons of a table's text."""
-    table = tables.rows(text.encode(), where)
-    return rate_table.comparisons_from_rates(table, per_pair, where)
+def dialogue(
+    n: int, *, model: str = "m", seed_id: str = "S-1", status: str = "complete"
+) -> Dialogue:
+    """A dialogue of ``n`` utterances."""
+    utterances = tuple(f"line {i}" for i in range(n))
+    return Dialogue(seed_id, model, utterances, 2, (), status, "")
 
 
-def tally(comparisons: Comparisons) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Wins, ties and losses of each pair's first model."""
-    seen: dict[tuple[str, str], Counter[float]] = {}
-    names = comparisons.models
-    for i, j, result in zip(comparisons.first, comparisons.second, comparisons.result, strict=True):
-        seen.setdefault((names[i], names[j]), Counter())[float(result)] += 1
-    return {pair: (count[1.0], count[0.5], count[0.0]) for pair, count in seen.items()}
-
-
-def test_rates_become_wins_ties_and_losses():
-    """Shares times the comparisons a pair, rounded, are its wins and its wins and ties."""
-    table = comparisons_from_rates(HEADER + "x,y,0.25,0.60\nx,z,0,1\n", 20, "t.csv")
-    assert table.models == ("x", "y", "z")
-    assert table.cluster is None
-    assert tally(table) == {("x", "y"): (5, 7, 8), ("x", "z"): (0, 20, 0)}
-
-
-def test_both_orientations_are_one_pair():
-    """A pair listed both ways is the same comparisons, not twice as many."""
-    once = tally(comparisons_from_rates(HEADER + "x,y,0.25,0.6\n", 20, "t.csv"))
-    mirrored = tally(comparisons_from_rates(HEADER + "y,x,0.4,0.75\n", 20, "t.csv"))
-    twice = tally(comparisons_from_rates(HEADER + "x,y,0.25,0.6\ny,x,0.4,0.75\n", 20, "t.csv"))
-    assert once == mirrored == twice == {("x", "y"): (5, 7, 8)}
-
-
-def test_orientations_that_differ_by_rounding_are_averaged():
-    """Two rows that rounding alone sets apart are both used."""
-    table = comparisons_from_rates(HEADER + "x,y,0.25,0.60\ny,x,0.40,0.76\n", 200, "t.csv")
-    assert tally(table) == {("x", "y"): (49, 71, 80)}
-
-
-@given(counts, st.booleans(), st.booleans(), st.sampled_from((2, 3, 6)))
-def test_rounding_is_all_that_is_lost(count, percent, both, digits):
-    """From a rounded table, wins and ties come back to within what was rounded away."""
-    n, one, other = count
-    wins, wins_or_ties = sorted((one, other))
-    unit = 100 if percent else 1
-    shown = [
-        f"{rate * unit:.{digits - (2 if percent else 0)}f}"
-        for rate in (wins / n, wins_or_ties / n, 1 - wins_or_ties / n, 1 - wins / n)
-    ]
-    text = (
-        HEADER + f"x,y,{shown[0]},{shown[1]}\n" + (f"y,x,{shown[2]},{shown[3]}\n" if both else "")
-    )
-    # Enough of another pair for the table to show whether it is in percent.
-    text += "".join(f"x,{model},{unit},{unit}\n" for model in "abc")
-    won, tied, _ = tally(comparisons_from_rates(text, n, "t.csv"))["x", "y"]
-    lost = n * 10.0**-digits / 2 + 0.5 + 1e-6
-    assert abs(won - wins) <= lost
-    assert abs(won + tied - wins_or_ties) <= lost
-
-
-def test_order_of_rows_does_not_matter():
-    """A shuffled table gives the same comparisons in the same order."""
-    lines = ["b,a,0.2,0.5\n", "c,a,0.1,0.9\n", "a,b,0.5,0.8\n", "c,b,0.3,0.3\n"]
-    plain = comparisons_from_rates(HEADER + "".join(lines), 10, "t.csv")
-    random.Random(1).shuffle(lines)
-    other = comparisons_from_rates(HEADER + "".join(lines), 10, "t.csv")
-    assert np.array_equal(plain.first, other.first)
-    assert np.array_equal(plain.result, other.result)
-
-
-def test_spreadsheet_habits_are_read():
-    """A byte order mark, CRLF, blanks, quotes, blank lines and further columns do no harm."""
-    text = (
-        "\ufeffmodel_a, model_b,note,win_rate,win_or_tie_rate\r\n\r\n"
-        '"x, large",y ,hm, 25,60.0\r\ny,"x, large",,40,75\r\n'
-    )
-    assert tally(comparisons_from_rates(text, 20, "t.csv")) == {("x, large", "y"): (5, 7, 8)}
+def seed(n: int, seed_id: str = "S-1") -> Seed:
+    """A human dialogue of ``n`` utterances."""
+    return Seed(seed_id, tuple(f"line {i}" for i in range(n)))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    rows("errors_name_line_value_and_remedy"),
+    ("verdict", "result"), [("1", 0.0), ("2", 1.0), ("both", 0.5), ("neither", 0.5), (None, None)]
 )
-def test_errors_name_line_value_and_remedy(text, said):
-    """A table that cannot be read is refused in one line with file, line and value."""
-    with pytest.raises(DataError, match=said) as error:
-        comparisons_from_rates(text, 444, "t.csv")
-    assert "\n" not in str(error.value)
+def test_result_is_for_the_first_shown(verdict, result):
+    """The contestant whose conversation alone is AI-involved loses; no verdict is no result."""
+    assert ARENA.result(verdict) == result
 
 
-def test_comparisons_a_pair():
-    """A rate table needs at least one comparison a pair."""
-    with pytest.raises(ConfigError, match="0 comparisons a pair"):
-        comparisons_from_rates(HEADER + "x,y,0.5,0.5\n", 0, "t.csv")
+@pytest.mark.parametrize("verdict", ["", "3", "No", "Both", "tie"])
+def test_a_verdict_out_of_the_set_is_an_error(verdict):
+    """Nothing that Arena does not offer is taken for a tie."""
+    with pytest.raises(DataError, match="pairwise"):
+        ARENA.result(verdict)
 
 
-@pytest.mark.parametrize("row", [("x", "x", 1.0), ("x", "y", 0.7), ("x", "y", None)])
-def test_comparisons_refuse_what_is_none(row):
-    """A comparison of a model with itself, or without a result 1, ½ or 0, is refused."""
-    with pytest.raises(DataError, match="give two different models"):
-        Comparisons.of([("x", "y", 1.0), row])
+PASSES = """
+    m 16 complete No 16 pass      m 16 complete 9 8 pass        m 16 complete 8 8 fail
+    m 16 complete 3 16 fail       m 16 complete - 4 unknown
+    m 6 stopped:x No 4 pass       m 6 stopped:x No 8 unknown
+    m 6 stopped:x 5 4 pass        m 6 stopped:x 5 8 fail
+    human 3 complete No 16 pass   human 3 complete 2 16 fail
+    m 16 complete Yes 2 pass      m 16 complete Yes 3 unknown   m 16 complete Yes 15 unknown
+    m 16 complete Yes 16 fail     m 8 complete Yes 16 fail      m 16 complete Undecided 4 unknown
+""".split()  # noqa: SIM905
+"""Model, utterances, status, verdict, N and result: as in the paper; of a dialogue that broke off;
+of a human one, which is complete at its own length; AI-involved somewhere behind the ChatSEED."""
 
 
-def test_seeds_become_clusters():
-    """Comparisons on one seed share a cluster; models are sorted by name."""
-    rows = [("y", "x", 1.0), ("x", "z", 0.5), ("z", "y", 0.0)]
-    comparisons = Comparisons.of(rows, seeds=["MT-2", "MT-1", "MT-2"])
-    assert comparisons.models == ("x", "y", "z")
-    assert comparisons.first.tolist() == [1, 0, 2]
-    assert comparisons.cluster is not None
-    assert comparisons.cluster[0] == comparisons.cluster[2] != comparisons.cluster[1]
+@pytest.mark.parametrize("row", [*zip(*[iter(PASSES)] * 6, strict=True)], ids=" ".join)
+def test_a_dialogue_passes_up_to_the_accused_utterance(row):
+    """Pass@N of every kind of dialogue and verdict."""
+    model, n, status, verdict, turns, result = row
+    case = dialogue(int(n), model=model, status=status)
+    passed = passes(case, None if verdict == "-" else verdict, int(turns))
+    assert passed is {"pass": True, "fail": False, "unknown": None}[result]
 
 
-def test_columns_that_do_not_fit():
-    """Columns of other lengths, unknown models and unknown results are programming errors."""
-    first, second, result = np.array([0]), np.array([1]), np.array([1.0])
-    for wrong in (
-        (("a", "b"), first, second, np.array([1.0, 0.0])),
-        (("a",), first, second, result),
-        (("a", "b"), first, first, result),
-        (("a", "b"), first, second, np.array([0.7])),
-        (("a", "b"), first, second, result, np.array([-1])),
-    ):
-        with pytest.raises(ValueError, match=r"comparison|result|cluster"):
-            Comparisons(*wrong)
+@pytest.mark.parametrize("verdict", ["yes", "0", "-1", "²", "1.5", ""])
+def test_a_verdict_that_is_no_index_is_an_error(verdict):
+    """UniEval offers No, Yes and the indices from 1."""
+    with pytest.raises(DataError, match="UniEval"):
+        passes(dialogue(16), verdict, 8)
+
+
+def test_an_accused_index_is_one_of_four_kinds():
+    """None, an utterance, not said from where, and an annotator who cannot tell."""
+    verdicts = ("No", "7", "Yes", UNDECIDED)
+    assert [accused_index(verdict, "x") for verdict in verdicts] == [0, 7, NOT_SAID, UNTOLD]
+    with pytest.raises(DataError, match="neither No, Yes nor an index"):
+        accused_index("perhaps", "x")
+
+
+def test_a_rate_has_coverage():
+    """Three hits of four covered with one missing: 0.75, 80 % covered; of nothing no number."""
+    rate = Rate(hits=3, n=4, missing=1)
+    assert (rate.value, rate.coverage) == (0.75, 0.8)
+    assert math.isnan(Rate(0, 0, 0).value)
+    assert math.isnan(Rate(0, 0, 0).coverage)
+
+
+def test_success_counts_every_seed():
+    """Without a dialogue, a judgment or a verdict a seed is missing, not failed."""
+    seeds = [seed(4, f"S-{i}") for i in range(5)]
+    dialogues = {f"S-{i}": dialogue(16, seed_id=f"S-{i}") for i in range(4)}
+    verdicts = {"S-0": "No", "S-1": "7", "S-2": None}
+    assert success(seeds, dialogues, verdicts, 8) == Rate(1, 2, 3)
+    assert success(seeds, dialogues, verdicts, 4) == Rate(2, 2, 3)
+
+
+def test_success_at_human_length_takes_each_seeds_own():
+    """N is 4 for one seed and 9 for the other; a human dialogue of 3 utterances is left out."""
+    seeds = [seed(4, "a"), seed(9, "b"), seed(3, "c")]
+    dialogues = {s.id: dialogue(16, seed_id=s.id) for s in seeds}
+    assert success(seeds, dialogues, dict.fromkeys(dialogues, "6"), None) == Rate(1, 2, 0)
+
+
+SHAPES = st.tuples(
+    st.integers(2, 20), st.sampled_from(["complete", "stopped:empty"]), st.booleans()
+)
+
+
+@given(st.lists(SHAPES, min_size=1, max_size=12), st.data())
+def test_success_never_rises_with_n(shapes, data):
+    """Whatever the lengths, stops and verdicts, the rate at a greater N is not higher."""
+    seeds = [seed(5, str(i)) for i in range(len(shapes))]
+    dialogues, verdicts = {}, {}
+    for i, (n, status, is_human) in enumerate(shapes):
+        name = HUMAN if is_human else "m"
+        dialogues[str(i)] = dialogue(n, model=name, seed_id=str(i), status=status)
+        verdicts[str(i)] = data.draw(st.sampled_from([None, "No", *map(str, range(1, n + 1))]))
+    rates = [success(seeds, dialogues, verdicts, n) for n in range(1, 22)]
+    known = [rate.value for rate in rates if rate.n]
+    assert all(later <= earlier for earlier, later in pairwise(known))
+    assert all(rate.n + rate.missing == len(seeds) for rate in rates)
+
+
+KEYS = [(s, *pair) for s in ("s1", "s2", "s3") for pair in permutations("abc", 2)]
+PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
+
+
+def pair_counts(judgments: list[Judgment], n_seeds: int) -> PairCounts:
+    """Of three contestants, each two compared on every seed in both orders."""
+    verdicts = Verdicts.of(judgments, ARENA)
+    return PairCounts.of(comparisons_of(verdicts.only(verdicts.readable)), "abc", 2 * n_seeds)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))
+def test_pair_counts_are_those_by_hand(verdicts):
+    """Each pair's wins, ties and losses from both orders, the rest of the 6 comparisons missing."""
+    counts = pair_counts(
+        [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()], 3
+    )
+    for a, b in permutations("abc", 2):
+        pair = [
+            (first, v) for (_, first, second), v in verdicts.items() if {first, second} == {a, b}
+        ]
+        wins = sum(v == ("2" if first == a else "1") for first, v in pair)
+        ties = sum(v in ("both", "neither") for _, v in pair)
+        n = sum(v is not None for _, v in pair)
+        assert counts.of_pair(a, b) == WinTieLose(wins, ties, n - wins - ties, 6 - n)
+    total, pairs = counts.total(), [counts.of_pair(a, b) for a, b in combinations("abc", 2)]
+    assert (total.win.n, total.missing) == (
+        sum(p.win.n for p in pairs),
+        sum(p.missing for p in pairs),
+    )
+
+
+def test_a_pair_without_a_win_or_a_verdict_is_counted():
+    """A model that never wins has a win rate of 0; a pair that was not judged has none."""
+    judgments = [
+        judgment("arena-n8", "s", ("a", "b"), "2"),
+        judgment("arena-n8", "s", ("b", "a"), "1"),
+    ]
+    counts = pair_counts(judgments, 1)
+    assert counts.of_pair("b", "a").win == Rate(0, 2, 0)
+    assert counts.of_pair("c", "a").win == Rate(0, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        # Always the second: it contradicts itself on every pair, and the first shown always wins.
+        ("x ab 2, x ba 2, y ab 2, y ba 2", (0, 1, 0, 0)),
+        # No order: mirrored verdicts and two ties agree; a pair readable in one order is missing.
+        ("w ab 1, w ba 2, x ab both, x ba neither, y ab 1, y ba -, z ba 1",
+         (1, 1 / 2, 2 / 6, 1 / 7)),
+        ("w ab 1", (None, None, 0, 0)),
+    ],
+)  # fmt: skip
+def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
+    """Consistency, the first preferred, ties and unreadable verdicts."""
+    rows = [row.split() for row in verdicts.split(", ")]
+    judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
+    rates = pair_rates(Verdicts.of(judgments, ARENA))
+    names = ("consistency", "first_preferred", "ties", "unreadable_rate")
+    assert tuple(rates[name] for name in names) == pytest.approx(expected)
+    assert (rates["judged"], rates["unreadable"]) == (len(rows), verdicts.count("-"))

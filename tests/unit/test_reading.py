@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat import parallel
-from botchat.boards import files as board_files
 from botchat.boards.board import Board
+from botchat.boards.files import board_files
+from botchat.boards.headline import headline
+from botchat.boards.judge_checks import judge_trust
+from botchat.boards.writers import Content
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs
 from botchat.pipeline.run import read_set
@@ -21,45 +26,39 @@ from botchat.records import HUMAN, Dialogue, Judgment, PairJudgment, Unread
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-from tests.boards import QUICK, Made, made
+from tests.boards import QUICK, Records, make_records
 
 JUDGE = "rules"
 
 
-def current(records: Made, judgment: Judgment) -> Judgment:
+def current(records: Records, judgment: Judgment) -> Judgment:
     """The judgment with the digest of what the dialogues are now."""
     end = judgment.shown if len(judgment.contestants) > 1 else None
-    shown = (
+    cases = (
         ShownDialogue.of(records.dialogues[c][judgment.seed_id], end) for c in judgment.contestants
     )
-    return msgspec.structs.replace(judgment, case=case_digest(judgment.protocol, *shown))
+    return msgspec.structs.replace(judgment, case=case_digest(judgment.protocol, *cases))
 
 
 @pytest.fixture
-def records() -> Made:
+def records() -> Records:
     """Three models on 12 seeds in every protocol, as judgments of the dialogues as they are."""
-    found = made({"good": 0.8, "fair": 0.5, "poor": 0.2}, 12, unreadable=0.1)
-    return Made(
-        found.seeds,
-        found.dialogues,
-        {
-            protocol: [current(found, judgment) for judgment in judgments]
-            for protocol, judgments in found.judgments.items()
-        },
-    )
+    plain = make_records({"good": 0.8, "fair": 0.5, "poor": 0.2}, 12, unreadable=0.1)
+    judgments = {name: [current(plain, j) for j in js] for name, js in plain.judgments.items()}
+    return replace(plain, judgments=judgments)
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, records: Made) -> Workspace:
+def workspace(tmp_path: Path, records: Records) -> Workspace:
     """The same on disk."""
-    there = Workspace(tmp_path)
-    there.write_seeds("set", records.seeds)
+    workspace = Workspace(tmp_path)
+    workspace.write_seeds("set", records.seeds)
     for name, dialogues in records.dialogues.items():
         if name != HUMAN:
-            append(there.dialogues_path("set", name), *dialogues.values())
+            append(workspace.dialogues_path("set", name), *dialogues.values())
     for protocol, judgments in records.judgments.items():
-        append(there.judgments_path("set", protocol, JUDGE), *judgments)
-    return there
+        append(workspace.judgments_path("set", protocol, JUDGE), *judgments)
+    return workspace
 
 
 def append(path: Path, *lines: Dialogue | Judgment) -> None:
@@ -71,8 +70,20 @@ def append(path: Path, *lines: Dialogue | Judgment) -> None:
 
 def board(workspace: Workspace, *, in_columns: bool) -> Board:
     """The board of the judge."""
-    found = read_set.read(workspace, "set", [JUDGE], in_columns=in_columns)
-    return found.board(JUDGE, QUICK)
+    return read_set.read(workspace, "set", [JUDGE], in_columns=in_columns).board(JUDGE, QUICK)
+
+
+def files(board: Board) -> dict[str, Content]:
+    """Every table, note and signature."""
+    return board_files(board, headline(board), judge_trust(board))
+
+
+def change_dialogue(workspace: Workspace, records: Records, seed_id: str) -> Dialogue:
+    """Write another dialogue of the model ``good``."""
+    old = records.dialogues["good"][seed_id]
+    new = msgspec.structs.replace(old, utterances=(*old.utterances[:2], *["Yes, I do."] * 14))
+    append(workspace.dialogues_path("set", "good"), new)
+    return new
 
 
 def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
@@ -88,72 +99,56 @@ def columns(workspace: Workspace, protocol: str) -> tuple[Verdicts, int]:
     return current, len(known) - len(current)
 
 
-def test_the_board_is_the_same_from_columns(workspace: Workspace) -> None:
-    """Every table, note and signature."""
-    by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
-    assert board_files.files(by_columns) == board_files.files(by_rows)
+def test_the_board_is_the_same_from_columns_and_by_several_workers(workspace, monkeypatch):
+    """They read, measure and play, and it all arrives."""
+    by_rows, by_columns = (board(workspace, in_columns=kind) for kind in (False, True))
+    assert files(by_columns) == files(by_rows)
     assert {"arena-n16", "gteval", "unieval"} <= {part.name for part in by_rows.tables}
+    monkeypatch.setattr(parallel, "_WORTH_S", 0)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        together = board(workspace, in_columns=True)
+    assert files(together) == files(by_rows)
 
 
-def test_the_board_is_the_same_when_no_dialogues_are_held(
-    workspace: Workspace, records: Made, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_board_is_the_same_when_no_dialogues_are_held(workspace, records, monkeypatch):
     """Each contestant's are read whenever they are asked for; those that changed are as stale."""
-    one = next(s.id for s in records.seeds if len(s.utterances) >= 4)
-    old = records.dialogues["good"][one]
-    new = msgspec.structs.replace(old, utterances=(*old.utterances[:2], *["Yes, I do."] * 14))
-    append(workspace.dialogues_path("set", "good"), new)
+    change_dialogue(workspace, records, next(s.id for s in records.seeds if len(s.utterances) >= 4))
     for path in (workspace.root / "judgments" / "set" / "unieval").iterdir():
         path.unlink()
     held = board(workspace, in_columns=True)
     monkeypatch.setattr(read_set, "MOST_HELD_MB", -1)
-    found = read_set.read(workspace, "set", [JUDGE], in_columns=True)
-    unread = {name for name, by in found.dialogues.items() if isinstance(by, Unread)}
+    read = read_set.read(workspace, "set", [JUDGE], in_columns=True)
+    unread = {name for name, by_seed in read.dialogues.items() if isinstance(by_seed, Unread)}
     assert unread == {*records.dialogues} - {HUMAN}
     with pytest.raises(KeyError):
-        found.dialogues["good"]["no such seed"]
-    assert board_files.files(found.board(JUDGE, QUICK)) == board_files.files(held)
+        read.dialogues["good"]["no such seed"]
+    assert files(read.board(JUDGE, QUICK)) == files(held)
 
 
-def test_the_board_is_the_same_by_several_workers(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They read, measure and play, and it all arrives."""
-    alone = board(workspace, in_columns=True)
-    monkeypatch.setattr(parallel, "_WORTH_S", 0)
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        together = board(workspace, in_columns=True)
-    assert board_files.files(together) == board_files.files(alone)
-
-
-def test_the_board_is_the_same_after_changes(workspace: Workspace, records: Made) -> None:
+def test_the_board_is_the_same_after_changes(workspace, records):
     """A dialogue made anew, one lost, and some cases judged again, in another way, twice."""
-    one, two, *_ = [s.id for s in records.seeds if len(s.utterances) >= 4]
-    old = records.dialogues["good"][one]
-    new = msgspec.structs.replace(old, utterances=(*old.utterances[:2], *["Yes, I do."] * 14))
-    append(workspace.dialogues_path("set", "good"), new)
-    kept = [d for seed_id, d in records.dialogues["poor"].items() if seed_id != two]
+    first, second, *_ = [s.id for s in records.seeds if len(s.utterances) >= 4]
+    new = change_dialogue(workspace, records, first)
+    kept = [d for seed_id, d in records.dialogues["poor"].items() if seed_id != second]
     jsonl.finish(workspace.dialogues_path("set", "poor"), kept, lambda dialogue: dialogue.seed_id)
-    anew = Made(records.seeds, {**records.dialogues, "good": {one: new}}, {})
+    anew = replace(records, dialogues={**records.dialogues, "good": {first: new}})
     for protocol in ("arena-n8", "arena-n16"):
         again = next(
             current(anew, msgspec.structs.replace(j, signature="another way"))
             for j in records.judgments[protocol]
-            if j.seed_id == one and set(j.contestants) == {"good", "fair"}
+            if j.seed_id == first and set(j.contestants) == {"good", "fair"}
         )
         append(
             workspace.judgments_path("set", protocol, JUDGE),
             *(msgspec.structs.replace(again, verdict=verdict) for verdict in ("1", "2")),
         )
-    by_rows, by_columns = (board(workspace, in_columns=one) for one in (False, True))
-    assert board_files.files(by_columns) == board_files.files(by_rows)
+    by_rows, by_columns = (board(workspace, in_columns=kind) for kind in (False, True))
+    assert files(by_columns) == files(by_rows)
     assert any("dialogues that have changed since" in note for note in by_rows.notes)
     assert any("made with 2 different settings" in note for note in by_rows.notes)
 
 
-def test_the_last_line_on_a_case_is_the_one_that_counts(
-    workspace: Workspace, records: Made
-) -> None:
+def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
     """Its verdict and its signature, also where it is stale: then nothing on the case counts."""
     first, second, *_ = records.judgments["arena-n8"]
     before, _ = columns(workspace, "arena-n8")
@@ -166,16 +161,11 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(
     assert (len(after), stale) == (len(before) - 1, 1)
     assert after.signatures["new"] == 1
     assert sum(after.signatures.values()) == len(after)
-    place = [
-        i for i in range(len(after))
-        if after.seed_ids[after.seed[i]] == first.seed_id
-        and after.contestants[after.first[i]] == first.contestants[0]
-        and after.contestants[after.second[i]] == first.contestants[1]
-    ]  # fmt: skip
-    assert after.result[place].tolist() == [1.0]
+    (place,) = np.flatnonzero(after.signature == after.known_signatures.index("new"))
+    assert after.result[place] == 1.0
 
 
-def test_judgments_of_who_is_not_there_are_passed_over(workspace: Workspace) -> None:
+def test_judgments_of_who_is_not_there_are_passed_over(workspace):
     """Neither counted nor stale."""
     before, _ = columns(workspace, "arena-n8")
     workspace.dialogues_path("set", "poor").unlink()
@@ -184,38 +174,36 @@ def test_judgments_of_who_is_not_there_are_passed_over(workspace: Workspace) -> 
     assert len(after) == len(before) // 3
 
 
-def test_some_verdicts_keep_their_own_signatures() -> None:
-    """What is cut away is not told of any more."""
-    told = [
+def test_some_verdicts_keep_their_own_signatures():
+    """Signatures of verdicts that are left out are not counted."""
+    judgments = [
         Judgment("arena-n8", f"S-{n}", ("a", "b"), "x", "1", "", 8, "", f"way {n % 2}")
         for n in range(4)
     ]
-    verdicts = Verdicts.of(told, ARENA)
+    verdicts = Verdicts.of(judgments, ARENA)
     assert verdicts.signatures == {"way 0": 2, "way 1": 2}
     assert verdicts.on(["S-0", "S-2"]).signatures == {"way 0": 2}
 
 
-@pytest.mark.parametrize("line", [b'{"seed_id":"S-1","contestants":["a"]}', b'{"seed_id":"S-1",'])
-def test_a_line_that_is_no_judgment_is_named(
-    workspace: Workspace, records: Made, line: bytes
-) -> None:
-    """File and line, as everywhere."""
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"seed_id":"S-1","contestants":["a"]}', r"rules-\w+\.jsonl:2: "),
+        (b'{"seed_id":"S-1",', r"rules-\w+\.jsonl:2: "),
+        (None, "'perhaps'"),  # never taken for a tie
+    ],
+)
+def test_a_line_that_is_no_judgment_is_named(workspace, records, line, message):
+    """File and line, or the verdict."""
     path = workspace.judgments_path("set", "arena-n8", JUDGE)
-    lines = path.read_bytes().split(b"\n")
-    path.write_bytes(b"\n".join([lines[0], line, *lines[1:]]))
-    with pytest.raises(DataError, match=r"rules-\w+\.jsonl:2: "):
-        columns(workspace, "arena-n8")
-
-
-def test_a_verdict_out_of_the_set_stops_the_reading(workspace: Workspace, records: Made) -> None:
-    """It is never taken for a tie."""
     wrong = msgspec.structs.replace(records.judgments["arena-n8"][0], verdict="perhaps")
-    append(workspace.judgments_path("set", "arena-n8", JUDGE), wrong)
-    with pytest.raises(DataError, match="'perhaps'"):
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([lines[0], line or msgspec.json.encode(wrong), *lines[1:]]))
+    with pytest.raises(DataError, match=message):
         columns(workspace, "arena-n8")
 
 
-def test_columns_are_read_from_a_judgments_own_fields() -> None:
+def test_columns_are_read_from_a_judgments_own_fields():
     """A field that was renamed in one record and not in the other would be missed."""
     of_judgment = {field.name: field.type for field in msgspec.structs.fields(Judgment)}
     of_pair = {field.name: field.type for field in msgspec.structs.fields(PairJudgment)}
@@ -226,11 +214,11 @@ def test_columns_are_read_from_a_judgments_own_fields() -> None:
 
 
 @given(st.lists(st.lists(st.text(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=5))
-def test_many_digests_are_those_of_the_cases(dialogues: list[tuple[str, ...]]) -> None:
+def test_many_digests_are_those_of_the_cases(dialogues):
     """What is computed at once for a file is what each case says of itself."""
     pairs = [(i, j) for i in range(len(dialogues)) for j in range(len(dialogues))]
-    shown = [ShownDialogue("", utterances) for utterances in dialogues]
-    digests = [one.digest for one in shown]
-    found = digests_of_pairs("arena-n8", digests, *zip(*pairs, strict=True))
-    expected = [case_digest("arena-n8", shown[i], shown[j]) for i, j in pairs]
-    assert [found[8 * k : 8 * k + 8].hex() for k in range(len(pairs))] == expected
+    cases = [ShownDialogue("", utterances) for utterances in dialogues]
+    digests = [dialogue.digest for dialogue in cases]
+    digest = digests_of_pairs("arena-n8", digests, *zip(*pairs, strict=True))
+    expected = [case_digest("arena-n8", cases[i], cases[j]) for i, j in pairs]
+    assert [digest[8 * k : 8 * k + 8].hex() for k in range(len(pairs))] == expected

@@ -16,14 +16,14 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.metrics.intervals import of_share
+from botchat.metrics.intervals import share_ci
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.protocols.reports import ERRORS, ErrorTypeResult, Report, ReportedError, as_text
 from botchat.records import HUMAN, Utterance
-from botchat.report import ICON, View, figures, ranks, render
+from botchat.report import ICON, View, ranks, render
 from botchat.report.archive import Archive, build, scores
 from botchat.workspace.criteria import CriterionSettings
-from tests.boards import Made, judgment, made
+from tests.boards import Records, judgment, make_records
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -70,24 +70,23 @@ class Page(HTMLParser):
             yield from ((name, value or "") for name, value in attrs.items())
 
 
-def page_of(records: Made) -> str:
+def page_of(records: Records) -> str:
     """The whole page of some records."""
     board = records.board()
     archive = build(records.seeds, records.dialogues, {board.judge: records.judgments})
-    view = View(board, figures.draw(board))
-    return render([view], archive)
+    return render([View.of(board)], archive)
 
 
 @pytest.fixture(scope="module")
 def html() -> str:
     """The page of three plain models."""
-    return page_of(made({"best": 0.9, "good": 0.6, "poor": 0.1}, 12))
+    return page_of(make_records({"best": 0.9, "good": 0.6, "poor": 0.1}, 12))
 
 
 @pytest.fixture(scope="module")
 def hostile() -> str:
     """A page whose every name, seed id, utterance and reason is an attack."""
-    plain = made(dict.fromkeys(HOSTILE, 0.4), 6)
+    plain = make_records(dict.fromkeys(HOSTILE, 0.4), 6)
     attack = " ".join(HOSTILE)
     dialogues = {
         name: {
@@ -100,7 +99,7 @@ def hostile() -> str:
         protocol: [msgspec.structs.replace(j, reason=attack, judge=HOSTILE[0]) for j in said]
         for protocol, said in plain.judgments.items()
     }
-    return page_of(Made(plain.seeds, dialogues, judgments))
+    return page_of(Records(plain.seeds, dialogues, judgments))
 
 
 def test_the_page_is_well_formed(html: str, hostile: str) -> None:
@@ -159,18 +158,12 @@ def test_hostile_text_is_shown_as_text(hostile: str) -> None:
     assert "49" not in {text.strip() for text in page.texts if "7 * 7" in text}
 
 
-def test_low_coverage_is_marked() -> None:
-    """Half of the verdicts unreadable: the coverage cells stand out."""
-    assert 'class="low"' in page_of(made({"a": 0.9, "b": 0.1}, 12, unreadable=0.5))
-    assert 'class="low"' not in page_of(made({"a": 0.9, "b": 0.1}, 12, unreadable=0.0))
-
-
-def test_what_was_not_judged_is_said() -> None:
-    """A page without protocols has the lengths and three sentences."""
-    nothing = made({"a": 0.9}, 6)
-    text = page_of(Made(nothing.seeds, nothing.dialogues, {}))
+def test_a_page_without_judgments_says_so() -> None:
+    """Its table has the lengths."""
+    nothing = make_records({"a": 0.9}, 6)
+    text = page_of(Records(nothing.seeds, nothing.dialogues, {}))
     assert Page(text).unclosed == []
-    assert text.count("was not judged by") == 3
+    assert "Nothing was judged yet." in text
 
 
 def unpacked(archive: Archive, name: str) -> object:
@@ -184,7 +177,7 @@ def unpacked(archive: Archive, name: str) -> object:
 
 def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     """Each once, under its seed, also where the set takes several chunks."""
-    records = made({"a": 0.9, "b": 0.2}, 20)
+    records = make_records({"a": 0.9, "b": 0.2}, 20)
     archive = build(records.seeds, records.dialogues, {"rules": records.judgments})
     index: Any = unpacked(archive, "index")
     assert archive.about["verdicts"] == sum(map(len, records.judgments.values()))
@@ -225,7 +218,7 @@ def test_scores_of_pairs_are_those_of_the_tables() -> None:
     }
     assert scores({"1,0": "wl"})["0,1"][3:] == [1, 0, 1, 2]
     assert scores({}) == {}
-    records = made({"a": 0.9, "b": 0.5, "c": 0.2}, 30)
+    records = make_records({"a": 0.9, "b": 0.5, "c": 0.2}, 30)
     index: Any = unpacked(
         build(records.seeds, records.dialogues, {"j": records.judgments}), "index"
     )
@@ -236,17 +229,17 @@ def test_scores_of_pairs_are_those_of_the_tables() -> None:
         score = (row["win_rate"] + row["win_or_tie_rate"]) / 2
         assert found[0] == pytest.approx(score if a < b else 1 - score, abs=1e-4)
         assert found[1] < found[0] < found[2]
-        assert sum(found[3:6]) == row["readable"]
+        assert sum(found[3:6]) == row["n"]
 
 
 def by_hand(share: float, n: float) -> list[float]:
     """Wilson's interval of so few seeds that they are worth no more than one case each."""
-    return [round(end, 4) for end in of_share(share * n, n)]
+    return [round(end, 4) for end in share_ci(share * n, n)]
 
 
 def test_facts_of_a_dialogue_are_kept() -> None:
     """What was dropped from the prompt, how a call ended, and why the dialogue stopped."""
-    records = made({"m": 0.5}, 1)
+    records = make_records({"m": 0.5}, 1)
     odd = msgspec.structs.replace(
         records.dialogues["m"]["S-1"],
         utterances=("a", "b", "As an AI language model, I cannot.", "d"),
@@ -306,7 +299,7 @@ def own_judgments() -> dict[str, list[Any]]:
 
 def test_own_criteria_are_in_the_archive() -> None:
     """Every verdict of every kind is a code in the index and a row at its seed, and is counted."""
-    records = made({"a": 0.9, "b": 0.2}, 6)
+    records = make_records({"a": 0.9, "b": 0.2}, 6)
     made_up = own_judgments()
     archive = build(records.seeds, records.dialogues, {"j": made_up}, OWN)
     index: Any = unpacked(archive, "index")
@@ -339,7 +332,7 @@ def test_own_criteria_are_in_the_archive() -> None:
 
 def test_own_criteria_that_are_gone_are_passed_over() -> None:
     """Without their settings nobody knows what their verdicts mean."""
-    records = made({"a": 0.9, "b": 0.2}, 6)
+    records = make_records({"a": 0.9, "b": 0.2}, 6)
     archive = build(records.seeds, records.dialogues, {"j": own_judgments()}, Catalogue())
     assert archive.about["verdicts"] == 0
     assert archive == build(records.seeds, records.dialogues, {"j": {}})
@@ -347,7 +340,7 @@ def test_own_criteria_that_are_gone_are_passed_over() -> None:
 
 def test_a_diagnosis_stands_beside_its_dialogue() -> None:
     """Score, and every error with utterance, quote and explanation; quotes are checked again."""
-    records = made({"a": 0.9}, 2)
+    records = make_records({"a": 0.9}, 2)
     said = records.dialogues["a"]["S-1"].utterances[2]
     errors = (
         ReportedError(3, said, "found", "twice"),
@@ -391,7 +384,7 @@ def archive_place(archive: Archive, name: str) -> int:
 
 def test_contestants_have_a_rank_by_every_judge() -> None:
     """Side by side, with the number that it is by."""
-    records = made({"a": 0.9, "b": 0.2}, 12, unreadable=0)
+    records = make_records({"a": 0.9, "b": 0.2}, 12, unreadable=0)
     board = records.board()
     found = ranks([board, dataclasses.replace(board, judge="other")])
     assert list(found.frame["model"]) == list(board.main.frame["model"])
@@ -401,11 +394,10 @@ def test_contestants_have_a_rank_by_every_judge() -> None:
 
 def test_every_judge_has_a_part_of_one_page() -> None:
     """Two boards: both named, both marked for the switch, no id twice."""
-    records = made({"a": 0.9, "b": 0.2}, 8)
+    records = make_records({"a": 0.9, "b": 0.2}, 8)
     board = records.board()
-    charts = figures.draw(board)
     other = dataclasses.replace(board, judge="<b>other")
-    text = render([View(one, charts) for one in (board, other)])
+    text = render([View.of(each) for each in (board, other)])
     page = Page(text)
     ids = [value for name, value in page.attributes() if name == "id"]
     assert len(ids) == len(set(ids))

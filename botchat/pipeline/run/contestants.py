@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
-from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
+from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED, is_debate, votes_before_debate
 from botchat.judges.single import base_judge_name
 from botchat.protocols.protocol import Protocol
 from botchat.records import (
@@ -14,6 +14,7 @@ from botchat.records import (
     N_SEED,
     Dialogue,
     Dialogues,
+    Judgment,
     Seed,
     human_dialogue,
 )
@@ -166,3 +167,21 @@ def _bare(judge: str) -> str:
 def panel_of(workspace: Workspace, judge: str) -> PanelSettings | None:
     """The settings of a panel; ``None`` of a judge that is none."""
     return panels.find(judge.partition("@")[0], workspace.config.panels)
+
+
+def with_controls(
+    workspace: Workspace, judged: Mapping[str, Sequence[Judgment]], protocol: Protocol
+) -> dict[str, Sequence[Judgment]]:
+    """Judges by name, each panel that talks followed by its own votes before the talk."""
+    choices = protocol.reading().choices
+    found: dict[str, Sequence[Judgment]] = {}
+    for name in sorted(judged):
+        found[name] = judged[name]
+        if is_debate(judged[name]):
+            settings = panel_of(workspace, name)
+            votes = settings is not None and settings.decides == "majority"
+            scores: Literal["mean", "majority"] = "majority" if votes else "mean"
+            found[f"{name}{BEFORE_TALK}"] = votes_before_debate(
+                judged[name], lambda _: choices, scores
+            )
+    return found

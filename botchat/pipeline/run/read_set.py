@@ -15,13 +15,13 @@ import numpy.typing as npt
 from botchat import parallel
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs, utterances_shown
-from botchat.metrics.annotations import is_person
+from botchat.metrics.annotations import is_annotator
+from botchat.metrics.statistics import distinct
 from botchat.pipeline.ledger import lost_calls_note
 from botchat.pipeline.run.contestants import of_people, own_models
 from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
-from botchat.ratings.comparisons import distinct
 from botchat.ratings.elo import EloSettings
 from botchat.records import (
     HUMAN,
@@ -70,11 +70,10 @@ class Read:
 
     def board(self, judge: str, elo: EloSettings | None = None) -> Board:
         """One judge's numbers."""
-        from botchat.boards import board as leaderboards
-        from botchat.boards import measured
+        from botchat.boards.board import build_board
         from botchat.metrics import reply_faults
 
-        board = leaderboards.build(
+        board = build_board(
             self.seeds,
             self.dialogues,
             {**self.judged[judge], **self.columns[judge]},
@@ -95,12 +94,12 @@ class Read:
                 f"Judged, but without dialogues on {self.seed_set}, so not on the board: "
                 f"{', '.join(self.gone)}. Make them again with generate, which the ledger answers."
             )
-        if changed := [name for name, one in board.evidence.items() if not one.is_as_asked]:
+        if changed := [name for name, one in board.verdicts.items() if not one.is_as_asked]:
             notes.append(
                 f"The prompt of {', '.join(changed)} has changed since {judge} answered it; these "
                 "are answers to the old one: run the judge again."
             )
-        if own := tuple(own_models(self.workspace, judge, self.dialogues)):
+        if own := own_models(self.workspace, judge, self.dialogues):
             notes.append(f"{judge} judges itself: {', '.join(own)}. Name a judge that is not here.")
         notes += board.notes
         if self.stale[judge]:
@@ -121,7 +120,12 @@ class Read:
             for one in known
             if (one.name in self.dialogues if one.stage == "generate" else one.name == judge)
         ]
-        notes += measured.notes(asked)
+        notes += [
+            f"{row.name} ({row.stage}) was answered by {len(row.answered)} models or snapshots: "
+            f"{', '.join(row.answered)}."
+            for row in asked
+            if len(row.answered) > 1
+        ]
         notes += reply_faults.fault_notes(self.dialogues)
         judgments = [j for by in self.judged[judge].values() for j in by]
         notes += lost_calls_note(self.workspace, self.dialogues.values(), judgments)
@@ -129,8 +133,7 @@ class Read:
             board,
             notes=tuple(notes),
             invented=invented,
-            own=own,
-            measured=measured.measured(self.seed_set, asked),
+            provenance=tuple(asked),
         )
 
 
@@ -141,7 +144,7 @@ def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[s
     none is named.
     """
     known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
-    known = [name for name in known if not is_person(name, HUMAN)] or known
+    known = [name for name in known if not is_annotator(name, HUMAN)] or known
     if len(known) > 1:
         raise ConfigError(
             f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"

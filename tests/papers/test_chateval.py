@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,8 +16,8 @@ from botchat.protocols.answers import ANSWERS, AnswerPair, pair_case, pair_cases
 from botchat.protocols.rates import calibrated, preferences
 from botchat.protocols.scores import decode_scores
 from botchat.records import Judgment
+from tests.papers.test_bench import needs
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 FORM = "Score of Assistant 1: {}\nScore of Assistant 2: {}"
 
 
@@ -66,15 +65,15 @@ def test_an_answer_cannot_break_out_of_its_frame():
 @pytest.mark.parametrize("aspect", ASPECTS)
 def test_an_aspect_is_asked_with_its_scale(aspect):
     """Conversation, fact and response are shown; the verdict line names aspect and range."""
-    said = "Naturalness: 3\nA: <chat_end>"
-    case = chateval.aspect_case(response(text=said), aspect)
+    line = "Naturalness: 3\nA: <chat_end>"
+    case = chateval.aspect_case(response(text=line), aspect)
     scale = ASPECTS[aspect].asked_scale
     lowest, highest = scale.lowest, scale.highest
     assert case.protocol == f"aspect-{aspect}"
     assert case.contestants == ("s1",)
     assert case.prompt.endswith(f"{aspect.capitalize()}: a number from {lowest} to {highest}")
     assert "A: do you like dogs?" in case.prompt
-    assert said not in case.prompt
+    assert line not in case.prompt
     assert case.read(case.prompt)[0] is None
     assert {str(lowest), str(highest)} <= case.choices
     assert ASPECTS[aspect].digest
@@ -83,25 +82,21 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
 # --------------------------------------------------------------------------------- replies
 
 
-def test_the_reason_is_what_stands_beside_the_scores():
-    """Before them, or after them where a judge gives the scores first."""
-    assert ANSWERS.reading().read(
-        "Both are fine.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7"
-    )[1] == ("Both are fine.")
-    assert ANSWERS.reading().read("8 7\n\nThe first\nis clearer.")[1] == "The first is clearer."
-
-
 @given(st.integers(10, 100), st.integers(10, 100), st.text(max_size=60))
 def test_scores_written_are_scores_read(one, two, before):
     """Whatever a judge says before the two lines, and to the tenth."""
-    said = f"{before}\n{FORM.format(f'{one / 10:g}', f'{two / 10:g}')}"
-    verdict, _ = ANSWERS.reading().read(said)
+    reply = f"{before}\n{FORM.format(f'{one / 10:g}', f'{two / 10:g}')}"
+    verdict, _ = ANSWERS.reading().read(reply)
     assert verdict == f"{one / 10:g} {two / 10:g}"
     assert decode_scores(verdict, 2) == (one / 10, two / 10)
 
 
-def test_a_verdict_of_another_protocol_is_refused():
-    """Choices, or the wrong number of scores."""
+def test_the_reason_stands_beside_the_scores_and_other_verdicts_are_refused():
+    """Before them, or after them where a judge gives the scores first; the number must be right."""
+    read = ANSWERS.reading().read
+    before = "Both are fine.\nThe score of Assistant 1: 8\nThe score of Assistant 2: 7"
+    assert read(before)[1] == "Both are fine."
+    assert read("8 7\n\nThe first\nis clearer.")[1] == "The first is clearer."
     for verdict, n in [("both", 2), ("8 7", 1), ("3", 2)]:
         with pytest.raises(DataError, match=f"'{verdict}' is not {n} scores"):
             decode_scores(verdict, n)
@@ -115,30 +110,21 @@ def judgment(verdict, *contestants, item="q1", judge="j"):
     return Judgment("answers", item, contestants, judge, verdict, "", 2, "digest", "sig")
 
 
-@pytest.mark.parametrize(
-    ("forward", "backward", "better"),
-    [
-        ("8 6", "6 8", "1"),
-        ("8 6", "8 6", "tie"),
-        ("8 6", "9 6", "2"),
-        ("8.1 8", "8.1 8", "tie"),
-        ("8.3333 7.6667", "8 8", "1"),
-        ("8 6", None, None),
-        (None, None, None),
-    ],
-)
+CALIBRATED = [
+    ("8 6", "6 8", "1"), ("8 6", "8 6", "tie"), ("8 6", "9 6", "2"), ("8.1 8", "8.1 8", "tie"),
+    ("8.3333 7.6667", "8 8", "1"), ("8 6", None, None), (None, None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("forward", "backward", "better"), CALIBRATED)
 def test_position_calibration_adds_the_scores_of_both_orders(forward, backward, better):
     """A preference for the first cancels; a missing order leaves nothing to calibrate with."""
     both = [judgment(forward, "left", "right"), judgment(backward, "right", "left")]
     assert [a.verdict for a in calibrated(both, ANSWERS)] == [better]
-
-
-def test_one_order_alone_stands_as_it_is():
-    """A panel that has asked both orders itself gives one verdict."""
-    assert [a.verdict for a in calibrated([judgment("6 8.5", "left", "right")], ANSWERS)] == ["2"]
-    made = [judgment("7 7", "left", "right"), judgment(None, "left", "right")]
-    said = preferences(made, ANSWERS)
-    assert [a.verdict for a in said] == ["tie", None]
+    # A panel that has asked both orders itself gives one verdict, which stands.
+    alone = [a.verdict for a in calibrated([judgment("6 8.5", "left", "right")], ANSWERS)]
+    orders = [judgment(verdict, "left", "right") for verdict in ("7 7", None)]
+    assert [*alone, *(a.verdict for a in preferences(orders, ANSWERS))] == ["2", "tie", None]
 
 
 # ----------------------------------------------------------------------------------- files
@@ -167,41 +153,6 @@ def test_upstream_files_are_joined_by_question():
     assert [a.verdict for a in pair_labels([one, two])] == ["1", "2"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"question.jsonl": None}, "FairEval needs question.jsonl"),
-        ({"question.jsonl": '{"question_id": 1}\n'}, "faireval/question.jsonl row 1: not a record"),
-        (
-            {"question.jsonl": '{"question_id": 1, "text": "w"}\n{"text": "w"}\n'},
-            "faireval/question.jsonl row 2: question_id '' is missing or there twice",
-        ),
-        (
-            {"answer_gpt35.jsonl": '{"question_id": 1, "text": "g"}\n{\n'},
-            "faireval/answer_gpt35.jsonl row 2: '{' is not JSON",
-        ),
-        (
-            {"answer_gpt35.jsonl": '{"question_id": 1, "text": "g"}\n'},
-            "faireval/answer_gpt35.jsonl: no answer to question 2",
-        ),
-        (
-            {"review_gpt35_m-1b_human.txt": "TIE\nGPT9\n"},
-            "faireval/review_gpt35_m-1b_human.txt:2: label 'GPT9' is neither gpt35, m-1b nor TIE",
-        ),
-        (
-            {"review_gpt35_m-1b_human.txt": "TIE\n"},
-            "faireval/review_gpt35_m-1b_human.txt: 1 labels",
-        ),
-    ],
-)
-def test_broken_upstream_files_are_refused_with_file_and_line(changed, message):
-    """One line that says what and where."""
-    with pytest.raises((DataError, MissingDataError)) as refused:
-        chateval.faireval(upstream(**changed))
-    assert str(refused.value).startswith(message)
-    assert "\n" not in str(refused.value)
-
-
 def topical(**changed):
     """One record of the Topical-Chat file."""
     return {
@@ -223,39 +174,40 @@ def test_responses_to_one_conversation_share_its_item():
     assert found[0].scores == dict.fromkeys(ASPECTS, 1.5)
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({}, "Topical-Chat needs a JSON file"),
-        ({"x.json": b"[1]"}, "Topical-Chat needs a JSON file"),
-        ({"x.json": b"[\n{]"}, "x.json: "),
-        ({"x.json": b"\n\xff"}, "x.json: line 2: byte 0xff is not UTF-8"),
-        (
-            {"x.json": json.dumps([topical(), topical(scores={})]).encode()},
-            "x.json row 2: no 'naturalness'",
-        ),
-    ],
-)
-def test_a_broken_topical_chat_file_is_refused(files, message):
-    """With file and record."""
-    with pytest.raises((DataError, MissingDataError)) as refused:
-        chateval.topical_chat(files)
-    assert str(refused.value).startswith(message)
+ONE = '{"question_id": 1, "text": "x"}\n'
+GPT, REVIEW = "answer_gpt35.jsonl", "review_gpt35_m-1b_human.txt"
+BROKEN = [
+    ("question.jsonl", None, "FairEval needs question.jsonl"),
+    ("question.jsonl", ONE.replace("text", "t"), "faireval/question.jsonl row 1: not a record"),
+    ("question.jsonl", ONE + '{"text": "w"}\n', "faireval/question.jsonl row 2: question_id ''"),
+    (GPT, ONE + "{\n", "faireval/answer_gpt35.jsonl row 2: '{' is not JSON"),
+    (GPT, ONE, "faireval/answer_gpt35.jsonl: no answer to question 2"),
+    (REVIEW, "TIE\nGPT9\n", f"faireval/{REVIEW}:2: label 'GPT9' is neither gpt35, m-1b nor TIE"),
+    (REVIEW, "TIE\n", f"faireval/{REVIEW}: 1 labels"),
+    ("x.txt", "", "Topical-Chat needs a JSON file"),
+    ("x.json", "[1]", "Topical-Chat needs a JSON file"),
+    ("x.json", "[\n{]", "x.json: "),
+    ("x.json", "\n\udcff", "x.json: line 2: byte 0xff is not UTF-8"),
+    ("x.json", json.dumps([topical(), topical(scores={})]), "x.json row 2: no 'naturalness'"),
+]
 
 
-# ------------------------------------------------------------------------------- real data
+@pytest.mark.parametrize(("name", "content", "message"), BROKEN)
+def test_broken_files_are_refused_with_file_and_line(name, content, message):
+    """One line that says what and where."""
+    if name.startswith("x."):
+        read, files = chateval.topical_chat, {name: content.encode("utf-8", "surrogateescape")}
+    else:
+        read, files = chateval.faireval, upstream(**{name: content})
+    with pytest.raises((DataError, MissingDataError)) as error:
+        read(files)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
 
 
-@pytest.fixture(scope="module")
-def faireval():
-    """FairEval's 80 questions."""
-    folder = DATA / "faireval"
-    if not folder.is_dir():
-        pytest.skip("FairEval's files are not beside this checkout")
-    return chateval.faireval({path.name: path.read_bytes() for path in folder.iterdir()})
-
-
-def test_faireval_has_the_published_labels(faireval):
+def test_faireval_has_the_published_labels():
     """80 questions: 41 for ChatGPT, 25 for Vicuna, 14 ties (ChatEval §3.1)."""
-    assert Counter(pair.label for pair in faireval) == {"1": 41, "2": 25, "tie": 14}
-    assert {pair.contestants for pair in faireval} == {("gpt35", "vicuna-13b")}
+    files = {path.name: path.read_bytes() for path in needs("faireval").iterdir()}
+    pairs = chateval.faireval(files)
+    assert Counter(pair.label for pair in pairs) == {"1": 41, "2": 25, "tie": 14}
+    assert {pair.contestants for pair in pairs} == {("gpt35", "vicuna-13b")}

@@ -1,0 +1,247 @@
+"""The trust level of a judge, from eight checks; all but one need no annotator.
+
+A generated dialogue is AI and a human one is not, so a judge that sees both can be checked against
+what is true; bots (`bot:…`) are AI that any judge must catch. Each check has a number with its 95 %
+interval: it fails if the whole interval is on the bad side of a line, passes if the whole interval
+is on the good side, and warns between them (`RULES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from botchat.boards.board import Board
+from botchat.boards.names import is_floor_bot, shorten
+from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.tables import DIGITS, value_and_ci
+from botchat.interfaces import Row
+from botchat.judges.rules import RulesJudge
+from botchat.metrics.intervals import LEAST, proportion_ci
+from botchat.records import HUMAN
+from botchat.verdicts import LOSS, TIE, WIN
+
+Level = Literal["trust", "use with care", "not tested", "do not trust", "not usable"]
+State = Literal["fails", "warns", "passes", "unknown"]
+
+
+class CheckRule(NamedTuple):
+    """What one check of a judge asks for."""
+
+    name: str
+    """What a good judge does, for a heading."""
+    fails: float
+    passes: float
+    low_is_good: bool
+    finding: str
+    """A sentence after "It", with ``{value}``."""
+    fault: str
+    """What a judge does that fails, after "the judge"."""
+
+
+RULES: Mapping[str, CheckRule] = {
+    "false_positive_rate": CheckRule("Accuses few humans", 0.20, 0.25, True,
+        "calls {value} of human dialogues AI", "calls human dialogues AI"),
+    "true_positive_rate": CheckRule("Catches machines", 0.10, 0.30, False,
+        "catches {value} of generated dialogues", "passes models as human"),
+    "true_positive_rate_bots": CheckRule("Catches machines", 0.50, 0.80, False,
+        "catches {value} of bots", "passes bots as human"),
+    "model_picked": CheckRule("Finds the machine beside a human", 0.60, 0.80, False,
+        "picks out the model's dialogue in {value} of pairs with a human one",
+        "cannot tell a model from the human beside it"),
+    "consistency": CheckRule("Same verdict in both orders", 0.55, 0.70, False,
+        "gives the same verdict in both orders in {value} of pairs",
+        "changes its verdict when two dialogues are swapped"),
+    "first_preferred": CheckRule("No position bias", 0.25, 0.15, True,
+        "prefers the dialogue shown first in {value} of decided comparisons",
+        "decides by which dialogue is shown first"),
+    "ties": CheckRule("Decides between two", 0.80, 0.60, True,
+        "calls {value} of comparisons a tie", "hardly ever decides between two"),
+    "unreadable_rate": CheckRule("Readable verdicts", 0.25, 0.20, True,
+        "leaves {value} of verdicts unreadable", "gives verdicts that cannot be read"),
+    "label_kappa": CheckRule("Human labels of this set", 0.10, 0.20, False,
+        "agrees with human labels with a kappa of {value}", "does not agree with human labels"),
+}  # fmt: skip
+"""Check -> its rule; of the two true positive rates a judge has one. ``first_preferred`` counts how
+far the share is from one half."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of a judge."""
+
+    key: str
+    """Of `RULES`."""
+    name: str
+    state: State
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """The number, and the ends of its 95 % interval; shares from 0 to 1."""
+    line: float | None = None
+    """The line that it passes on the good side of, in the same unit."""
+    reason: str = ""
+    """What was found, a sentence; empty if it was not tested."""
+    protocol: str = ""
+    """The protocol that it is from, if it is one."""
+
+    @property
+    def number(self) -> str:
+        """The number as people read it; a dash if it was not tested."""
+        if self.value is None:
+            return "–"
+        return f"{self.value:.2f}" if self.key == "label_kappa" else f"{100 * self.value:.0f} %"
+
+
+@dataclass(frozen=True)
+class JudgeTrust:
+    """What the checks come to."""
+
+    level: Level
+    reasons: Sequence[str]
+    """Sentences, the most important first."""
+    checks: Sequence[Check]
+
+    @property
+    def fault(self) -> str:
+        """What is worst in a judge that fails, after "the judge"; else empty."""
+        failed = (RULES[check.key].fault for check in self.checks if check.state == "fails")
+        return next(failed, "")
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """JSON-ready."""
+        checks = [
+            {k: round(v, DIGITS) if isinstance(v, float) else v for k, v in vars(check).items()}
+            for check in self.checks
+        ]
+        return {"trust": self.level, "reasons": list(self.reasons), "checks": checks}
+
+    def sentence(self, judge: str) -> str:
+        """The level and what fails or warns, one line."""
+        notable = [check for check in self.checks if check.state in ("fails", "warns")][:2]
+        texts = [c.reason.removeprefix("It ").partition(" (")[0].rstrip(".") for c in notable]
+        about = f" It {' and '.join(texts)}." if texts else ""
+        return f"Judge {shorten(judge, 40)}: {self.level}.{about}"
+
+
+def judge_trust(board: Board, labels: Row | None = None) -> JudgeTrust:
+    """The trust level of the judge of a board; ``labels``: with its ``kappa`` to human labels."""
+    checks = [*_own_checks(board), _check("label_kappa", labels or {}, "kappa")]
+    states = {check.state for check in checks}
+    read = sum(facts["judged"] - facts["unreadable"] for facts in board.judge_facts.values())
+    if board.judge_facts and not read:
+        return JudgeTrust("not usable", ("None of its verdicts can be read.",), checks)
+    untested = _untested(board)
+    level: Level = "trust"
+    if "fails" in states:
+        level = "do not trust"
+    elif not {c.key for c in checks if c.state != "unknown"} & _KNOWN_TRUTH:
+        level = "not tested"
+    elif "warns" in states or untested:
+        level = "use with care"
+    order = ["fails", "warns", *(["passes"] if level == "trust" else [])]
+    reasons = [check.reason for state in order for check in checks if check.state == state]
+    return JudgeTrust(level, (*reasons, *untested), checks)
+
+
+_KNOWN_TRUTH = {
+    "false_positive_rate", "true_positive_rate", "true_positive_rate_bots", "model_picked",
+    "label_kappa",
+}  # fmt: skip
+
+
+def _own_checks(board: Board) -> list[Check]:
+    """The checks that need no labels; what the judge's table has is taken from there."""
+    judged = [v for v in board.verdicts.values() if v.protocol.about_ai or v.protocol.leads]
+    rows = {v.protocol.name: board.judge_facts[v.protocol.name] for v in judged}
+    single = next((rows[v.protocol.name] for v in judged if v.protocol.shows == "one"), {})
+    beside = next((v for v in judged if v.protocol.shows == "human"), None)
+    pairs = [rows[v.protocol.name] for v in judged if v.protocol.shows == "pair"]
+    pairs = pairs or ([rows[beside.protocol.name]] if beside else [])
+    # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
+    pair = min(pairs, key=lambda row: row["ties"] if row["ties"] is not None else 2, default={})
+    unread = max(rows.values(), key=lambda row: row["unreadable_rate_low"] or 0, default={})
+    bots = single.get("true_positive_rate_bots") is not None
+    return [
+        _check("false_positive_rate", single),
+        _check("true_positive_rate_bots" if bots else "true_positive_rate", single),
+        _model_picked(beside),
+        _check("consistency", pair),
+        _check("first_preferred", pair),
+        _check("ties", pair),
+        _check("unreadable_rate", unread),
+    ]
+
+
+def _untested(board: Board) -> list[str]:
+    """Why a judge that fails nothing is used with care all the same."""
+    reasons = []
+    if (n := _n_human_dialogues(board)) < LEAST:
+        reasons.append(f"It saw {n} human dialogues; {LEAST} are needed to say more.")
+    if board.judge == RulesJudge.name:
+        reasons.append("It sees the form of a dialogue only, not its content.")
+    return reasons
+
+
+def _n_human_dialogues(board: Board) -> int:
+    """Human dialogues with a readable verdict, alone or beside a model's."""
+    seeds: set[str] = set()
+    for part in board.verdicts.values():
+        if part.protocol.about_ai:
+            seeds |= {j.seed_id for j in part.judgments if HUMAN in j.contestants and j.verdict}
+        if part.protocol.shows == "human":
+            read = np.unique(part.verdicts.seed[part.verdicts.readable])
+            seeds |= {part.verdicts.seed_ids[i] for i in read.tolist()}
+    return len(seeds)
+
+
+def _model_picked(judged: ProtocolVerdicts | None) -> Check:
+    """Of GTEval's verdicts, those that pick out the model; on bots alone where there are some."""
+    if judged is None:
+        return _check("model_picked", {})
+    verdicts = judged.verdicts
+    bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
+    human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
+    with_bot = bot[verdicts.first] | bot[verdicts.second]
+    verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
+    decided = verdicts.only(verdicts.result != TIE)
+    right = decided.result == np.where(human[decided.first], WIN, LOSS)
+    row = proportion_ci(right, decided.seed, "model_picked")
+    check = replace(_check("model_picked", row), protocol=judged.protocol.name)
+    ties = proportion_ci(verdicts.result == TIE, verdicts.seed, "ties")
+    if check.state in ("passes", "unknown") and (ties["ties_low"] or 0) > RULES["ties"].passes:
+        reason = f"It calls {100 * ties['ties']:.0f} % of pairs with a human dialogue a tie."
+        return replace(check, state="warns", reason=reason)
+    return check
+
+
+def _check(key: str, row: Row, column: str = "") -> Check:
+    """A check of a number of a row with its interval."""
+    rule, (value, low, high) = RULES[key], value_and_ci(row, column or key)
+    of_half = key == "first_preferred"
+    line = 0.5 if of_half else rule.passes
+    check = Check(key, rule.name, "unknown", value, low, high, line, "", row.get("protocol", ""))
+    if low is None or high is None:
+        return check
+    if of_half:  # it counts how far the share is from one half
+        near, far = sorted((abs(low - line), abs(high - line)))
+        low, high = 0.0 if low <= line <= high else near, far
+    good, bad = (high, low) if rule.low_is_good else (low, high)
+    sign = 1 if rule.low_is_good else -1
+    fails, passes = sign * (bad - rule.fails) > 0, sign * (good - rule.passes) <= 0
+    state: State = "fails" if fails else "passes" if passes else "warns"
+    check = replace(check, state=state)
+    return replace(check, reason=f"It {_finding(check)}.")
+
+
+def _finding(check: Check) -> str:
+    """What was found, after "it", with its interval in brackets."""
+    text = RULES[check.key].finding.format(value=check.number)
+    if check.key == "label_kappa":
+        return f"{text} ({check.low:.2f} to {check.high:.2f})"
+    low, high = (100 * (end or 0) for end in (check.low, check.high))
+    return f"{text} ({low:.0f}–{high:.0f})"

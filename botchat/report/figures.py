@@ -1,0 +1,470 @@
+"""Figures of a board (BotChat Figures 2 to 7) and of judges beside each other, by matplotlib.
+
+A new figure is one function that yields a `Chart`; the ways to draw are below. Nothing global of
+matplotlib changes: what callers have set stays, and what they set does not show.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
+
+from botchat.boards.arena import Arena
+from botchat.boards.board import Board
+from botchat.boards.judge_agreement import AgreementReport
+from botchat.boards.names import is_floor_bot, labels
+from botchat.boards.protocols import DetectionResult, GTEvalResult, SuccessCurve
+from botchat.boards.tables import Table
+from botchat.records import HUMAN, MIN_HUMAN, N_SEED
+
+INK, SOFT, PALE, PEOPLE = "#1a1917", "#6b6963", "#d5d3ce", "#a83c0e"
+"""Models, what explains, what stands behind; the human dialogues are the only colour."""
+
+SHADES = (INK, SOFT, "#97948c", "#bbb8b0")
+
+WIDTH = 6.3
+"""Inches: a page of a paper; a column has 3.3."""
+
+MOST_DRAWN = 40
+"""Contestants that are drawn; of more the first, and the human dialogues."""
+
+FORMATS = ("svg", "png", "pdf")
+
+_STYLE: Any = {
+    "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8.5, "axes.edgecolor": SOFT,
+    "axes.labelcolor": SOFT, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.axisbelow": True, "xtick.color": SOFT, "ytick.color": INK, "text.color": INK,
+    "grid.color": "#ecebe7", "legend.frameon": False, "text.parse_math": False,
+    "svg.fonttype": "none", "svg.hashsalt": "botchat", "pdf.fonttype": 42, "savefig.dpi": 300,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One figure; it is drawn when it is asked for."""
+
+    name: str
+    """File name without ending."""
+    title: str
+    caption: str
+    """How to read it."""
+    signatures: Sequence[str]
+    draw: Callable[[Figure], None]
+    n_rows: int = 0
+    """Rows one under the other, which decide its height; 0: it has none."""
+
+    def figure(self, width: float = WIDTH, height: float | None = None) -> Figure:
+        """Draw it in a size in inches; by default as high as it needs."""
+        with style.context(["default", _STYLE]):
+            figure = Figure(
+                (width, height or (1.1 + 0.21 * self.n_rows if self.n_rows else 0.6 * width)),
+                layout="constrained",
+            )
+            figure.suptitle(self.title, x=0.01, ha="left", size=9.5, weight="bold")
+            self.draw(figure)
+        return figure
+
+    def inline(self, prefix: str) -> str:
+        """Return the svg as a part of a page; ``prefix``: of its ids, which are unique there."""
+        svg = self._svg
+        return re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", svg[svg.index("<svg") :])
+
+    @cached_property
+    def _svg(self) -> str:
+        return self.render("svg").decode()
+
+    def render(self, form: str, width: float = WIDTH, height: float | None = None) -> bytes:
+        """Return the bytes of an svg, png or pdf, the same each time; it names its signatures."""
+        about = {"pdf": "Subject"}.get(form, "Description")
+        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+        facts = {"Title": self.title, about: "\n".join((self.caption, *self.signatures))}
+        file = io.BytesIO()
+        figure = self.figure(width, height)
+        with style.context(["default", _STYLE]), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a script that the font does not have
+            figure.savefig(file, format=form, metadata={**facts, **dates})
+        return file.getvalue()
+
+
+# ------------------------------------------------------------------------- figures of a board
+
+
+def board_charts(board: Board, costs: Mapping[str, float] | None = None) -> list[Chart]:
+    """Return every figure that a board has the numbers for.
+
+    ``costs``: contestant -> USD of a dialogue, where known.
+    """
+    charts: list[Chart] = []
+    for base in dict.fromkeys(arena.protocol.base for arena in board.arenas):
+        arenas = [arena for arena in board.arenas if arena.protocol.base == base]
+        charts += _arena_charts(arenas, costs or {})
+    for part in board.of(DetectionResult):
+        charts += _detection_charts(part)
+    for beside in board.of(GTEvalResult):
+        rates = _first(beside.table.frame.set_index("model")[["win", "tie", "lose"]].dropna())
+        charts.append(
+            Chart(
+                "vs-human",
+                f"{beside.protocol.title}: model vs human dialogue",
+                "Whether the judge takes the model's dialogue for the human one, cannot tell, or "
+                "finds it.",
+                beside.table.signatures,
+                partial(stacks, rates),
+                len(rates),
+            )
+        )
+    return charts + list(_length_charts(board))
+
+
+def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterator[Chart]:
+    """``arenas``: of one protocol, the largest N first."""
+    first = arenas[0]
+    prefix = "" if first.protocol.leads else f"{first.protocol.base}-"
+    by_n = {f"N = {arena.protocol.n}" if arena.protocol.n else "": arena for arena in arenas}
+    ratings = {n: _with_ends(arena.table, "bt") for n, arena in by_n.items()}
+    rated = next(iter(ratings.values()))
+    ranks = dict(zip(first.table.frame["model"], first.table.written("rank"), strict=True))
+    yield Chart(
+        f"{prefix}ratings",
+        "Bradley–Terry ratings with 95 % intervals",
+        "At the right: the rank interval. It says who is better, not whether two lines overlap.",
+        first.table.signatures,
+        partial(dots, ratings, "Bradley–Terry rating", ranks),
+        len(rated),
+    )
+    if first.elo:
+        elos = {n: _with_ends(arena.table, "elo") for n, arena in by_n.items() if arena.elo}
+        yield Chart(
+            f"{prefix}elo",
+            "Elo ratings with 95 % intervals",
+            "Mean over shuffles of the comparisons, as in the paper's Table 2.",
+            first.table.signatures,
+            partial(dots, elos, "Elo rating", {}),
+            len(rated),
+        )
+    for n, arena in by_n.items():
+        names = [*_first(arena.table.frame.set_index("model")).index]
+        rates = arena.matrix("win_or_tie_rate").reindex(index=names, columns=names)
+        yield Chart(
+            f"{prefix}win-rates" + (f"-n{arena.protocol.n}" if n else ""),
+            "Win + tie rate (%)" + (f", {n}" if n else ""),
+            "How often the row's model wins or ties against the column's.",
+            arena.table.signatures,
+            partial(matrix, rates),
+            9 + len(names),
+        )
+    paid = {name: usd for name, usd in costs.items() if name in rated.index and usd > 0}
+    if len(paid) > 1:
+        points = rated.loc[[*paid]].assign(x=[*paid.values()])
+        yield Chart(
+            f"{prefix}cost-rating",
+            "Rating over the cost of a dialogue",
+            "Bradley–Terry rating with its 95 % interval.",
+            first.table.signatures,
+            partial(_points, points, "USD per dialogue", "Bradley–Terry rating"),
+            6 + len(points),
+        )
+
+
+def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
+    prefix = "" if part.protocol.leads else f"{part.protocol.name}-"
+    rates = {
+        column.heading.removeprefix("Success ").replace("@", "N = ").replace("N = human", "human"):
+        100 * _with_ends(part.table, column.key)
+        for column in part.main_columns
+    }  # fmt: skip
+    yield Chart(
+        f"{prefix}success",
+        f"{part.protocol.title}: success rate with 95 % intervals",
+        "Dialogues without an AI utterance up to utterance N, or up to the human length.",
+        part.table.signatures,
+        partial(dots, rates, "success rate (%)", {}),
+        len(next(iter(rates.values()))),
+    )
+    if part.curves:
+        yield Chart(
+            f"{prefix}success-curve",
+            f"{part.protocol.title}: success rate at each N",
+            "Kaplan–Meier: a dialogue that breaks off early counts as far as it goes.",
+            part.table.signatures,
+            partial(_steps, part.curves),
+            12,
+        )
+
+
+def _length_charts(board: Board) -> Iterator[Chart]:
+    spoken, unit = board.utterance_lengths.by_contestant, board.utterance_lengths.unit
+    lengths = {name: values for name, values in spoken.items() if len(values)}
+    if lengths:
+        order = sorted(lengths, key=lambda name: float(lengths[name].mean()))[:MOST_DRAWN]
+        yield Chart(
+            "lengths",
+            f"Length of utterances ({unit})",
+            "Without the two utterances of the ChatSEED; line: middle half, dot: median, number: "
+            "mean.",
+            board.lengths.signatures,
+            partial(_violins, {name: lengths[name] for name in order}, unit),
+            len(order),
+        )
+    if board.human_lengths:
+        yield Chart(
+            "rounds",
+            "Utterances of the human dialogues",
+            f"Arena and GTEval use those with at least {MIN_HUMAN}.",
+            [board.seeds_signature],
+            partial(_counts, Counter(board.human_lengths)),
+        )
+
+
+# ------------------------------------------------------------------------- figures of judges
+
+_PRICES = {"usd": "USD per verdict", "tokens": "tokens per verdict", "calls": "calls per verdict"}
+
+
+def judge_charts(report: AgreementReport) -> list[Chart]:
+    """Return agreement over cost, where both are known, and judges against each other."""
+    rows = [row for row in report.judges if row.get("accuracy") is not None]
+    charts = []
+    price = next((key for key in _PRICES if rows and all(row.get(key) for row in rows)), None)
+    if price:
+        ends = ("accuracy", "accuracy_low", "accuracy_high")
+        points = pd.DataFrame(
+            [[row[price], *(100 * row[end] for end in ends)] for row in rows],
+            index=[row["judge"] for row in rows],
+            columns=["x", "value", "low", "high"],
+        )
+        charts.append(
+            Chart(
+                "cost-agreement",
+                "Accuracy over the cost of a verdict",
+                f"Accuracy against {report.labels}, with its 95 % interval.",
+                [report.signature],
+                partial(_points, points, _PRICES[price], "accuracy (%)"),
+                6 + len(points),
+            )
+        )
+    if report.pairs:
+        names = [row["judge"] for row in report.judges]
+        same = pd.DataFrame(math.nan, index=names, columns=names)
+        for pair in report.pairs:
+            a, b = pair["judge_a"], pair["judge_b"]
+            same.loc[a, b] = same.loc[b, a] = pair["agreement"]
+        charts.append(
+            Chart(
+                "judge-agreement",
+                "Same verdict of two judges (%)",
+                "How often the judge of the row and that of the column give the same verdict.",
+                [report.signature],
+                partial(matrix, same),
+                9 + len(names),
+            )
+        )
+    return charts
+
+
+def _with_ends(table: Table, key: str) -> pd.DataFrame:
+    """Return ``value``, ``low`` and ``high`` of a column by model, in the table's order."""
+    keys = [key, *(end.key for end in table.ends(key) or ())]
+    frame = table.frame.set_index("model")[keys].set_axis(["value", "low", "high"], axis=1)
+    return _first(frame.dropna(subset="value").astype(float))
+
+
+def _first(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[(np.arange(len(frame)) < MOST_DRAWN) | (frame.index == HUMAN)]
+
+
+# --------------------------------------------------------------------------- how it is drawn
+
+
+def _color(name: object) -> str:
+    return PEOPLE if name == HUMAN else SOFT if is_floor_bot(str(name)) else INK
+
+
+def _short(axes: Axes, names: Sequence[Any]) -> list[str]:
+    """Return the names as long as the figure has room for."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return labels([str(name) for name in names], max(14, int(5.4 * figure.get_figwidth())))
+
+
+def _name_rows(axes: Axes, names: Sequence[Any]) -> None:
+    """Name the rows, the first on top."""
+    axes.set_yticks(range(len(names)), _short(axes, names))
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    for tick, name in zip(axes.get_yticklabels(), names, strict=True):
+        tick.set_color(_color(name))
+
+
+def _write_beside(axes: Axes, texts: Sequence[str]) -> None:
+    """Write a text at the right of each row."""
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(texts)), texts)
+    right.tick_params(length=0, labelcolor=SOFT)
+    right.spines[:].set_visible(False)
+
+
+def _explain(figure: Figure) -> None:
+    """Say below what the marks mean."""
+    figure.legend(loc="outside lower left", ncols=4, handlelength=1, columnspacing=1.2)
+
+
+def dots(
+    series: Mapping[str, pd.DataFrame], unit: str, beside: Mapping[str, str], figure: Figure
+) -> None:
+    """Draw numbers with their intervals, a row each; the first series is filled."""
+    axes, (main, *_) = figure.subplots(), [*series.values()]
+    names = [*main.index]
+    step = 0.6 / max(1, len(series) - 1)
+    for i, (title, frame) in enumerate(series.items()):
+        frame = frame.reindex(names)
+        y = np.arange(len(names)) + (i * step - 0.3 if len(series) > 1 else 0)
+        shade = SHADES[min(i, 3)]
+        colors = [PEOPLE if name == HUMAN else shade for name in names]
+        axes.hlines(y, frame["low"], frame["high"], colors, linewidth=1.8 if i == 0 else 1.0)
+        fill = colors if i == 0 else ["white"] * len(names)
+        axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
+        axes.scatter([], [], 14, shade if i == 0 else "white", edgecolors=shade, label=title)
+    _name_rows(axes, names)
+    values = [f"{main['value'][name]:.0f}  {beside.get(name, '')}".strip() for name in names]
+    _write_beside(axes, values)
+    axes.grid(axis="x")
+    axes.set_xlabel(unit)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    if len(series) > 1:
+        _explain(figure)
+
+
+def matrix(rates: pd.DataFrame, figure: Figure) -> None:
+    """Draw shares as shaded cells with their percent."""
+    axes, n, percent = figure.subplots(), len(rates), 100 * rates.to_numpy(dtype=float)
+    axes.imshow(percent, cmap="Greys", vmin=0, vmax=180, aspect="auto")
+    size = min(7.5, 0.62 * 72 * figure.get_figwidth() / (n + 6) / 1.6)
+    for i, j in np.argwhere(np.isfinite(percent)) if size >= 4 else ():
+        axes.text(j, i, f"{percent[i, j]:.0f}", ha="center", va="center", size=size)
+    names = _short(axes, [*rates.index])
+    size = min(8.0, max(4.0, 1.7 * size))
+    axes.set_xticks(range(n), names, rotation=90, size=size)
+    axes.set_yticks(range(n), names, size=size)
+    axes.tick_params(length=0, labeltop=True, labelbottom=False, labelcolor=INK)
+    axes.spines[:].set_visible(False)
+
+
+def stacks(rates: pd.DataFrame, figure: Figure) -> None:
+    """Draw wins, ties and losses of each model, the most human first."""
+    axes, order = figure.subplots(), rates["win"] + rates["tie"] / 2
+    rates = rates.loc[order.sort_values(ascending=False, kind="stable").index]
+    left = np.zeros(len(rates))
+    for key, color, label in (
+        ("win", INK, "win"), ("tie", "#97948c", "tie"), ("lose", PALE, "lose")
+    ):  # fmt: skip
+        share = 100 * rates[key].to_numpy(dtype=float)
+        bars = axes.barh(range(len(rates)), share, 0.72, left, color=color, label=label)
+        texts = [f"{value:.0f}" if value >= 8 else "" for value in share]
+        on = INK if key == "lose" else "white"
+        axes.bar_label(bars, texts, label_type="center", color=on, size=7)
+        left += share
+    _name_rows(axes, [*rates.index])
+    axes.set(xlim=(0, 100), xlabel="comparisons (%)")
+    _explain(figure)
+
+
+def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
+    """Draw success rates at each N; the best ten are named at their ends."""
+    axes, ends = figure.subplots(), list[tuple[float, str]]()
+    for name, curve in curves.items():
+        rate = 100 * curve.rate[np.isfinite(curve.rate)]
+        n = np.arange(1, len(rate) + 1)
+        shown = n >= N_SEED
+        width = 1.8 if name == HUMAN else 1.0
+        axes.step(n[shown], rate[shown], where="post", color=_color(name), linewidth=width)
+        ends.append((float(rate[-1]), name))
+    best = sorted(ends, reverse=True)[:10]
+    axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _name_ends(axes, best)
+    axes.grid(axis="y")
+
+
+def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
+    """Write names right of the plot near these heights, from the top, one under the other."""
+    (low, high), figure = axes.get_ylim(), axes.get_figure(root=True)
+    assert figure is not None
+    apart = (high - low) / (figure.get_figheight() - 1) * 0.15
+    right, free, heights = axes.secondary_yaxis("right"), math.inf, list[float]()
+    for y, _ in ends:
+        free = min(y, free - apart)
+        heights.append(free)
+    shift = max(0.0, low - min(heights, default=low))
+    right.set_yticks([y + shift for y in heights], _short(axes, [name for _, name in ends]))
+    right.tick_params(length=0, pad=2)
+    right.spines[:].set_visible(False)
+    for tick, (_, name) in zip(right.get_yticklabels(), ends, strict=True):
+        tick.set_color(_color(name))
+
+
+def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
+    """Draw numbers with their intervals over a cost on a logarithmic scale."""
+    axes = figure.subplots()
+    points = points.sort_values("value", ascending=False, kind="stable")
+    colors = [_color(name) for name in points.index]
+    axes.vlines(points["x"], points["low"], points["high"], colors, linewidth=1, alpha=0.5)
+    axes.scatter(points["x"], points["value"], 14, colors, zorder=3)
+    axes.set_xscale("log")
+    axes.margins(x=0.15)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set(xlabel=f"{across} (log scale)", ylabel=up)
+    ends = [(float(y), str(name)) for name, y in points["value"].items()]
+    _name_ends(axes, ends)
+    axes.grid()
+
+
+def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
+    """Draw the distribution of lengths on a logarithmic scale, the shortest mean first."""
+    axes, rows = figure.subplots(), range(len(lengths))
+    logs = [np.log10(np.maximum(_quantiles(values), 1)) for values in lengths.values()]
+    spread = [x if np.ptp(x) else x + np.linspace(-0.01, 0.01, len(x)) for x in logs]
+    drawn = axes.violinplot(spread, rows, orientation="horizontal", widths=0.85, showextrema=False)
+    bodies: Any = drawn["bodies"]
+    for body, name in zip(bodies, lengths, strict=True):
+        body.set(facecolor=_color(name), alpha=0.35)
+    quarters = np.array([np.percentile(x, (25, 50, 75)) for x in logs])
+    axes.hlines(rows, quarters[:, 0], quarters[:, 2], INK, linewidth=1.8)
+    axes.scatter(quarters[:, 1], rows, 12, "white", edgecolors=INK, zorder=3)
+    _name_rows(axes, [*lengths])
+    _write_beside(axes, [f"{values.mean():.0f}" for values in lengths.values()])
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{10**x:,.0f}")
+    axes.set_xlabel(f"{unit} per utterance (log scale)")
+
+
+def _quantiles(values: Any) -> Any:
+    """Return the values, or 400 quantiles of many: a violin of a million takes long."""
+    return values if len(values) < 400 else np.quantile(values, (np.arange(400) + 0.5) / 400)
+
+
+def _counts(lengths: Counter[int], figure: Figure) -> None:
+    """Draw how many dialogues have how many utterances."""
+    axes, n = figure.subplots(), sorted(lengths)
+    colors = [PALE if length < MIN_HUMAN else PEOPLE for length in n]
+    bars = axes.bar(n, [lengths[length] for length in n], color=colors)
+    if len(n) <= 30:
+        axes.bar_label(bars, size=5.5)
+    axes.set(xlabel="utterances per dialogue", ylabel="dialogues")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))

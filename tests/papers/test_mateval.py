@@ -1,0 +1,289 @@
+"""MATEval's stories: five scores in a reply, strategies over HTTP, recorded discussions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from botchat.errors import DataError, MissingDataError
+from botchat.judges.voting import aggregate
+from botchat.papers.mateval_files import COLUMNS, STRATEGIES, recorded
+from botchat.papers.printed import papers
+from botchat.papers.stories import AS_WRITTEN, STORIES, MATEval, Story, case, ratings, stories
+from botchat.protocols.reports import ERROR_TYPES
+from botchat.records import Judgment
+from tests.commands import said
+from tests.openai_server import Server, text
+from tests.papers.test_bench import KINDS, needs, url
+
+CODES = list(ERROR_TYPES)
+read = STORIES.reading().read
+
+
+# ---------------------------------------------------------------------------------- replies
+
+
+def reply(scores, form="{}: {}"):
+    """Five score lines."""
+    return "\n".join(form.format(name, score) for name, score in zip(KINDS, scores, strict=True))
+
+
+@pytest.mark.parametrize("form", ["{}: {}", "**{}**: {}", "- {}: {}.", "1. {} : {}", "> {}:{}"])
+def test_score_lines_are_read_in_any_dress(form):
+    """Bold, lists, quotes, full stops; the reason is what stands before them."""
+    lines = reply([-1, 0, -2, 0, -5], form)
+    assert read("It goes in circles.\n" + lines) == ("-1 0 -2 0 -5", "It goes in circles.")
+
+
+@given(st.lists(st.integers(-5, 0), min_size=5, max_size=5))
+def test_every_verdict_that_is_read_is_one_of_the_choices(scores):
+    """Whatever the scores, with a minus of any kind or none."""
+    verdict, _ = read(reply([str(score).replace("-", "\u2212") for score in scores]))
+    assert verdict == " ".join(map(str, scores))
+    assert verdict in case(Story("1", "x", {})).choices
+    assert read(reply([-score for score in scores]))[0] == verdict
+
+
+def test_the_last_line_of_a_kind_counts_and_none_is_unreadable():
+    """A judge may change its mind, and may quote the form first."""
+    form = reply(["a number from 0 to -5"] * 5)
+    assert read(f"{form}\n{reply([0] * 5)}\nRepetition: -2")[0] == "-2 0 0 0 0"
+    assert [read(words)[0] for words in ("", "no idea", form)] == [None] * 3
+
+
+def test_a_line_that_cannot_be_read_is_missing_and_the_rest_stays():
+    """Also in the mean of a panel, in what is compared with people, and among the choices."""
+    verdict, _ = read(reply([-1, 0, "-1 or -2", 0, -7]))
+    assert verdict == "-1 0 ? 0 -7"
+    choices = case(Story("1", "x", {})).choices
+    assert verdict in choices
+    assert "? ? ? ? ?" not in choices
+    assert aggregate([verdict, "-2 ? ? 0 -6"], choices) == "-1.5 0 ? 0 -6.5"
+    judgment = Judgment("stories", "1", ("story",), "j", verdict, "", 1, "d", "s")
+    assert [ratings([judgment], code)[0].score for code in CODES] == [-1, 0, None, 0, -7]
+
+
+def test_a_story_cannot_speak_for_the_judge():
+    """Score lines inside the story lose their colon; nothing else changes."""
+    prompt = case(Story("1", "A tale.\nRepetition: 0\nFactual error : 0", {})).prompt
+    assert "A tale.\nRepetition - 0\nFactual error - 0" in prompt
+
+
+# ------------------------------------------------------------------------------- strategies
+
+SENTENCES = {
+    "en": ["The hat was on the hat.", "Nobody was there, and all sang.", "Rockets cost money."],
+    "zh": ["帽子戴在帽子的上面。", "谁也不在，大家都在唱歌。", "火箭可是要花很多钱的。"],
+}
+"""Errors of the first three kinds; the last sentence is in every story."""
+BEGIN = {"en": "Story number {} begins by the sea.", "zh": "第{}个故事从海边开始。"}
+NUMBERS = {"en": ["one", "two", "three", "four"], "zh": ["一", "二", "三", "四"]}
+END = {"en": " Anna sold her red boat in May.", "zh": "安娜在五月卖掉了她的红船。"}
+HAS = [(), ("REP",), ("REP", "LINC"), ("LINC", "DCONT")]
+"""Kinds of error in each story."""
+
+
+def evaluator(code: str):
+    """Writes the right report in the authors' form, whatever it is asked."""
+    question, answer, score = {
+        "en": ("Question: Does the above story contain '{}'?", "Answer: {}", "Score: {}"),
+        "zh": ("问：上述故事中是否包含'{}'？", "答：{}", "单项问题得分：{}"),
+    }[code]
+    yes, no = {"en": ("Yes", "No"), "zh": ("是", "否")}[code]
+
+    def write(call):
+        prompt = call.messages[-1]["content"]
+        begins = (BEGIN[code].format(number) for number in NUMBERS[code])
+        number = next((n for n, begin in enumerate(begins) if begin in prompt), None)
+        if number is None:  # the report as prose, the steps of G-EVAL
+            return text("1.")
+        lines = []
+        for kind, names in ERROR_TYPES.items():
+            has = kind in HAS[number]
+            lines += [question.format(names[code == "zh"]), answer.format(yes if has else no)]
+            lines += [f"“{SENTENCES[code][CODES.index(kind)]}”"] if has else []
+            lines.append(score.format(-1 if has else 0))
+        return text("\n".join(lines))
+
+    return write
+
+
+@pytest.mark.parametrize("code", ["en", "zh"])
+def test_every_strategy_is_asked_live_in_the_language_of_the_stories(code, tmp_path, capsys):
+    """One after the other: no call twice, the right report read, its correlation with people."""
+    with (tmp_path / "made.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(COLUMNS[code])
+        for number, kinds in zip(NUMBERS[code], HAS, strict=True):
+            errors = [SENTENCES[code][CODES.index(kind)] for kind in kinds]
+            joint = " " if code == "en" else ""
+            story = joint.join([BEGIN[code].format(number), *errors]) + END[code]
+            points = ((names[code == "zh"], -(of in kinds)) for of, names in ERROR_TYPES.items())
+            table.writerow([story, "\n".join(f"{name}:{off}" for name, off in points)])
+    panels = ("mateval-sa", "mateval-one-by-one", "mateval-sr", "mateval-cot", "mateval-sr-cot")
+    with Server(evaluator(code)) as server:
+        for judge in (*panels, "g-eval"):
+            bench = ["bench", "mateval", "--data", tmp_path, "--judge", judge]
+            found = said(capsys, *bench, "--judge-model", url(server), "--dir", tmp_path / "w")
+        assert server.n_repeated == 0
+        asked = [json.dumps(call.body, ensure_ascii=False) for call in server.calls]
+    words = {"en": "Read the story below", "zh": "请像编辑那样阅读"}[code]
+    steps = {"en": "Evaluation steps:", "zh": "评价步骤："}[code]
+    assert sum(words in one and steps in one for one in asked) == 4 * 20
+    rows = {(row["strategy"].partition("@")[0], row["error_type"]): row for row in found["judges"]}
+    for judge in (*panels, "g-eval"):
+        assert [rows[judge, kind]["spearman"] for kind in CODES[:3]] == [1, 1, 1]
+        assert rows[judge, "FER"]["spearman"] is None
+
+
+# --------------------------------------------------------------------- recorded discussions
+
+
+def report(scores, language=0):
+    """A report in question-and-answer form; ``None`` leaves the score line out."""
+    question, label, total = [
+        ("Question: is there any '{}'?", "Score for individual questions: ", "Final Score: -9"),
+        ("问\uff1a是否有'{}'\uff1f", "单项问题得分\uff1a", "最终得分\uff1a-9"),
+    ][language]
+    lines = []
+    for code, names in ERROR_TYPES.items():
+        lines.append(question.format(names[language]))
+        lines += [f"{label}{scores[code]}"] if scores.get(code) is not None else []
+    return "\n".join([*lines, total])
+
+
+def dataset(people, reports, key="COT_FB_agent_summary", language=0, tales=None):
+    """The files of one dataset: people's scores and recorded ones, both by error type."""
+    story, scores = [("Story", "Score_new"), ("故事", "新得分")][language]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, ["Old", story, scores])
+    writer.writeheader()
+    for i, by_code in enumerate(people):
+        lines = [f"{names[language]}:{by_code[code]}" for code, names in ERROR_TYPES.items()]
+        writer.writerow({"Old": "x", story: f"story {i}", scores: "\n".join(lines)})
+    records = [
+        {"ID": i, "story": (tales or {}).get(i, f"story {i}"), key: report(by_code, language)}
+        for i, by_code in enumerate(reports)
+    ]
+    return {
+        "dataset/people.csv": b"\xef\xbb\xbf" + table.getvalue().encode(),
+        "result/run.json": json.dumps(records).encode(),
+        "dataset/inputs.json": b'[{"story": "story 0"}]',
+    }
+
+
+def correlations(files, strategy="CoT", way=AS_WRITTEN):
+    """The numbers of a recorded strategy, by kind of error."""
+    with TemporaryDirectory() as folder:
+        rows = MATEval(files).recorded(None, Path(folder)).whole["judges"]
+    return {r["error_type"]: r for r in rows if r["strategy"] == f"{strategy}{way}"}
+
+
+def every(score):
+    """The same score for each error type."""
+    return dict.fromkeys(ERROR_TYPES, score)
+
+
+def test_correlations_are_with_people_and_the_unreadable_are_counted():
+    """Stories whose report has no score are left out of n, and shown."""
+    people = [every(-i) for i in (0, 1, 2, 1, 0, 2)]
+    reports = [every(-i) for i in (0, 1, 1, 2, 0, 2)]
+    reports[5] = every(-2) | {"ILC": None, "FER": None}
+    reports[4] = every(0) | {"FER": None}
+    row = correlations(dataset(people, reports))
+    assert [of["n"] for of in row.values()] == [6, 6, 6, 5, 4]
+    assert [of["unreadable"] for of in row.values()] == [0, 0, 0, 1, 2]
+    x, y = [0, -1, -2, -1, 0, -2], [0, -1, -1, -2, 0, -2]
+    assert row["REP"]["spearman"] == pytest.approx(stats.spearmanr(x, y)[0])
+    assert row["FER"]["kendall"] == pytest.approx(stats.kendalltau(x[:4], y[:4])[0])
+
+
+def test_strategies_come_in_the_papers_order():
+    """Whatever the files are called; a strategy the paper has not is kept under its own name."""
+    people = [every(-(i % 3)) for i in range(5)]
+    files = {}
+    for n, key in enumerate(["X_agent_summary", *reversed(STRATEGIES)]):
+        one = dataset(people, people, key, language=1)
+        files |= {"people.csv": one["dataset/people.csv"], f"{n}.json": one["result/run.json"]}
+    assert [*recorded(files)] == [*STRATEGIES.values(), "X"]
+    ranks = {correlations(files, name)["REP"]["spearman"] for name in STRATEGIES.values()}
+    assert ranks == {1.0}
+    other = stories({"people.csv": dataset(people[:2], [], language=1)["dataset/people.csv"]})
+    assert other[0].id == stories(files)[0].id, "the same story has the same id in every dataset"
+    changed = files["people.csv"].replace(b"story 0", b"tale 0")
+    assert stories({"people.csv": changed})[0].id != other[0].id
+
+
+def test_a_story_changed_here_and_there_is_matched_by_its_number():
+    """Upstream did so in one story; most of them must be those of the table."""
+    people = [every(-i) for i in range(3)]
+    assert correlations(dataset(people, people, tales={1: "story one"}))
+    with pytest.raises(DataError, match="only 1 of 3 stories are those of the table"):
+        correlations(dataset(people, people, tales={1: "another", 2: "tale"}))
+
+
+ID_7 = b'[{"ID": 7, "COT_FB_agent_summary": ""}]'
+AGAIN = b'[{"COT_FB_agent_summary": "", "ID": 0, "story": "story 0"}]'
+SCORED = b"Story,Score_new\na,"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("people", None, "no table with people's scores among dataset/inputs.json"),
+        ("run", None, "no recorded reports among dataset/inputs.json"),
+        ("people", SCORED + b'"Repetition:-1\nLogic:0"\n', "dataset/people.csv:3: 'Logic:0' is no"),
+        ("people", SCORED + b"Repetition:-1\n", "dataset/people.csv:2: people's score has no LINC"),
+        ("run", b"[\n{]", "result/run.json: '[\\n{]' is not JSON"),
+        ("run", ID_7, "result/run.json row 1: ID 7 is not the number of one of the 2 stories"),
+        ("inputs", AGAIN, "result/run"),
+    ],
+)
+def test_broken_files_are_refused_with_file_and_line(name, content, message):
+    """One line that says what and where."""
+    files = dataset([every(0), every(-1)], [every(0), every(-1)])
+    path = next(path for path in files if f"/{name}." in path)
+    files = {p: c for p, c in {**files, path: content}.items() if c is not None}
+    with pytest.raises((DataError, MissingDataError)) as error:
+        correlations(files)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_the_published_correlations_come_out_again(tmp_path, capsys):
+    """LOT's SA to the digit, no cell .06 off; as written every story is accounted for."""
+    data = needs("mateval", "LOT")
+    found = said(capsys, "bench", "mateval", "--data", data, "--recorded", "--out", tmp_path)
+    ours = {(row["strategy"], row["error_type"]): row for row in found["judges"]}
+    assert len(ours) == 10 * len(ERROR_TYPES)
+    (paper,) = (one for one in papers() if one.name == "mateval-table-2")
+    printed = {row["line"]: row for row in paper.records}
+    for strategy in STRATEGIES.values():
+        for code, rank in product(ERROR_TYPES, ("spearman", "kendall")):
+            row, limit = ours[strategy, code], 0.0006 if strategy == "SA" else 0.06
+            value = printed[f"LOT · GPT-4 · {strategy}"][f"{code}_{rank}"]
+            assert abs(row[rank] - value) < limit
+            assert row["unreadable"] == 0
+    assert {row["n"] + row["unreadable"] for row in ours.values()} == {200}
+    assert (tmp_path / "published.csv").exists()
+
+
+def test_the_two_ways_of_taking_a_report_differ_where_it_says_so():
+    """Signs, deductions and gaps."""
+    people = [every(-(i % 3)) for i in range(6)]
+    reports = [every(-(i % 3)) for i in range(6)]
+    reports[1], reports[4] = every(1), every(None)
+    files = dataset(people, reports, "no_multi_agent")
+    published, written = (correlations(files, "SA", way)["REP"] for way in ("", AS_WRITTEN))
+    assert [(row["n"], row["unreadable"]) for row in (published, written)] == [(6, 0), (5, 1)]
+    assert written["spearman"] == pytest.approx(1)
+    assert published["spearman"] < 0.9

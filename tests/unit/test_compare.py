@@ -1,0 +1,254 @@
+"""Two boards beside each other: which model fell, paired by seed, and how often wrongly so."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+import botchat
+from botchat.boards.files import by_seed
+from botchat.cli.main import main
+from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.metrics.annotations import NOT_SAID, UNTOLD
+from botchat.metrics.statistics import holm
+from botchat.pipeline.compare import _p_fell
+from botchat.workspace.folder import Workspace
+from tests.boards import make_records
+
+SIGNATURE = "v|unieval|n:16|judge:a|prompt:x"
+NONE = 0
+"""No AI utterance."""
+
+
+def firsts(n_pass: int, n: int = 100, at: int = 8) -> list[int | None]:
+    """First AI utterances of n dialogues, of which the first ones pass."""
+    return [NONE] * n_pass + [at] * (n - n_pass)
+
+
+def write_board(
+    folder: Path,
+    models: dict[str, list[int | None]],
+    signature: str = SIGNATURE,
+    seeds: str = "s",
+    n: int = 16,
+    same: tuple[str, ...] = (),
+) -> str:
+    """A board of models with these first AI utterances; dialogues of ``same`` never change."""
+    data = {
+        "rows": [{"model": name, f"success_n{n}": 0.5, "success_n4": 0.5} for name in models],
+        "signatures": [signature],
+        "by_seed": {
+            name: {f"{seeds}{i}": first for i, first in enumerate(each)}
+            for name, each in models.items()
+        },
+        "dialogues": {name: "same" if name in same else f"{name} {folder}" for name in models},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "leaderboard.json").write_text(json.dumps(data))
+    return str(folder)
+
+
+def compare(tmp_path: Path, before: dict, after: dict, **more):
+    """The comparison of two such boards."""
+    same = more.pop("same", ())
+    old = write_board(tmp_path / "old", before, same=same)
+    new = write_board(tmp_path / "new", after, same=same)
+    return botchat.compare(Workspace(tmp_path), old, new, **more)
+
+
+def test_a_fall_is_mcnemars_exact_test_of_pairs(tmp_path):
+    """Of success at the largest N and at 4, with Holm over both; changes have intervals."""
+    before = {"a": firsts(60), "b": firsts(50)}
+    differences = compare(tmp_path, before, {"a": firsts(51), "b": firsts(50)})
+    p = binomtest(0, 9, alternative="less").pvalue
+    rows = {row["model"]: row for row in differences.whole["rows"]}
+    assert rows["a"]["p"] == pytest.approx(4 * p, abs=1e-4)  # of four tests the smallest
+    assert rows["b"]["p"] == 1
+    assert (rows["a"]["change_n16"], rows["b"]["change_n16"]) == (pytest.approx(-0.09), 0)
+    assert rows["a"]["change_n16_low"] < -0.09 < rows["a"]["change_n16_high"] < 0
+    assert rows["a"]["change_n4"] == 0
+    assert differences.fell == ["a"]
+    assert str(differences.failure) == "fell: a (false alarms at most 5 % over all together)"
+    assert differences.whole["tested"] == ["a", "b"]
+    tested = "Tested: a, b; success at N = 16 and 4, paired by seed. A model fell where p (Holm)"
+    assert any(line.startswith(tested) for line in differences.lines)
+    strict = compare(tmp_path, before, {"a": firsts(51), "b": firsts(50)}, alpha=0.001)
+    assert (strict.fell, strict.failure) == ([], None)
+    assert "no model fell" in strict.lines
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fell"),
+    [
+        # At 16 all fail on both boards; at 4 they did not.
+        (firsts(0, at=8), firsts(0, at=3), True),
+        (firsts(0, at=3), firsts(0, at=8), False),
+        # Verdicts that cannot be read are no failures, and others are paired still.
+        (firsts(60), [None] * 60 + firsts(0, 40), False),
+        (firsts(60), [*firsts(40, 60), *[None] * 40], True),
+        # An accusation without a place fails at the largest N, and is unknown at 4.
+        (firsts(60), [NOT_SAID] * 100, True),
+        ([8] * 100, [NOT_SAID] * 100, False),
+        (firsts(60), [UNTOLD] * 100, False),
+    ],
+)
+def test_what_counts_as_a_fall(tmp_path, before, after, fell):
+    """Success at either N, on seeds with a verdict on both boards."""
+    differences = compare(tmp_path, {"a": before}, {"a": after})
+    assert bool(differences.fell) == fell
+
+
+def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
+    """Unless a bot is named; a gate that tested nothing although something changed fails."""
+    before = {"a": firsts(60), "b": firsts(60), "bot:parrot": firsts(60)}
+    after = {"a": firsts(40), "b": firsts(40), "bot:parrot": firsts(40)}
+    differences = compare(tmp_path, before, after, same=("b",))
+    assert (differences.fell, differences.whole["unchanged"]) == (["a"], ["b"])
+    assert "unchanged: 1 model answered word for word as before" in differences.lines
+    named = compare(tmp_path, before, after, same=("b",), models=["bot:parrot"])
+    assert named.fell == ["bot:parrot"]
+    nothing = compare(tmp_path, {"a": [None] * 9}, {"a": [None] * 9})
+    assert str(nothing.failure).startswith("nothing was tested: no changed model has UniEval")
+    unchanged = compare(tmp_path, before, after, same=tuple(before))
+    assert (unchanged.failure, unchanged.whole["tested"]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "models"),
+    [
+        (["m@1"], ["m@2"], ["m@1 → m@2"]),
+        (["m", "x"], ["m@2", "x"], ["x", "m → m@2"]),
+        (["m@1", "m@2"], ["m@2", "m@3"], ["m@2", "m@2 → m@3"]),
+        (["m@1", "x"], ["m@2", "m@3", "x"], ["x"]),  # two new ones: of neither is it known
+    ],
+)
+def test_revisions_of_a_model_are_paired(tmp_path, before, after, models):
+    """MODEL@2 with the last revision on the first board."""
+    boards = [{name: firsts(n) for name in names} for n, names in ((60, before), (40, after))]
+    differences = compare(tmp_path, *boards)
+    assert [row["model"] for row in differences.whole["rows"]] == sorted(models)
+    assert sorted(differences.fell) == sorted(models)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"signature": SIGNATURE.replace("judge:a", "judge:b")}, "judge:a before, judge:b after"),
+        ({"signature": SIGNATURE.replace("prompt:x", "prompt:y")},
+         "prompt:x before, prompt:y after of unieval n:16"),
+        ({"seeds": "t"}, "they share no seed"),
+        ({"n": 12}, "N is 16 before, 12 after"),
+    ],
+)  # fmt: skip
+def test_boards_that_do_not_measure_the_same(tmp_path, change, message):
+    """Other seeds, judges, prompts or N are refused, or compared all the same."""
+    old = write_board(tmp_path / "old", {"a": firsts(80), "gone": firsts(10)})
+    new = write_board(tmp_path / "new", {"a": firsts(40), "more": firsts(90)}, **change)
+    workspace = Workspace(tmp_path)
+    with pytest.raises(DataError, match=f"do not measure the same: {message}; .* --anyway"):
+        botchat.compare(workspace, old, new)
+    differences = botchat.compare(workspace, old, new, anyway=True)
+    assert {"gone: gone", "new: more"} <= set(differences.lines)
+    assert differences.fell == ([] if "seeds" in change else ["a"])
+    if "signature" in change:
+        line = "unieval n:16 has other settings, which may be the cause: "
+        assert any(text.startswith(line) for text in differences.lines)
+
+
+def test_what_cannot_be_compared_is_an_error(tmp_path):
+    """With the value, and what there is."""
+    workspace = Workspace(tmp_path)
+    old = write_board(tmp_path / "1", {"a": firsts(80)})
+    new = write_board(tmp_path / "2", {"b": firsts(50)})
+    write_board(tmp_path / "leaderboards" / "small", {"a": firsts(80)})
+    with pytest.raises(MissingDataError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
+        botchat.compare(workspace, "smal", old)
+    with pytest.raises(ConfigError, match=r"--model A: not on both boards \(did you mean 'a'\?\)"):
+        botchat.compare(workspace, old, old, models=["A"])
+    with pytest.raises(DataError, match="no model is on both"):
+        botchat.compare(workspace, old, new)
+    with pytest.raises(ConfigError, match="--alpha 5: give a rate between 0 and 1"):
+        botchat.compare(workspace, old, old, alpha=5)
+    for text in ("[]", '{"rows": 1}', "{"):
+        (tmp_path / "3.json").write_text(text)
+        with pytest.raises(DataError, match="is not what leaderboard writes"):
+            botchat.compare(workspace, str(tmp_path / "3.json"), old)
+
+
+def test_models_that_did_not_change_are_rarely_blamed():
+    """Five models of 100 dialogues, 1,000 comparisons: false alarms at most 5 % and their noise."""
+    rng, rates, alarms, caught = np.random.default_rng(0), (0.15, 0.3, 0.5, 0.7, 0.9), 0, 0
+    for _ in range(1000):
+        changes = [np.diff(rng.random((2, 100)) < rate, axis=0)[0] * 1.0 for rate in rates]
+        changes = [rng.choice([-1, 1], 100) * change for change in changes]
+        alarms += min(holm([_p_fell(change) for change in changes])) <= 0.05
+        # The same with a model that did fall, from 70 to 40 %: Holm still holds for the others.
+        worse = (rng.random(100) < 0.4) - (rng.random(100) < 0.7).astype(float)
+        caught += holm([_p_fell(change) for change in (*changes[1:], worse)])[-1] <= 0.05
+    assert 0.005 < alarms / 1000 < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+    assert caught / 1000 > 0.9
+
+
+def test_a_board_writes_what_pairs_it_with_a_later_one():
+    """The first AI utterance of each seed; a dialogue that broke off without one is unknown."""
+    records = make_records({"a": 0.8, "b": 0.4}, 12, arena=(), unreadable=0.0)
+    judgments = records.judgments["unieval"]
+    verdicts = [("Yes", 16), ("No", 16), ("No", 6), ("5", 6), (None, 16), ("Undecided", 16)]
+    places = [i for i, j in enumerate(judgments) if j.contestants == ("a",)]
+    for place, (verdict, n_shown) in zip(places, verdicts, strict=False):
+        judgments[place] = msgspec.structs.replace(judgments[place], verdict=verdict, shown=n_shown)
+    data = by_seed(records.board(), records.dialogues)
+    assert [*data["by_seed"]["a"].values()][:6] == [NOT_SAID, 0, None, 5, None, UNTOLD]
+    assert data["by_seed"].keys() == data["dialogues"].keys() == {"a", "b"}
+    changed = {**records.dialogues, "a": records.dialogues["b"]}
+    other = by_seed(replace(records, dialogues=changed).board(), changed)["dialogues"]
+    assert other["a"] == other["b"] == data["dialogues"]["b"] != data["dialogues"]["a"]
+
+
+GOOD = {4: 0.87, 8: 0.64, 12: 0.41, 16: 0.256}
+BLAND = {4: 0.28, 8: 0.2, 12: 0.15, 16: 0.1}
+"""Share of dialogues that have no machine's sentence up to each utterance."""
+
+
+def speak(workspace: Workspace, model: str, surviving: dict[int, float]) -> None:
+    """Give a model human dialogues of 40 seeds, with a machine's sentence where it is due."""
+    seeds = workspace.seeds("sample")
+    ends = [next((n - 1 for n, s in surviving.items() if i >= s * 40), 17) for i in range(40)]
+    step, lines = (7 if surviving is GOOD else 11), []
+    for at, seed in enumerate(seeds):
+        others = (text for k in range(1, 9) for text in seeds[at - k].utterances[2:])
+        utterances = [*seed.utterances, *others][:16]
+        if (end := ends[step * at % 40]) < 17:
+            utterances[end - 1] = "As an AI language model, I cannot say."
+        lines.append(json.dumps({"utterances": utterances}))
+    path = workspace.root / "dialogues.jsonl"
+    path.write_text("\n".join(lines))
+    botchat.import_dialogues(workspace, [path], "sample", model, replace=True)
+
+
+def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
+    """40 seeds, success @16 from 26 to 10 %, @4 from 87 to 28 %; a bot and a model as before."""
+    workspace = Workspace(tmp_path)
+    botchat.generate(workspace, "sample", ["bot:parrot"], limit=40)
+    speak(workspace, "same", GOOD)
+    for week, surviving in (("last-week", GOOD), ("this-week", BLAND)):
+        speak(workspace, "mine", surviving)
+        botchat.judge(workspace, "unieval", "sample", "rules")
+        botchat.leaderboard(workspace, "sample", png=False, keep=week)
+    place = ["--dir", str(tmp_path)]
+    weeks = ["compare", "sample/last-week", "sample/this-week", *place]
+    assert main([*weeks, "--gate"]) == 4
+    printed = capsys.readouterr()
+    assert "fell: mine (false alarms at most 5 % over all together)" in printed.err
+    assert "unchanged: 2 models answered word for word as before" in printed.out
+    assert main(weeks) == 0
+    assert main([*weeks, "--gate", "--alpha", "0.01"]) == 4
+    assert main(["compare", "sample/last-week", "sample", "--gate", *place]) == 4
+    assert main(["compare", "sample/this-week", "sample", "--gate", *place]) == 0

@@ -1,0 +1,161 @@
+"""Figures: nothing overlaps or is cut, the same bytes each time, inert whatever names are."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+from botchat.boards.judge_agreement import AgreementReport
+from botchat.metrics.agreement import compare
+from botchat.metrics.annotations import Annotation
+from botchat.records import HUMAN
+from botchat.report.figures import FORMATS, MOST_DRAWN, Chart, board_charts, judge_charts
+from tests.boards import make_records
+
+NAMES = {
+    "ratings", "elo", "success", "success-curve", "win-rates-n16", "win-rates-n8", "vs-human",
+    "lengths", "rounds", "cost-rating",
+}  # fmt: skip
+
+
+@cache
+def charts(n_models: int) -> dict[str, Chart]:
+    """Every figure of a board of so many models, some with long names."""
+    names = [f"organisation-{i}/model-of-{i}-billion-parameters-instruct" for i in range(n_models)]
+    names[1::2] = [f"m{i}" for i in range(1, n_models, 2)]
+    skills = {name: (i + 0.5) / n_models for i, name in enumerate(names)}
+    board = make_records(skills, 24).board()
+    costs = {name: 0.001 * 2 ** (i % 7) for i, name in enumerate(names)}
+    return {chart.name: chart for chart in board_charts(board, costs)}
+
+
+@cache
+def judges() -> dict[str, Chart]:
+    """Figures of a comparison of three judges with human labels and prices."""
+    rng = np.random.default_rng(0)
+    rows = [
+        Annotation(f"q{i}", "a", "b", judge, str(rng.choice(["1", "2", "tie"])))
+        for i in range(60)
+        for judge in ("human-1", "small", "large", "debate of three models")
+    ]
+    compared = compare(rows, "human")
+    priced = [row | {"usd": 0.001 * 4**i} for i, row in enumerate(compared.judges)]
+    report = AgreementReport(
+        **vars(replace(compared, judges=priced)), subject="s", labels="human labels", signature="x"
+    )
+    return {chart.name: chart for chart in judge_charts(report)}
+
+
+def test_every_figure_is_there():
+    """Those of the paper's Figures 2 to 7 and Table 2, and cost; of judges two."""
+    assert set(charts(4)) == NAMES
+    assert set(judges()) == {"cost-agreement", "judge-agreement"}
+
+
+@pytest.mark.parametrize("width", [3.3, 6.3])
+@pytest.mark.parametrize(
+    ("n", "name"),
+    [*itertools.product((4, 14, 40), sorted(NAMES)), (0, "cost-agreement"), (0, "judge-agreement")],
+)
+def test_no_text_is_cut_or_lies_on_another(n, name, width, monkeypatch):
+    """Names, ticks, numbers, titles and legends, at the width of a column and of a page."""
+    figure = (charts(n) if n else judges())[name].figure(width)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    texts: dict[mpl.text.Text, None] = {}  # drawn, not those of ticks outside the axes
+    draw = mpl.text.Text.draw
+    monkeypatch.setattr(mpl.text.Text, "draw", lambda t, r: (texts.setdefault(t), draw(t, r)))
+    canvas.draw()
+    boxes = [
+        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
+        for text in texts
+        if text.get_text().strip()
+    ]
+    assert len(boxes) > 3
+    inside = figure.bbox.padded(1)
+    for text, box in boxes:
+        assert inside.x0 <= box.x0, f"{text!r} is cut"
+        assert box.x1 <= inside.x1, f"{text!r} is cut"
+        assert inside.y0 <= box.y0, f"{text!r} is cut"
+        assert box.y1 <= inside.y1, f"{text!r} is cut"
+    for (a, first), (b, second) in itertools.combinations(boxes, 2):
+        across = min(first.x1, second.x1) - max(first.x0, second.x0)
+        down = min(first.y1, second.y1) - max(first.y0, second.y0)
+        assert min(across, down) <= 1.5, f"{a!r} lies on {b!r}"
+
+
+def test_of_more_contestants_the_first_are_drawn_and_humans():
+    """A thousand rows cannot be read."""
+    board = make_records({f"m{i}": i / 60 for i in range(60)}, 6).board()
+    (chart,) = [chart for chart in board_charts(board) if chart.name == "success"]
+    ticks = [tick.get_text() for tick in chart.figure().axes[0].get_yticklabels()]
+    assert len(ticks) in (MOST_DRAWN, MOST_DRAWN + 1)
+    assert HUMAN in ticks
+
+
+RENDER = """
+import hashlib
+from tests.boards import make_records
+from botchat.report.figures import board_charts
+for chart in board_charts(make_records({"a": 0.2, "b": 0.8}, 8).board()):
+    for form in ("svg", "png", "pdf"):
+        print(chart.name, form, hashlib.sha256(chart.render(form)).hexdigest())
+"""
+
+
+def test_two_processes_write_the_same_bytes():
+    """svg, png and pdf, whatever the hash seed."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", RENDER],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONPATH": ".", "PYTHONHASHSEED": seed, "MPLCONFIGDIR": mpl.get_configdir()},
+        )
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.count("\n") > 9 * len(FORMATS) - 9
+
+
+def test_files_are_what_printers_need():
+    """300 dots an inch; fonts whole in a pdf; signatures in the metadata."""
+    chart = charts(4)["ratings"]
+    with Image.open(io.BytesIO(chart.render("png", 3.3, 2))) as image:
+        assert image.size == (990, 600)
+    pdf = chart.render("pdf")
+    assert b"/FontFile2" in pdf
+    assert b"CreationDate" not in pdf
+    svg = chart.render("svg").decode()
+    assert chart.signatures[0] in svg
+    assert "<text" in svg
+
+
+def test_names_are_text_and_nothing_else():
+    """Marks of TeX, of HTML and of other scripts stand as they are."""
+    names = ["$x^2$", "<script>alert(1)</script>", "نموذج 模型", "a\nb"]
+    board = make_records({name: 0.2 * i for i, name in enumerate(names)}, 8).board()
+    for chart in board_charts(board):
+        assert "<script" not in chart.inline("f")
+        assert chart.inline("f").startswith("<svg")
+
+
+def test_what_callers_have_set_stays_and_does_not_show():
+    """Matplotlib's settings are the caller's."""
+    chart = charts(4)["success"]
+    before = chart.render("svg")
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        settings = dict(mpl.rcParams)
+        assert chart.render("svg") == before
+        assert dict(mpl.rcParams) == settings

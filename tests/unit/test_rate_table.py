@@ -1,0 +1,149 @@
+"""Published rate tables become the comparisons they summarise, or an error with the row."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botchat.errors import ConfigError, DataError
+from botchat.importers import tables
+from botchat.ratings import rate_table
+from botchat.ratings.comparisons import Comparisons
+from tests.rows import rows
+
+HEADER = "model_a,model_b,win_rate,win_or_tie_rate\n"
+
+COUNTS = st.integers(1, 1000).flatmap(
+    lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, n))
+)
+
+
+def comparisons_of(text: str, per_pair: int) -> Comparisons:
+    """Comparisons of a table's text."""
+    return rate_table.comparisons_from_rates(tables.rows(text.encode(), "t.csv"), per_pair, "t.csv")
+
+
+def tally(text: str, per_pair: int) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Wins, ties and losses of each pair's first model."""
+    comparisons = comparisons_of(text, per_pair)
+    counts: dict[tuple[str, str], Counter[float]] = {}
+    names = comparisons.models
+    for i, j, result in zip(comparisons.first, comparisons.second, comparisons.result, strict=True):
+        counts.setdefault((names[i], names[j]), Counter())[float(result)] += 1
+    return {pair: (count[1.0], count[0.5], count[0.0]) for pair, count in counts.items()}
+
+
+@pytest.mark.parametrize(
+    ("lines", "per_pair", "expected"),
+    [
+        ("x,y,0.25,0.60\nx,z,0,1\n", 20, {("x", "y"): (5, 7, 8), ("x", "z"): (0, 20, 0)}),
+        ("y,x,0.4,0.75\n", 20, {("x", "y"): (5, 7, 8)}),
+        ("x,y,0.25,0.6\ny,x,0.4,0.75\n", 20, {("x", "y"): (5, 7, 8)}),
+        # Two rows that rounding alone sets apart are both used.
+        ("x,y,0.25,0.60\ny,x,0.40,0.76\n", 200, {("x", "y"): (49, 71, 80)}),
+    ],
+)
+def test_rates_become_wins_ties_and_losses(lines, per_pair, expected):
+    """Shares times the comparisons a pair, rounded; a pair listed both ways counts once."""
+    assert tally(HEADER + lines, per_pair) == expected
+    assert comparisons_of(HEADER + lines, per_pair).cluster is None
+
+
+@given(COUNTS, st.booleans(), st.booleans(), st.sampled_from((2, 3, 6)))
+def test_rounding_is_all_that_is_lost(count, percent, both, digits):
+    """From a rounded table, wins and ties come back to within what was rounded away."""
+    n, *pair = count
+    wins, wins_or_ties = sorted(pair)
+    unit = 100 if percent else 1
+    rates = [
+        f"{rate * unit:.{digits - (2 if percent else 0)}f}"
+        for rate in (wins / n, wins_or_ties / n, 1 - wins_or_ties / n, 1 - wins / n)
+    ]
+    text = f"{HEADER}x,y,{rates[0]},{rates[1]}\n"
+    text += f"y,x,{rates[2]},{rates[3]}\n" if both else ""
+    # Enough of another pair for the table to show whether it is in percent.
+    text += "".join(f"x,{model},{unit},{unit}\n" for model in "abc")
+    won, tied, _ = tally(text, n)["x", "y"]
+    lost = n * 10.0**-digits / 2 + 0.5 + 1e-6
+    assert abs(won - wins) <= lost
+    assert abs(won + tied - wins_or_ties) <= lost
+
+
+def test_order_of_rows_does_not_matter():
+    """A shuffled table gives the same comparisons in the same order."""
+    lines = ["b,a,0.2,0.5\n", "c,a,0.1,0.9\n", "a,b,0.5,0.8\n", "c,b,0.3,0.3\n"]
+    plain = comparisons_of(HEADER + "".join(lines), 10)
+    random.Random(1).shuffle(lines)
+    other = comparisons_of(HEADER + "".join(lines), 10)
+    assert np.array_equal(plain.first, other.first)
+    assert np.array_equal(plain.result, other.result)
+
+
+def test_spreadsheet_habits_are_read():
+    """A byte order mark, CRLF, blanks, quotes, blank lines and further columns do no harm."""
+    text = (
+        "\ufeffmodel_a, model_b,note,win_rate,win_or_tie_rate\r\n\r\n"
+        '"x, large",y ,hm, 25,60.0\r\ny,"x, large",,40,75\r\n'
+    )
+    assert tally(text, 20) == {("x, large", "y"): (5, 7, 8)}
+
+
+@pytest.mark.parametrize(("text", "message"), rows("errors_name_line_value_and_remedy"))
+def test_errors_name_line_value_and_remedy(text, message):
+    """A table that cannot be read is refused in one line with file, line and value."""
+    with pytest.raises(DataError, match=message) as error:
+        comparisons_of(text, 444)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("per_pair", "message"),
+    [(0, "0 comparisons a pair: give at least 1"), (10**8, "too many: give at most 10,000,000")],
+)
+def test_comparisons_a_pair_are_within_reason(per_pair, message):
+    """At least one, and no more than fit the memory."""
+    with pytest.raises(ConfigError, match=message):
+        comparisons_of(HEADER + "x,y,0.5,0.5\n", per_pair)
+
+
+@pytest.mark.parametrize("row", [("x", "x", 1.0), ("x", "y", 0.7), ("x", "y", None)])
+def test_comparisons_refuse_what_is_none(row):
+    """A comparison of a model with itself, or without a result 1, ½ or 0, is refused."""
+    with pytest.raises(DataError, match="give two different models"):
+        Comparisons.of([("x", "y", 1.0), row])
+
+
+def test_seeds_become_clusters():
+    """Comparisons on one seed share a cluster; models are sorted by name."""
+    results = [("y", "x", 1.0), ("x", "z", 0.5), ("z", "y", 0.0)]
+    comparisons = Comparisons.of(results, seeds=["MT-2", "MT-1", "MT-2"])
+    assert comparisons.models == ("x", "y", "z")
+    assert comparisons.first.tolist() == [1, 0, 2]
+    assert comparisons.cluster is not None
+    assert comparisons.cluster[0] == comparisons.cluster[2] != comparisons.cluster[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"result": [1.0, 0.0]}, "columns of one length"),
+        ({"models": ("a",)}, "outside 0..0"),
+        ({"second": [0]}, "same model on both sides"),
+        ({"result": [0.7]}, "not 1, 0.5 or 0"),
+        ({"cluster": [-1]}, "a cluster is below 0"),
+        ({"first": ["a"]}, "not numbers; of rows .* Comparisons.of"),
+    ],
+)
+def test_columns_that_do_not_fit(change, message):
+    """Columns of other lengths or kinds, unknown models and results are programming errors."""
+    plain = Comparisons(("a", "b"), pd.Series([0]), [1], [1.0])
+    assert plain.first.tolist() == [0]
+    with pytest.raises(ValueError, match=message):
+        replace(plain, **change)
