@@ -67,7 +67,7 @@ def open_pool(executor: str | Executor) -> WorkerPool:
 
 
 def _open_loky(n_workers: int) -> Opened:
-    pool = ProcessPoolExecutor(n_workers, timeout=300)
+    pool = ProcessPoolExecutor(n_workers, timeout=20)  # s; they outlive a killed command
     # The end of a process that was killed while it started may not come.
     return pool.submit, lambda: pool.shutdown(wait=False, kill_workers=True)
 
