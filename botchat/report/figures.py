@@ -193,7 +193,7 @@ def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
         "Dialogues without an AI utterance up to utterance N, or up to the human length.",
         part.table.signatures,
         partial(dots, rates, "success rate (%)", {}),
-        len(next(iter(rates.values()))),
+        2 * len(next(iter(rates.values()))),  # four series and more
     )
     if part.curves:
         yield Chart(
