@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations
-from statistics import fmean
 
 from botchat.interfaces import Case, ChatModel, Decoding, JudgeAnswer, Message, settings_digest
-from botchat.judges.debate import SWAPPED, Agent, PanelAgents
+from botchat.judges.debate import Agent, PanelAgents
 from botchat.judges.panel import Panel, vote_alone
-from botchat.records import Remark, Verdict
+from botchat.records import Remark
 from botchat.workspace.panels import PanelSettings
 
 _SAMPLED = re.compile(r" \(\d+ samples\)$")
-_SAMPLE = re.compile(rf"(.+) #\d+({re.escape(SWAPPED)})?")
 
 
 @dataclass(frozen=True)
@@ -100,17 +97,3 @@ def repeated_judge(name: str, model: ChatModel, decoding: Decoding, n_samples: i
 def base_judge_name(name: str) -> str:
     """Return the name without the number of samples, where it has one."""
     return _SAMPLED.sub("", name)
-
-
-def sample_agreement(transcript: Sequence[Remark]) -> list[tuple[bool, float]]:
-    """Return whether the readable samples of a question all agree, and the share of equal pairs.
-
-    One entry for each agent and order of showing with at least two readable samples.
-    """
-    samples: dict[tuple[str | None, ...], list[Verdict]] = {}
-    for remark in transcript:
-        match = _SAMPLE.fullmatch(remark.speaker)
-        if match and remark.verdict is not None:
-            samples.setdefault(match.groups(), []).append(remark.verdict)
-    pairs = [[a == b for a, b in combinations(each, 2)] for each in samples.values()]
-    return [(all(each), fmean(each)) for each in pairs if each]

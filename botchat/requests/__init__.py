@@ -148,7 +148,7 @@ class Plotting(Request["Told"]):
 
     words, does, group = "leaderboard figure", "pipeline.plot:figure", EVERY_DAY
 
-    name: Annotated[str, Word("such as strength; a wrong name lists them all", "NAME")]
+    name: Annotated[str, Word("such as ratings; a wrong name lists them all", "NAME")]
     seed_set: SeedSet
     out: Annotated[Path, Arg("FILE.svg, .png or .pdf", "FILE")]
     judge: OwnJudge = None
