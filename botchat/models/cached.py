@@ -110,14 +110,18 @@ class CachedModel:
         # The caller may be gone; asyncio prints an exception that nobody retrieves.
         _ = task.cancelled() or task.exception()
 
-    def check_limits(self, max_tokens: int | None) -> None:
-        """Raise `ConfigError` if a limit could not be kept for calls with this ``max_tokens``."""
-        most = self._bound.of(0, self._reply_bound(max_tokens))
+    def cost_bound(self, n_bytes: int, max_tokens: int | None) -> CallCost:
+        """Return the most that a request of ``n_bytes`` for such a reply may take.
+
+        Raises `ConfigError` if a limit could not be kept.
+        """
+        most = self._bound.of(n_bytes, self._reply_bound(max_tokens))
         if flag := self.budget.unbounded(most):
             missing = f"nothing limits a reply of {self.name}; set max_tokens or context_window"
             if flag.startswith("--max-usd") and self.prices.cost(0, 0) is None:
                 missing = f"the price of {self.name} is unknown; set price_input and price_output"
             raise ConfigError(f"{flag} cannot be kept: {missing} in botchat.toml")
+        return most
 
     def stop(self) -> None:
         """Send nothing more, and try nothing again."""
@@ -163,9 +167,7 @@ class CachedModel:
                 adapted += 1
                 continue
             failures += 1
-            wait_s = None
-            if reply.retry_after_s is not None:
-                wait_s = self.retry.wait_s(failures, reply.retry_after_s, waited_s)
+            wait_s = self.retry.wait_s(failures, reply.retry_after_s, waited_s)
             if wait_s is None:
                 reply = self._give_up(reply, failures)
                 break
@@ -176,16 +178,12 @@ class CachedModel:
 
     async def _attempt(self, call: _Call) -> Reply:
         """Make one attempt, once there is room for it; account for its cost and store the reply."""
-        self.check_limits(call.decoding.max_tokens)
-        size = (len(call.request), self._reply_bound(call.decoding.max_tokens))
-        most = self._bound.of(*size)
+        most = self.cost_bound(len(call.request), call.decoding.max_tokens)
         # Four bytes a token; the endpoint's own count corrects it afterwards.
-        tokens, cost, reply = len(call.request) / 4, None, None
+        tokens, cost = len(call.request) / 4, None
         await self.budget.reserve(most)
         try:
-            if self.limiter:
-                await self.limiter.enter(tokens)
-            try:
+            async with self.limiter.place(tokens) if self.limiter else nullcontext():
                 if self._ending:
                     raise asyncio.CancelledError
                 if self._fatal is not None:
@@ -195,9 +193,11 @@ class CachedModel:
                 reply = await self.model.chat(call.messages, call.decoding)
                 reply = replace(reply, key=call.key, cost_usd=self.prices.cost_of(reply))
                 cost = CallCost(reply.cost_usd, reply.usage.total)
-                self._bound.learn(*size, cost)
+                self._bound.learn(most, cost)
                 if _turned_away(reply):
                     cost = CallCost(cost.usd or 0.0, cost.tokens or 0)
+                if self.limiter:
+                    self.limiter.learn(reply, tokens)
                 self._learn_quirks(reply)
                 # Stored before the place is free: nothing is sent after a write that failed.
                 if reply.final:
@@ -206,26 +206,21 @@ class CachedModel:
                 else:
                     self.ledger.add_attempt(call.key, reply, model=self.name)
                 return reply
-            except FatalModelError as error:
-                if error.reply is not None:
-                    cost = CallCost()
-                    self.ledger.add_attempt(call.key, error.reply, model=self.name)
-                raise
-            finally:
-                if self.limiter:
-                    self.limiter.leave(reply, tokens)
+        except FatalModelError as error:
+            if error.reply is not None:
+                cost = CallCost()
+                self.ledger.add_attempt(call.key, error.reply, model=self.name)
+            raise
         finally:
             self.budget.settle(most, cost)
 
     def _reply_bound(self, max_tokens: int | None) -> int | None:
         """Return the most tokens of a reply asked for with ``max_tokens``; None if unknown."""
-        parameters = self.quirks.get("parameters", {})
+        parameters, own = self.quirks.get("parameters", {}), self.identity.get("extra") or {}
         if any(parameters.get(name, "sent") is None for name in MAX_TOKENS_NAMES):
             max_tokens = None  # the endpoint takes no such limit
-        own = self.identity.get("extra") or {}
-        bounds = [n for name in MAX_TOKENS_NAMES if isinstance(n := own.get(name), int)]
-        bounds += [] if max_tokens is None else [max_tokens]
-        return max(bounds) if bounds else self.context_window
+        bounds = [max_tokens, *(own.get(name) for name in MAX_TOKENS_NAMES)]
+        return max((n for n in bounds if isinstance(n, int)), default=self.context_window)
 
     def _give_up(self, reply: Reply, failures: int) -> Reply:
         """Return the caller's reply; raises `FatalModelError` if the model cannot answer at all."""
@@ -237,22 +232,19 @@ class CachedModel:
         self._n_given_up += 1
         # A fault may be this request's own, if it came to the server.
         if not self._answered and (not reply.reached or self._n_given_up >= HOPELESS):
-            raise FatalModelError(
-                f"{self.name} has not answered once: {reply.detail}; run again when it does"
-                + ("" if reply.reached else " (is the server running? check host and port)")
-            )
+            hint = "" if reply.reached else " (is the server running? check host and port)"
+            why = f"{self.name} has not answered once: {reply.detail}"
+            raise FatalModelError(f"{why}; run again when it does{hint}")
         return reply
 
     def _learn_quirks(self, reply: Reply) -> None:
         if not reply.sent or dict(reply.sent) == self.quirks:
             return
         before, self.quirks = describe_quirks(self.quirks), dict(reply.sent)
-        if new := [change for change in describe_quirks(self.quirks) if change not in before]:
-            log.warning(
-                f"{self.name} is asked {' and '.join(new)} from now on, since its endpoint "
-                "refuses it otherwise"
-            )
         self.ledger.set_quirks(self.identity, self.quirks)
+        if new := [change for change in describe_quirks(self.quirks) if change not in before]:
+            how = " and ".join(new)
+            log.warning(f"{self.name} is asked {how} from now on: its endpoint refuses otherwise")
 
 
 def _turned_away(reply: Reply) -> bool:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -15,41 +14,13 @@ import aiohttp
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Reply
 from botchat.records import VERSION, Outcome
-from botchat.workspace.model_settings import ModelSettings, address, api_key, header_values
+from botchat.workspace.model_settings import Access, ModelSettings, access
 from botchat.workspace.secrets import Redactor, public_url
 
 MAX_BODY = 16 << 20
 """Bytes of a body, unpacked; no chat completion is longer."""
 
 CONNECT_TIMEOUT_S = 30.0
-
-_SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
-"""Name of a field of a URL's query that holds a secret."""
-
-
-class Access(NamedTuple):
-    """Address of a server and what lets requests in; it can be sent to another process."""
-
-    base_url: str
-    """Address without its query."""
-    query: str = ""
-    """Added to every URL, with its question mark."""
-    headers: Mapping[str, str] = {}
-    secrets: tuple[str, ...] = ()
-    """Redacted from everything the server says."""
-
-
-def access(settings: ModelSettings) -> Access:
-    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
-    key, (headers, secrets) = api_key(settings), header_values(settings)
-    url, _, query = address(settings).partition("?")
-    login = urlsplit(url).netloc.rpartition("@")[0]
-    headers = {name.lower(): value for name, value in headers.items()}
-    if key and not login:
-        headers.setdefault("authorization", f"Bearer {key}")
-    hidden = [value for name, value in parse_qsl(query) if _SECRET_FIELD.search(name)]
-    all_secrets = tuple(filter(None, (key, login, *secrets, *hidden)))
-    return Access(url.rstrip("/"), query and f"?{query}", headers, all_secrets)
 
 
 class HttpResponse(NamedTuple):

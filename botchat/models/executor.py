@@ -11,17 +11,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Executor
+from concurrent.futures import Executor
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Decoding, Message, Reply
-from botchat.models.connection import Access, Server
+from botchat.models.connection import Server
 from botchat.models.endpoint import EndpointModel
+from botchat.workspace.model_settings import Access, ModelSettings
 
 CALLS_PER_TASK = 16
 """Most calls that one lost worker takes with it."""
@@ -30,54 +31,36 @@ NO_WORKER_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Call: TypeAlias = tuple[Sequence[Message], Decoding]
-Opened: TypeAlias = tuple[Callable[..., Any], Callable[[], object]]
-"""What submits a task to an executor, and what closes it."""
 
 
 class WorkerPool:
     """An executor, shared by all models of a run."""
 
-    def __init__(self, open_executor: Callable[[], Opened]) -> None:
-        self._open, self.seen_at = open_executor, 0.0  # when a task came back
-        self._submit, self.close = open_executor()
+    def __init__(self, executor: str | Executor) -> None:
+        """Open ``loky:N`` or ``dask://HOST:PORT``. Raises `ConfigError` for another name."""
+        self.seen_at = 0.0  # when a task came back
+        self.submit: Callable[..., Any]
+        self.close: Callable[[], object] = lambda: None
+        if isinstance(executor, Executor):
+            self.submit = executor.submit
+            return
+        kind, _, place = executor.partition(":")
+        if kind == "loky" and place.isdigit() and int(place):
+            # Replaces processes of which one was lost; they outlive a killed command for 20 s.
+            processes = partial(get_reusable_executor, int(place), timeout=20)
+            self.submit = lambda *task: processes().submit(*task)
+            self.close = lambda: processes().shutdown(wait=False, kill_workers=True)
+        elif kind == "dask" and place.startswith("//"):
+            try:
+                from distributed import Client
 
-    def submit(self, *task: Any) -> Any:
-        """Return a future; processes of which one was lost are replaced by others."""
-        try:
-            return self._submit(*task)
-        except BrokenExecutor:
-            self.close()
-            self._submit, self.close = self._open()
-            return self._submit(*task)
-
-
-def open_pool(executor: str | Executor) -> WorkerPool:
-    """Open ``loky:N``, ``dask://HOST:PORT`` or an executor. Raises `ConfigError` for another."""
-    if isinstance(executor, Executor):
-        return WorkerPool(lambda: (executor.submit, lambda: None))
-    kind, _, place = executor.partition(":")
-    if kind == "loky" and place.isdigit() and int(place):
-        return WorkerPool(lambda: _open_loky(int(place)))
-    if kind != "dask" or not place.startswith("//"):
-        raise ConfigError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
-    try:
-        return WorkerPool(lambda: _open_dask(f"tcp:{place}"))
-    except (ImportError, OSError) as error:
-        raise ConfigError(f"--executor {executor}: {error}") from None
-
-
-def _open_loky(n_workers: int) -> Opened:
-    pool = ProcessPoolExecutor(n_workers, timeout=20)  # s; they outlive a killed command
-    # The end of a process that was killed while it started may not come.
-    return pool.submit, lambda: pool.shutdown(wait=False, kill_workers=True)
-
-
-def _open_dask(address: str) -> Opened:
-    from distributed import Client
-
-    client = Client(address, timeout=10)
-    submit = client.get_executor(pure=False).submit
-    return lambda *task: submit(_call_once, uuid4().hex, *task), client.close
+                client = Client(f"tcp:{place}", timeout=10)
+            except (ImportError, OSError) as error:
+                raise ConfigError(f"--executor {executor}: {error}") from None
+            submit, self.close = client.get_executor(pure=False).submit, client.close
+            self.submit = lambda *task: submit(_call_once, uuid4().hex, *task)
+        else:
+            raise ConfigError(f"--executor {executor!r}: write loky:N or dask://HOST:PORT")
 
 
 def _call_once(token: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -120,10 +103,9 @@ class ExecutorModel:
         if self._calls is calls:
             self._calls = []
         model, pool, started = self._model, self._pool, time.monotonic()
-        access = model.server.open()
-        model_of = partial(EndpointModel, model.name, model.settings, quirks=model.quirks)
+        what = (model.server.open(), model.name, model.settings, model.quirks, calls)
         try:
-            task = asyncio.wrap_future(pool.submit(call_all, model_of, access, calls))
+            task = asyncio.wrap_future(pool.submit(call_all, *what))
             while not (await asyncio.wait([task], timeout=1.0))[0]:
                 quiet_s = time.monotonic() - max(pool.seen_at, started)
                 if quiet_s > model.settings.timeout_s + NO_WORKER_S:
@@ -137,13 +119,13 @@ class ExecutorModel:
 
 
 def call_all(
-    model_of: Callable[..., EndpointModel], access: Access, calls: Sequence[Call]
+    access: Access, name: str, settings: ModelSettings, quirks: dict[str, Any], calls: list[Call]
 ) -> list[Any]:
     """Make calls in a worker; return replies and errors."""
 
     async def gather() -> list[Any]:
         server = Server(access.base_url, lambda: access)
-        model = model_of(server=server)
+        model = EndpointModel(name, settings, server, quirks)
         chats = (model.chat(*call) for call in calls)
         try:
             return await asyncio.gather(*chats, return_exceptions=True)

@@ -6,10 +6,10 @@ import asyncio
 import math
 import random
 import time
-from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-
-import msgspec
+from typing import NamedTuple
 
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply
@@ -30,34 +30,24 @@ class Prices:
     cached: float | None = None
     """Read from the provider's cache; None: as input."""
 
-    @property
-    def free(self) -> bool:
-        """Whether every call costs nothing."""
-        return self.input == 0 and self.output == 0
-
     def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
         """Return USD of so many tokens; None if a price or a count is unknown."""
-        if self.free:
+        if self.input == self.output == 0:
             return 0.0
         if self.input is None or self.output is None or prompt is None or completion is None:
             return None
         price = self.input if self.cached is None else self.cached
-        usd = completion * self.output + cached * price
-        return (usd + (prompt - cached) * self.input) / 1e6
+        return (completion * self.output + cached * price + (prompt - cached) * self.input) / 1e6
 
     def cost_of(self, reply: Reply) -> float | None:
         """Return USD that a call cost: as the provider reports, else by its tokens.
 
         None if unknown, also if the provider reports zero and the model has a price.
         """
-        usage, reported = reply.usage, reply.billed_usd
-        by_tokens = self.cost(
-            usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0
-        )
-        if reported is None or not 0 <= reported < math.inf:
-            return by_tokens
-        priced = not self.free and self.cost(0, 0) is not None
-        return None if reported == 0 and priced else reported
+        usage, billed = reply.usage, reply.billed_usd
+        if billed is None or not 0 <= billed < math.inf:
+            return self.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0)
+        return None if billed == 0 and self.cost(1, 1) else billed
 
     def times(self, factor: float) -> Prices:
         """Return each price times ``factor``."""
@@ -68,7 +58,7 @@ FREE = Prices(0.0, 0.0)
 """Prices of models on this machine."""
 
 
-class CallCost(msgspec.Struct, frozen=True):
+class CallCost(NamedTuple):
     """USD and tokens that a call took, or may take; None is unknown."""
 
     usd: float | None = 0.0
@@ -89,16 +79,14 @@ class CostBound:
 
     def of(self, n_bytes: int, max_tokens: int | None) -> CallCost:
         """Return the bound for a request of ``n_bytes``; ``max_tokens`` of its reply, if known."""
-        prices = self.prices
         # A token in the provider's cache may be dearer.
-        dearest = Prices(prices.input and max(prices.input, prices.cached or 0.0), prices.output)
-        usd = dearest.cost(n_bytes, max_tokens)
+        cached = n_bytes if (self.prices.cached or 0) > (self.prices.input or 0) else 0
+        usd = self.prices.cost(n_bytes, max_tokens, cached)
         tokens = None if max_tokens is None else n_bytes + max_tokens + self._tokens
         return CallCost(None if usd is None else usd + self._usd, tokens)
 
-    def learn(self, n_bytes: int, max_tokens: int | None, cost: CallCost) -> None:
-        """Take in what such a call took."""
-        most = self.of(n_bytes, max_tokens)
+    def learn(self, most: CallCost, cost: CallCost) -> None:
+        """Take in what a call took whose bound was ``most``."""
         if most.usd is not None and cost.usd is not None:
             self._usd += max(0.0, cost.usd - most.usd)
         if most.tokens is not None and cost.tokens is not None:
@@ -115,15 +103,15 @@ class Retry:
     total_s: float = 900.0
     """Longest waiting in all; after that the next run asks again."""
 
-    def wait_s(self, attempt: int, requested_s: float, waited_s: float) -> float | None:
+    def wait_s(self, attempt: int, least_s: float | None, waited_s: float) -> float | None:
         """Return seconds to wait after failed attempt number ``attempt`` (1-based); None: give up.
 
-        Never less than ``requested_s``, the endpoint's Retry-After.
+        Never less than ``least_s``, the endpoint's Retry-After; None: it will not help.
         """
-        if attempt >= self.attempts:
+        if least_s is None or attempt >= self.attempts:
             return None
         backoff = min(self.longest_s, self.first_s * 2 ** (attempt - 1))
-        wait = max(requested_s, backoff * (0.5 + random.random() / 2))
+        wait = max(least_s, backoff * (0.5 + random.random() / 2))
         return None if waited_s + wait > self.total_s else wait
 
 
@@ -149,7 +137,7 @@ class Budget:
     def __post_init__(self) -> None:
         """Reserve nothing yet."""
         self._n_open, self._open_usd, self._open_tokens = 0, 0.0, 0
-        self._waiting: deque[tuple[CallCost, asyncio.Future[None]]] = deque()
+        self._turn, self._settled = asyncio.Lock(), asyncio.Event()
 
     def unbounded(self, most: CallCost) -> str:
         """Return the flag of a limit that cannot be kept since ``most`` is unknown, or ''."""
@@ -162,17 +150,18 @@ class Budget:
 
         Raises `LimitReached` if what is left does not do and no call in flight may give some back.
         """
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append((most, turn))
-        self._wake()
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                self._wake()  # those behind it may fit
-            elif turn.exception() is None:
-                self.settle(most, None)
-            raise
+        async with self._turn:
+            while limit := self._limit_hit(most):
+                if not self._n_open or limit.startswith("--max-calls"):
+                    so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens"
+                    raise LimitReached(
+                        f"stopped at {limit}; {so_far} in this run; everything is stored, and the "
+                        "same command goes on from here (limits count for each run)"
+                    )
+                self._settled.clear()
+                await self._settled.wait()
+            self.calls += 1
+            self._hold(1, most)
 
     def settle(self, most: CallCost, cost: CallCost | None) -> None:
         """Spend what a call took that had reserved ``most``; None if it was not sent.
@@ -180,17 +169,17 @@ class Budget:
         What is unknown of it counts as it had been reserved.
         """
         self._hold(-1, most)
+        self._settled.set()
         if cost is None:
             self.calls -= 1
-        else:
-            usd = (most.usd or 0.0) if cost.usd is None else 0.0
-            tokens = (most.tokens or 0) if cost.tokens is None else 0
-            self.usd += usd + (cost.usd or 0.0)
-            self.tokens += tokens + (cost.tokens or 0)
-            if usd or (tokens and (most.usd or self.max_usd or self.max_tokens)):
-                n, all_usd, all_tokens = self.estimated
-                self.estimated = (n + 1, all_usd + usd, all_tokens + tokens)
-        self._wake()
+            return
+        usd = (most.usd or 0.0) if cost.usd is None else 0.0
+        tokens = (most.tokens or 0) if cost.tokens is None else 0
+        self.usd += usd + (cost.usd or 0.0)
+        self.tokens += tokens + (cost.tokens or 0)
+        if usd or (tokens and (most.usd or self.max_usd or self.max_tokens)):
+            n, all_usd, all_tokens = self.estimated
+            self.estimated = (n + 1, all_usd + usd, all_tokens + tokens)
 
     def _hold(self, n: int, most: CallCost) -> None:
         self._n_open += n
@@ -198,32 +187,11 @@ class Budget:
         self._open_usd = self._open_usd + n * (most.usd or 0.0) if self._n_open else 0.0
         self._open_tokens += n * (most.tokens or 0)
 
-    def _wake(self) -> None:
-        """Admit those who have waited longest, as far as the limits do."""
-        while self._waiting:
-            most, turn = self._waiting[0]
-            limit = "" if turn.done() else self._limit_hit(most)
-            if limit and self._n_open and not limit.startswith("--max-calls"):
-                return
-            self._waiting.popleft()
-            if limit:
-                so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens in this run"
-                turn.set_exception(
-                    LimitReached(
-                        f"stopped at {limit}; {so_far}; everything is stored, and the same command "
-                        "goes on from here (limits count for each run)"
-                    )
-                )
-            elif not turn.done():
-                self.calls += 1
-                self._hold(1, most)
-                turn.set_result(None)
-
     def _limit_hit(self, most: CallCost) -> str:
         """Return the limit that leaves no room for ``most``, in words, or ''."""
+        usd, tokens = most.usd or 0.0, most.tokens or 0
         if self.max_calls is not None and self.calls >= self.max_calls:
             return f"--max-calls {self.max_calls}"
-        usd, tokens = most.usd or 0.0, most.tokens or 0
         if self.max_usd is not None and self.usd + self._open_usd + usd > self.max_usd:
             return f"--max-usd {self.max_usd:g}: the next call may cost up to ${usd:.4g}"
         all_tokens = self.tokens + self._open_tokens + tokens
@@ -236,36 +204,30 @@ class RateLimiter:
     """One server's capacity, shared by every model and stage that uses it.
 
     At most so many calls in flight, and so many requests and tokens a minute, spread evenly except
-    for `BURST_S` seconds' worth. When the server says that it is overloaded, all callers wait as
-    long as it asks.
+    for `BURST_S` seconds' worth; a rate of None is no limit. When the server says that it is
+    overloaded, all callers wait as long as it asks.
     """
 
     def __init__(
-        self,
-        max_concurrency: int,
-        requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
+        self, max_concurrency: int, requests: float | None = None, tokens: float | None = None
     ) -> None:
-        """A rate of None is no limit."""
+        """``requests`` and ``tokens`` a minute."""
         self._places = asyncio.Semaphore(max_concurrency)
-        rates = (requests_per_minute, tokens_per_minute)
-        self._seconds_each = [60 / rate if rate else 0.0 for rate in rates]
+        self._seconds_each = [60 / rate if rate else 0.0 for rate in (requests, tokens)]
         self._next = [-math.inf, -math.inf]
         self._free_at = -math.inf
 
-    async def enter(self, tokens: float) -> None:
-        """Wait for a place in flight, for the rates, and for any pause; `leave` gives it back.
+    @asynccontextmanager
+    async def place(self, tokens: float) -> AsyncIterator[None]:
+        """Wait for a place in flight, for the rates, and for any pause.
 
         ``tokens``: an estimate for prompt and reply.
         """
-        await self._places.acquire()
-        try:
+        async with self._places:
             start = self.take(tokens, time.monotonic())
             while (pause_s := max(self._free_at, start) - time.monotonic()) > 0:
                 await asyncio.sleep(pause_s)
-        except asyncio.CancelledError:
-            self._places.release()
-            raise
+            yield
 
     def take(self, tokens: float, now: float) -> float:
         """Take one request and ``tokens`` from the rates; return when they may be used."""
@@ -274,13 +236,9 @@ class RateLimiter:
         self._next = [start + amount * each for start, amount, each in amounts]
         return max(now, *starts)
 
-    def leave(self, reply: Reply | None, tokens: float) -> None:
-        """Give the place back; learn from the reply, if there is one."""
-        self._places.release()
-        if reply is None:
-            return
-        if reply.usage.prompt_tokens is not None:
-            used = reply.usage.prompt_tokens + (reply.usage.completion_tokens or 0)
+    def learn(self, reply: Reply, tokens: float) -> None:
+        """Correct the estimate of ``tokens``, and pause if the server asks for it."""
+        if (used := reply.usage.total) is not None:
             self._next[1] += (used - tokens) * self._seconds_each[1]
         if reply.status in OVERLOADED:
             self._free_at = max(self._free_at, time.monotonic() + (reply.retry_after_s or 0.0))

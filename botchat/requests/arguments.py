@@ -176,7 +176,7 @@ class Spending:
     batch: bool = False
     """Send every call through its endpoint's Batch API."""
     executor: Any = None
-    """Who makes the calls: see `botchat.models.executor.open_pool`."""
+    """Who makes the calls: see `botchat.models.executor.WorkerPool`."""
 
 
 FORMATS = ("csv", "md", "json", "tex", "parquet", "html")

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from msgspec.structs import astuple
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
@@ -36,9 +37,9 @@ SCHEMA = 1
 MAX_LINE = 64 << 20
 """Bytes of the longest line that is imported; a reply's body has at most a quarter of them."""
 
-_CACHE_KB = 64 << 10
-"""Most memory for pages of the file: keys are in random order."""
-
+_PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
+    "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;"
+)
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
@@ -54,8 +55,6 @@ class StoredCall(msgspec.Struct, frozen=True):
     model: str
     stage: str
     at: _Time
-    request: msgspec.Raw
-    """The canonical request, byte for byte: the key is its digest."""
     outcome: Outcome
     text: str
     finish_reason: str | None
@@ -65,34 +64,32 @@ class StoredCall(msgspec.Struct, frozen=True):
     latency_s: _Positive
     cost_usd: _Positive | None
     detail: str
-    raw: str
     sent: dict[str, Any]
+    request: msgspec.Raw
+    """The canonical request, byte for byte: the key is its digest."""
+    raw: str
 
     def reply(self) -> Reply:
         """Return the reply as it was stored."""
         usage = Usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
-        same = {name: getattr(self, name) for name in _OF_REPLY}
-        return Reply(usage=usage, sent=self.sent, key=self.key, **same)
+        named = {name: getattr(self, name) for name in ("detail", "raw", "sent", "key")}
+        end = (self.outcome, self.text, self.finish_reason)
+        return Reply(*end, usage, self.latency_s, self.cost_usd, **named)
 
     def row(self) -> tuple[Any, ...]:
         """Return a value for each column of the table."""
-        values = msgspec.structs.asdict(self)
-        values["request"] = _pack(bytes(self.request))
-        values["raw"] = _pack(self.raw.encode("utf-8", "surrogatepass"))
-        values["sent"] = json.dumps(self.sent, sort_keys=True)
-        return tuple(values.values())
+        packed = map(_pack, (bytes(self.request), self.raw.encode("utf-8", "surrogatepass")))
+        return (*astuple(self)[:-3], json.dumps(self.sent, sort_keys=True), *packed)
 
     @classmethod
-    def from_row(cls, row: Sequence[Any]) -> StoredCall:
+    def from_row(cls, row: tuple[Any, ...]) -> StoredCall:
         """Read a row of the table. Raises ``ValueError`` or ``zlib.error`` if it is damaged."""
-        values = dict(zip(cls.__struct_fields__, row, strict=True))
-        values["request"] = msgspec.Raw(zlib.decompress(values["request"]))
-        values["raw"] = zlib.decompress(values["raw"]).decode("utf-8", "surrogatepass")
-        values["sent"] = json.loads(values["sent"])
-        return cls(**values)
+        *plain, sent, request, raw = row
+        text = zlib.decompress(raw).decode("utf-8", "surrogatepass")
+        values = (*plain, json.loads(sent), msgspec.Raw(zlib.decompress(request)), text)
+        return cls(*values)
 
 
-_OF_REPLY = ("outcome", "text", "finish_reason", "latency_s", "cost_usd", "detail", "raw")
 _COLUMNS = ", ".join(StoredCall.__struct_fields__)
 _SLOTS = ", ".join(f"?{n}" for n, _ in enumerate(StoredCall.__struct_fields__, 1))
 _INSERT = (  # an older export brings no forgotten answer back
@@ -150,7 +147,7 @@ class Ledger:
 
     def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
         """Store one answer; durable against the death of the process when this returns."""
-        self._write(_INSERT, self._row(key, request, reply, model, stage))
+        self._write(_INSERT, _row(key, request, reply, model, stage))
 
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
@@ -160,18 +157,8 @@ class Ledger:
         kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        self._keeping.append((self._row(key, request, reply, model, stage), kept))
+        self._keeping.append((_row(key, request, reply, model, stage), kept))
         return kept
-
-    @staticmethod
-    def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
-        same = {name: getattr(reply, name) for name in _OF_REPLY}
-        same |= msgspec.structs.asdict(reply.usage) | {"sent": dict(reply.sent)}
-        canonical = msgspec.Raw(request)
-        call = StoredCall(
-            key=key, model=model, stage=stage, at=time.time(), request=canonical, **same
-        )
-        return call.row()
 
     def _keep_all(self) -> None:
         keeping, self._keeping = self._keeping, []
@@ -222,13 +209,9 @@ class Ledger:
 
     def recent(self, model: str, stage: str, n: int) -> list[tuple[list[Message], Reply]]:
         """Return the last ``n`` answers of known size of a model in a stage, with messages."""
-        calls = self.calls(
-            "WHERE model=? AND stage=? AND prompt_tokens IS NOT NULL"
-            " AND completion_tokens IS NOT NULL ORDER BY at DESC LIMIT ?",
-            model,
-            stage,
-            n,
-        )
+        known = "prompt_tokens IS NOT NULL AND completion_tokens IS NOT NULL"
+        which = f"WHERE model=? AND stage=? AND {known} ORDER BY at DESC LIMIT ?"
+        calls = self.calls(which, model, stage, n)
         return [(json.loads(bytes(call.request))["messages"], call.reply()) for call in calls]
 
     def missing(self, keys: Iterable[str]) -> set[str]:
@@ -247,8 +230,7 @@ class Ledger:
         try:
             with gzip.open(part, "wb") if path.suffix == ".gz" else part.open("wb") as file:
                 for call in self.calls("WHERE at>=? ORDER BY key", since):
-                    file.write(msgspec.json.encode(call) + b"\n")
-                    count += 1
+                    count += file.write(msgspec.json.encode(call) + b"\n") > 0
             part.replace(path)
         except OSError as error:
             raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
@@ -269,9 +251,8 @@ class Ledger:
                 self.transaction(),
             ):
                 for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-                    call = _exported_call(line, f"{path}:{n}")
-                    if not msgspec.json.decode(line, type=_Mark).superseded:
-                        added += self._db.execute(_INSERT, call.row()).rowcount
+                    row = _exported_call(line, f"{path}:{n}").row()
+                    added += self._db.execute(_INSERT, row).rowcount
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"cannot read {path}: {error}") from None
         return added, n - added
@@ -327,7 +308,7 @@ class Ledger:
 
 
 def _connect(path: Path | None, readonly: bool) -> sqlite3.Connection:
-    uri = "file::memory:" if path is None else path.absolute().as_uri()
+    uri = path.absolute().as_uri() if path else "file::memory:"
 
     def connect(mode: str) -> sqlite3.Connection:
         address = f"{uri}?{mode}" if path else uri
@@ -338,9 +319,7 @@ def _connect(path: Path | None, readonly: bool) -> sqlite3.Connection:
         if readonly:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         else:
-            for pragma in ("journal_mode=WAL", "synchronous=NORMAL", f"cache_size=-{_CACHE_KB}"):
-                db.execute(f"PRAGMA {pragma}")
-            db.executescript(_TABLES)
+            db.executescript(_PRAGMAS + _TABLES)
             db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
     except sqlite3.DatabaseError as error:
         db.close()
@@ -348,6 +327,13 @@ def _connect(path: Path | None, readonly: bool) -> sqlite3.Connection:
             return connect("immutable=1")  # in a folder where nothing can be written
         raise
     return db
+
+
+def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
+    end = (reply.outcome, reply.text, reply.finish_reason, *astuple(reply.usage))
+    more = (reply.latency_s, reply.cost_usd, reply.detail, dict(reply.sent))
+    call = (key, model, stage, time.time(), *end, *more, msgspec.Raw(request), reply.raw)
+    return StoredCall(*call).row()
 
 
 def _pack(data: bytes) -> bytes:
@@ -366,11 +352,6 @@ class _CanonicalRequest(msgspec.Struct):
     identity: dict[str, Any]
     messages: list[Message]
     sampling: dict[str, Any]
-
-
-class _Mark(msgspec.Struct):
-    superseded: Any = False
-    """Forgotten: older versions exported these too."""
 
 
 def _exported_call(line: bytes, place: str) -> StoredCall:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -23,6 +23,8 @@ _HEADER_VARIABLE = re.compile(rf"(?:([A-Za-z]+) )?{_VARIABLE.pattern}")
 """Header value that is an environment variable, alone or after a scheme such as Bearer."""
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _RESERVED_HEADER = re.compile(r"(?i)content-.*|proxy-.*|host|transfer-encoding|connection|upgrade")
+_SECRET_FIELD = re.compile(r"key|token|secret|pass|auth|sig|code|credential", re.IGNORECASE)
+"""Name of a field of a URL's query that holds a secret."""
 
 MessageLayout = Literal["auto", "natural", "merge-leading", "placeholder-user"]
 SystemRole = Literal["auto", "system", "system-in-user"]
@@ -91,6 +93,31 @@ def url_fault(url: str) -> str | None:
     if end := re.search(r"/(chat/completions|completions|responses|messages)/?$", parts.path):
         return f"{public_form!r} ends with {end[0]}, which is added to it; leave that out"
     return None
+
+
+class Access(NamedTuple):
+    """Address of a server and what lets requests in; it can be sent to another process."""
+
+    base_url: str
+    """Address without its query."""
+    query: str = ""
+    """Added to every URL, with its question mark."""
+    headers: Mapping[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    """Redacted from everything the server says."""
+
+
+def access(settings: ModelSettings) -> Access:
+    """Read key, headers and address of an entry. Raises `ConfigError` if one of them is not set."""
+    key, (headers, secrets) = api_key(settings), header_values(settings)
+    url, _, query = address(settings).partition("?")
+    login = urlsplit(url).netloc.rpartition("@")[0]
+    headers = {name.lower(): value for name, value in headers.items()}
+    if key and not login:
+        headers.setdefault("authorization", f"Bearer {key}")
+    hidden = [value for name, value in parse_qsl(query) if _SECRET_FIELD.search(name)]
+    all_secrets = tuple(filter(None, (key, login, *secrets, *hidden)))
+    return Access(url.rstrip("/"), query and f"?{query}", headers, all_secrets)
 
 
 def address(settings: ModelSettings, env: Mapping[str, str] = os.environ) -> str:

@@ -11,12 +11,11 @@ from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import connection
 from botchat.models.cached import CachedModel
-from botchat.models.connection import Access
 from botchat.models.endpoint import EndpointModel
 from botchat.models.limits import Budget, Prices, RateLimiter, Retry
 from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
-from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.model_settings import Access, ModelSettings
 from botchat.workspace.usage import stats
 from tests.openai_server import Gate, Server, faults, per_request, templates, text
 

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from joblib.externals.loky import reusable_executor
 
 import botchat
 from botchat.cli.main import main
@@ -56,18 +57,10 @@ def kill_some(pids):
                 os.kill(pid, signal.SIGKILL)
 
 
-@pytest.fixture
-def loky_pids(monkeypatch):
-    """A function that returns the processes of loky's pools."""
-    pools = []
-
-    class Watched(executor.ProcessPoolExecutor):
-        def __init__(self, *arguments, **more):
-            super().__init__(*arguments, **more)
-            pools[:] = [self]
-
-    monkeypatch.setattr(executor, "ProcessPoolExecutor", Watched)
-    return lambda: [pid for pool in pools for pid in [*(pool._processes or ())]]
+def loky_pids():
+    """Return the processes of loky's pool."""
+    pool = reusable_executor._executor
+    return [*((pool and pool._processes) or ())]
 
 
 def check(server, folder, *flags):
@@ -82,7 +75,7 @@ def check(server, folder, *flags):
 
 
 @pytest.mark.parametrize("kills", [False, True], ids=["calm", "killed"])
-def test_loky_workers_make_the_same_bytes(tmp_path, kills, loky_pids):
+def test_loky_workers_make_the_same_bytes(tmp_path, kills):
     """Also where some are killed while they start; every call is answered."""
     with Server(converse, api_key=KEY, latency_s=0.02) as server:
         files = expected(server, tmp_path / "plain")

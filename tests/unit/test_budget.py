@@ -210,7 +210,7 @@ def run_all(data, run, model, texts):
         found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
         assert not asked.in_flight
         assert (budget._n_open, budget._open_usd, budget._open_tokens) == (0, 0.0, 0)
-        assert not budget._waiting
+        assert not budget._turn.locked()
         return found, meter
 
     return asyncio.run(go())
@@ -401,11 +401,11 @@ def test_an_overrun_is_part_of_the_next_estimate():
     """Tokens and a bill beyond what was expected are expected the next time."""
     bound = CostBound(Prices(1.0, 2.0))
     assert bound.of(100, 10) == CallCost(pytest.approx(120 / 1e6), 110)
-    bound.learn(100, 10, CallCost(180 / 1e6, 155))
+    bound.learn(bound.of(100, 10), CallCost(180 / 1e6, 155))
     assert bound.of(100, 10) == CallCost(pytest.approx(180 / 1e6), 155)
-    bound.learn(100, 10, CallCost(1.0, 55))
+    bound.learn(bound.of(100, 10), CallCost(1.0, 55))
     assert bound.of(100, 10) == CallCost(pytest.approx(1.0), 155)
-    bound.learn(100, 10, CallCost(None, None))
+    bound.learn(bound.of(100, 10), CallCost(None, None))
     assert bound.of(100, 10) == CallCost(pytest.approx(1.0), 155)
 
 

@@ -70,12 +70,11 @@ async def test_a_pause_asked_of_one_call_holds_every_other(monkeypatch):
 
     monkeypatch.setattr(limits.asyncio, "sleep", sleep)
     limiter = RateLimiter(4)
-    await limiter.enter(0)
-    limiter.leave(Reply("transport", status=429, retry_after_s=7.0), 0)
+    async with limiter.place(0):
+        limiter.learn(Reply("transport", status=429, retry_after_s=7.0), 0)
     for _ in range(3):
-        await limiter.enter(0)
-        assert now == [1007.0]
-        limiter.leave(Reply("ok"), 0)
+        async with limiter.place(0):
+            assert now == [1007.0]
 
 
 async def test_no_more_are_in_flight_than_allowed_and_a_cancelled_waiter_loses_no_place():
@@ -83,12 +82,9 @@ async def test_no_more_are_in_flight_than_allowed_and_a_cancelled_waiter_loses_n
     limiter, order = RateLimiter(2), []
 
     async def call(name):
-        await limiter.enter(0)
-        order.append(name)
-        try:
+        async with limiter.place(0):
+            order.append(name)
             await gate.wait()
-        finally:
-            limiter.leave(None, 0)
 
     gate = asyncio.Event()
     calls = [asyncio.create_task(call(name)) for name in "abcde"]
@@ -98,8 +94,8 @@ async def test_no_more_are_in_flight_than_allowed_and_a_cancelled_waiter_loses_n
     gate.set()
     await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 5)
     assert order == ["a", "b", "d", "e"]
-    for _ in "ab":
-        await asyncio.wait_for(limiter.enter(0), 5)
+    async with limiter.place(0), limiter.place(0):
+        pass
 
 
 @given(
@@ -129,8 +125,8 @@ def test_a_rate_that_is_free_does_not_wait_and_a_used_one_does():
 async def test_the_endpoints_own_count_corrects_the_estimate():
     """What a reply did not take is given back to the rate of tokens."""
     rate = RateLimiter(1, None, 60)
-    await rate.enter(10)
-    rate.leave(Reply("ok", usage=Usage(3, 1)), 10)
+    async with rate.place(10):
+        rate.learn(Reply("ok", usage=Usage(3, 1)), 10)
     now = time.monotonic()
     rate.take(0, now)
     assert 2 < rate.take(0, now) - now <= 3

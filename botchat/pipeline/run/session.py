@@ -76,9 +76,9 @@ class Session:
         self.budget = meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
         self._pool: WorkerPool | None = None
         if spending.executor is not None:
-            from botchat.models.executor import open_pool
+            from botchat.models.executor import WorkerPool
 
-            self._pool = open_pool(spending.executor)
+            self._pool = WorkerPool(spending.executor)
         self._batches = workspace.ledger_path.parent / "batches"
         self._servers: dict[tuple[object, ...], tuple[Server, RateLimiter]] = {}
         self._models: dict[tuple[str, str, str], CachedModel] = {}
@@ -205,7 +205,7 @@ class Session:
         place = (resolved.name, resolved.target, stage)
         if place not in self._models:
             self._models[place] = self._new(resolved, stage)
-        self._models[place].check_limits(max_tokens)
+        self._models[place].cost_bound(0, max_tokens)
         return self._models[place]
 
     def _new(self, resolved: config.ModelName, stage: str) -> CachedModel:
