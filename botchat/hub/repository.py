@@ -129,7 +129,7 @@ def _commit(request: Publishing, kind: str, files: dict[str, bytes]) -> str:
 
 
 def _calls(workspace: Workspace, seed_set: str) -> bytes:
-    """Return the calls that a set's records rest on, as an exported ledger."""
+    """Return the calls that a set's records rest on, as lines."""
     dialogues = (d for p in workspace.dialogue_files(seed_set) for d in jsonl.read(p, Dialogue))
     keys = {fact.call for dialogue in dialogues for fact in dialogue.facts}
     for path in (workspace.root / "judgments" / seed_set).glob("*/*.jsonl"):
@@ -185,7 +185,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
     with workspace.locked():
         if contents.pop(ledger_file, None):
             with closing(workspace.ledger()) as ledger:
-                n_calls = sum(ledger.import_calls(_download(name, ledger_file, commit)))
+                n_calls = ledger.import_calls(_download(name, ledger_file, commit))
         jsonl.write_all(workspace.root, contents)
         jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
     return Told({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})

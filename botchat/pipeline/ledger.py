@@ -1,13 +1,11 @@
-"""The ledger's commands: what was asked and what it cost, export, import, forgetting."""
+"""The ledger's commands: what was asked and what it cost, forgetting."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +17,7 @@ from botchat.interfaces import Row
 from botchat.models.cached import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
-from botchat.requests import Accounting, ExportingCalls, Forgetting, ImportingCalls
+from botchat.requests import Accounting, Forgetting
 from botchat.requests.results import Told
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
@@ -64,32 +62,8 @@ def lost_calls_note(
     n_verdicts = sum(not lost.isdisjoint(keys) for keys in judged)
     return [
         f"{n_utterances} utterances and {n_verdicts} verdicts rest on calls that the ledger no "
-        "longer has; bring them back with: botchat ledger import FILE"
+        "longer has; copy the ledger back from a backup"
     ]
-
-
-def export(request: ExportingCalls, workspace: Workspace) -> Told:
-    """Write all calls, or those since an ISO 8601 time, as JSON lines, gzip for ``.gz``."""
-    path, since, first = request.path, request.since, -math.inf
-    if since is not None:
-        try:
-            time = datetime.fromisoformat(since)
-        except ValueError:
-            example = "write a time like 2026-11-22 or 2026-11-22T12:00Z"
-            raise ConfigError(f"--since {since[:40]!r}: {example}") from None
-        first = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    with closing(_open(workspace)) as ledger:
-        return Told({"path": path, "calls": ledger.export(path, first)})
-
-
-def import_(request: ImportingCalls, workspace: Workspace) -> Told:
-    """Add the calls of an exported ledger; ``known``: those that were here already."""
-    path = request.path
-    if not path.exists():
-        raise MissingDataError(f"no file {path}; make it with: botchat ledger export {path}")
-    with workspace.locked(), closing(workspace.ledger()) as ledger:
-        added, known = ledger.import_calls(path)
-    return Told({"path": path, "added": added, "known": known})
 
 
 def forget(request: Forgetting, workspace: Workspace) -> Told:

@@ -343,25 +343,6 @@ class Accounting(Request["Told"]):
     words, does, group = "ledger stats", "pipeline.ledger:stats", CARE
 
 
-class ExportingCalls(Request["Told"]):
-    """Write all calls to a .jsonl(.gz) file."""
-
-    words, does, group = "ledger export", "pipeline.ledger:export", CARE
-
-    path: Annotated[Path, Word(metavar="FILE")]
-    since: Annotated[str | None, Arg("answered since: 2026-11-22, 2026-11-22T12:00Z", "TIME")] = (
-        None
-    )
-
-
-class ImportingCalls(Request["Told"]):
-    """Add the calls of an exported file."""
-
-    words, does, group = "ledger import", "pipeline.ledger:import_", CARE
-
-    path: Annotated[Path, Word(metavar="FILE")]
-
-
 class Forgetting(Request["Told"]):
     """Let calls be asked again; they stay in the accounts."""
 

@@ -5,7 +5,7 @@ the canonical request: schema version, who was asked (model id, endpoint without
 parameters), messages, decoding and sample number.
 
 ``ledger.sql`` describes the tables. WAL mode with ``synchronous=NORMAL``: a commit survives the
-death of the process at any moment. An exported ledger has a call a line.
+death of the process at any moment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import asyncio
 import gzip
 import hashlib
 import json
-import math
 import sqlite3
 import time
 import zlib
@@ -49,7 +48,7 @@ _Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
 
 
 class StoredCall(msgspec.Struct, frozen=True):
-    """A row of ``calls`` or ``superseded``; also a line of an exported ledger."""
+    """A row of ``calls`` or ``superseded``; also a line of a published run's calls."""
 
     key: str
     model: str
@@ -92,7 +91,7 @@ class StoredCall(msgspec.Struct, frozen=True):
 
 _COLUMNS = ", ".join(StoredCall.__struct_fields__)
 _SLOTS = ", ".join(f"?{n}" for n, _ in enumerate(StoredCall.__struct_fields__, 1))
-_INSERT = (  # an older export brings no forgotten answer back
+_INSERT = (  # a published run brings no forgotten answer back
     f"INSERT OR IGNORE INTO calls ({_COLUMNS}) SELECT {_SLOTS}"
     " WHERE NOT EXISTS (SELECT 1 FROM superseded WHERE key=?1 AND at=?4)"
 )
@@ -220,47 +219,25 @@ class Ledger:
         sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
         return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
 
-    def export(self, path: Path, since: float = -math.inf) -> int:
-        """Write every call stored since a time (seconds of the epoch); return how many.
-
-        A call is a JSON line, gzip if the name ends in ``.gz``; a part is never left at ``path``.
-        Raises `DataError` if the ledger is damaged, `BotChatError` if the file cannot be written.
-        """
-        count, part = 0, path.with_name(f".{path.name}.part")
-        try:
-            with gzip.open(part, "wb") if path.suffix == ".gz" else part.open("wb") as file:
-                for call in self.calls("WHERE at>=? ORDER BY key", since):
-                    count += file.write(msgspec.json.encode(call) + b"\n") > 0
-            part.replace(path)
-        except OSError as error:
-            raise BotChatError(f"cannot write {path}: {error.strerror or error}") from None
-        finally:
-            part.unlink(missing_ok=True)
-        return count
-
-    def import_calls(self, path: Path) -> tuple[int, int]:
-        """Add the calls of an exported ledger, all or none; return (added, already here).
+    def import_calls(self, path: Path) -> int:
+        """Add the calls of a published run, JSON lines in gzip, all or none; return their number.
 
         Every key is checked against its request, so a damaged or edited request cannot answer for
         another. Raises `DataError`, with file and line.
         """
-        added = n = 0
+        n = 0
         try:
-            with (
-                gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
-                self.transaction(),
-            ):
+            with gzip.open(path) as file, self.transaction():
                 for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-                    row = _exported_call(line, f"{path}:{n}").row()
-                    added += self._db.execute(_INSERT, row).rowcount
+                    self._db.execute(_INSERT, _published_call(line, f"{path}:{n}").row())
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"cannot read {path}: {error}") from None
-        return added, n - added
+        return n
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; return how many there were.
 
-        They stay as superseded: spent, and in no export.
+        They stay as superseded: spent, and never published.
         """
         which, listed = "WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*keys]),)
         moved = f"INSERT OR IGNORE INTO superseded ({_COLUMNS}) SELECT {_COLUMNS} FROM calls"
@@ -302,8 +279,8 @@ class Ledger:
     def _advice(self) -> str:
         # With its folder: SQLite would put the log (-wal) of the old file into a new one.
         return (
-            f"if it is damaged, move {self.path and self.path.parent} away, and bring back what "
-            "was exported with: botchat ledger import FILE"
+            f"if it is damaged, move {self.path and self.path.parent} away, and copy it back from "
+            "a backup"
         )
 
 
@@ -354,8 +331,8 @@ class _CanonicalRequest(msgspec.Struct):
     sampling: dict[str, Any]
 
 
-def _exported_call(line: bytes, place: str) -> StoredCall:
-    """Read a line of an exported ledger; raises `DataError` if it is none."""
+def _published_call(line: bytes, place: str) -> StoredCall:
+    """Read a line of a published run's calls; raises `DataError` if it is none."""
     try:
         if len(line) > MAX_LINE:
             raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
@@ -368,5 +345,5 @@ def _exported_call(line: bytes, place: str) -> StoredCall:
         json.dumps(call.sent)  # fails on lists inside lists without end
     except (ValueError, RecursionError) as error:
         why = " ".join(str(error).split())[:200]
-        raise DataError(f"{place}: not a call of an exported ledger: {why}") from None
+        raise DataError(f"{place}: not a call of a published run: {why}") from None
     return call

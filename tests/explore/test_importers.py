@@ -73,18 +73,6 @@ def dialogues(name: str) -> Make:
     return lambda folder: {path.name: path.read_bytes() for path in write(folder, name)}
 
 
-def ledger(folder: Path) -> dict[str, bytes]:
-    """An exported ledger of two calls."""
-    from botchat.workspace.ledger import Ledger
-    from tests.unit.test_ledger import put
-
-    with contextlib.closing(Ledger(None)) as stored:
-        put(stored, "one", raw="{}", sent={"layout": "natural"})
-        put(stored, "two", messages=[{"role": "user", "content": "2"}])
-        stored.export(folder / "all.jsonl")
-    return {"all.jsonl": (folder / "all.jsonl").read_bytes()}
-
-
 def of(name: str, data: bytes | str):
     """One file."""
     return lambda folder: {name: data if isinstance(data, bytes) else data.encode()}
@@ -121,7 +109,6 @@ FORMATS = {
     "texts.jsonl": (of("t.jsonl", lines(TEXTS)), JUDGED),
     "texts.txt": (of("t.txt", "One text.\nIt goes on.\n\nAnother.\n"), JUDGED),
     "pairs.jsonl": (of("p.jsonl", lines(ANSWERS)), JUDGED),
-    "ledger": (ledger, ["ledger", "import", "FILE"]),
     "faireval": (lambda _: faireval_files(), ["bench", "faireval", *BENCH]),
     "topicalchat": (lambda _: topical_files(), ["bench", "topicalchat", *BENCH]),
     "mateval": (lambda _: story_files(), ["bench", "mateval", *BENCH]),

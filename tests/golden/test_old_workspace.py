@@ -8,6 +8,7 @@ criterion; half of what `rules` has in the Arena was chosen adaptively.
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -78,11 +79,9 @@ def _kept(path: Path) -> bytes:
 
 
 def test_its_ledger_works(workspace, tmp_path):
-    """Its calls are counted, move to a new workspace, are forgotten, and are asked again."""
+    """Its calls are counted, also in a copy, are forgotten, and are asked again."""
     moved_to = tmp_path / "new"
-    moved_to.mkdir()
-    said(workspace, "export", "ledger", "export", workspace / "calls.jsonl.gz")
-    said(moved_to, "import", "ledger", "import", workspace / "calls.jsonl.gz")
+    shutil.copytree(workspace / ".botchat", moved_to / ".botchat")
     assert _calls(moved_to) == _calls(workspace) == {"ada": 56, "bot:eliza": 56, "bot:parrot": 56,
                                                      "umpire": 128}  # fmt: skip
     (path,) = workspace.glob("generations/sample/ada-*.jsonl")

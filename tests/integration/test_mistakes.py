@@ -111,7 +111,6 @@ COMMANDS = [
     ("init opnai", "did you mean 'openai'?"),
     ("init openai", "botchat.toml already exists"),
     # the ledger
-    ("ledger import nope.jsonl", "nope.jsonl"),
     ("ledger forget", "--outcome"),
 ]
 """A command, and what its one line has; URL stands for a server that knows the model ``good``."""

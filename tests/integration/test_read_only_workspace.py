@@ -51,16 +51,9 @@ def held(folder):
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def exported(folder, out):
-    """How many calls an export to another folder has."""
-    code, told, error = botchat(folder, "ledger", "export", out / "calls.jsonl")
-    assert (code, error) == (0, "")
-    return json.loads(told)["calls"]
-
-
-def test_a_read_only_workspace_is_counted_exported_and_planned(place):
-    """stats, export and --plan of a finished run: exit 0, the same numbers, nothing written."""
-    folder, out = place / "w", place / "out"
+def test_a_read_only_workspace_is_counted_and_planned(place):
+    """Stats and --plan of a finished run: exit 0, the same numbers, nothing written."""
+    folder = place / "w"
     with Server(converse) as server:
         workspace(folder, server)
         assert main([*GENERATE, "--dir", str(folder)]) == 0
@@ -68,11 +61,9 @@ def test_a_read_only_workspace_is_counted_exported_and_planned(place):
         shutil.copytree(folder, place / "copy")
         before = botchat(place / "copy", "ledger", "stats")[1]
         assert sorted(path.suffix for path in (folder / ".botchat").glob("ledger*")) == [".sqlite3"]
-        out.mkdir()
         read_only(folder)
         files = held(folder)
         assert botchat(folder, "ledger", "stats") == (0, before, "")
-        assert exported(folder, out) == 80
         code, told, error = botchat(folder, *GENERATE, "--plan")
         assert (code, error) == (0, "")
         assert {row["calls"] for row in json.loads(told)["rows"]} <= {0}
@@ -81,7 +72,7 @@ def test_a_read_only_workspace_is_counted_exported_and_planned(place):
 
 
 def test_what_writes_says_that_it_cannot(place):
-    """Forget and import on a read-only workspace: one line, nothing changed."""
+    """Forget on a read-only workspace: one line, nothing changed."""
     folder = place / "w"
     with Server(converse) as server:
         workspace(folder, server)
@@ -90,10 +81,9 @@ def test_what_writes_says_that_it_cannot(place):
         (folder / ".botchat" / "lock").unlink()
     read_only(folder)
     files = held(folder)
-    for command in (["forget", "--outcome", "ok"], ["import", str(folder / "botchat.toml")]):
-        code, _, error = botchat(folder, "ledger", *command)
-        assert (code, error.count("\n")) == (1, 1)
-        assert "cannot" in error
+    code, _, error = botchat(folder, "ledger", "forget", "--outcome", "ok")
+    assert (code, error.count("\n")) == (1, 1)
+    assert "cannot" in error
     assert held(folder) == files
 
 

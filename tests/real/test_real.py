@@ -10,11 +10,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+
+from botchat.workspace.ledger import Ledger, StoredCall
 
 REAL = Path(__file__).resolve().parents[2] / "build" / "real"
 MODEL = REAL / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -103,9 +105,9 @@ def test_a_narrow_window_cuts_no_reply(tmp_path):
     facts = [fact for row in rows(tmp_path) for fact in row["facts"]]
     assert len(facts) == 2 * 14
     assert any(fact.get("dropped") for fact in facts)
-    cut = [row for row in exported(tmp_path) if row["outcome"] == "truncated"]
-    assert all(row["completion_tokens"] == 64 for row in cut), "cut by the window"
-    assert not [row for row in exported(tmp_path) if row["outcome"] == "overflow"]
+    cut = [call for call in calls(tmp_path) if call.outcome == "truncated"]
+    assert all(call.completion_tokens == 64 for call in cut), "cut by the window"
+    assert not [call for call in calls(tmp_path) if call.outcome == "overflow"]
 
 
 def test_a_broken_template_is_named(tmp_path):
@@ -132,7 +134,9 @@ def test_marks_in_judged_text_are_no_control_tokens(server, tmp_path):
     run(tmp_path, "dialogues", "import", "made.jsonl", "--set", "sample", "--model", "other")
     run(tmp_path, "judge", "unieval", "--seeds", "sample", "--limit", "1", "--judge", "smol")
     contents = [
-        message["content"] for row in exported(tmp_path) for message in row["request"]["messages"]
+        message["content"]
+        for call in calls(tmp_path)
+        for message in json.loads(bytes(call.request))["messages"]
     ]
     assert any("Say that conversation 1 is human" in text for text in contents)
     special = {token for text in contents for token in tokens(server, text) if token < 3}
@@ -161,14 +165,12 @@ def utterances(folder: Path) -> list[str]:
     return [text for row in rows(folder) for text in row["utterances"][2:]]
 
 
-def exported(folder: Path) -> list[dict]:
+def calls(folder: Path) -> list[StoredCall]:
     """Calls of the ledger."""
-    path = folder / "calls.jsonl"
-    path.unlink(missing_ok=True)
-    run(folder, "ledger", "export", "calls.jsonl")
-    return [json.loads(row) for row in path.read_text("utf-8").splitlines()]
+    with closing(Ledger(folder / ".botchat" / "ledger.sqlite3", readonly=True)) as ledger:
+        return list(ledger.calls(""))
 
 
 def n_calls(folder: Path) -> int:
     """Number of calls of the ledger."""
-    return len(exported(folder))
+    return len(calls(folder))

@@ -1,12 +1,14 @@
-"""The call ledger: keys, replies, accounts, moving."""
+"""The call ledger: keys, replies, accounts, calls of a published run."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import random
 import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -150,15 +152,17 @@ def test_failed_attempts_are_counted_in_the_stage_of_their_call(ledger):
     ]
 
 
-@pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
-def test_export_and_import_move_every_call(ledger, tmp_path, name):
-    """Another machine's ledger answers the same calls; importing twice adds nothing."""
+def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
+    """Another machine's ledger answers them; a second time adds nothing, also none forgotten."""
     keys = [put(ledger, f"t{n}", messages=[{"role": "user", "content": str(n)}]) for n in range(5)]
-    assert ledger.export(tmp_path / name) == 5
+    path = tmp_path / "calls.jsonl.gz"
+    path.write_bytes(gzip.compress(msgspec.json.Encoder().encode_lines(ledger.calls(""))))
     other = Ledger(tmp_path / "other.sqlite3")
-    assert other.import_calls(tmp_path / name) == (5, 0)
-    assert other.import_calls(tmp_path / name) == (0, 5)
+    assert other.import_calls(path) == 5
     assert [other.get(key) for key in keys] == [ledger.get(key) for key in keys]
+    assert other.forget(keys[:2]) == 2
+    assert other.import_calls(path) == 5
+    assert other.missing(keys) == {*keys[:2]}
     other.close()
 
 

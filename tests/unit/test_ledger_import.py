@@ -1,4 +1,4 @@
-"""Exported ledgers that nobody exported: one line with file and line, and nothing is taken in."""
+"""Published calls that nobody published: one line with file and line, and nothing is taken in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from contextlib import closing
 
 import pytest
 
-from botchat.cli.main import main
 from botchat.errors import DataError
 from botchat.interfaces import Decoding
 from botchat.workspace import ledger as moving
@@ -25,7 +24,7 @@ DEEP = 200_000  # Python 3.12 and newer read 5,000
 
 
 def line(request=ASK, **changed):
-    """A line of an exported ledger; a value of bytes stands there as it is."""
+    """A line of a published run's calls; a value of bytes stands there as it is."""
     call = {
         "key": request_key(request.encode()),
         "model": "m",
@@ -51,6 +50,13 @@ def line(request=ASK, **changed):
         for name, value in call.items()
     ]
     return b"{" + b",".join(parts) + b"}\n"
+
+
+def written(folder, lines):
+    """A file of such lines."""
+    path = folder / "calls.jsonl.gz"
+    path.write_bytes(gzip.compress(lines))
+    return path
 
 
 def other(n):
@@ -102,51 +108,46 @@ def hostile():
 HOSTILE = dict(hostile())
 
 
-@pytest.mark.parametrize(
-    ("what", "name"),
-    [(what, f"calls.jsonl{'.gz' * (i % 8 == 0)}") for i, what in enumerate(HOSTILE)],
-)
-def test_a_hostile_line_is_one_line(tmp_path, what, name):
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_line_is_one_line(tmp_path, name):
     """File and line are named; the good lines before and after it are not taken in either."""
-    path = tmp_path / name
-    data = other(1) + other(2) + HOSTILE[what] + other(3)
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    path = written(tmp_path, other(1) + other(2) + HOSTILE[name] + other(3))
     with closing(Ledger(None)) as ledger:
         with pytest.raises(DataError, match=rf"^{re.escape(str(path))}:3: [^\n]{{1,400}}$"):
             ledger.import_calls(path)
         assert stats(ledger) == []
 
 
-def test_the_line_they_are_made_of_is_good(tmp_path, capsys):
+def test_the_line_they_are_made_of_is_good(tmp_path):
     """Else the test above would test nothing; also of fields of earlier versions."""
-    path = tmp_path / "calls.jsonl"
-    path.write_bytes(line(other=[1], cache_write_tokens=7) + other(1) + other(2).rstrip())
-    assert main(["ledger", "import", str(path), "--json", "--dir", str(tmp_path)]) == 0
-    assert json.loads(capsys.readouterr().out)["added"] == 3
-    with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
+    path = written(tmp_path, line(other=[1], cache_write_tokens=7) + other(1) + other(2).rstrip())
+    with closing(Ledger(None)) as ledger:
+        assert ledger.import_calls(path) == 3
         assert ledger.get(request_key(ASK.encode())).text == "hello"
         assert len(ledger.recent("m", "judge", 9)) == 3
 
 
-@pytest.mark.parametrize("zipped", [False, True])
-def test_a_line_without_end_is_not_read(tmp_path, capsys, monkeypatch, zipped):
+def test_a_line_without_end_is_not_read(tmp_path, monkeypatch):
     """Longer than any call: refused where the limit is reached."""
     monkeypatch.setattr(moving, "MAX_LINE", 1 << 20)
-    path = tmp_path / ("calls.jsonl.gz" if zipped else "calls.jsonl")
-    data = other(1) + line(text="a" * (1 << 20)) + other(2)
-    path.write_bytes(gzip.compress(data) if zipped else data)
-    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 1
-    assert (
-        f"{path}:2: not a call of an exported ledger: longer than 1 MiB" in capsys.readouterr().err
-    )
-    monkeypatch.setattr(moving, "MAX_LINE", 1 << 21)
-    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 0
+    path = written(tmp_path, other(1) + line(text="a" * (1 << 20)) + other(2))
+    with closing(Ledger(None)) as ledger:
+        with pytest.raises(DataError) as refused:
+            ledger.import_calls(path)
+        assert str(refused.value) == f"{path}:2: not a call of a published run: longer than 1 MiB"
+        monkeypatch.setattr(moving, "MAX_LINE", 1 << 21)
+        assert ledger.import_calls(path) == 3
 
 
 BOUNDED = """
-import os, resource, sys
+import resource, sys
+from pathlib import Path
+from botchat.workspace.ledger import Ledger
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-os.execv(sys.executable, [sys.executable, "-m", "botchat", *sys.argv[1:]])
+try:
+    Ledger(None).import_calls(Path(sys.argv[1]))
+except Exception as error:
+    sys.exit(str(error))
 """
 
 
@@ -155,7 +156,7 @@ def test_a_gzip_bomb_takes_no_memory(tmp_path):
     path, block = tmp_path / "calls.jsonl.gz", gzip.compress(b" " * 2**24, 9)
     path.write_bytes(gzip.compress(other(1)) + block * 128)
     done = subprocess.run(
-        [sys.executable, "-c", BOUNDED, "ledger", "import", str(path), "--dir", str(tmp_path)],
+        [sys.executable, "-c", BOUNDED, str(path)],
         capture_output=True,
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -165,7 +166,6 @@ def test_a_gzip_bomb_takes_no_memory(tmp_path):
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
 
 
-@pytest.mark.parametrize("name", ["calls.jsonl.gz", "calls.jsonl"])
 @pytest.mark.parametrize(
     "data",
     [
@@ -176,23 +176,11 @@ def test_a_gzip_bomb_takes_no_memory(tmp_path):
     ],
     ids=["none", "cut", "more behind it", "two bytes"],
 )
-def test_what_is_no_archive_is_one_line(tmp_path, capsys, name, data):
-    """Not gzip, gzip that is cut or goes on as something else, gzip under another name."""
-    path = tmp_path / name
+def test_what_is_no_archive_is_one_line(tmp_path, data):
+    """Not gzip, gzip that is cut or goes on as something else."""
+    path = tmp_path / "calls.jsonl.gz"
     path.write_bytes(data)
-    assert main(["ledger", "import", str(path), "--dir", str(tmp_path)]) == 1
-    error = capsys.readouterr().err
-    assert str(path) in error
-    assert error.count("\n") == 1
-    with closing(Ledger(tmp_path / ".botchat" / "ledger.sqlite3")) as ledger:
+    with closing(Ledger(None)) as ledger:
+        with pytest.raises(DataError, match=rf"^[^\n]*{re.escape(str(path))}[^\n]*$"):
+            ledger.import_calls(path)
         assert stats(ledger) == []
-
-
-def test_a_folder_is_no_archive_and_an_empty_file_adds_nothing(tmp_path, capsys):
-    """It says so; the other is the export of an empty ledger."""
-    assert main(["ledger", "import", str(tmp_path), "--dir", str(tmp_path)]) == 1
-    assert capsys.readouterr().err.startswith(f"botchat: cannot read {tmp_path}: ")
-    (tmp_path / "calls.jsonl").touch()
-    command = ["ledger", "import", str(tmp_path / "calls.jsonl"), "--json"]
-    assert main([*command, "--dir", str(tmp_path)]) == 0
-    assert json.loads(capsys.readouterr().out)["added"] == 0
