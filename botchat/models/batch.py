@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -37,19 +38,20 @@ PRICE_FACTOR = 0.5
 FAILED = ("expired", "cancelled", "failed")
 
 
-class BatchModel:
-    """A model of an endpoint through its Batch API, as a `botchat.interfaces.ChatModel`."""
+@dataclass(eq=False)
+class BatchModel(EndpointModel):
+    """A model of an endpoint through its Batch API; ``folder`` keeps files of requests."""
 
-    parallel = 50_000
+    ledger: Ledger = field(kw_only=True)
+    folder: Path = field(kw_only=True)
+    stage: str = field(kw_only=True)
+    prices: Prices = field(kw_only=True)
 
-    def __init__(
-        self, model: EndpointModel, ledger: Ledger, folder: Path, stage: str, prices: Prices
-    ) -> None:
-        """Keep files of requests under ``folder``; file replies in the ledger under ``stage``."""
-        self.name, self.identity = model.name, model.identity
-        self.context_window = model.context_window
-        self._model, self._ledger, self._stage, self._prices = model, ledger, stage, prices
-        self._folder = folder / settings_digest(model.identity, stage)
+    def __post_init__(self) -> None:
+        """Send nothing yet."""
+        super().__post_init__()
+        self.parallel = 50_000
+        self._folder = self.folder / settings_digest(self.identity, self.stage)
         self._pending: set[str] = set()
         self._queue: list[bytes] = []
         self._tasks: dict[bool, asyncio.Task[None]] = {}
@@ -64,7 +66,7 @@ class BatchModel:
             if sending not in self._tasks:
                 self._tasks[sending] = asyncio.create_task(self._exchange(sending))
             await asyncio.shield(self._tasks[sending])
-            if (reply := self._ledger.get(key)) is not None:
+            if (reply := self.ledger.get(key)) is not None:
                 return reply
         how = "which takes minutes to 24 hours; run the same command again to collect them"
         raise BatchPending(f"calls of {self.name} are in a batch, {how}")
@@ -73,7 +75,7 @@ class BatchModel:
         """Collect ended batches, and write and send what no batch holds if ``sending``."""
         for _ in range(32 * sending):  # passes of the event loop, until no task makes a call
             await asyncio.sleep(0)
-        new, quirks = [], msgspec.json.encode(self._model.quirks)
+        new, quirks = [], msgspec.json.encode(self.quirks)
         for start in range(0, len(self._queue), MAX_REQUESTS):
             content = b"\n".join(self._queue[start : start + MAX_REQUESTS])
             new.append(self._folder / f"{hashlib.sha256(content + quirks).hexdigest()[:32]}.jsonl")
@@ -82,7 +84,7 @@ class BatchModel:
         if not (new if sending else paths):
             return
         try:
-            async with _client(self._model.server.open()) as client:
+            async with _client(self.server.open()) as client:
                 batches: dict[str, Batch] = {}  # the newest of each name
                 async for batch in client.batches.list(limit=100):
                     batches.setdefault((batch.metadata or {}).get("botchat", ""), batch)
@@ -100,9 +102,9 @@ class BatchModel:
                         why = [error.message for error in (held.errors and held.errors.data) or ()]
                         raise openai.OpenAIError(f"batch {held.id} was refused: {why}")
         except (openai.OpenAIError, msgspec.MsgspecError) as error:
-            fault = " ".join(self._model.server.clean(f"in its Batch API: {error}").split())[:500]
+            fault = " ".join(self.server.clean(f"in its Batch API: {error}").split())[:500]
             advice = "run it again, or leave --batch out"
-            raise FatalModelError(f"{self._model.where} failed {fault}; {advice}") from None
+            raise FatalModelError(f"{self.where} failed {fault}; {advice}") from None
 
     async def _create(
         self, client: openai.AsyncOpenAI, name: str, requests: Mapping[str, bytes]
@@ -112,7 +114,7 @@ class BatchModel:
         for key, request in requests.items():
             call = msgspec.json.decode(request)
             decoding = Decoding(**call["sampling"])
-            body = self._model.body(call["messages"], decoding, self._model.quirks)
+            body = self.body(call["messages"], decoding, self.quirks)
             lines.append(msgspec.json.encode(sent | {"custom_id": key, "body": body}))
         content = (f"{name}.jsonl", b"\n".join(lines))
         file = await client.files.create(file=content, purpose="batch")
@@ -127,7 +129,6 @@ class BatchModel:
         self, client: openai.AsyncOpenAI, batch: Batch, requests: Mapping[str, bytes]
     ) -> None:
         """File the replies of a batch that has ended; what it lacks is asked again."""
-        model, ledger = self._model, self._ledger
         for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
             for line in (await client.files.content(file_id)).content.splitlines():
                 answer = msgspec.json.decode(line)
@@ -135,14 +136,14 @@ class BatchModel:
                 if not response or key not in requests:
                     continue
                 body = msgspec.json.encode(response["body"])
-                reply = model.read(HttpResponse(response["status_code"], {}, body), model.quirks)
-                usd = self._prices.cost_of(reply)
-                reply = msgspec.structs.replace(reply, sent=model.quirks, cost_usd=usd)
+                reply = self.read(HttpResponse(response["status_code"], {}, body), self.quirks)
+                usd = self.prices.cost_of(reply)
+                reply = msgspec.structs.replace(reply, sent=self.quirks, cost_usd=usd)
                 if reply.final:
-                    ledger.put(key, requests[key], reply, model=self.name, stage=self._stage)
+                    self.ledger.put(key, requests[key], reply, model=self.name, stage=self.stage)
                 else:
-                    ledger.add_attempt(key, reply, model=self.name)
-        ledger.set_quirks(self.identity, model.quirks)
+                    self.ledger.add_attempt(key, reply, model=self.name)
+        self.ledger.set_quirks(self.identity, self.quirks)
 
 
 def _client(access: Access) -> openai.AsyncOpenAI:

@@ -92,7 +92,8 @@ class Server:
                 while len(content) <= MAX_BODY and not response.content.at_eof():
                     content += await response.content.read(MAX_BODY + 1 - len(content))
                 if len(content) <= MAX_BODY:
-                    return HttpResponse(response.status, response.headers, content)
+                    headers = {name.lower(): text for name, text in response.headers.items()}
+                    return HttpResponse(response.status, headers, content)
                 outcome, detail = "malformed", f"the body is larger than {MAX_BODY} bytes"
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             kind, reached = type(getattr(error, "os_error", error)).__name__, False

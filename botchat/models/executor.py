@@ -1,17 +1,17 @@
 """Model calls made by other processes or machines, through any executor of `concurrent.futures`.
 
-Workers hold nothing: they send requests and give back replies, with what lets the requests in from
-the task itself. Ledger, budget, rates and retries stay here, as for any other model. A lost worker
-is a lost connection: its calls may have been billed, count as what they had reserved, and are tried
-again.
+Workers hold nothing: they send requests and give back responses, with what lets the requests in
+from the task itself. All else stays here, as for any other server. A lost worker is a lost
+connection: its calls may have been billed, count as what they had reserved, and are tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -19,18 +19,17 @@ from uuid import uuid4
 from joblib.externals.loky import get_reusable_executor
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import Decoding, Message, Reply
-from botchat.models.connection import Server
-from botchat.models.endpoint import EndpointModel
-from botchat.workspace.model_settings import Access, ModelSettings
+from botchat.interfaces import Reply
+from botchat.models.connection import HttpResponse, Server
+from botchat.workspace.model_settings import Access
 
-CALLS_PER_TASK = 16
-"""Most calls that one lost worker takes with it."""
+REQUESTS_PER_TASK = 16
+"""Most requests that one lost worker takes with it."""
 
 NO_WORKER_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
-Call: TypeAlias = tuple[Sequence[Message], Decoding]
+Request: TypeAlias = tuple[str, bytes | None, float]
 
 
 class WorkerPool:
@@ -74,61 +73,57 @@ def _call_once(token: str, function: Callable[..., Any], *arguments: Any) -> Any
     return function(*arguments)
 
 
-class ExecutorModel:
-    """An `EndpointModel` whose calls the workers of a pool make."""
+@dataclass(eq=False)
+class WorkerServer(Server):
+    """A server to which the workers of a pool send the requests."""
 
-    def __init__(self, model: EndpointModel, pool: WorkerPool) -> None:
-        self.name, self.identity = model.name, model.identity
-        self.context_window, self.parallel = model.context_window, model.parallel
-        self._model, self._pool = model, pool
-        self._calls: list[Call] = []
-        self._task: asyncio.Task[list[Any]]
+    pool: WorkerPool
 
-    async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
-        """Make one attempt, by a worker. Raises `FatalModelError` also if there is no worker."""
-        if len(self._calls) in (0, CALLS_PER_TASK):
-            self._calls = []
-            self._task = asyncio.create_task(self._call(self._calls))
-        number, task = len(self._calls), self._task
-        self._calls.append((messages, decoding))
-        reply: Reply | BaseException = (await asyncio.shield(task))[number]
-        if isinstance(reply, BaseException):
-            raise reply
-        self._model.quirks = self._model.quirks | dict(reply.sent or {})
-        return reply
+    def __post_init__(self) -> None:
+        """Send nothing yet."""
+        super().__post_init__()
+        self._requests: list[Request] = []
+        self._task: asyncio.Task[list[HttpResponse | Reply]]
 
-    async def _call(self, calls: list[Call]) -> list[Any]:
-        """Let a worker make ``calls``, to which others are added for one pass of the event loop."""
+    async def send(self, path: str, body: bytes | None, deadline_s: float) -> HttpResponse | Reply:
+        """Let a worker send a request. Raises `FatalModelError` also if there is no worker."""
+        if len(self._requests) in (0, REQUESTS_PER_TASK):
+            self._requests = []
+            self._task = asyncio.create_task(self._submit(self._requests, deadline_s))
+        number, task = len(self._requests), self._task
+        self._requests.append((path, body, deadline_s))
+        return (await asyncio.shield(task))[number]
+
+    async def _submit(
+        self, requests: list[Request], deadline_s: float
+    ) -> list[HttpResponse | Reply]:
+        """Send ``requests``, to which others are added for one pass of the event loop."""
         await asyncio.sleep(0)
-        if self._calls is calls:
-            self._calls = []
-        model, pool, started = self._model, self._pool, time.monotonic()
-        what = (model.server.open(), model.name, model.settings, model.quirks, calls)
+        if self._requests is requests:
+            self._requests = []
+        access, pool, started = self.open(), self.pool, time.monotonic()
         try:
-            task = asyncio.wrap_future(pool.submit(call_all, *what))
+            task = asyncio.wrap_future(pool.submit(send_all, access, requests))
             while not (await asyncio.wait([task], timeout=1.0))[0]:
                 quiet_s = time.monotonic() - max(pool.seen_at, started)
-                if quiet_s > model.settings.timeout_s + NO_WORKER_S:
-                    error = FatalModelError(f"{self.name}: no worker of --executor answers")
-                    return [error] * len(calls)
+                if quiet_s > deadline_s + NO_WORKER_S:
+                    raise FatalModelError(f"{self.name}: no worker of --executor answers")
             pool.seen_at = time.monotonic()
             return list(task.result())
+        except FatalModelError:
+            raise
         except Exception as error:  # each executor has its own for a lost worker
             detail = f"a worker was lost ({type(error).__name__}); it may have been billed"
-            return [Reply("transport", detail=detail, retry_after_s=0.0)] * len(calls)
+            return [Reply("transport", detail=detail, retry_after_s=0.0)] * len(requests)
 
 
-def call_all(
-    access: Access, name: str, settings: ModelSettings, quirks: dict[str, Any], calls: list[Call]
-) -> list[Any]:
-    """Make calls in a worker; return replies and errors."""
+def send_all(access: Access, requests: list[Request]) -> list[HttpResponse | Reply]:
+    """Send requests from a worker."""
 
-    async def gather() -> list[Any]:
+    async def gather() -> list[HttpResponse | Reply]:
         server = Server(access.base_url, lambda: access)
-        model = EndpointModel(name, settings, server, quirks)
-        chats = (model.chat(*call) for call in calls)
         try:
-            return await asyncio.gather(*chats, return_exceptions=True)
+            return await asyncio.gather(*(server.send(*request) for request in requests))
         finally:
             await server.close()
 

@@ -212,19 +212,20 @@ class Session:
         model, limiter, prices = self._uncached(resolved)
         # Bots are free: limits on money, calls and tokens are about endpoints.
         budget = self.budget if limiter else Budget()
-        if self._batch or self._pool is not None:
+        if self._batch:
+            from botchat.models.batch import PRICE_FACTOR, BatchModel  # a second of CPU
             from botchat.models.endpoint import EndpointModel
-            from botchat.models.executor import ExecutorModel
 
-            if self._batch:
-                if not isinstance(model, EndpointModel):
-                    raise ConfigError(_NO_BATCH.format(model.name))
-                from botchat.models.batch import PRICE_FACTOR, BatchModel  # a second of CPU
-
-                prices, limiter = prices.times(PRICE_FACTOR), None
-                model = BatchModel(model, self.ledger, self._batches, stage, prices)
-            elif self._pool is not None and isinstance(model, EndpointModel):
-                model = ExecutorModel(model, self._pool)
+            if not isinstance(model, EndpointModel):
+                raise ConfigError(_NO_BATCH.format(model.name))
+            prices, limiter = prices.times(PRICE_FACTOR), None
+            model = BatchModel(
+                *(model.name, model.settings, model.server, model.quirks),
+                ledger=self.ledger,
+                folder=self._batches,
+                stage=stage,
+                prices=prices,
+            )
         return CachedModel(
             model,
             self.ledger,
@@ -253,8 +254,13 @@ class Session:
         place = (settings.base_url, settings.api_key_env, *headers)
         if place not in self._servers:
             limits = config.endpoint_settings(settings, self._config)
+            server = server_of(settings)
+            if self._pool is not None:
+                from botchat.models.executor import WorkerServer
+
+                server = WorkerServer(server.name, server.find_access, self._pool)
             self._servers[place] = (
-                server_of(settings),
+                server,
                 RateLimiter(
                     limits.max_concurrency or settings.max_concurrency,
                     limits.requests_per_minute,
