@@ -114,7 +114,7 @@ class BatchModel(EndpointModel):
         for key, request in requests.items():
             call = msgspec.json.decode(request)
             decoding = Decoding(**call["sampling"])
-            body = self.body(call["messages"], decoding, self.quirks)
+            body = self.body(call["messages"], decoding)
             lines.append(msgspec.json.encode(sent | {"custom_id": key, "body": body}))
         content = (f"{name}.jsonl", b"\n".join(lines))
         file = await client.files.create(file=content, purpose="batch")

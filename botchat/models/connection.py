@@ -47,7 +47,8 @@ class Server:
     def __post_init__(self) -> None:
         """Open nothing yet."""
         self._session: aiohttp.ClientSession | None = None
-        self._redactor = Redactor()
+        self.clean = Redactor().clean
+        """Redacts the secrets that the server may have repeated; the result is valid UTF-8."""
 
     def open(self) -> Access:
         """Read what lets requests in. Raises `FatalModelError` if it is not set."""
@@ -55,7 +56,7 @@ class Server:
             self.access = self.find_access()
         except ConfigError as error:
             raise FatalModelError(str(error)) from None
-        self._redactor = Redactor(self.access.secrets)
+        self.clean = Redactor(self.access.secrets).clean
         return self.access
 
     def _connect(self) -> aiohttp.ClientSession:
@@ -103,10 +104,6 @@ class Server:
         except (aiohttp.ClientError, ValueError, OSError) as error:
             detail = f"connection failed ({type(error).__name__}); it may have been billed"
         return Reply(outcome, detail=detail, retry_after_s=0.0, reached=reached)
-
-    def clean(self, text: str) -> str:
-        """Redact the secrets that the server may have repeated; the result is valid UTF-8."""
-        return self._redactor.clean(text)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -65,20 +65,18 @@ _OPTIONAL = ("max_tokens", "temperature", "seed")
 
 def identity(settings: ModelSettings) -> dict[str, Any]:
     """Return what decides an endpoint model's answers besides the request; free of secrets."""
-    values: dict[str, Any] = {
+    plain = {name: value for name, value in settings.headers.items() if "$" not in value}
+    # Only where they are set: ledgers made before these existed keep their keys.
+    later = {"revision": settings.revision, "headers": plain or None}
+    return {
         "model": settings.model,
         "base_url": settings.identity or public_url(settings.base_url),
         "temperature": settings.temperature is not None,
         "layout": settings.message_layout,
         "system": settings.system_role,
         "extra": settings.extra_body,
+        **{name: value for name, value in later.items() if value is not None},
     }
-    # Only where they are set: ledgers made before these existed keep their keys.
-    if settings.revision is not None:
-        values["revision"] = settings.revision
-    if plain := {name: value for name, value in settings.headers.items() if "$" not in value}:
-        values["headers"] = plain
-    return values
 
 
 @dataclass(eq=False)
@@ -107,7 +105,7 @@ class EndpointModel:
         if not self.context_window and "context_window" not in self.quirks:
             await self._find_window()
         quirks, started = self.quirks, time.monotonic()
-        body = msgspec.json.encode(self.body(messages, decoding, quirks))
+        body = msgspec.json.encode(self.body(messages, decoding))
         response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
         if isinstance(response, HttpResponse):
             response = self.read(response, quirks)
@@ -128,18 +126,16 @@ class EndpointModel:
         with suppress(Exception):  # a list that cannot be read names none
             models = msgspec.json.decode(response.content)["data"]
             entry = next(model for model in models if model["id"] == self.settings.model)
-            places = (("meta", "n_ctx"), ("max_model_len",), ("context_length",))
-            sizes = [token_count(json_get(entry, *place)) or 0 for place in places]
-            window = next(size for size in sizes if size >= SMALLEST_WINDOW)
+            keys = ("max_model_len", "context_length")
+            sizes = [json_get(entry, "meta", "n_ctx"), *map(entry.get, keys)]
+            window = next(n for n in map(token_count, sizes) if n and n >= SMALLEST_WINDOW)
             self.quirks = self.quirks | {"context_window": window}
 
-    def body(
-        self, messages: Sequence[Message], decoding: Decoding, quirks: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the JSON body of a request, arranged as ``quirks`` say."""
+    def body(self, messages: Sequence[Message], decoding: Decoding) -> dict[str, Any]:
+        """Return the JSON body of a request, arranged as the quirks say."""
         settings, max_tokens = self.settings, decoding.max_tokens
         if max_tokens is not None:
-            own, learnt = settings.context_window, quirks.get("context_window")
+            own, learnt = settings.context_window, self.quirks.get("context_window")
             max_tokens = reply_tokens(max_tokens, own or learnt, OWN_PART if own else LEARNT_PART)
         options = {
             "temperature": None if settings.temperature is None else decoding.temperature,
@@ -149,10 +145,10 @@ class EndpointModel:
         }
         body = {
             "model": settings.model,
-            "messages": apply_layout(messages, *self._arrangement(quirks)),
+            "messages": apply_layout(messages, *self._arrangement()),
             **{name: value for name, value in options.items() if value is not None},
         }
-        for name, new_name in quirks.get("parameters", {}).items():
+        for name, new_name in self.quirks.get("parameters", {}).items():
             value = body.pop(name, None)
             if new_name and value is not None:
                 body[new_name] = value
@@ -164,7 +160,8 @@ class EndpointModel:
         Whatever fails in it is ``malformed``; every string is redacted. Raises `FatalModelError`,
         with the reply, if no retry can make this model answer.
         """
-        raw, clean, why_fatal = response.content.decode("utf-8", "replace"), self.server.clean, ""
+        clean, why_fatal = self.server.clean, ""
+        raw = clean(response.content.decode("utf-8", "replace"))
         try:
             reply, why_fatal = self._parse(response, raw, quirks)
         except Exception as error:
@@ -175,7 +172,7 @@ class EndpointModel:
             text=clean(reply.text),
             finish_reason=reply.finish_reason and clean(reply.finish_reason),
             detail=clean(reply.detail)[:500],
-            raw=clean(raw),
+            raw=raw,
             status=reply.status or response.status,
             retry_after_s=0.0 if reply.outcome == "malformed" else reply.retry_after_s,
         )
@@ -188,15 +185,13 @@ class EndpointModel:
     ) -> tuple[Reply, str]:
         """Return the reply, not redacted, and why the model cannot be used, or ''."""
         parsed: Any = None
-        with suppress(msgspec.DecodeError, ValueError, RecursionError):
+        with suppress(ValueError, RecursionError):
             parsed = msgspec.json.decode(response.content)
-        if response.status != 200 or (isinstance(parsed, dict) and parsed.get("error")):
+        if response.status != 200 or json_get(parsed, "error"):
             return self._read_error(response, parsed, raw, quirks)
         if isinstance(parsed, dict):
             return read_completion(parsed), ""
-        # Cleaned before it is cut: half a key would not be recognised.
-        start = " ".join(self.server.clean(raw)[:80].split())
-        return Reply("malformed", detail=f"the reply is no JSON: {start!r}"), ""
+        return Reply("malformed", detail=f"the reply is no JSON: {raw[:80]!r}"), ""
 
     def _read_error(
         self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
@@ -205,7 +200,9 @@ class EndpointModel:
         text, status = f"{code} {message}", response.status
         says = {name for name, wording in _PATTERNS.items() if wording.search(text)}
         if status == 200:  # an error object in disguise
-            status = _hidden_status(code, says)
+            numbers = [int(part) for part in code.split() if part.isdigit()]
+            is_final = any(_PATTERNS[name].search(code) for name in ("filtered", "overflow"))
+            status = next((n for n in numbers if 400 <= n < 600), 400 if is_final else 500)
         passing = status in (408, 409, 425, 429) or "rate" in says
         # The request itself may be at fault.
         refused = 400 <= status < 500 and not passing and status not in (401, 402, 404)
@@ -214,9 +211,13 @@ class EndpointModel:
         if refused and "filtered" in says and "account" not in says:
             return replace(reply, outcome="filtered"), ""
         if refused and status != 403 and (status == 413 or "overflow" in says):
-            is_new = self._learn_window(message)  # the next attempt asks for a shorter reply
-            wait_s = 0.0 if is_new else None
-            return replace(reply, outcome="overflow", retry_after_s=wait_s, adapted=is_new), ""
+            reply = replace(reply, outcome="overflow")
+            sizes = [int(size) for size in _PATTERNS["window"].findall(message)]
+            window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
+            if not window or self.settings.context_window or self.quirks.get("context_window"):
+                return reply, ""
+            self.quirks = self.quirks | {"context_window": window}
+            return replace(reply, retry_after_s=0.0, adapted=True), ""  # for a shorter reply
         adaptable = refused or (status == 500 and "template" in says)
         if adaptable and self._adapt(text, parameter, says, quirks):
             return replace(reply, retry_after_s=0.0, adapted=True), ""
@@ -235,43 +236,31 @@ class EndpointModel:
             reply = replace(reply, retry_after_s=retry_after_s(response.headers))
         return reply, ""
 
-    def _learn_window(self, message: str) -> bool:
-        """Learn the context window that an error names; return whether that is new."""
-        sizes = map(int, _PATTERNS["window"].findall(message))
-        window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
-        if not window or self.settings.context_window or self.quirks.get("context_window"):
-            return False
-        self.quirks = self.quirks | {"context_window": window}
-        return True
-
     def _adapt(self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]) -> bool:
         """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
-        known: dict[str, str | None] = self.quirks.get("parameters", {})
+        if quirks is not self.quirks:  # another call has learnt since this one was sent
+            return True
+        known: dict[str, str | None] = quirks.get("parameters", {})
         for name in _OPTIONAL:
             is_named = "unsupported" in says and re.search(rf"(?i)\b{name}\b", text)
-            if is_named or parameter == name:
-                if name in known:  # by another call, since this one was sent
-                    return name not in quirks.get("parameters", {})
+            if name not in known and (is_named or parameter == name):
                 renamed = name == "max_tokens" and "max_completion_tokens" in text
                 new_name = "max_completion_tokens" if renamed else None
                 self.quirks = self.quirks | {"parameters": known | {name: new_name}}
                 return True
-        if not {"no_system", "alternate"} & says:
-            return False
-        now, allowed = self._arrangement(self.quirks), self._arrangements
-        if self._arrangement(quirks) != now:
-            return True
+        now, allowed = self._arrangement(), self._arrangements
         later = allowed[allowed.index(now) + 1 :] if now in allowed else []
         if "no_system" in says and now[1] == "system":
             later = [pair for pair in later if pair[1] == "system-in-user"] or later
-        if later:
-            self.quirks = self.quirks | {"layout": later[0][0], "system": later[0][1]}
-        return bool(later)
+        if not later or not {"no_system", "alternate"} & says:
+            return False
+        self.quirks = self.quirks | {"layout": later[0][0], "system": later[0][1]}
+        return True
 
-    def _arrangement(self, quirks: Mapping[str, Any]) -> tuple[str, str]:
+    def _arrangement(self) -> tuple[str, str]:
         """Return layout and place of the system prompt: as learnt, or the first allowed."""
         layout, system = self._arrangements[0]
-        return quirks.get("layout") or layout, quirks.get("system") or system
+        return self.quirks.get("layout") or layout, self.quirks.get("system") or system
 
 
 def read_refusal(parsed: Any, raw: str) -> tuple[str, str, str]:
@@ -289,39 +278,29 @@ def read_refusal(parsed: Any, raw: str) -> tuple[str, str, str]:
     return code, " ".join(message.split()), str(error.get("param") or "").split(".")[0]
 
 
-def _hidden_status(code: str, says: set[str]) -> int:
-    """Return the status that an error with HTTP status 200 stands for."""
-    numbers = [int(part) for part in code.split() if part.isdigit()]
-    final = {"filtered", "overflow"} & says
-    of_code = any(_PATTERNS[name].search(code) for name in final)
-    return next((n for n in numbers if 400 <= n < 600), 400 if of_code else 500)
-
-
 def read_completion(parsed: Mapping[str, Any]) -> Reply:
     """Read a chat completion; any field may be missing, null or of another type."""
     choices, usage = parsed.get("choices"), parsed.get("usage")
-    listed = choices if isinstance(choices, list) else []
-    choice = next((c for c in listed if json_get(c, "index") in (0, None)), None)
-    finish = json_get(choice, "finish_reason")
-    if finish is None and isinstance(choice, dict) and "finish_reason" in choice:
-        finish = "null"  # such a reply has not ended; many servers leave the field out
+    listed = [c for c in choices if isinstance(c, dict)] if isinstance(choices, list) else []
+    choice = next((c for c in listed if c.get("index") in (0, None)), {})
+    # A reply whose end is null has not ended; many servers leave the field out.
+    finish = str(choice["finish_reason"] or "null") if "finish_reason" in choice else None
     # A completion of no choices is how some providers say that they filtered them all.
     if choices == [] or json_get(parsed, "promptFeedback", "blockReason") is not None:
         finish = "content_filter"
-    finish = finish if isinstance(finish, str) else None
-    reasons = (finish, json_get(choice, "native_finish_reason"))
-    ends = [_ENDS.get(reason.lower()) for reason in reasons if isinstance(reason, str)]
-    text, refusal = _text(json_get(choice, "message")), json_get(choice, "message", "refusal")
+    reasons = (finish or "stop", str(choice.get("native_finish_reason")))
+    end, native_end = (_ENDS.get(reason.lower()) for reason in reasons)
+    text, refusal = _text(choice.get("message")), json_get(choice, "message", "refusal")
     refusal = refusal if isinstance(refusal, str) and refusal.strip() else None
-    outcome: Outcome = "truncated" if "truncated" in ends else "ok"
+    outcome: Outcome = "truncated" if "truncated" in (end, native_end) else "ok"
     detail = "" if outcome == "ok" else f"finish_reason {finish}"
-    if "filtered" in ends:
+    if "filtered" in (end, native_end):
         outcome, detail = "filtered", f"finish_reason {finish}"
-    elif refusal or "refused" in ends:
+    elif refusal or "refused" in (end, native_end):
         outcome, detail, text = "refused", "refusal", refusal or text
     elif text is None:
         outcome, detail = "malformed", "the reply holds no choice with a message"
-    elif finish is not None and ends[0] is None:
+    elif end is None:
         # Half a sentence of a server that broke down is no answer.
         outcome, detail = "malformed", f"finish_reason {finish}"
     elif not visible(text):
@@ -338,13 +317,10 @@ def read_completion(parsed: Mapping[str, Any]) -> Reply:
 
 def _text(message: Any) -> str | None:
     """Return a message's text, a string or a list of parts; None if it is neither."""
-    content = json_get(message, "content")
+    content = message.get("content") or "" if isinstance(message, dict) else None
     if isinstance(content, list):
-        texts = [part.get("text", "") if isinstance(part, dict) else None for part in content]
-        strings = [text for text in texts if isinstance(text, str)]
-        content = "".join(strings) if len(strings) == len(texts) else 0
-    if content is None:
-        return "" if isinstance(message, dict) else None
+        texts: list[Any] = [p.get("text", "") if isinstance(p, dict) else None for p in content]
+        content = "".join(texts) if all(isinstance(text, str) for text in texts) else None
     return content if isinstance(content, str) else None
 
 
