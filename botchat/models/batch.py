@@ -113,8 +113,7 @@ class BatchModel(EndpointModel):
         sent, lines = {"method": "POST", "url": "/v1/chat/completions"}, []
         for key, request in requests.items():
             call = msgspec.json.decode(request)
-            decoding = Decoding(**call["sampling"])
-            body = self.body(call["messages"], decoding)
+            body = self.body(call["messages"], Decoding(**call["sampling"]))
             lines.append(msgspec.json.encode(sent | {"custom_id": key, "body": body}))
         content = (f"{name}.jsonl", b"\n".join(lines))
         file = await client.files.create(file=content, purpose="batch")
@@ -129,6 +128,7 @@ class BatchModel(EndpointModel):
         self, client: openai.AsyncOpenAI, batch: Batch, requests: Mapping[str, bytes]
     ) -> None:
         """File the replies of a batch that has ended; what it lacks is asked again."""
+        filed = {"model": self.name, "stage": self.stage}
         for file_id in filter(None, (batch.output_file_id, batch.error_file_id)):
             for line in (await client.files.content(file_id)).content.splitlines():
                 answer = msgspec.json.decode(line)
@@ -140,7 +140,7 @@ class BatchModel(EndpointModel):
                 usd = self.prices.cost_of(reply)
                 reply = msgspec.structs.replace(reply, sent=self.quirks, cost_usd=usd)
                 if reply.final:
-                    self.ledger.put(key, requests[key], reply, model=self.name, stage=self.stage)
+                    await self.ledger.keep(key, requests[key], reply, **filed)
                 else:
                     self.ledger.add_attempt(key, reply, model=self.name)
         self.ledger.set_quirks(self.identity, self.quirks)

@@ -14,6 +14,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import resources
 from itertools import count, pairwise
@@ -56,27 +57,25 @@ class Dice:
         return options[int(self.draw() * len(options))]
 
 
+@dataclass(frozen=True)
 class Bot:
     """An offline `botchat.interfaces.ChatModel`: no network, no state, no clock.
 
     The same utterances and ``decoding.sample`` always get the same reply.
     """
 
+    name: str
+    identity: Mapping[str, Any]
+    speak: Callable[[tuple[str, ...], Dice], str]
+    """Returns the next utterance after some, oldest first, each in one line."""
     context_window: int | None = None
-    parallel = 8
-
-    def __init__(
-        self, bot: str, speak: Callable[[tuple[str, ...], Dice], str], **identity: str
-    ) -> None:
-        """Make a bot of what says the next utterance after some (one line each, oldest first)."""
-        self.name, self._bot, self._speak = f"bot:{bot}", bot, speak
-        self.identity: Mapping[str, Any] = {"bot": bot, "version": VERSIONS[bot], **identity}
+    parallel: int = 8
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Continue the dialogue in ``messages``; never raises."""
         utterances = [m["content"] for m in messages if m["role"] != "system"]
-        dice = Dice(decoding.sample, self._bot, utterances)
-        if text := self._speak(tuple(map(_hear, utterances)), dice):
+        dice = Dice(decoding.sample, self.identity["bot"], utterances)
+        if text := self.speak(tuple(map(_hear, utterances)), dice):
             return Reply(outcome="ok", text=text, finish_reason="stop")
         return Reply(outcome="empty", finish_reason="stop", detail="the bot has nothing to say")
 
@@ -92,13 +91,14 @@ def baseline(
     if name not in BASELINES:
         names = ", ".join(f"bot:{known}" for known in BASELINES)
         raise ConfigError(f"unknown bot bot:{name}: name one of {names}")
-    if name == "retrieval":
-        corpus = hashlib.sha256(json.dumps(human_dialogues).encode("ascii")).hexdigest()[:16]
-        spoken = {} if language.english else {"language": language.code}
-        return Bot(name, Retrieval(human_dialogues, language).speak, corpus=corpus, **spoken)
-    if not language.english:
-        raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
-    return Bot(name, parrot if name == "parrot" else verbose)
+    identity = {"bot": name, "version": VERSIONS[name]}
+    if name != "retrieval":
+        if not language.english:
+            raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
+        return Bot(f"bot:{name}", identity, parrot if name == "parrot" else verbose)
+    corpus = hashlib.sha256(json.dumps(human_dialogues).encode("ascii")).hexdigest()[:16]
+    identity |= {"corpus": corpus} | ({} if language.english else {"language": language.code})
+    return Bot(f"bot:{name}", identity, Retrieval(human_dialogues, language).speak)
 
 
 def _one_line(text: str) -> str:

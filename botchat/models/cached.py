@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -100,15 +99,11 @@ class CachedModel:
         if task is None:
             call = _Call(key, request, messages, decoding)
             task = self._tasks[key] = asyncio.create_task(self._ask_in_turn(call))
-            task.add_done_callback(partial(self._forget_task, key))
+            # The caller may be gone; asyncio prints an exception that nobody retrieves.
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())
         # Shielded: a caller that is cancelled (Ctrl-C) must not throw away a reply that is
         # already being paid for; `drain` waits for it.
         return await asyncio.shield(task)
-
-    def _forget_task(self, key: str, task: asyncio.Task[Reply]) -> None:
-        del self._tasks[key]
-        # The caller may be gone; asyncio prints an exception that nobody retrieves.
-        _ = task.cancelled() or task.exception()
 
     def cost_bound(self, n_bytes: int, max_tokens: int | None) -> CallCost:
         """Return the most that a request of ``n_bytes`` for such a reply may take.
@@ -130,12 +125,12 @@ class CachedModel:
     async def drain(self) -> None:
         """Wait until every call in flight is stored; none is tried again, no other is sent."""
         self.stop()
-        tasks = dict(self._tasks)
-        for key, task in tasks.items():
+        tasks = [*self._tasks.values()]
+        for key, task in self._tasks.items():
             if key not in self.in_flight:  # it waits for its turn, or between two attempts
                 task.cancel()
         if tasks:
-            _, late = await asyncio.wait(tasks.values(), timeout=DRAIN_S)
+            _, late = await asyncio.wait(tasks, timeout=DRAIN_S)
             for task in late:
                 task.cancel()
 
@@ -149,6 +144,8 @@ class CachedModel:
         except FatalModelError as error:
             self._fatal = self._fatal or error
             raise
+        finally:
+            del self._tasks[call.key]
 
     async def _ask(self, call: _Call) -> Reply:
         failures, adapted, waited_s = 0, 0, 0.0

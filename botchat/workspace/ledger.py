@@ -144,14 +144,13 @@ class Ledger:
         """Return the stored reply of a call, or None if it was never answered."""
         return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
 
-    def put(self, key: str, request: bytes, reply: Reply, *, model: str, stage: str) -> None:
-        """Store one answer; durable against the death of the process when this returns."""
-        self._write(_INSERT, _row(key, request, reply, model, stage))
-
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
     ) -> asyncio.Future[None]:
-        """`put` when awaited, in one transaction with all others of this turn of the event loop."""
+        """Store an answer, in one transaction with all others of this turn of the event loop.
+
+        It is durable against the death of the process when the result is awaited.
+        """
         loop = asyncio.get_running_loop()
         kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:

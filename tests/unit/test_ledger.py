@@ -33,7 +33,11 @@ def put(ledger, text="hello", model="m", messages=ASK, stage="judge", **facts):
     """Store one reply; its key."""
     request = request_json({"model": model}, messages, Decoding())
     reply = Reply(facts.pop("outcome", "ok"), text=text, **facts)
-    ledger.put(request_key(request), request, reply, model=model, stage=stage)
+
+    async def keep():
+        await ledger.keep(request_key(request), request, reply, model=model, stage=stage)
+
+    asyncio.run(keep())
     return request_key(request)
 
 
