@@ -160,10 +160,17 @@ class EndpointModel:
         Whatever fails in it is ``malformed``; every string is redacted. Raises `FatalModelError`,
         with the reply, if no retry can make this model answer.
         """
-        clean, why_fatal = self.server.clean, ""
+        clean, why_fatal, parsed = self.server.clean, "", None
         raw = clean(response.content.decode("utf-8", "replace"))
+        with suppress(ValueError, RecursionError):
+            parsed = msgspec.json.decode(response.content)
         try:
-            reply, why_fatal = self._parse(response, raw, quirks)
+            if response.status != 200 or json_get(parsed, "error"):
+                reply, why_fatal = self._read_error(response, parsed, raw, quirks)
+            elif isinstance(parsed, dict):
+                reply = read_completion(parsed)
+            else:
+                reply = Reply("malformed", detail=f"the reply is no JSON: {raw[:80]!r}")
         except Exception as error:
             detail = f"the reply cannot be read: {type(error).__name__}: {error}"
             reply = Reply("malformed", detail=detail)
@@ -180,22 +187,10 @@ class EndpointModel:
             raise FatalModelError(clean(f"{self.where} {why_fatal}"), reply)
         return reply
 
-    def _parse(
-        self, response: HttpResponse, raw: str, quirks: Mapping[str, Any]
-    ) -> tuple[Reply, str]:
-        """Return the reply, not redacted, and why the model cannot be used, or ''."""
-        parsed: Any = None
-        with suppress(ValueError, RecursionError):
-            parsed = msgspec.json.decode(response.content)
-        if response.status != 200 or json_get(parsed, "error"):
-            return self._read_error(response, parsed, raw, quirks)
-        if isinstance(parsed, dict):
-            return read_completion(parsed), ""
-        return Reply("malformed", detail=f"the reply is no JSON: {raw[:80]!r}"), ""
-
     def _read_error(
         self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
     ) -> tuple[Reply, str]:
+        """Return the reply and why the model cannot be used, or ''."""
         code, message, parameter = read_refusal(parsed, raw)
         text, status = f"{code} {message}", response.status
         says = {name for name, wording in _PATTERNS.items() if wording.search(text)}
