@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -38,14 +38,14 @@ PRICE_FACTOR = 0.5
 FAILED = ("expired", "cancelled", "failed")
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class BatchModel(EndpointModel):
     """A model of an endpoint through its Batch API; ``folder`` keeps files of requests."""
 
-    ledger: Ledger = field(kw_only=True)
-    folder: Path = field(kw_only=True)
-    stage: str = field(kw_only=True)
-    prices: Prices = field(kw_only=True)
+    ledger: Ledger
+    folder: Path
+    stage: str
+    prices: Prices
 
     def __post_init__(self) -> None:
         """Send nothing yet."""

@@ -84,8 +84,7 @@ class CachedModel:
     @property
     def context_window(self) -> int | None:
         """Tokens of prompt and reply together: as set, or as the endpoint says."""
-        window: int | None = self.model.context_window or self.quirks.get("context_window")
-        return window
+        return self.model.context_window or self.quirks.get("context_window")
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """Answer from the ledger, or ask and store. Raises as `ChatModel.chat`."""

@@ -30,6 +30,7 @@ NO_WORKER_S = 120.0
 """Seconds, beyond the deadline of a call, in which a task must come back."""
 
 Request: TypeAlias = tuple[str, bytes | None, float]
+Response: TypeAlias = HttpResponse | Reply
 
 
 class WorkerPool:
@@ -83,30 +84,28 @@ class WorkerServer(Server):
         """Send nothing yet."""
         super().__post_init__()
         self._requests: list[Request] = []
-        self._task: asyncio.Task[list[HttpResponse | Reply]]
+        self._task: asyncio.Task[list[Response]]
 
-    async def send(self, path: str, body: bytes | None, deadline_s: float) -> HttpResponse | Reply:
+    async def send(self, path: str, body: bytes | None, deadline_s: float) -> Response:
         """Let a worker send a request. Raises `FatalModelError` also if there is no worker."""
         if len(self._requests) in (0, REQUESTS_PER_TASK):
             self._requests = []
-            self._task = asyncio.create_task(self._submit(self._requests, deadline_s))
+            self._task = asyncio.create_task(self._submit(self._requests))
         number, task = len(self._requests), self._task
         self._requests.append((path, body, deadline_s))
         return (await asyncio.shield(task))[number]
 
-    async def _submit(
-        self, requests: list[Request], deadline_s: float
-    ) -> list[HttpResponse | Reply]:
+    async def _submit(self, requests: list[Request]) -> list[Response]:
         """Send ``requests``, to which others are added for one pass of the event loop."""
         await asyncio.sleep(0)
         if self._requests is requests:
             self._requests = []
         access, pool, started = self.open(), self.pool, time.monotonic()
+        longest_s = NO_WORKER_S + max(deadline_s for *_, deadline_s in requests)
         try:
             task = asyncio.wrap_future(pool.submit(send_all, access, requests))
             while not (await asyncio.wait([task], timeout=1.0))[0]:
-                quiet_s = time.monotonic() - max(pool.seen_at, started)
-                if quiet_s > deadline_s + NO_WORKER_S:
+                if time.monotonic() - max(pool.seen_at, started) > longest_s:
                     raise FatalModelError(f"{self.name}: no worker of --executor answers")
             pool.seen_at = time.monotonic()
             return list(task.result())
@@ -117,10 +116,10 @@ class WorkerServer(Server):
             return [Reply("transport", detail=detail, retry_after_s=0.0)] * len(requests)
 
 
-def send_all(access: Access, requests: list[Request]) -> list[HttpResponse | Reply]:
+def send_all(access: Access, requests: list[Request]) -> list[Response]:
     """Send requests from a worker."""
 
-    async def gather() -> list[HttpResponse | Reply]:
+    async def gather() -> list[Response]:
         server = Server(access.base_url, lambda: access)
         try:
             return await asyncio.gather(*(server.send(*request) for request in requests))

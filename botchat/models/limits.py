@@ -136,7 +136,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         """Reserve nothing yet."""
-        self._n_open, self._open_usd, self._open_tokens = 0, 0.0, 0
+        self._open: list[CallCost] = []
         self._turn, self._settled = asyncio.Lock(), asyncio.Event()
 
     def unbounded(self, most: CallCost) -> str:
@@ -152,7 +152,7 @@ class Budget:
         """
         async with self._turn:
             while limit := self._limit_hit(most):
-                if not self._n_open or limit.startswith("--max-calls"):
+                if not self._open or limit.startswith("--max-calls"):
                     so_far = f"${self.usd:.4f}, {self.calls} calls and {self.tokens} tokens"
                     raise LimitReached(
                         f"stopped at {limit}; {so_far} in this run; everything is stored, and the "
@@ -161,14 +161,14 @@ class Budget:
                 self._settled.clear()
                 await self._settled.wait()
             self.calls += 1
-            self._hold(1, most)
+            self._open.append(most)
 
     def settle(self, most: CallCost, cost: CallCost | None) -> None:
         """Spend what a call took that had reserved ``most``; None if it was not sent.
 
         What is unknown of it counts as it had been reserved.
         """
-        self._hold(-1, most)
+        self._open.remove(most)
         self._settled.set()
         if cost is None:
             self.calls -= 1
@@ -181,22 +181,19 @@ class Budget:
             n, all_usd, all_tokens = self.estimated
             self.estimated = (n + 1, all_usd + usd, all_tokens + tokens)
 
-    def _hold(self, n: int, most: CallCost) -> None:
-        self._n_open += n
-        # No rounding is left over.
-        self._open_usd = self._open_usd + n * (most.usd or 0.0) if self._n_open else 0.0
-        self._open_tokens += n * (most.tokens or 0)
-
     def _limit_hit(self, most: CallCost) -> str:
         """Return the limit that leaves no room for ``most``, in words, or ''."""
-        usd, tokens = most.usd or 0.0, most.tokens or 0
         if self.max_calls is not None and self.calls >= self.max_calls:
             return f"--max-calls {self.max_calls}"
-        if self.max_usd is not None and self.usd + self._open_usd + usd > self.max_usd:
-            return f"--max-usd {self.max_usd:g}: the next call may cost up to ${usd:.4g}"
-        all_tokens = self.tokens + self._open_tokens + tokens
-        if self.max_tokens is not None and all_tokens > self.max_tokens:
-            return f"--max-tokens {self.max_tokens}: the next call may take up to {tokens} tokens"
+        if self.max_usd is not None:
+            usd = math.fsum(each.usd or 0.0 for each in (*self._open, most))
+            if self.usd + usd > self.max_usd:
+                return f"--max-usd {self.max_usd:g}: the next call may cost up to ${most.usd:.4g}"
+        if self.max_tokens is not None:
+            tokens = sum(each.tokens or 0 for each in (*self._open, most))
+            if self.tokens + tokens > self.max_tokens:
+                flag = f"--max-tokens {self.max_tokens}"
+                return f"{flag}: the next call may take up to {most.tokens} tokens"
         return ""
 
 

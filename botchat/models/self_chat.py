@@ -58,13 +58,11 @@ async def generate_dialogue(
     system = language.text(PROMPT)
     utterances = list(seed.utterances[:N_SEED])
     facts: list[Utterance] = []
-    dropped = {id(speaker): 0 for speaker in speakers}
     status, detail = "complete", ""
     while len(utterances) < turns:
-        speaker = speakers[(len(utterances) - N_SEED) % len(speakers)]
-        n_before = dropped[id(speaker)]
+        speaker = speakers[len(facts) % len(speakers)]
+        n_before = facts[-len(speakers)].dropped if len(facts) >= len(speakers) else 0
         reply, n_dropped = await generate_utterance(speaker, system, utterances, n_before, counter)
-        dropped[id(speaker)] = n_dropped
         if not reply.usable:
             status, detail = f"stopped:{reply.outcome}", reply.detail
             break

@@ -209,7 +209,7 @@ def run_all(data, run, model, texts):
         ]
         found = await ends(tasks, model, lambda n: data.draw(st.integers(0, n - 1)))
         assert not asked.in_flight
-        assert (budget._n_open, budget._open_usd, budget._open_tokens) == (0, 0.0, 0)
+        assert budget._open == []
         assert not budget._turn.locked()
         return found, meter
 
@@ -392,7 +392,7 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
     asked = recorded(model, budget, ledger=ledger)
     tasks = asking(asked, 1, max_tokens)
     await quiet()
-    reserved = budget._open_tokens
+    ((_, reserved),) = budget._open
     await ends(tasks, model)
     assert cap + 50 < reserved < cap + 400
 
