@@ -319,24 +319,6 @@ class Ranking(Tabled["Told"]):
     elo: "EloSettings | None" = None
 
 
-class Evaluating(Judged["Told"], Tabled["Told"]):
-    """Reports on your own texts, verdicts on your own pairs of answers."""
-
-    words, does, group = "evaluate", "pipeline.evaluate:evaluate", SHARE
-
-    file: Annotated[
-        Path,
-        Word("texts, or pairs of answers: csv, tsv, jsonl or txt (docs/own-texts.md)", "FILE"),
-    ]
-    judge: Annotated[str, Arg("see judge; mateval-cot or chateval-default, say", "JUDGE")]
-    _: KW_ONLY
-    criteria: Annotated[
-        Sequence[str],
-        Arg("repeatable; a protocol, mateval (texts), answers (pairs), yours", "NAME"),
-    ] = ()
-    out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
-
-
 class Accounting(Request["Told"]):
     """Calls, tokens and money by model."""
 
@@ -408,4 +390,3 @@ import_seeds = verb(ImportingSeeds)
 label = verb(Labelling)
 import_dialogues = verb(ImportingDialogues)
 rank = verb(Ranking)
-evaluate = verb(Evaluating)
