@@ -19,7 +19,7 @@ from botchat.workspace.jsonl import write_all
 
 
 def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> Told:
-    """Rank the models of some files; write csv, md, json, svg, png and a page.
+    """Rank the models of some files; write csv, md, json, svg and a page.
 
     Raises MissingDataError, DataError, ConfigError: no such file, one of no known format or with a
     faulty row, flags that do not go together; nothing is written.

@@ -138,7 +138,6 @@ class Leaderboard(Tabled["Told"]):
     out: Out = None
     elo: "EloSettings | None" = None
     _: KW_ONLY
-    png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
     opens: Annotated[bool, Arg("show the page in the browser", flag="--open")] = False
     keep: Annotated[str | None, Arg("keep it as SET/NAME too, for compare", "NAME")] = None
 
