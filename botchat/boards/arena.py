@@ -150,7 +150,7 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = comparisons_of(readable)
+        comparisons = comparisons_of(readable, part.cluster)
         # Those that only unreadable verdicts name are contestants too.
         contestants, expected = part.verdicts.judged_contestants, 2 * len({*seed_ids})
         pairs = PairCounts.of(comparisons, contestants, expected)

@@ -253,6 +253,7 @@ def protocol_verdicts(
     ids, signature = {seed.id for seed in seeds}, _imported_signature(imported)
     # An imported contestant has its own dialogues, and is counted on their seeds alone.
     counted = {n: [s for s in seeds if s.id in dialogues[n]] for n in imported}
+    topics = {seed.id: seed.topic for seed in seeds if seed.topic}
     found = {}
     for name, protocol in known.items():
         given = judgments[name]
@@ -260,12 +261,12 @@ def protocol_verdicts(
         names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
         if isinstance(given, Verdicts):
             verdicts = given.on(ids).between(names)
-            found[name] = ProtocolVerdicts(protocol, (), verdicts, signature)
+            found[name] = ProtocolVerdicts(protocol, (), verdicts, signature, topics=topics)
             continue
         kept = [j for j in given if j.seed_id in ids and names.issuperset(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         verdicts = Verdicts.of(pairs, protocol)
-        found[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted)
+        found[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
     return {name: part for name, part in found.items() if part.judgments or len(part.verdicts)}
 
 

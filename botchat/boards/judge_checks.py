@@ -210,9 +210,9 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(human[decided.first], WIN, LOSS)
-    row = proportion_ci(right, decided.seed, "model_picked")
+    row = proportion_ci(right, judged.cluster[decided.seed], "model_picked")
     check = replace(_check("model_picked", row), protocol=judged.protocol.name)
-    ties = proportion_ci(verdicts.result == TIE, verdicts.seed, "ties")
+    ties = proportion_ci(verdicts.result == TIE, judged.cluster[verdicts.seed], "ties")
     if check.state in ("passes", "unknown") and (ties["ties_low"] or 0) > RULES["ties"].passes:
         reason = f"It calls {100 * ties['ties']:.0f} % of pairs with a human dialogue a tie."
         return replace(check, state="warns", reason=reason)
