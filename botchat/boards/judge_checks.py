@@ -163,8 +163,8 @@ def _own_checks(board: Board) -> list[Check]:
     pairs = [rows[v.protocol.name] for v in judged if v.protocol.shows == "pair"]
     pairs = pairs or ([rows[beside.protocol.name]] if beside else [])
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
-    pair = min(pairs, key=lambda row: row["ties"] if row["ties"] is not None else 2, default={})
-    unread = max(rows.values(), key=lambda row: row["unreadable_rate_low"] or 0, default={})
+    pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
+    unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
     bots = single.get("true_positive_rate_bots") is not None
     return [
         _check("false_positive_rate", single),

@@ -110,11 +110,6 @@ class ProtocolResult:
     """Of the columns of the table that the protocol is quoted by, most important first."""
 
     @property
-    def tables(self) -> list[Table]:
-        """Every table that a reader wants, most important first."""
-        return [self.table]
-
-    @property
     def main_columns(self) -> list[Column]:
         """The columns that the protocol is quoted by."""
         return [self.table.column(key) for key in self.keys]
@@ -201,10 +196,6 @@ class DetectionResult(ProtocolResult):
 
 class GTEvalResult(ProtocolResult):
     """A protocol that compares models with the human dialogue, such as GTEval."""
-
-
-class ScoreResult(ProtocolResult):
-    """A protocol that asks for numbers about one dialogue, such as an own criterion."""
 
 
 @dataclass(frozen=True)
@@ -370,14 +361,15 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     return GTEvalResult(judged.protocol, shown, keys=["win_or_tie"])
 
 
-def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ScoreResult:
+def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
     keys = [f"mean_{i}" for i, _ in enumerate(scale.names, 1)]
     for model, judgments in judged.by_contestant.items():
         readable = [one for one in judgments if one.verdict is not None]
         known = [protocol.scores(one.verdict) or () for one in readable]
-        row: Row = {"model": model, "rate": _rate(judged, seeds, model, 0, len(known))}
+        missing = len(judged.counted.get(model, seeds)) - len(known)
+        row: Row = {"model": model, "rate": Rate(0, len(known), missing)}
         topics = judged.topics_of(readable)
         for key, scores in zip(keys, zip(*known, strict=True), strict=False):
             if given := [each for each in zip(scores, topics, strict=True) if each[0] is not None]:
@@ -394,12 +386,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ScoreResult
         "intervals; a dialogue without a readable score is missing.",
         keys,
     )
-    return ScoreResult(protocol, shown, keys=keys)
-
-
-def _rate(judged: ProtocolVerdicts, seeds: Sequence[Seed], name: str, hits: int, n: int) -> Rate:
-    """Of a contestant's dialogues, one on each seed that it is counted on."""
-    return Rate(hits, n, len(judged.counted.get(name, seeds)) - n)
+    return ProtocolResult(protocol, shown, keys=keys)
 
 
 def report_result(

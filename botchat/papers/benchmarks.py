@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from typing import Protocol as Interface
 
 import msgspec
 
@@ -72,17 +71,6 @@ class Answered:
     def costs(self, protocol: Protocol) -> dict[str, Row]:
         """Judge -> price of a verdict."""
         return expenses(self.workspace, self.judged[protocol.name])
-
-
-class Benchmark(Interface):
-    """Items with human labels or scores."""
-
-    @property
-    def cases(self) -> Sequence[Cases]:
-        """What is asked."""
-
-    def compared(self, answered: Answered) -> Compared:
-        """Compare every judge with the labels."""
 
 
 @dataclass(frozen=True)
@@ -334,6 +322,10 @@ class OwnFile:
         row |= {"report": " ".join(map(as_prose, found.values()))}
         row |= {"reason": "\n".join(map(as_text, found.values()))} if found else {}
         return row | {key: part(scores) for key, part in PARTS.items()}
+
+
+Benchmark = AnswerPairs | RatedTexts | OwnFile
+"""Has ``cases`` to ask, and compares every judge with human labels."""
 
 
 def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:

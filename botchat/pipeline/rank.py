@@ -61,7 +61,6 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     texts = board_files.board_files(
         board, view.headline, view.trust, request.table_formats, content
     )
-    texts |= votes.matrices(board.arenas[0])
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
     stem += "-votes" if stem in workspace.seed_sets() else ""

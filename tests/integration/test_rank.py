@@ -40,7 +40,7 @@ def test_votes_in_board_out(votes, capsys):
     kinds = {path.suffix for path in out.iterdir() if path.is_file()}
     assert kinds == {".csv", ".md", ".json", ".svg", ".html"}
     names = {path.name for path in out.iterdir()}
-    assert names >= {"votes.csv", "votes-pairs.csv", "votes-win-rate-matrix.csv", "judge.csv"}
+    assert names >= {"votes.csv", "votes-pairs.csv", "judge.csv"}
     page = re.sub(r"</?bdi[^>]*>", "", (out / "index.html").read_text("utf-8"))
     assert "x leads" in page
     assert "There is nothing to read on this page" in page
