@@ -13,7 +13,6 @@ from botchat.boards.pairs import MOST_LISTED, PairCounts, PairRates, comparisons
 from botchat.boards.protocols import MODEL, PAIRWISE, ProtocolResult, ProtocolVerdicts, covered
 from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
 from botchat.interfaces import Row
-from botchat.metrics.intervals import LEAST
 from botchat.metrics.lengths import log_words
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
@@ -68,11 +67,6 @@ class Arena(ProtocolResult):
     fitted: BradleyTerryResult
     compared: Comparisons
     """What they are from."""
-
-    @property
-    def few(self) -> bool:
-        """Whether too few ChatSEEDs were compared for a claim in words."""
-        return self.n_dialogues < LEAST
 
     @property
     def comparisons(self) -> WinTieLose:
@@ -150,7 +144,7 @@ def rate(
         readable = verdicts.only(verdicts.readable)
         if not len(readable):
             continue
-        comparisons = comparisons_of(readable)
+        comparisons = comparisons_of(readable, part.cluster)
         # Those that only unreadable verdicts name are contestants too.
         contestants, expected = part.verdicts.judged_contestants, 2 * len({*seed_ids})
         pairs = PairCounts.of(comparisons, contestants, expected)

@@ -101,10 +101,7 @@ class Board:
             return {}
         frame = self.judge_table.frame
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        empty = dict.fromkeys(key for key in _JUDGE_KEYS if key not in frame)
-        return dict(
-            zip(frame.get("protocol", self.verdicts), [r | empty for r in rows], strict=False)
-        )
+        return dict(zip(frame.get("protocol", self.verdicts), rows, strict=False))
 
     @property
     def arenas(self) -> list[Arena]:
@@ -128,7 +125,7 @@ class Board:
     @property
     def tables(self) -> list[Table]:
         """The tables that a reader wants, most important first."""
-        parts = [shown for part in self.parts for shown in part.tables]
+        parts = [part.table for part in self.parts]
         judge = [] if self.judge_table is None else [self.judge_table]
         return [self.main, *(t for t in [*parts, self.lengths, *judge] if len(t.frame))]
 
@@ -136,14 +133,6 @@ class Board:
     def every_table(self) -> list[Table]:
         """Every table, those for machines among them."""
         return [*self.tables, *(part.pairs for part in self.arenas)]
-
-
-_JUDGE_KEYS = [
-    f"{key}{end}"
-    for key in ("unreadable_rate", "ties", "consistency", "first_preferred", "false_positive_rate",
-                "true_positive_rate", "true_positive_rate_bots")
-    for end in ("", "_low", "_high")
-]  # fmt: skip
 
 
 def build_board(
@@ -253,6 +242,7 @@ def protocol_verdicts(
     ids, signature = {seed.id for seed in seeds}, _imported_signature(imported)
     # An imported contestant has its own dialogues, and is counted on their seeds alone.
     counted = {n: [s for s in seeds if s.id in dialogues[n]] for n in imported}
+    topics = {seed.id: seed.topic for seed in seeds if seed.topic}
     found = {}
     for name, protocol in known.items():
         given = judgments[name]
@@ -260,12 +250,12 @@ def protocol_verdicts(
         names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
         if isinstance(given, Verdicts):
             verdicts = given.on(ids).between(names)
-            found[name] = ProtocolVerdicts(protocol, (), verdicts, signature)
+            found[name] = ProtocolVerdicts(protocol, (), verdicts, signature, topics=topics)
             continue
         kept = [j for j in given if j.seed_id in ids and names.issuperset(j.contestants)]
         single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
         verdicts = Verdicts.of(pairs, protocol)
-        found[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted)
+        found[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
     return {name: part for name, part in found.items() if part.judgments or len(part.verdicts)}
 
 

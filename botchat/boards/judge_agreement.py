@@ -236,8 +236,6 @@ _PAIRS = [
     *with_interval(Column("agreement", "Agreement", "rate")),
     *with_interval(Column("kappa", "Kappa", "decimal")),
     *with_interval(Column("accuracy_difference", "Accuracy, difference", "rate")),
-    *with_interval(Column("spearman_difference", "Spearman, difference", "decimal", detail=True)),
-    *with_interval(Column("kendall_difference", "Kendall, difference", "decimal", detail=True)),
     Column("p", "p (Holm)", "exact"),
     Column("price_ratio", "Price ratio", "decimal"),
 ]

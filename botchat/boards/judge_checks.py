@@ -163,8 +163,8 @@ def _own_checks(board: Board) -> list[Check]:
     pairs = [rows[v.protocol.name] for v in judged if v.protocol.shows == "pair"]
     pairs = pairs or ([rows[beside.protocol.name]] if beside else [])
     # Of several Arenas the one that decides most: two dialogues that are both bad are rightly tied.
-    pair = min(pairs, key=lambda row: row["ties"] if row["ties"] is not None else 2, default={})
-    unread = max(rows.values(), key=lambda row: row["unreadable_rate_low"] or 0, default={})
+    pair = min(pairs, key=lambda row: 2 if row.get("ties") is None else row["ties"], default={})
+    unread = max(rows.values(), key=lambda row: row.get("unreadable_rate_low") or 0, default={})
     bots = single.get("true_positive_rate_bots") is not None
     return [
         _check("false_positive_rate", single),
@@ -210,9 +210,9 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     verdicts = verdicts.only(verdicts.readable & (with_bot if with_bot.any() else True))
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(human[decided.first], WIN, LOSS)
-    row = proportion_ci(right, decided.seed, "model_picked")
+    row = proportion_ci(right, judged.cluster[decided.seed], "model_picked")
     check = replace(_check("model_picked", row), protocol=judged.protocol.name)
-    ties = proportion_ci(verdicts.result == TIE, verdicts.seed, "ties")
+    ties = proportion_ci(verdicts.result == TIE, judged.cluster[verdicts.seed], "ties")
     if check.state in ("passes", "unknown") and (ties["ties_low"] or 0) > RULES["ties"].passes:
         reason = f"It calls {100 * ties['ties']:.0f} % of pairs with a human dialogue a tie."
         return replace(check, state="warns", reason=reason)

@@ -31,19 +31,21 @@ def judge_table(
         utterances = dialogue.utterances if dialogue else ()
         return list(accumulate(map(lengths.words, utterances), initial=0))
 
-    def longer(verdicts: Verdicts) -> Row:
+    def longer(verdicts: Verdicts, cluster: Indices) -> Row:
         """Share of decided verdicts for the longer dialogue."""
         first, second = _words_shown(verdicts, words)
         unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
         longer_wins = (verdicts.result == WIN) == (first > second)
-        return proportion_ci(longer_wins[unequal], verdicts.seed[unequal], "longer_preferred")
+        return proportion_ci(
+            longer_wins[unequal], cluster[verdicts.seed][unequal], "longer_preferred"
+        )
 
     rows = []
     for part in sorted(judged, key=lambda part: part.protocol.name):
         if part.protocol.shows == "one":
             facts = _detection_rates(part)
         else:
-            facts = pair_rates(part.verdicts) | longer(part.verdicts)
+            facts = pair_rates(part.verdicts, part.cluster) | longer(part.verdicts, part.cluster)
         rows.append({"protocol": part.protocol.name, **facts})
     return table(
         "judge",
@@ -68,13 +70,13 @@ def _words_shown(verdicts: Verdicts, words: Callable[[str, str], list[int]]) -> 
     return np.asarray(totals[place, verdicts.shown])
 
 
-def pair_rates(verdicts: Verdicts, cluster: Indices | None = None) -> Row:
-    """What verdicts on pairs say of the judge; ``cluster``: of each seed, default the seed."""
+def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
+    """What verdicts on pairs say of the judge; ``cluster``: of each seed."""
     both = verdicts.both_orders()
     return {
         "judged": len(verdicts),
         "unreadable": int((~verdicts.readable).sum()),
-        **verdict_rates(both.results, both.seed if cluster is None else cluster[both.seed]),
+        **verdict_rates(both.results, cluster[both.seed]),
     }
 
 
@@ -85,7 +87,7 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
     row: Row = {
         "judged": len(judgments),
         "unreadable": sum(unreadable),
-        **proportion_ci(unreadable, [j.seed_id for j in judgments], "unreadable_rate"),
+        **proportion_ci(unreadable, judged.topics_of(judgments), "unreadable_rate"),
     }
     if not protocol.about_ai or protocol.passing is None:
         return row
@@ -98,7 +100,7 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
         known = (j for j in judgments if j.verdict not in (None, UNDECIDED))
         of = [j for j in known if is_one(j.contestants[0])]
         hits = [j.verdict != protocol.passing for j in of]
-        row |= proportion_ci(hits, [j.seed_id for j in of], key)
+        row |= proportion_ci(hits, judged.topics_of(of), key)
     return row
 
 

@@ -21,14 +21,18 @@ MOST_LISTED = 300
 """Models up to which pairs that were never compared are listed too."""
 
 
-def comparisons_of(readable: Verdicts) -> Comparisons:
-    """Readable verdicts as comparisons of the contestants, by name, with their seeds."""
+def comparisons_of(readable: Verdicts, cluster: Indices) -> Comparisons:
+    """Readable verdicts as comparisons of the contestants, by name; ``cluster``: of each seed."""
     contestants = readable.judged_contestants
     place = {name: i for i, name in enumerate(contestants)}
     # Contestants that only unreadable verdicts name have no place, and none is asked for.
     of = np.array([place.get(name, -1) for name in readable.contestants], dtype=np.intp)
     return Comparisons(
-        tuple(contestants), of[readable.first], of[readable.second], readable.result, readable.seed
+        tuple(contestants),
+        of[readable.first],
+        of[readable.second],
+        readable.result,
+        cluster[readable.seed],
     )
 
 

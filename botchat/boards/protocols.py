@@ -25,14 +25,21 @@ from botchat.boards.tables import (
 )
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, accused_index
-from botchat.metrics.intervals import ci_columns, mean_ci, separated, share_ci
+from botchat.metrics.intervals import (
+    ci_columns,
+    clustered_proportions,
+    mean_ci,
+    proportion_ci,
+    separated,
+    share_ci,
+)
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import PASS_AT, Rate, success
+from botchat.protocols.rates import PASS_AT, Rate, successes
 from botchat.protocols.reports import ERRORS
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed
-from botchat.verdicts import Flags, Floats, Verdicts
+from botchat.verdicts import Flags, Floats, Indices, Verdicts
 
 MODEL = Column("model", "Model", "name", getter=str)
 
@@ -50,6 +57,8 @@ class ProtocolVerdicts:
     """End of the signature: which of the dialogues were made elsewhere."""
     counted: Mapping[str, Sequence[Seed]] = field(default_factory=dict)
     """Contestant -> the seeds that it is counted on, where that is not all."""
+    topics: Mapping[str, str] = field(default_factory=dict)
+    """Seed -> its topic, where it has one; intervals are clustered by topic, else by seed."""
 
     @cached_property
     def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
@@ -58,6 +67,17 @@ class ProtocolVerdicts:
         for one in self.judgments:
             found.setdefault(one.contestants[0], []).append(one)
         return found
+
+    def topics_of(self, judgments: Iterable[Judgment]) -> list[str]:
+        """Return the topic of each judgment's seed, or the seed."""
+        return [self.topics.get(one.seed_id, one.seed_id) for one in judgments]
+
+    @cached_property
+    def cluster(self) -> Indices:
+        """Number of the topic, or of itself, of each seed of ``verdicts``."""
+        numbers: dict[str, int] = {}
+        names = (self.topics.get(seed_id, seed_id) for seed_id in self.verdicts.seed_ids)
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.intp)
 
     @property
     def signatures(self) -> Counter[str]:
@@ -88,11 +108,6 @@ class ProtocolResult:
     """One row a contestant, best first."""
     keys: Sequence[str] = field(default=(), kw_only=True)
     """Of the columns of the table that the protocol is quoted by, most important first."""
-
-    @property
-    def tables(self) -> list[Table]:
-        """Every table that a reader wants, most important first."""
-        return [self.table]
 
     @property
     def main_columns(self) -> list[Column]:
@@ -183,10 +198,6 @@ class GTEvalResult(ProtocolResult):
     """A protocol that compares models with the human dialogue, such as GTEval."""
 
 
-class ScoreResult(ProtocolResult):
-    """A protocol that asks for numbers about one dialogue, such as an own criterion."""
-
-
 @dataclass(frozen=True)
 class ReportResult(ProtocolResult):
     """A protocol that asks for a report, such as the diagnosis; it is not quoted."""
@@ -199,27 +210,32 @@ class ReportResult(ProtocolResult):
 class SuccessCurve:
     """Success rate at each N (Kaplan & Meier 1958); place i of both is N = i + 1.
 
-    ``rate``: 0 to 1, nan beyond the longest dialogue. ``n``: dialogues that it rests on, which
-    reach N or have an AI utterance before. A model's dialogue that breaks off early counts as far
-    as it goes; a human one that ends without being called AI has passed.
+    ``rate``: 0 to 1, nan beyond the longest dialogue. ``n``: independent dialogues that it is
+    worth, of those that reach N or have an AI utterance before. A model's dialogue that breaks off
+    early counts as far as it goes; a human one that ends without being called AI has passed.
     """
 
     rate: Floats
     n: Floats
 
     @classmethod
-    def of(cls, ends: Sequence[tuple[int, bool]], longest: int) -> SuccessCurve:
+    def of(
+        cls, ends: Sequence[tuple[int, bool]], topics: Sequence[str], longest: int
+    ) -> SuccessCurve:
         """``ends``: the first AI utterance of each dialogue and true, or its last and false."""
-        failed, ended = (
-            np.bincount([end for end, is_ai in ends if is_ai is which], minlength=longest + 1)[1:]
-            for which in (True, False)
-        )
-        leaving = failed + ended
-        at_risk = leaving.sum() - np.cumsum(leaving) + leaving
-        rate: Floats = np.cumprod(1 - failed / np.maximum(at_risk, 1), dtype=np.float64)
+        end, is_ai = np.array(ends, np.intp).reshape(-1, 2).T
+        n = np.arange(1, longest + 1)
+        known = (end >= n[:, None]) | (is_ai == 1)
+        failed = (end <= n[:, None]) & (is_ai == 1)
+        at_risk = (end >= n[:, None]).sum(1)
+        gone = np.bincount(end[is_ai == 1], minlength=longest + 1)[1 : longest + 1]
+        rate: Floats = np.cumprod(1 - gone / np.maximum(at_risk, 1), dtype=np.float64)
         rate[rate < 1e-12] = 0
         rate[(at_risk == 0) & (rate > 0)] = np.nan
-        return cls(rate, np.asarray(at_risk + np.cumsum(failed) - failed, np.float64))
+        row, dialogue = np.nonzero(known)
+        cluster = np.unique(topics, return_inverse=True)[1]
+        passed = 1.0 - failed[row, dialogue]
+        return cls(rate, clustered_proportions(row, cluster[dialogue], passed, longest).n)
 
     def row(self, n: int, key: str) -> Row:
         """The columns of the success rate at N = ``n``."""
@@ -229,11 +245,12 @@ class SuccessCurve:
         return ci_columns(key, value, *share_ci(value * known, known))
 
 
-def success_curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[str, SuccessCurve]:
+def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
     """Contestant -> its curve, up to the longest dialogue with a readable verdict."""
     ends: dict[str, list[tuple[int, bool]]] = {}
+    topics: dict[str, list[str]] = {}
     longest = 0
-    for judgment in judgments:
+    for judgment, topic in zip(judged.judgments, judged.topics_of(judged.judgments), strict=True):
         (name,) = judgment.contestants
         if judgment.verdict in (None, UNDECIDED):
             continue
@@ -242,10 +259,11 @@ def success_curves(judgments: Iterable[Judgment], dialogues: Dialogues) -> dict[
         # An index after the last utterance was not offered; it counts as the last one.
         last = n if index == NOT_SAID else min(n, index or n)
         ends.setdefault(name, []).append((last, index > 0))
+        topics.setdefault(name, []).append(topic)
         longest = max(longest, n)
     passed = [(end if is_ai else longest, is_ai) for end, is_ai in ends.get(HUMAN, ())]
     ends |= {HUMAN: passed} if passed else {}
-    return {name: SuccessCurve.of(each, longest) for name, each in ends.items()}
+    return {name: SuccessCurve.of(each, topics[name], longest) for name, each in ends.items()}
 
 
 def _standing(
@@ -267,18 +285,21 @@ def detection_result(
     protocol = judged.protocol
     dialogues = protocol.seen(dialogues)
     turns = success_turns(judged, dialogues)
-    by_utterance = success_curves(judged.judgments, dialogues)
+    by_utterance = success_curves(judged, dialogues)
     rows: list[Row] = []
     for name, judgments in judged.by_contestant.items():
         said = {one.seed_id: one.verdict for one in judgments}
         row: Row = {"model": name}
         for n in (*turns, None):
-            rate = success(judged.counted.get(name, seeds), dialogues[name], said, n)
+            passed = successes(judged.counted.get(name, seeds), dialogues[name], said, n)
+            known = {id_: result for id_, result in passed.items() if result is not None}
             key = f"success{_after(n)}"
-            row.setdefault("rate", rate)  # at the largest N
+            # At the largest N.
+            row.setdefault("rate", Rate(sum(known.values()), len(known), len(passed) - len(known)))
             if n is None or name == HUMAN:
                 # Human dialogues are complete at their own length: none is cut short.
-                row |= ci_columns(key, rate.value, *share_ci(rate.hits, rate.n))
+                topics = [judged.topics.get(id_, id_) for id_ in known]
+                row |= proportion_ci([*known.values()], topics, key)
             elif name in by_utterance:
                 row |= by_utterance[name].row(n, key)
         rows.append(row)
@@ -317,7 +338,7 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     contestants = judged.verdicts.judged_contestants
     seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
-    compared = comparisons_of(counted.only(counted.readable))
+    compared = comparisons_of(counted.only(counted.readable), judged.cluster)
     counted_pairs = PairCounts.of(compared, contestants, 2 * len(seed_ids))
     rates = PairRates(compared, by_pair=True)
     shown = _standing(
@@ -340,16 +361,20 @@ def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResu
     return GTEvalResult(judged.protocol, shown, keys=["win_or_tie"])
 
 
-def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ScoreResult:
+def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
     keys = [f"mean_{i}" for i, _ in enumerate(scale.names, 1)]
     for model, judgments in judged.by_contestant.items():
-        known = [said for one in judgments if (said := protocol.scores(one.verdict)) is not None]
-        row: Row = {"model": model, "rate": _rate(judged, seeds, model, 0, len(known))}
-        for key, told in zip(keys, zip(*known, strict=True), strict=False):
-            if values := [number for number in told if number is not None]:
-                row |= mean_ci(values, scale.lowest, scale.highest, key)
+        readable = [one for one in judgments if one.verdict is not None]
+        known = [protocol.scores(one.verdict) or () for one in readable]
+        missing = len(judged.counted.get(model, seeds)) - len(known)
+        row: Row = {"model": model, "rate": Rate(0, len(known), missing)}
+        topics = judged.topics_of(readable)
+        for key, scores in zip(keys, zip(*known, strict=True), strict=False):
+            if given := [each for each in zip(scores, topics, strict=True) if each[0] is not None]:
+                values, of = zip(*given, strict=True)
+                row |= mean_ci(values, scale.lowest, scale.highest, key, of)
         rows.append(row)
     means = zip(keys, scale.names, strict=True)
     columns = [c for key, name in means for c in with_interval(Column(key, name, "decimal"))]
@@ -361,12 +386,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ScoreResult
         "intervals; a dialogue without a readable score is missing.",
         keys,
     )
-    return ScoreResult(protocol, shown, keys=keys)
-
-
-def _rate(judged: ProtocolVerdicts, seeds: Sequence[Seed], name: str, hits: int, n: int) -> Rate:
-    """Of a contestant's dialogues, one on each seed that it is counted on."""
-    return Rate(hits, n, len(judged.counted.get(name, seeds)) - n)
+    return ProtocolResult(protocol, shown, keys=keys)
 
 
 def report_result(
@@ -386,7 +406,7 @@ def report_result(
             Column("n", "n", "count", getter=itemgetter("readable")),
             Column("missing", "Missing", "count", detail=True),
         ],
-        error_rates(judged.judgments, reported, len(seeds)),
+        error_rates(judged.judgments, reported, len(seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
         "Score: mean of one point less for every error, from 0. Quotes found: errors whose quoted "
         "words are in the utterance that the judge names, in percent.",

@@ -246,26 +246,21 @@ def value_and_ci(row: Row, key: str) -> tuple[Any, Any, Any]:
 
 
 def with_ends(
-    column: Column,
-    before: str | None = None,
-    *,
-    detail: bool | None = None,
-    low: Getter | None = None,
-    high: Getter | None = None,
+    column: Column, before: str | None = None, *, detail: bool | None = None
 ) -> tuple[Column, Column, Column]:
     """A column and the ends of its interval, ``<key>_low`` and ``<key>_high``.
 
     ``before``: begins their headings, default: the column's heading and a comma. ``detail``: of the
-    ends, default: the column's. ``low``, ``high``: their getters.
+    ends, default: the column's.
     """
     before = f"{column.heading}," if before is None else before
     detail = column.detail if detail is None else detail
 
-    def end(role: Literal["low", "high"], getter: Getter | None) -> Column:
+    def end(role: Literal["low", "high"]) -> Column:
         key, heading = f"{column.key}_{role}", f"{before} {role}"
-        return Column(key, heading, column.kind, detail, getter, role, column.key, column.n)
+        return Column(key, heading, column.kind, detail, role=role, of=column.key, n=column.n)
 
-    return column, end("low", low), end("high", high)
+    return column, end("low"), end("high")
 
 
 def with_interval(column: Column) -> tuple[Column, Column, Column]:

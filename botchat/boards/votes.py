@@ -15,9 +15,7 @@ from botchat.boards.arena import Arena
 from botchat.boards.board import Board, lengths_table
 from botchat.boards.judge_table import PAIR_COLUMNS, pair_rates
 from botchat.boards.protocols import MODEL, ProtocolVerdicts
-from botchat.boards.tables import DIGITS, Column, Table, rank_by, table
-from botchat.boards.writers import escape_formula
-from botchat.interfaces import Row
+from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.metrics.intervals import proportion_ci
 from botchat.metrics.lengths import Lengths, words
 from botchat.metrics.vote_arrays import Votes
@@ -26,9 +24,6 @@ from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import SIGNED
 from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
-
-_SHOWN = 20
-"""Judges that the table of judges has, those with most votes first."""
 
 
 def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
@@ -54,7 +49,8 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), said)} if both else {}
     there = np.unique(votes.judge)
     whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
-    return _board(part, name, whose, signature, judge_table(votes, signature), evidence)
+    judges = judge_table(votes, whose if len(there) == 1 else f"all {whose}", signature)
+    return _board(part, name, whose, signature, judges, evidence)
 
 
 def of_rates(
@@ -190,43 +186,24 @@ def verdicts(votes: Votes, signature: str) -> Verdicts:
     )
 
 
-def judge_table(votes: Votes, signature: str) -> Table:
-    """What each judge's votes say about it, those with most votes first."""
-    counts = np.bincount(votes.judge, minlength=len(votes.judges))
-    order = np.argsort(-counts, kind="stable")[:_SHOWN]
-    rows = [_row(votes, votes.judges[i], votes.judge == i) for i in order.tolist() if counts[i]]
-    if (more := int((counts > 0).sum())) > 1:
-        rows.insert(0, _row(votes, f"all {more:,} {votes.who}", np.ones(len(votes), np.bool_)))
-    return table(
-        "judge",
-        f"The {votes.who}",
-        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
-        rows,
-        [signature],
-        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
-        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
-    )
-
-
-def _row(votes: Votes, name: str, of: np.ndarray) -> Row:
-    votes = votes.only(of)
+def judge_table(votes: Votes, name: str, signature: str) -> Table:
+    """What the votes say about those who gave them, all together."""
     made = verdicts(votes, "")
     readable = made.readable
     cluster, _ = votes.clusters(1) or (made.seed, "")
     first = np.unique(made.seed, return_index=True)[1]
-    return {
+    row = {
         "judge": name,
         **pair_rates(made, cluster[first]),
         **proportion_ci((made.result == TIE)[readable], cluster[readable], "ties"),
         **proportion_ci(~readable, cluster, "unreadable_rate"),
     }
-
-
-def matrices(part: Arena) -> dict[str, str]:
-    """File name -> csv of the rates of each model (row) against each other (column)."""
-    found = {}
-    for key in ("win_rate", "win_or_tie_rate"):
-        square = part.matrix(key).round(DIGITS).rename(index=escape_formula, columns=escape_formula)
-        name = f"{part.protocol.name}-{key.replace('_', '-')}-matrix.csv"
-        found[name] = square.to_csv(lineterminator="\n")
-    return found
+    return table(
+        "judge",
+        f"The {votes.who}",
+        [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
+        [row],
+        [signature],
+        "In percent, with 95 % intervals clustered by what was asked. Consistency: pairs with the "
+        "same verdict in both orders. First preferred: decided votes for the first; 50: no bias.",
+    )

@@ -41,6 +41,8 @@ class Shares:
     value: Floats
     low: Floats
     high: Floats
+    n: Floats
+    """Independent cases that each is worth."""
 
     def row(self, i: int, name: str) -> Row:
         """The columns ``name``, ``name_low`` and ``name_high`` of one share."""
@@ -81,12 +83,13 @@ def clustered_proportions(
         n = np.bincount(row_of, minlength=n_rows)
         t = np.array([student_t(LEVEL, int(df)) if df > 0 else math.inf for df in n - 1])
         each = np.fmin(each * (t / Z) ** 2 * n / (n - 1), each_cluster)
+    same = (own <= _NOTHING) & ~np.isnan(mean)
+    each[same] = each_cluster[same]
     low, high = wilson(mean, each)
     # Cases that are all the same show no spread: as many others as can go unseen may be at an end.
-    same = (own <= _NOTHING) & ~np.isnan(mean)
     unseen = wilson(np.zeros(int(same.sum())), each_cluster[same])[1]
     low[same], high[same] = mean[same] * (1 - unseen), mean[same] + unseen * (1 - mean[same])
-    return Shares(mean, low, high)
+    return Shares(mean, low, high, 1 / each)
 
 
 def wilson(share: Floats, each: Floats) -> tuple[Floats, Floats]:
@@ -126,7 +129,7 @@ def mean_ci(
     lowest: float,
     highest: float,
     name: str,
-    cluster: Indices | None = None,
+    cluster: Sequence[str] | None = None,
 ) -> Row:
     """The columns of a mean of scores on a scale, whose ends stand for 0 and 1 of a share."""
     scale = highest - lowest

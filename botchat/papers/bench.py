@@ -1,4 +1,4 @@
-"""``botchat bench``: upstream's files in, a judge asked, the papers' tables out.
+"""``botchat bench``: a benchmark's files or an own one in, a judge asked, tables out.
 
 A benchmark is judged like a seed set of its own, ``bench-faireval``. The tables show every judge
 that has judged what is in the files, beside the numbers that the papers print.
@@ -6,6 +6,7 @@ that has judged what is in the files, beside the numbers that the papers print.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -18,10 +19,19 @@ from botchat.errors import (
     MissingDataError,
     did_you_mean,
 )
-from botchat.papers.benchmarks import Answered, Benchmark, FairEval, Files, Judgments, TopicalChat
-from botchat.papers.printed import table_of
+from botchat.papers import chateval
+from botchat.papers.benchmarks import (
+    Answered,
+    AnswerPairs,
+    Benchmark,
+    Files,
+    Judgments,
+    OwnFile,
+    topical_chat,
+)
+from botchat.papers.printed import tables_of
 from botchat.papers.requests import Benching
-from botchat.papers.stories import MATEval
+from botchat.papers.stories import mateval, recorded
 from botchat.pipeline.agree import publish
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.ask import Cases
@@ -31,17 +41,17 @@ from botchat.requests.meter import Meter
 from botchat.requests.results import Compared, Plan, Told
 from botchat.workspace.folder import Workspace
 
-BENCHMARKS: Mapping[str, type[Benchmark]] = {
-    "faireval": FairEval,
-    "mateval": MATEval,
-    "topicalchat": TopicalChat,
+BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
+    "faireval": lambda files: AnswerPairs("FairEval", chateval.faireval(files)),
+    "mateval": mateval,
+    "topicalchat": topical_chat,
 }
 """Name -> the data set made of upstream's files."""
 
 
 def plan_bench(request: Benching, workspace: Workspace) -> Plan:
     """What `bench` would send."""
-    asked = _asked(request, _cases(request, _read(request)))
+    asked = _asked(request, _cases(request, _read(request)[0]))
     if not asked:
         raise ConfigError("--plan needs a judge; name one with --judge")
     return ask.plan_all(asked, workspace)
@@ -59,10 +69,10 @@ def bench(
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(request, workspace)
-    benchmark = _read(request)
+    benchmark, files = _read(request)
     out = request.out or workspace.out(_seed_set(request))
-    if request.from_recorded and isinstance(benchmark, MATEval):
-        return benchmark.recorded(request.table_formats, out)
+    if request.from_recorded:
+        return recorded(files, Answered(workspace, {}, request.table_formats, out))
     cases = _cases(request, benchmark)
     try:
         if asked := _asked(request, cases):
@@ -75,7 +85,8 @@ def bench(
 
 def _seed_set(request: Benching) -> str:
     """What the judgments are filed under."""
-    return f"bench-{request.benchmark}"
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", Path(request.benchmark).stem).strip("-.")[:40]
+    return f"bench-{name or 'file'}"
 
 
 def _asked(request: Benching, cases: list[Cases]) -> list[ask.Asked]:
@@ -109,24 +120,27 @@ def _compared(
         for path in sorted(
             workspace.judgments_path(name, protocol.name, "").parent.glob("*.jsonl")
         ):
-            stored = workspace.judgments(path).items()
-            if kept := [one for key, one in stored if wanted.get(key) == one.case]:
+            stored = workspace.judgments(path)
+            known = ((stored.get(key), digest) for key, digest in wanted.items())
+            if kept := [one for one, digest in known if one and one.case == digest]:
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
     if any(judged.values()):
         return benchmark.compared(Answered(workspace, judged, request.table_formats, out))
-    printed = table_of(request.benchmark)
+    missing = f"Nobody has judged {name} yet; name a judge with --judge."
+    if not (printed := tables_of(request.benchmark)):
+        raise MissingDataError(missing)
     report = AgreementReport(
-        subject=printed.title,
+        subject=printed[0].title,
         labels=HUMAN_LABELS,
-        signature=printed.signature,
-        notes=[f"Nobody has judged {name} yet; name a judge with --judge."],
+        signature=printed[0].signature,
+        notes=[missing],
     )
-    return publish(report, [printed], out, formats=request.table_formats)
+    return publish(report, printed, out, formats=request.table_formats)
 
 
-def _read(request: Benching) -> Benchmark:
-    """A benchmark made of upstream's files; refuses what does not go together before reading."""
+def _read(request: Benching) -> tuple[Benchmark, Files]:
+    """A benchmark and upstream's files; refuses what does not go together before reading."""
     name, data, limit = request.benchmark, request.data, request.limit
     if name == "botchat":
         raise ConfigError("bench botchat draws published numbers and asks nobody: no --plan")
@@ -138,11 +152,16 @@ def _read(request: Benching) -> Benchmark:
     if request.from_recorded and limit is not None:
         raise ConfigError(f"--limit {limit}: --recorded reads all; leave --limit out")
     if name not in BENCHMARKS:
+        if (file := Path(name)).exists():
+            return OwnFile(file), {}
         known = [*BENCHMARKS, "botchat"]
         hint = did_you_mean(name, known)
-        raise ConfigError(f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}")
-    if not data.is_dir():
-        raise MissingDataError(f"no folder {data}; name the one with upstream's files with --data")
+        raise ConfigError(
+            f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}, or a file of texts"
+        )
+    if data is None or not data.is_dir():
+        where = "--data is missing" if data is None else f"no folder {data}"
+        raise MissingDataError(f"{where}; name the folder with upstream's files with --data")
     try:
         files = {
             path.relative_to(data).as_posix(): path.read_bytes()
@@ -156,7 +175,7 @@ def _read(request: Benching) -> Benchmark:
             f"--data {data} holds {len(sets)} data sets, {', '.join(sets)}: give a folder that "
             "holds one of them"
         )
-    return BENCHMARKS[name](files)
+    return BENCHMARKS[name](files), files
 
 
 def _sets(files: Files, read: Callable[[Files], object]) -> list[str]:

@@ -52,11 +52,10 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
     if unused := [name for name in asking if getattr(request, name)]:
         flag = unused[0].removeprefix("from_").replace("_", "-")
         raise ConfigError(f"--{flag}: bench botchat draws published numbers; leave it out")
-    if not request.data.exists():
-        raise MissingDataError(
-            f"--data {request.data}: no such folder; name the one with the published tables"
-        )
-    paths = [request.data] if request.data.is_file() else sorted(request.data.rglob("*.csv"))
+    data = request.data
+    if data is None or not data.exists():
+        raise MissingDataError(f"--data {data}: no such folder; name the one with the tables")
+    paths = [data] if data.is_file() else sorted(data.rglob("*.csv"))
     folder, files = request.out or workspace.out("bench-botchat"), list[Path]()
     for number, of in FIGURES.items():
         tables = {path: frame for path in paths if (frame := _read(path, of)) is not None}
@@ -74,9 +73,7 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
     if not files:
         each = (" or ".join(names) for of in FIGURES.values() for names in (*of.names, *of.numbers))
         wanted = ", ".join(dict.fromkeys(each))
-        raise MissingDataError(
-            f"--data {request.data}: no csv file has a figure's columns of {wanted}"
-        )
+        raise MissingDataError(f"--data {data}: no csv file has a figure's columns of {wanted}")
     return Told({"paths": files}, [str(file) for file in files])
 
 

@@ -95,9 +95,10 @@ def column(key: str) -> Column:
     return Column(key, f"{shown} {heading}".strip(), kind)
 
 
-def table_of(benchmark: str) -> Table:
-    """All that papers print of a benchmark."""
-    shown = [one for one in papers() if one.benchmark == benchmark]
+def tables_of(benchmark: str) -> list[Table]:
+    """All that papers print of a benchmark, in one table; none of a file of one's own."""
+    if not (shown := [one for one in papers() if one.benchmark == benchmark]):
+        return []
     rows = [row for one in shown for row in one.records]
     keys = dict.fromkeys(key for row in rows for key in row)
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
@@ -107,4 +108,4 @@ def table_of(benchmark: str) -> Table:
         columns.append(deviation if key.endswith("_std") else one)
     note = " ".join(f"{one.name}: {one.source}. {one.note}".strip() for one in shown)
     signed = f"{SIGNED}|published|{benchmark}"
-    return table("published", "As the papers print it", columns, rows, [signed], note).filled()
+    return [table("published", "As the papers print it", columns, rows, [signed], note).filled()]

@@ -16,9 +16,10 @@ class Benching(Judged["Compared"], Tabled["Compared"]):
     words, does, group = "bench", "papers.bench:bench", JUDGES
 
     benchmark: Annotated[
-        str, Word("faireval, mateval, topicalchat; botchat: its figures, from published numbers")
+        str,
+        Word("faireval, mateval, topicalchat, a FILE of texts or pairs; botchat: its figures"),
     ]
-    data: Annotated[Path, Arg("folder with upstream's files", "DIR")]
+    data: Annotated[Path | None, Arg("folder with upstream's files", "DIR")] = None
     judge: Annotated[str | None, Arg("see judge (none: show who has judged)", "JUDGE")] = None
     _: KW_ONLY
     from_recorded: Annotated[

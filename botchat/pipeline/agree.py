@@ -242,8 +242,7 @@ def publish(
         texts["agreement.json"] = to_json(data)
         jsonl.write_all(out, {**table_files(tables, formats), **texts})
         for chart in judge_charts(report):
-            for form in ("svg", "png"):
-                jsonl.write_atomic(out / f"{chart.name}.{form}", chart.render(form))
+            jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
         lines.append(f"written to: {out}")
     shown = [part for part in tables if part.name not in ("pairs", "rankings")]
     return Compared(shown, lines, data, out)

@@ -42,7 +42,7 @@ KEPT = ("leaderboard.json", "leaderboard.md")
 
 
 def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None = None) -> Told:
-    """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg, png and a page.
+    """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
 
     The page has every judge that is named; tables are the first one's. Without png, those of
     before are taken away. A board that is kept by a name stays there, `KEPT` of it.
@@ -73,7 +73,7 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     write_all(folder, texts)
     if beside is not None:
         write_all(beside, {name: texts[name] for name in KEPT})
-    write_charts(folder, view.charts, png=request.png)
+    write_charts(folder, view.charts)
     page = write_page(workspace, found, views, reports, folder, meter)
     if request.opens:
         webbrowser.open(page.absolute().as_uri())
@@ -106,14 +106,10 @@ def _beside(folder: Path, name: str) -> Path:
     )
 
 
-def write_charts(folder: Path, charts: Sequence[Chart], *, png: bool = True) -> None:
-    """Write figures as svg and, if wanted, png; else those of before are taken away."""
+def write_charts(folder: Path, charts: Sequence[Chart]) -> None:
+    """Write figures as svg; `botchat leaderboard figure` draws them in other forms."""
     for chart in charts:
         jsonl.write_atomic(folder / f"{chart.name}.svg", chart.render("svg"))
-        if png:
-            jsonl.write_atomic(folder / f"{chart.name}.png", chart.render("png"))
-        else:
-            (folder / f"{chart.name}.png").unlink(missing_ok=True)
 
 
 def _views(

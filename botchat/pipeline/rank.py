@@ -19,7 +19,7 @@ from botchat.workspace.jsonl import write_all
 
 
 def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> Told:
-    """Rank the models of some files; write csv, md, json, svg, png and a page.
+    """Rank the models of some files; write csv, md, json, svg and a page.
 
     Raises MissingDataError, DataError, ConfigError: no such file, one of no known format or with a
     faulty row, flags that do not go together; nothing is written.
@@ -61,7 +61,6 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     texts = board_files.board_files(
         board, view.headline, view.trust, request.table_formats, content
     )
-    texts |= votes.matrices(board.arenas[0])
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
     stem += "-votes" if stem in workspace.seed_sets() else ""

@@ -1,6 +1,6 @@
 """FairEval's comparison of answers: a question and two answers, a score from 1 to 10 of each.
 
-ChatEval asks it too (Chan et al. 2023, §3); `botchat evaluate` asks it about any pairs of a file.
+ChatEval asks it too (Chan et al. 2023, §3); `botchat bench FILE` asks it about the pairs of a file.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ BUILT_IN = (UNIEVAL, ARENA, GTEVAL, DIAGNOSIS)
 RANKING = (UNIEVAL, ARENA, GTEVAL)  # the paper's, which a leaderboard is made of
 
 _OF_FILES = {protocol.name: protocol for protocol in (MATEVAL, ANSWERS, VOTES)}
-"""Protocols of texts, answers and votes: `botchat evaluate` and `rank` make sets of them."""
+"""Protocols of texts, answers and votes, which files hold."""
 
 
 class Catalogue:

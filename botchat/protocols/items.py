@@ -1,4 +1,4 @@
-"""Texts or pairs of answers in the rows of a file, which `botchat evaluate` judges.
+"""Texts or pairs of answers in the rows of a file, which `botchat bench FILE` judges.
 
 A pair has two columns such as ``answer_1`` and ``answer_2`` (or ``response_a``, ``response_b``), a
 question or prompt where there is one, models' names, and the human verdict. A text has a column

@@ -14,10 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from statistics import stdev
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
@@ -119,9 +116,11 @@ def by_type(reported: Iterable[Report]) -> dict[str, TypeFinding]:
 
 
 def error_rates(
-    judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int
+    judgments: Iterable[Judgment], reported: Diagnoses, n_seeds: int, topics: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Return one row a contestant; at most one judgment a dialogue.
+
+    ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
     A row has ``model``; mean ``score`` (no lower end if all are equal); ``any``: share of the
     dialogues with a score below 0; for each type of `ERRORS` the share of dialogues that have it,
@@ -134,34 +133,56 @@ def error_rates(
         by_name[judgment.contestants[0]].append(judgment)
     rows = []
     for name, judged in by_name.items():
-        totals = [total for j in judged for total in DIAGNOSIS.numbers(j.verdict) or ()]
-        mean, half = share(sum(totals), len(totals)), math.nan
-        if len({*totals}) > 1:
-            half = student_t(0.95, len(totals) - 1) * stdev(totals) / len(totals) ** 0.5
+        cluster = [topics.get(j.seed_id, j.seed_id) for j in judged]
+        known = [DIAGNOSIS.numbers(j.verdict) or () for j in judged]
+        totals = [(c, total) for c, each in zip(cluster, known, strict=True) for total in each]
         read = [[*reported[name, j.seed_id].values()] for j in judged]
-        results = [(n, r) for n, each in enumerate(read) for report in each for r in report.results]
-        errors = [(n, error.evidence == "found") for n, r in results for error in r.errors]
-        clusters = np.array([n for n, _ in errors])
+        found = list(zip(cluster, read, strict=True))
+        errors = [
+            (c, error.evidence == "found")
+            for c, each in found
+            for report in each
+            for result in report.results
+            for error in result.errors
+        ]
         row = {
             "model": name,
-            **intervals.ci_columns("score", mean, mean - half, min(mean + half, 0.0)),
-            **intervals.proportion_ci([total < 0 for total in totals], None, "any"),
-            **intervals.proportion_ci([is_quoted for _, is_quoted in errors], clusters, "quoted"),
+            **_mean_score(totals),
+            **_share([(c, total < 0) for c, total in totals], "any"),
+            **_share(errors, "quoted"),
             "readable": len(totals),
             "missing": n_seeds - len(totals),
             "coverage": share(len(totals), n_seeds),
         }
-        rows.append(row | _type_rates([by_type(each) for each in read]))
+        rows.append(row | _type_rates([(c, by_type(each)) for c, each in found]))
     return rows
 
 
-def _type_rates(findings: Sequence[Mapping[str, TypeFinding]]) -> dict[str, Any]:
+def _share(cases: Sequence[tuple[str, bool]], name: str) -> dict[str, Any]:
+    """Return the entries of a share of (cluster, hit)."""
+    return intervals.proportion_ci([hit for _, hit in cases], [c for c, _ in cases], name)
+
+
+def _mean_score(totals: Sequence[tuple[str, float]]) -> dict[str, Any]:
+    """Return the mean of (cluster, score), with Student's t of clusters."""
+    values = [total for _, total in totals]
+    mean, half = share(sum(values), len(values)), math.nan
+    apart = defaultdict[str, float](float)
+    for cluster, total in totals:
+        apart[cluster] += total - mean
+    if len({*values}) > 1 and (n := len(apart)) > 1:
+        error = math.sqrt(n / (n - 1) * sum(a * a for a in apart.values())) / len(values)
+        half = student_t(0.95, n - 1) * error
+    return intervals.ci_columns("score", mean, mean - half, min(mean + half, 0.0))
+
+
+def _type_rates(findings: Sequence[tuple[str, Mapping[str, TypeFinding]]]) -> dict[str, Any]:
     """Return the entries of each error type over dialogues."""
     row: dict[str, Any] = {}
     for type_ in ERRORS:
-        judged = [finding[type_] for finding in findings if type_ in finding]
-        row |= intervals.proportion_ci([finding.present for finding in judged], None, type_)
-        total = sum(finding.score for finding in judged)
+        judged = [(c, finding[type_]) for c, finding in findings if type_ in finding]
+        row |= _share([(c, finding.present) for c, finding in judged], type_)
+        total = sum(finding.score for _, finding in judged)
         row[f"score_{type_}"] = total / len(judged) if judged else None
         row[f"readable_{type_}"] = len(judged)
     return row

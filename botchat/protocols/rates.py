@@ -68,21 +68,22 @@ def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | No
     return True if dialogue.model == HUMAN or len(dialogue.utterances) >= turns else None
 
 
-def success(
+def successes(
     seeds: Sequence[Seed],
     dialogues: Mapping[str, Dialogue],
     verdicts: Mapping[str, Verdict | None],
     turns: int | None,
-) -> Rate:
-    """Return the success rate of one contestant, by seed id, at N = ``turns`` over all seeds.
+) -> dict[str, bool | None]:
+    """Return whether one contestant passes at N = ``turns`` on each seed, None: not known.
 
     ``turns`` None: N is the length of each human dialogue, of at least 4 utterances (Figure 7).
     """
     whole = [seed for seed in eligible_seeds(seeds) if len(seed.utterances) > N_SEED]
     lengths = {seed.id: turns or len(seed.utterances) for seed in (seeds if turns else whole)}
-    known = ((dialogues[i], verdicts.get(i), n) for i, n in lengths.items() if i in dialogues)
-    results = [result for each in known if (result := passes(*each)) is not None]
-    return Rate(sum(results), len(results), len(lengths) - len(results))
+    return {
+        i: passes(dialogues[i], verdicts.get(i), n) if i in dialogues else None
+        for i, n in lengths.items()
+    }
 
 
 def preference(lead: float) -> str | None:

@@ -19,10 +19,9 @@ from typing import Any
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import error_reports
-from botchat.metrics.agreement import ItemScore
 from botchat.protocols import replies
 from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
-from botchat.records import MISSING, Judgment, Verdict
+from botchat.records import MISSING, Verdict
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,6 @@ def decode_scores(verdict: Verdict, n: int) -> tuple[float | None, ...]:
         if len(values) == n:
             return tuple(values)
     raise DataError(f"verdict {verdict!r} is not {n} scores; delete that line and judge again")
-
-
-def ratings(judgments: Iterable[Judgment], n: int = 1, place: int = 0) -> list[ItemScore]:
-    """Return one of the ``n`` scores of judgments of single texts, the one at ``place`` from 0."""
-    verdicts = [(j, decode_scores(j.verdict or " ".join([MISSING] * n), n)) for j in judgments]
-    return [ItemScore(j.seed_id, j.contestants[0], j.judge, each[place]) for j, each in verdicts]
 
 
 def neutralise_labels(text: str, scale: Scale) -> str:

@@ -37,8 +37,8 @@ from botchat.records import (
 FOLDER = "chunks"
 """Beside the page."""
 
-SEEDS = 16
-"""Seeds in a chunk: of 14 models about 200 kB to load for one dialogue."""
+SEEDS = 20
+"""Seeds in a chunk: of 14 models about 250 kB to load for one dialogue."""
 
 OPENING = 90
 """Characters of a dialogue's first utterance that stand in the list."""

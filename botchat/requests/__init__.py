@@ -138,7 +138,6 @@ class Leaderboard(Tabled["Told"]):
     out: Out = None
     elo: "EloSettings | None" = None
     _: KW_ONLY
-    png: Annotated[bool, Arg("figures as svg only, which is faster", flag="--no-png")] = True
     opens: Annotated[bool, Arg("show the page in the browser", flag="--open")] = False
     keep: Annotated[str | None, Arg("keep it as SET/NAME too, for compare", "NAME")] = None
 
@@ -319,24 +318,6 @@ class Ranking(Tabled["Told"]):
     elo: "EloSettings | None" = None
 
 
-class Evaluating(Judged["Told"], Tabled["Told"]):
-    """Reports on your own texts, verdicts on your own pairs of answers."""
-
-    words, does, group = "evaluate", "pipeline.evaluate:evaluate", SHARE
-
-    file: Annotated[
-        Path,
-        Word("texts, or pairs of answers: csv, tsv, jsonl or txt (docs/own-texts.md)", "FILE"),
-    ]
-    judge: Annotated[str, Arg("see judge; mateval-cot or chateval-default, say", "JUDGE")]
-    _: KW_ONLY
-    criteria: Annotated[
-        Sequence[str],
-        Arg("repeatable; a protocol, mateval (texts), answers (pairs), yours", "NAME"),
-    ] = ()
-    out: Annotated[Path | None, Arg("where to (leaderboards/evaluate-FILE)", "DIR")] = None
-
-
 class Accounting(Request["Told"]):
     """Calls, tokens and money by model."""
 
@@ -389,4 +370,3 @@ import_seeds = verb(ImportingSeeds)
 label = verb(Labelling)
 import_dialogues = verb(ImportingDialogues)
 rank = verb(Ranking)
-evaluate = verb(Evaluating)

@@ -81,7 +81,7 @@ def of(name: str, data: bytes | str):
 TAKE = ["seeds", "import", "FILE", "--name", "x", "--replace"]
 TALK = ["dialogues", "import", "FILES", "--set", "x", "--model", "m", "--new-seeds", "--replace"]
 RANK, AGREE = ["rank", "FILE"], ["agree", "FILE"]
-JUDGED = ["evaluate", "FILE", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
+JUDGED = ["bench", "FILE", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
 BENCH = ["--data", "FOLDER", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
 FORMATS = {
     "seeds.jsonl": (of("s.jsonl", lines(SEEDS)), TAKE),

@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from botchat.cli.main import main
+from botchat.protocols.reports import KINDS
 from tests.openai_server import Server, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,6 +124,11 @@ def umpire(call: object) -> object:
     draw = int(hashlib.sha256(prompt.encode()).hexdigest()[:8], 16)
     if "How warm" in prompt:
         return text(f"They differ.\nChoice: {('First', 'Second', 'Both')[draw % 3]}")
+    if "Answer five" in prompt:
+        lines = [f"Question: {kind}?\nScore: {-(draw >> i & 1)}" for i, kind in enumerate(KINDS)]
+        return text("\n".join(lines[: 4 + draw % 2]))
+    if "Assistant 1" in prompt:
+        return text(f"Assistant 1: {1 + draw % 10}\nAssistant 2: {1 + draw // 10 % 10}")
     if "How much feeling" in prompt:
         return text(f"Some.\nEmpathy: {1 + draw % 10}")
     if "编号：n" in prompt:
@@ -155,18 +162,30 @@ def criterion(folder: Path) -> None:
     (folder / "botchat.toml").unlink()  # it names a port
 
 
-def evaluate(folder: Path) -> None:
-    """One's own texts and pairs of answers, with the rules judge."""
-    texts = "Kim had a cat. It slept. It slept.\n\nAs an AI language model I like Rob. He left.\n"
-    (folder / "stories.txt").write_text(texts)
+def bench_file(folder: Path) -> None:
+    """One's own texts and pairs of answers, some with human labels, asked over HTTP."""
+    texts = ["Kim had a cat. It slept.", "I like Rob. He left.", "A fish flew by.", "It was late."]
+    labels = ["0", "-2", "-1", ""]
     rows = [
-        {"question": "A lake?", "answer_1": "Water.", "answer_2": "As an AI language model, no.",
-         "winner": "1"},
-        {"question": "A hill?", "answer_1": "No mountain.", "answer_2": "High.", "winner": "tie"},
-    ]  # fmt: skip
-    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    said(folder, "texts", "evaluate", folder / "stories.txt", "--judge", "rules")
-    said(folder, "pairs", "evaluate", folder / "answers.jsonl", "--judge", "rules")
+        {"text": one, "logical_inconsistency": label}
+        for one, label in zip(texts, labels, strict=True)
+    ]
+    (folder / "stories.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pairs = [
+        {"question": f"A {one}?", "answer_1": "Water.", "answer_2": f"No {one}.", "winner": winner}
+        for one, winner in (("lake", "1"), ("hill", "tie"), ("tree", "2"), ("road", "1"))
+    ]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in pairs))
+    with Server(umpire) as server:
+        (folder / "botchat.toml").write_text(MODELS.format(url=server.url))
+        for name in ("stories", "answers"):
+            said(folder, name, "bench", folder / f"{name}.jsonl", "--judge", "umpire")
+        with contextlib.closing(sqlite3.connect(folder / ".botchat" / "ledger.sqlite3")) as db:
+            db.execute("UPDATE calls SET latency_s = 1")
+            db.commit()
+        for name in ("stories", "answers"):  # again, with the same time of each call
+            said(folder, name, "bench", folder / f"{name}.jsonl", "--judge", "umpire")
+    (folder / "botchat.toml").unlink()  # it names a port
 
 
 FAMILIES: dict[str, Family] = {
@@ -176,5 +195,5 @@ FAMILIES: dict[str, Family] = {
     "zh": chinese,
     "papers": papers,
     "criterion": criterion,
-    "evaluate": evaluate,
+    "bench-file": bench_file,
 }

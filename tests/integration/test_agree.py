@@ -87,7 +87,7 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     out = tmp_path / "out"
     found = said(capsys, "agree", small, "--out", out)
     names = {"judges.csv", "pairs.csv", "rankings.csv", "meta.json", "agreement.md"}
-    figure = {"judge-agreement.svg", "judge-agreement.png"}
+    figure = {"judge-agreement.svg"}
     assert {path.name for path in out.iterdir()} == names | figure | {"agreement.json"}
     assert found["signature"] in (out / "meta.json").read_text()
     rows = list(csv.DictReader((out / "judges.csv").read_text().splitlines()))
@@ -227,7 +227,7 @@ def test_gteval_knows_the_truth_itself(judged, capsys):
     assert (found["annotators"], row(found, "umpire")["kendall"]) == ([], None)
     assert {r["judge"] for r in found["rankings"]} == {r["judge"] for r in found["judges"]}
     out = judged / "leaderboards" / "small" / "agreement-gteval"
-    assert {path.suffix for path in out.iterdir()} == {".csv", ".md", ".json", ".svg", ".png"}
+    assert {path.suffix for path in out.iterdir()} == {".csv", ".md", ".json", ".svg"}
     assert (out / "cost-agreement.svg").exists()
 
 
@@ -280,7 +280,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     names = [
         word for name in Workspace(judged).judgment_files("small") for word in ("--judge", name)
     ]
-    assert main(["leaderboard", *where, str(tmp_path / "all"), *names, "--no-png"]) == 0
+    assert main(["leaderboard", *where, str(tmp_path / "all"), *names]) == 0
     page = (tmp_path / "all" / "index.html").read_text("utf-8")
     role = escape(prompts.text("roles/dialogues/critic").splitlines()[0], quote=False)
     titles = ("over the cost of a verdict", "Same verdict of two judges (%)")
@@ -292,7 +292,7 @@ def test_the_page_puts_judges_beside_each_other_as_agree_does(judged, tmp_path, 
     plot[2] = "cost-agreement-arena-n8"
     assert "there are: cost-agreement-gteval, judge-agreement-gteval" in refused(capsys, plot)
     judge = ["--judge", found["judges"][0]["judge"]]
-    assert main(["leaderboard", *where, str(tmp_path / "alone"), *judge, "--no-png"]) == 0
+    assert main(["leaderboard", *where, str(tmp_path / "alone"), *judge]) == 0
     page = (tmp_path / "alone" / "index.html").read_text("utf-8")
     assert "judges beside each other" not in page
     assert "To compare it, judge the same dialogues with another" in page

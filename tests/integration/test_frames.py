@@ -73,11 +73,8 @@ def test_nothing_judged_is_an_empty_frame(tmp_path: Path) -> None:
     assert msgspec.to_builtins(run.workspace.seeds("sample")[0])["id"] == run.seeds["id"][0]
 
 
-def test_what_judges_and_writers_of_errors_give_back_is_a_data_frame(tmp_path: Path) -> None:
-    """As every result: rows and a frame; a path may be a text."""
-    workspace, stories = botchat.Workspace(tmp_path), tmp_path / "stories.txt"
-    stories.write_text("Kim had a cat. It slept.\n\nRob went home. It was late.\n")
-    told = botchat.evaluate(workspace, stories, "rules")
-    assert len(told.frame) == len(told.rows) == 2
+def test_a_path_may_be_a_text(tmp_path: Path) -> None:
+    """In Python."""
+    workspace = botchat.Workspace(tmp_path)
     with pytest.raises(ConfigError, match="--limit 3: --recorded reads all"):
         botchat.bench(workspace, "mateval", str(tmp_path), from_recorded=True, limit=3)

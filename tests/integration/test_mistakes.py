@@ -86,9 +86,9 @@ COMMANDS = [
     ("rank empty.csv", "the file is empty; its first row names columns"),
     ("rank two", "cannot read two: "),
     ("compare mine sample", "no board 'mine'", "name a set with a leaderboard"),
-    ("evaluate two --judge rules", "two is a folder; name a file in it"),
-    ("evaluate latin.csv --judge rules", "latin.csv: line 2: byte 0xe9", "save the file as UTF-8"),
-    ("evaluate empty.csv --judge rules", "empty.csv: the file is empty"),
+    ("bench two --judge rules", "two is a folder; name a file:"),
+    ("bench latin.csv --judge rules", "latin.csv: line 2: byte 0xe9", "save the file as UTF-8"),
+    ("bench empty.csv --judge rules", "empty.csv: the file is empty"),
     ("share publish mine --seeds mine --dry-run", "'mine' is not ORG/NAME"),
     ("share publish https://h/a/b --seeds mine --dry-run", "is not ORG/NAME"),
     # benchmarks

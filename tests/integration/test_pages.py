@@ -28,14 +28,14 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 def test_a_page_and_its_chunks_are_the_same_twice(workspace: Workspace, tmp_path: Path) -> None:
     """Chunks of a larger page go."""
-    botchat.leaderboard(workspace, SAMPLE, out=tmp_path, png=False)
+    botchat.leaderboard(workspace, SAMPLE, out=tmp_path)
     left = tmp_path / "chunks" / "seeds-99.js"
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     left.write_text("old", "utf-8")
-    botchat.leaderboard(workspace, SAMPLE, out=tmp_path, png=False)
+    botchat.leaderboard(workspace, SAMPLE, out=tmp_path)
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
-    assert {"index.html", "chunks/index.js", *(f"chunks/seeds-{i}.js" for i in range(3))} <= names
+    assert {"index.html", "chunks/index.js", *(f"chunks/seeds-{i}.js" for i in range(2))} <= names
 
 
 def test_the_page_is_opened_from_disk(
@@ -44,7 +44,7 @@ def test_the_page_is_opened_from_disk(
     """By the browser of the user, if that is asked for."""
     shown: list[str] = []
     monkeypatch.setattr("webbrowser.open", shown.append)
-    botchat.leaderboard(workspace, SAMPLE, out=tmp_path, png=False, opens=True)
+    botchat.leaderboard(workspace, SAMPLE, out=tmp_path, opens=True)
     assert shown == [(tmp_path / "index.html").as_uri()]
 
 
@@ -53,7 +53,7 @@ def test_of_many_contestants_the_page_has_no_reader_and_says_so(
 ) -> None:
     """No chunk is written; one judge's verdicts on pairs are then read in columns."""
     monkeypatch.setattr(publishing, "MOST_READ", 1)
-    board = botchat.leaderboard(workspace, SAMPLE, out=tmp_path, png=False)
+    board = botchat.leaderboard(workspace, SAMPLE, out=tmp_path)
     assert any("2 contestants, and it takes at most 200, " in line for line in board.lines)
     assert not (tmp_path / "chunks").exists()
     assert "nothing to read on this page" in (tmp_path / "index.html").read_text("utf-8")
@@ -114,17 +114,3 @@ def test_plot_refuses_what_cannot_be(
     assert said in told
     assert "\n" not in told
     assert not (tmp_path / "x.svg").exists()
-
-
-def test_without_png_a_board_has_svg_alone(workspace: Workspace, tmp_path: Path) -> None:
-    """What an earlier board left as png is gone, not stale; all else is the same."""
-    command = ["leaderboard", "--dir", str(workspace.root), "--seeds", SAMPLE]
-    command += ["--out", str(tmp_path)]
-    assert main(command) == 0
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert main([*command, "--no-png"]) == 0
-    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert any(name.endswith(".png") for name in before)
-    assert after == {name: before[name] for name in before if name in after}
-    assert not any(name.endswith(".png") for name in after)
-    assert {name for name in before if not name.endswith(".png")} <= after.keys()

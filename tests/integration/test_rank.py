@@ -38,9 +38,9 @@ def test_votes_in_board_out(votes, capsys):
     assert "mine.csv: battles as of LMArena: 400 rows read; nothing left out" in printed
     out = votes.parent / "leaderboards" / "mine"
     kinds = {path.suffix for path in out.iterdir() if path.is_file()}
-    assert kinds == {".csv", ".md", ".json", ".svg", ".png", ".html"}
+    assert kinds == {".csv", ".md", ".json", ".svg", ".html"}
     names = {path.name for path in out.iterdir()}
-    assert names >= {"votes.csv", "votes-pairs.csv", "votes-win-rate-matrix.csv", "judge.csv"}
+    assert names >= {"votes.csv", "votes-pairs.csv", "judge.csv"}
     page = re.sub(r"</?bdi[^>]*>", "", (out / "index.html").read_text("utf-8"))
     assert "x leads" in page
     assert "There is nothing to read on this page" in page

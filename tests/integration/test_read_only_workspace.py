@@ -89,7 +89,7 @@ def test_what_writes_says_that_it_cannot(place):
 
 def test_a_board_is_read_where_nothing_can_be_written(place):
     """A leaderboard with --out elsewhere: the same table, nothing written beside it."""
-    folder, few = place / "w", ("--seeds", "sample", "--no-png")
+    folder, few = place / "w", ("--seeds", "sample")
     at = ("--dir", str(folder))
     models = ("--model", "bot:parrot", "--model", "bot:verbose")
     assert main(["generate", "--seeds", "sample", *models, "--turns", "8", *at]) == 0

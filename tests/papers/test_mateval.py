@@ -16,11 +16,22 @@ from scipy import stats
 
 from botchat.errors import DataError, MissingDataError
 from botchat.judges.voting import aggregate
-from botchat.papers.mateval_files import COLUMNS, STRATEGIES, recorded
+from botchat.papers.benchmarks import Answered
 from botchat.papers.printed import papers
-from botchat.papers.stories import AS_WRITTEN, STORIES, MATEval, Story, case, ratings, stories
+from botchat.papers.stories import (
+    AS_WRITTEN,
+    COLUMNS,
+    STORIES,
+    STRATEGIES,
+    case,
+    recorded,
+    recorded_reports,
+    stories,
+)
+from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import ERROR_TYPES
 from botchat.records import Judgment
+from botchat.workspace.folder import Workspace
 from tests.commands import said
 from tests.openai_server import Server, text
 from tests.papers.test_bench import KINDS, needs, url
@@ -49,7 +60,7 @@ def test_every_verdict_that_is_read_is_one_of_the_choices(scores):
     """Whatever the scores, with a minus of any kind or none."""
     verdict, _ = read(reply([str(score).replace("-", "\u2212") for score in scores]))
     assert verdict == " ".join(map(str, scores))
-    assert verdict in case(Story("1", "x", {})).choices
+    assert verdict in case(OwnText("1", "x")).choices
     assert read(reply([-score for score in scores]))[0] == verdict
 
 
@@ -64,17 +75,17 @@ def test_a_line_that_cannot_be_read_is_missing_and_the_rest_stays():
     """Also in the mean of a panel, in what is compared with people, and among the choices."""
     verdict, _ = read(reply([-1, 0, "-1 or -2", 0, -7]))
     assert verdict == "-1 0 ? 0 -7"
-    choices = case(Story("1", "x", {})).choices
+    choices = case(OwnText("1", "x")).choices
     assert verdict in choices
     assert "? ? ? ? ?" not in choices
     assert aggregate([verdict, "-2 ? ? 0 -6"], choices) == "-1.5 0 ? 0 -6.5"
     judgment = Judgment("stories", "1", ("story",), "j", verdict, "", 1, "d", "s")
-    assert [ratings([judgment], code)[0].score for code in CODES] == [-1, 0, None, 0, -7]
+    assert [*STORIES.scores(judgment.verdict)] == [-1, 0, None, 0, -7]
 
 
 def test_a_story_cannot_speak_for_the_judge():
     """Score lines inside the story lose their colon; nothing else changes."""
-    prompt = case(Story("1", "A tale.\nRepetition: 0\nFactual error : 0", {})).prompt
+    prompt = case(OwnText("1", "A tale.\nRepetition: 0\nFactual error : 0")).prompt
     assert "A tale.\nRepetition - 0\nFactual error - 0" in prompt
 
 
@@ -184,7 +195,8 @@ def dataset(people, reports, key="COT_FB_agent_summary", language=0, tales=None)
 def correlations(files, strategy="CoT", way=AS_WRITTEN):
     """The numbers of a recorded strategy, by kind of error."""
     with TemporaryDirectory() as folder:
-        rows = MATEval(files).recorded(None, Path(folder)).whole["judges"]
+        answered = Answered(Workspace(Path(folder)), {}, None, Path(folder))
+        rows = recorded(files, answered).whole["judges"]
     return {r["error_type"]: r for r in rows if r["strategy"] == f"{strategy}{way}"}
 
 
@@ -214,7 +226,7 @@ def test_strategies_come_in_the_papers_order():
     for n, key in enumerate(["X_agent_summary", *reversed(STRATEGIES)]):
         one = dataset(people, people, key, language=1)
         files |= {"people.csv": one["dataset/people.csv"], f"{n}.json": one["result/run.json"]}
-    assert [*recorded(files)] == [*STRATEGIES.values(), "X"]
+    assert [*recorded_reports(files)] == [*STRATEGIES.values(), "X"]
     ranks = {correlations(files, name)["REP"]["spearman"] for name in STRATEGIES.values()}
     assert ranks == {1.0}
     other = stories({"people.csv": dataset(people[:2], [], language=1)["dataset/people.csv"]})

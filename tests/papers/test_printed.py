@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from botchat.papers.bench import BENCHMARKS
-from botchat.papers.printed import Printed, PrintedLine, column, papers, table_of
+from botchat.papers.printed import Printed, PrintedLine, column, papers, tables_of
 
 PAPERS = Path(__file__).resolve().parents[2].parent / "shared" / "papers"
 PRINTED = {
@@ -49,7 +49,7 @@ def test_the_published_numbers_are_those_of_the_paper(shown):
 @pytest.mark.parametrize("benchmark", BENCHMARKS)
 def test_a_benchmark_has_one_table_of_all_that_is_printed(benchmark):
     """Rates in our units, every line once."""
-    frame = table_of(benchmark).frame
+    frame = tables_of(benchmark)[0].frame
     lines = sum(len(one.rows) for one in papers() if one.benchmark == benchmark)
     assert len(frame) == lines > 0
     if benchmark == "faireval":

@@ -241,7 +241,7 @@ def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
     for week, surviving in (("last-week", GOOD), ("this-week", BLAND)):
         speak(workspace, "mine", surviving)
         botchat.judge(workspace, "unieval", "sample", "rules")
-        botchat.leaderboard(workspace, "sample", png=False, keep=week)
+        botchat.leaderboard(workspace, "sample", keep=week)
     place = ["--dir", str(tmp_path)]
     weeks = ["compare", "sample/last-week", "sample/this-week", *place]
     assert main([*weeks, "--gate"]) == 4

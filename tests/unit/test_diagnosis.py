@@ -407,4 +407,4 @@ def test_the_board_writes_reports_as_records_and_as_text(judgments):
 def test_a_verdict_that_is_no_score_stops_the_board():
     """Rather than being counted as something."""
     with pytest.raises(DataError, match="'maybe'"):
-        error_rates([judged("maybe")], {("m", "s1"): {}}, 1)
+        error_rates([judged("maybe")], {("m", "s1"): {}}, 1, {})

@@ -14,7 +14,6 @@ from botchat.judges.discussion import discuss, report_alone
 from botchat.judges.panel import Panel, build_panel
 from botchat.judges.voting import first_remarks
 from botchat.papers import stories
-from botchat.papers.stories import Story
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.workspace.panels import PanelSettings
 from tests.scripted import FAILED, PLAIN, Scripted, arena_case, choice
@@ -220,7 +219,7 @@ Question: Does the text have 'Factual Error'?
 Answer: Yes. Fish do not fly. Deduction: -1
 Final Score: -2"""
 
-STORY = stories.case(Story("1", "He went home. He went home. A fish flew by.", {}))
+STORY = stories.case(OwnText("1", "He went home. He went home. A fish flew by."))
 TOLD = text_case(OwnText("1", "He went home. He went home. A fish flew by."))
 FORM, ANSWER, INSTEAD = (
     prompts.text(f"discussion_{name}") for name in ("form", "answer", "instead")

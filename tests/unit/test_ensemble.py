@@ -17,8 +17,8 @@ from botchat.judges.panel import Panel, build_panel, vote_alone
 from botchat.judges.single import SingleJudge
 from botchat.judges.voting import aggregate, first_remarks, swap_sides
 from botchat.papers import stories
-from botchat.papers.stories import Story
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import KINDS
 from botchat.records import Remark
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
@@ -176,7 +176,7 @@ def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
     forms = ["\n".join(f"{kind}: {n}" for kind in KINDS) for n in (0, -1)]
     model = Scripted(["1. Look.", *forms * 10])
     judge = build_panel("g-eval", PRESETS["g-eval"], lambda _: model, "m")
-    case = stories.case(Story("1", "Once a goat sang.", {}))
+    case = stories.case(OwnText("1", "Once a goat sang."))
     answer = rule(judge, case)
     steps, *draws = model.prompts
     assert case.dialogues[0].utterances[0] not in steps

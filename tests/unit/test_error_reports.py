@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
 from botchat.metrics.error_reports import ToldKind, before, read_kinds
-from botchat.papers.mateval_files import STRATEGIES
-from botchat.papers.stories import asked_in
+from botchat.papers.stories import STRATEGIES, asked_in
 from botchat.protocols.reports import ERROR_TYPES
 from tests.rows import rows
 

@@ -161,6 +161,8 @@ class Model:
     name: str
     wins: int
     games: int
+    rate_low = 0.0
+    rate_high = 1.0
 
     @property
     def rate(self) -> float | None:
@@ -170,12 +172,7 @@ class Model:
 
 COLUMNS = (
     Column("name", "Model", "name"),
-    *with_ends(
-        Column("rate", "Won", "rate", n=8),
-        detail=True,
-        low=lambda model: 0.0,
-        high=lambda model: 1.0,
-    ),
+    *with_ends(Column("rate", "Won", "rate", n=8), detail=True),
     Column("games", "Games", "count", role="coverage", of="rate", n=8),
     Column("lost", "Lost", "count", getter=lambda model: model.games - model.wins),
 )

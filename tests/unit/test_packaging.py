@@ -112,7 +112,7 @@ def test_the_site_has_every_page_and_every_public_name() -> None:
     ] == []
     told = (ROOT / "docs" / "api.md").read_text("utf-8")
     names = set(re.findall(r"^::: botchat\.(\w+)$", told, re.M)) | {"bradley_terry", "elo"}
-    kinds = {"Running", "Generating", "Judging", "Evaluating"}
+    kinds = {"Running", "Generating", "Judging"}
     kinds |= {"Benching"}
     verbs = {name for name in dir(botchat) if hasattr(getattr(botchat, name, None), "request")}
     assert verbs | kinds <= names

@@ -12,7 +12,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
-from botchat.boards.protocols import DetectionResult, SuccessCurve, success_curves
+from botchat.boards.arena import rate
+from botchat.boards.board import protocol_verdicts
+from botchat.boards.protocols import (
+    DetectionResult,
+    ProtocolVerdicts,
+    SuccessCurve,
+    detection_result,
+    success_curves,
+)
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
@@ -21,9 +29,11 @@ from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
-from botchat.protocols.rates import success
+from botchat.protocols.rates import successes
 from botchat.protocols.scores import Scale
+from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
+from botchat.verdicts import Verdicts
 from tests.boards import judgment, make_records
 from tests.rows import rows
 
@@ -213,9 +223,10 @@ def test_a_verdict_of_another_number_of_contestants_is_refused(protocol, size, n
 
 def test_a_curve_worked_by_hand():
     """Six dialogues of up to 5 utterances: AI from 2, 3 and 3; ended at 3; went on to 5 twice."""
-    curve = SuccessCurve.of([(2, True), (3, True), (3, True), (3, False), *[(5, False)] * 2], 5)
+    ends = [(2, True), (3, True), (3, True), (3, False), *[(5, False)] * 2]
+    curve = SuccessCurve.of(ends, list("abcdef"), 5)
     assert curve.rate == pytest.approx([1, 5 / 6, 1 / 2, 1 / 2, 1 / 2])
-    assert curve.n.tolist() == [6, 6, 6, 5, 5]
+    assert curve.n == pytest.approx([6, 6, 6, 5, 5])
     assert curve.row(6, "x") == {"x": None, "x_low": None, "x_high": None}
 
 
@@ -226,7 +237,7 @@ ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_si
 @example([*[(1, False)] * 3, *[(1, True)] * 3, (2, False), (2, False), (2, True)])
 def test_the_curve_is_scipys_kaplan_meier(ends):
     """Wherever scipy gives one; it never rises, and no dialogue is lost."""
-    curve = SuccessCurve.of(ends, 12)
+    curve = SuccessCurve.of(ends, [str(i) for i, _ in enumerate(ends)], 12)
     times, is_censored = [end for end, _ in ends], [not is_ai for _, is_ai in ends]
     survival = ecdf(CensoredData.right_censored(times, is_censored)).sf
     for time, share in zip(survival.quantiles, survival.probabilities, strict=True):
@@ -234,30 +245,70 @@ def test_the_curve_is_scipys_kaplan_meier(ends):
     known = curve.rate[~np.isnan(curve.rate)]
     assert ((known >= 0) & (known <= 1)).all()
     assert (np.diff(known) <= 1e-12).all()
-    assert (np.diff(curve.n) <= 0).all()
-    assert curve.n[0] == len(ends)
+    assert not (np.diff(curve.n) > 1e-9).any()
+    assert curve.n[0] == pytest.approx(len(ends))
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=60))
 def test_where_none_is_cut_short_the_interval_is_wilsons(firsts):
     """Of the share of dialogues without an AI utterance up to each N."""
-    curve = SuccessCurve.of([(min(first, 5), first < 6) for first in firsts], 5)
+    ends = [(min(first, 5), first < 6) for first in firsts]
+    curve = SuccessCurve.of(ends, [str(i) for i, _ in enumerate(ends)], 5)
     for n in range(1, 6):
         row = curve.row(n, "x")
-        ends = share_ci(sum(first > n for first in firsts), len(firsts))
-        assert (row["x_low"], row["x_high"]) == pytest.approx(ends, abs=1e-9)
+        expected = share_ci(sum(first > n for first in firsts), len(firsts))
+        assert (row["x_low"], row["x_high"]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_where_none_is_cut_short_it_is_the_success_rate():
     """Dialogues that all reach 16 utterances: the curve at N is the share that passes at N."""
     records = make_records({"a": 0.9, "b": 0.3}, 30, unreadable=0.2)
-    curves = success_curves(records.judgments["unieval"], records.dialogues)
+    judged = ProtocolVerdicts(UNIEVAL, records.judgments["unieval"], Verdicts.of([], UNIEVAL))
+    curves = success_curves(judged, records.dialogues)
     for name in ("a", "b"):
         judgments = [j for j in records.judgments["unieval"] if j.contestants == (name,)]
         verdicts = {j.seed_id: j.verdict for j in judgments}
         for n in (4, 8, 12, 16):
-            rate = success(records.seeds, records.dialogues[name], verdicts, n)
-            assert curves[name].rate[n - 1] == pytest.approx(rate.value)
+            passed = successes(records.seeds, records.dialogues[name], verdicts, n).values()
+            known = [result for result in passed if result is not None]
+            assert curves[name].rate[n - 1] == pytest.approx(sum(known) / len(known))
+
+
+@pytest.mark.parametrize(("has_topics", "least", "most"), [(True, 0.9, 1.0), (False, 0.4, 0.7)])
+def test_topics_of_ten_are_clusters(has_topics, least, most):
+    """Where dialogues of a topic are alike, 95 % intervals by topic cover, those by seed do not."""
+    rng, covered = np.random.default_rng(0), np.zeros(2)
+    elo = EloSettings(shuffles=2, runs=2)
+    known = {"unieval": UNIEVAL, "arena-n16": ARENA.at(16)}
+    text, pair = ("x",) * 16, ("a", "b")
+    seeds = [Seed(str(i), ("x",) * 4, f"t{i // 10}" if has_topics else "") for i in range(120)]
+    dialogues = {
+        name: {s.id: Dialogue(s.id, name, text, 2, (), "complete", "") for s in seeds}
+        for name in pair
+    }
+    for _ in range(60):
+        # A share of one half; each topic is nearer to one end.
+        good = rng.random(120) < np.repeat(rng.choice([0.15, 0.85], 12), 10)
+        judgments = {
+            "unieval": [
+                judgment("unieval", s.id, ("a",), "No" if g else "5")
+                for s, g in zip(seeds, good.tolist(), strict=True)
+            ],
+            "arena-n16": [
+                judgment("arena-n16", s.id, pair, "2" if g else "1")
+                for s, g in zip(seeds, good.tolist(), strict=True)
+            ],
+        }
+        judged = protocol_verdicts(known, judgments, seeds, dialogues)
+        (row,) = detection_result(judged["unieval"], seeds, dialogues).table.records
+        (rated,) = rate([judged["arena-n16"]], [s.id for s in seeds], elo, {})
+        assert row["success_n16_low"] < row["success_n16"] < row["success_n16_high"]
+        wins = next(row for row in rated.table.records if row["model"] == "a")
+        ends = [(r[f"{k}_low"], r[f"{k}_high"]) for r, k in ((row, "success_n16"), (wins, "win"))]
+        assert ends[0] == pytest.approx(ends[1], abs=2e-4)
+        covered += [ends[0][0] <= 0.5 <= ends[0][1], wins["bt_low"] <= 1000 <= wins["bt_high"]]
+    assert (least <= covered / 60).all()
+    assert (covered / 60 <= most).all()
 
 
 def test_a_human_dialogue_that_ends_has_passed():

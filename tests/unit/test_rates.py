@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import combinations, pairwise, permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from botchat.boards.pairs import PairCounts, comparisons_of
 from botchat.errors import DataError
 from botchat.metrics.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.rates import Rate, WinTieLose, passes, success
+from botchat.protocols.rates import Rate, WinTieLose, passes, successes
 from botchat.records import HUMAN, UNDECIDED, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import judgment
@@ -98,15 +99,17 @@ def test_success_counts_every_seed():
     seeds = [seed(4, f"S-{i}") for i in range(5)]
     dialogues = {f"S-{i}": dialogue(16, seed_id=f"S-{i}") for i in range(4)}
     verdicts = {"S-0": "No", "S-1": "7", "S-2": None}
-    assert success(seeds, dialogues, verdicts, 8) == Rate(1, 2, 3)
-    assert success(seeds, dialogues, verdicts, 4) == Rate(2, 2, 3)
+    passed = {"S-0": True, "S-1": False, "S-2": None, "S-3": None, "S-4": None}
+    assert successes(seeds, dialogues, verdicts, 8) == passed
+    assert successes(seeds, dialogues, verdicts, 4) == passed | {"S-1": True}
 
 
 def test_success_at_human_length_takes_each_seeds_own():
     """N is 4 for one seed and 9 for the other; a human dialogue of 3 utterances is left out."""
     seeds = [seed(4, "a"), seed(9, "b"), seed(3, "c")]
     dialogues = {s.id: dialogue(16, seed_id=s.id) for s in seeds}
-    assert success(seeds, dialogues, dict.fromkeys(dialogues, "6"), None) == Rate(1, 2, 0)
+    passed = successes(seeds, dialogues, dict.fromkeys(dialogues, "6"), None)
+    assert passed == {"a": True, "b": False}
 
 
 SHAPES = st.tuples(
@@ -123,10 +126,11 @@ def test_success_never_rises_with_n(shapes, data):
         name = HUMAN if is_human else "m"
         dialogues[str(i)] = dialogue(n, model=name, seed_id=str(i), status=status)
         verdicts[str(i)] = data.draw(st.sampled_from([None, "No", *map(str, range(1, n + 1))]))
-    rates = [success(seeds, dialogues, verdicts, n) for n in range(1, 22)]
-    known = [rate.value for rate in rates if rate.n]
-    assert all(later <= earlier for earlier, later in pairwise(known))
-    assert all(rate.n + rate.missing == len(seeds) for rate in rates)
+    passed = [successes(seeds, dialogues, verdicts, n) for n in range(1, 22)]
+    known = [[one for one in each.values() if one is not None] for each in passed]
+    rates = [sum(each) / len(each) for each in known if each]
+    assert all(later <= earlier for earlier, later in pairwise(rates))
+    assert all(len(each) == len(seeds) for each in passed)
 
 
 KEYS = [(s, *pair) for s in ("s1", "s2", "s3") for pair in permutations("abc", 2)]
@@ -136,7 +140,11 @@ PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
 def pair_counts(judgments: list[Judgment], n_seeds: int) -> PairCounts:
     """Of three contestants, each two compared on every seed in both orders."""
     verdicts = Verdicts.of(judgments, ARENA)
-    return PairCounts.of(comparisons_of(verdicts.only(verdicts.readable)), "abc", 2 * n_seeds)
+    return PairCounts.of(
+        comparisons_of(verdicts.only(verdicts.readable), np.arange(len(verdicts.seed_ids))),
+        "abc",
+        2 * n_seeds,
+    )
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))
@@ -186,7 +194,8 @@ def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     """Consistency, the first preferred, ties and unreadable verdicts."""
     rows = [row.split() for row in verdicts.split(", ")]
     judgments = [judgment("arena-n8", s, (p[0], p[1]), None if v == "-" else v) for s, p, v in rows]
-    rates = pair_rates(Verdicts.of(judgments, ARENA))
+    seen = Verdicts.of(judgments, ARENA)
+    rates = pair_rates(seen, np.arange(len(seen.seed_ids)))
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
     assert tuple(rates[name] for name in names) == pytest.approx(expected)
     assert (rates["judged"], rates["unreadable"]) == (len(rows), verdicts.count("-"))

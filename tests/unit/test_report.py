@@ -177,7 +177,7 @@ def unpacked(archive: Archive, name: str) -> object:
 
 def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     """Each once, under its seed, also where the set takes several chunks."""
-    records = make_records({"a": 0.9, "b": 0.2}, 20)
+    records = make_records({"a": 0.9, "b": 0.2}, 24)
     archive = build(records.seeds, records.dialogues, {"rules": records.judgments})
     index: Any = unpacked(archive, "index")
     assert archive.about["verdicts"] == sum(map(len, records.judgments.values()))

@@ -1,0 +1,214 @@
+"""`botchat bench FILE`: reports on own texts, verdicts on own pairs, over real HTTP."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from botchat.cli.main import main
+from botchat.protocols.reports import ERROR_TYPES
+from tests.commands import refused, said, walk
+from tests.openai_server import Server, text
+
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "own-texts.md").read_text("utf-8")
+
+KINDS = [english for english, _ in ERROR_TYPES.values()]
+TEXTS = [
+    "Kim had a cat. It slept. It slept.",
+    "Rob went home. He liked <script>alert(1)</script> a lot.",
+    "Ann swam up the tree | twice.\nThen she went down.",
+]
+
+
+def url(server: Server) -> str:
+    """A judge of the server."""
+    return f"{server.url}#m"
+
+
+def report(story: str, *kinds: str) -> str:
+    """A reply in the form that is asked for: the first sentence shows an error of each kind."""
+    yes = f"Yes\n- {json.dumps(story.split('.')[0])} - I do not like it"
+    lines = []
+    for kind in KINDS:
+        answer = yes if kind in kinds else "No"
+        lines.append(f"Question: {kind}?\nAnswer: {answer}\nScore: {-(kind in kinds)}")
+    return "\n".join([*lines, "", *(f"{kind}: {-(kind in kinds)}" for kind in KINDS)])
+
+
+def story_of(call) -> str:
+    """The text that a prompt is about."""
+    prompt = call.messages[-1]["content"]
+    return prompt.split("Text:\n", 1)[1].split("\n\nAnswer five", 1)[0]
+
+
+def editor(call):
+    """Finds a repetition in the first text, nothing in the second, says too little of the third."""
+    prompt = call.messages[-1]["content"]
+    if prompt.startswith("Rewrite the following"):
+        return text("It is all said twice.")
+    if "Text:\n" not in prompt or "watch over its quality" in prompt:
+        return text("Go on.")
+    story = story_of(call)
+    if story.startswith("Kim"):
+        return text(report(story, "Repetition", "Discontinuity"))
+    if story.startswith("Rob"):
+        return text(report(story))
+    lines = {kind: f"Question: {kind}?\nAnswer: No\nScore: 0" for kind in KINDS}
+    lines[KINDS[1]] = f"Question: {KINDS[1]}?\nAnswer: Yes\n- nobody says so\nScore: -2"
+    del lines["Discontinuity"]
+    return text("\n".join([*lines.values(), "I am tired."]))
+
+
+@pytest.fixture
+def plain_file(tmp_path) -> Path:
+    """Three texts without labels."""
+    path = tmp_path / "my texts.txt"
+    path.write_text("\n\n".join(TEXTS))
+    return path
+
+
+@pytest.mark.parametrize("judge", ["single", "mateval-cot"])
+def test_three_texts_without_labels_get_reports(judge, plain_file, tmp_path, capsys):
+    """Q&A and running text; what a reply does not say is missing; nothing is asked twice."""
+    w = tmp_path / "w"
+    with Server(editor) as server:
+        how = [url(server)] if judge == "single" else [judge, "--judge-model", url(server)]
+        command = ["bench", plain_file, "--judge", *how, "--dir", w]
+        planned = [row["calls"] for row in said(capsys, *command, "--plan")["rows"]]
+        assert server.n_received == 0
+        found = said(capsys, *command)
+        asked = server.n_received
+        assert min(planned) <= asked <= max(planned)
+        out = w / "leaderboards" / "bench-my-texts"
+        written = {path: path.read_bytes() for path in out.iterdir()}
+        said(capsys, *command)
+        assert server.n_received == asked
+        assert {path: path.read_bytes() for path in out.iterdir()} == written
+    assert found["notes"] == ["The file has no human labels to compare judges with."]
+    with (out / "cases.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if "(before" not in row["judge"]]
+    first, second, third = rows
+    keys = ["_".join(kind.lower().split()) for kind in KINDS]
+    assert [float(first[key]) for key in keys] == [-1, 0, -1, 0, 0]
+    assert (float(first["score"]), float(second["score"]), third["score"]) == (-2, 0, "")
+    assert (third["logical_inconsistency"], third["discontinuity"]) == ("-2.0", "")
+    assert (
+        'Question: Repetition? Answer: Yes - "Kim had a cat" - I do not like it'
+        in (first["reason"])
+    )
+    prose = "It is all said twice." if judge == "mateval-cot" else 'sentence 1, "Kim had a cat"'
+    assert prose in first["report"]
+
+
+def scorer(call):
+    """The longer answer gets more, the one shown first half a point."""
+    shown = r"\[The Start of [^\n]*\n(.*?)\n\[The End"
+    one, two = re.findall(shown, call.messages[-1]["content"], re.DOTALL)
+    scores = (8.5, 6) if len(one) > len(two) else (6.5, 8)
+    return text(f"So.\nScore of Assistant 1: {scores[0]}\nScore of Assistant 2: {scores[1]}")
+
+
+def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
+    """Scores and the better answer; with human verdicts accuracy and kappa; `rank` reads them."""
+    path, w = tmp_path / "pairs.csv", tmp_path / "w"
+    lines = ["question,answer_1,answer_2,model_1,model_2,winner", "Q?,long answer,no,m,n,m"]
+    path.write_text("\n".join([*lines, "P?,no,long answer,m,n,tie", "R?,a,longer,n,m,model_2"]))
+    with Server(scorer) as server:
+        command = ["bench", path, "--judge", url(server), "--dir", w]
+        found = said(capsys, *command)
+        assert main([str(part) for part in command]) == 0
+        printed = capsys.readouterr().out
+        assert server.n_received == 6
+    cases = w / "leaderboards" / "bench-pairs" / "cases.csv"
+    with cases.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["item"], row["first"], row["scores"], row["verdict"]) for row in rows] == [
+        ("1", "m", "8.5 6", "1"), ("1", "n", "6.5 8", "2"), ("2", "m", "6.5 8", "2"),
+        ("2", "n", "8.5 6", "1"), ("3", "n", "6.5 8", "2"), ("3", "m", "8.5 6", "1"),
+    ]  # fmt: skip
+    (judge,) = found["judges"]
+    assert (judge["accuracy"], judge["n"]) == (pytest.approx(2 / 3, abs=1e-4), 3)
+    assert judge["kappa"] == pytest.approx(0.5)
+    assert "FairEval: every verdict" in printed
+    ranked = said(capsys, "rank", cases, "--dir", w)["rows"]
+    assert [row["model"] for row in ranked] == ["m", "n"]
+
+
+def test_human_scores_of_texts_give_correlations(tmp_path, capsys):
+    """A column of the whole text; as scipy has them."""
+    human, points = [0, -3, -1, -2, -2], [0, -2, -1, -1, -2]
+    path = tmp_path / "jokes.tsv"
+    rows = [f"Joke {n} is here.\t{score}" for n, score in enumerate(human)]
+    path.write_text("\n".join(["text\thuman", *rows]))
+
+    def strict(call):
+        number = int(re.search(r"Joke (\d)", call.messages[-1]["content"])[1])
+        kinds = KINDS[: -points[number]]
+        return text(report(f"Joke {number} is here.", *kinds))
+
+    with Server(strict) as server:
+        found = said(capsys, "bench", path, "--judge", url(server), "--dir", tmp_path / "w")
+    (row,) = found["judges"]
+    assert (row["number"], row["n"]) == ("score", 5)
+    assert row["spearman"] == pytest.approx(stats.spearmanr(points, human)[0], abs=1e-4)
+    assert row["kendall"] == pytest.approx(stats.kendalltau(points, human)[0], abs=1e-4)
+
+
+LABELLED = {
+    "t.csv": "text,human\nOne.,-1\nTwo.,0\n",
+    "p.csv": "answer_1,answer_2,winner\nx,y,1\nz,w,tie\n",
+}
+
+
+@pytest.mark.parametrize("name", LABELLED)
+def test_a_judge_that_says_nothing_readable_is_missing_everywhere(name, tmp_path, capsys):
+    """No number is made up, whatever the labels."""
+    path = tmp_path / name
+    path.write_text(LABELLED[name])
+    with Server(lambda call: text("No idea <b>at all</b>.")) as server:
+        found = said(capsys, "bench", path, "--judge", url(server), "--dir", tmp_path / "w")
+    (judge,) = found["judges"]
+    assert (judge["n"], judge["unreadable"]) == (0, 2)
+    with (Path(found["out"]) / "cases.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row.get("score") or row.get("scores") or "" for row in rows} == {""}
+    assert {row.get("verdict", "") for row in rows} <= {""}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "flags", "message"),
+    [
+        ("t.txt", " \n", (), "no texts; separate them by blank lines"),
+        ("t.doc", "x", (), "no table of texts; name a file: .csv, .tsv"),
+        ("t.csv", "name\nx\n", (), "t.csv row 2: no text (columns: name); expected one of"),
+        ("t.csv", "text,score\nx,1\ny,bad\n", (), "t.csv row 3: column score: 'bad' is no number"),
+        ("t.jsonl", '{"text": "x"}\n[1]', (), "t.jsonl row 2: [1] is not an object"),
+        ("t.jsonl", '{"text": "x"}\n{"answer_1": "y"}', (), "row 2: column text: it is missing"),
+        ("t.txt", "x", ("--limit", "0"), "--limit 0: at least one item is needed"),
+        ("t.txt", "x", (), "rules answers UniEval, Arena, GTEval and diagnosis, not mateval"),
+    ],
+)
+def test_a_wrong_file_is_one_line_and_nothing_is_written(
+    name, content, flags, message, tmp_path, capsys
+):
+    """Which row, which column, what was expected."""
+    path = tmp_path / name
+    path.write_text(content)
+    command = ["bench", str(path), "--judge", "rules", *flags, "--dir", str(tmp_path / "w")]
+    assert message in refused(capsys, command)
+    assert not list((tmp_path / "w").rglob("*.jsonl"))
+    assert not (tmp_path / "w" / "leaderboards").exists()
+
+
+def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
+    """Every file and command of it, in an empty folder, offline."""
+    monkeypatch.chdir(tmp_path)
+    assert walk(DOCS, capsys) == 3
+    out = tmp_path / "leaderboards"
+    board = json.loads((out / "shop" / "leaderboard.json").read_text())
+    assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2
