@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from botchat.errors import DataError, MissingDataError
 from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.languages import built_in
-from botchat.metrics.error_reports import ToldKind, read_kinds
+from botchat.metrics.error_reports import KindReport, read_kinds
 from botchat.protocols.reports import ERROR_TYPES
 
 Files = Mapping[str, bytes]
@@ -79,7 +79,7 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-Recorded = dict[int, dict[int, ToldKind]]
+Recorded = dict[int, dict[int, KindReport]]
 """Index of a story -> place of an error type -> what the report says about it."""
 
 

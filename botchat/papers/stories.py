@@ -18,7 +18,7 @@ from botchat.boards.writers import Formats
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
-from botchat.metrics.error_reports import ToldKind
+from botchat.metrics.error_reports import KindReport
 from botchat.papers import mateval_files
 from botchat.papers.benchmarks import Files, RatedTexts
 from botchat.pipeline.run.ask import Cases
@@ -131,9 +131,9 @@ class MATEval(RatedTexts):
         return self.beside_people(rated, {code: {} for code in ERROR_TYPES}, formats, out)
 
 
-def _as_published(kind: ToldKind | None) -> float | None:
+def _as_published(kind: KindReport | None) -> float | None:
     return 0.0 if kind is None or kind.written is None else kind.written
 
 
-def _as_written(kind: ToldKind | None) -> float | None:
+def _as_written(kind: KindReport | None) -> float | None:
     return None if kind is None else kind.score
