@@ -20,6 +20,7 @@ from botchat.boards.writers import escape_formula
 from botchat.interfaces import Row
 from botchat.metrics.intervals import proportion_ci
 from botchat.metrics.lengths import Lengths, words
+from botchat.metrics.statistics import distinct
 from botchat.metrics.vote_arrays import Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
@@ -53,7 +54,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     both = (said.both_orders().results < ABSENT).all(1).any()
     evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), said)} if both else {}
     there = np.unique(votes.judge)
-    whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
+    whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} judges"
     return _board(part, name, whose, signature, judge_table(votes, signature), evidence)
 
 
@@ -175,7 +176,8 @@ def _unreadable(votes: Votes) -> dict[tuple[str, str], int]:
 
 def verdicts(votes: Votes, signature: str) -> Verdicts:
     """Votes as the verdicts of one judge; a case is what each of the judges was asked."""
-    n, case = len(votes), votes.cases
+    n = len(votes)
+    case = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
     return Verdicts(
         tuple(map(str, range(int(case.max(initial=-1)) + 1))),
         votes.contestants,
@@ -196,10 +198,10 @@ def judge_table(votes: Votes, signature: str) -> Table:
     order = np.argsort(-counts, kind="stable")[:_SHOWN]
     rows = [_row(votes, votes.judges[i], votes.judge == i) for i in order.tolist() if counts[i]]
     if (more := int((counts > 0).sum())) > 1:
-        rows.insert(0, _row(votes, f"all {more:,} {votes.who}", np.ones(len(votes), np.bool_)))
+        rows.insert(0, _row(votes, f"all {more:,} judges", np.ones(len(votes), np.bool_)))
     return table(
         "judge",
-        f"The {votes.who}",
+        "The judges",
         [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
         rows,
         [signature],
