@@ -159,9 +159,9 @@ class _Tables:
         }
 
     def annotator_kappa(self) -> Row:
-        """Fleiss' kappa of the annotators, whichever order each of them saw."""
-        labels = np.stack([self.arrays.seen_by(name) for name in self.arrays.annotators])
-        counts = np.stack([(labels == code).sum(0) for code in (1, -1, TIED)], -1)
+        """Fleiss' kappa of the annotators; of both orders each gives the side that it prefers."""
+        labels = np.stack([self.arrays.majority([name]) for name in self.arrays.annotators])
+        counts = np.stack([(labels[..., 0] == code).sum(0) for code in (1, -1, TIED)], -1)
         units = counts[rated := counts.sum(-1) > 1].astype(np.float64)
         columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
         return {

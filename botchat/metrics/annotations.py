@@ -138,12 +138,6 @@ class VerdictArrays:
             digests.append([judge, sha256(cells.astype("<i8").tobytes()).hexdigest()])
         return settings_digest(self.items, self.contestants, digests)
 
-    def seen_by(self, annotator: str) -> Codes:
-        """One verdict a comparison, of column 0 or, where that has none, of 1 mirrored; (c,)."""
-        here, mirrored = self.verdicts[annotator].T
-        swapped = (here >= UNREADABLE) & (mirrored < UNREADABLE)
-        return np.asarray(np.where(swapped, np.negative(mirrored), here), np.int8)
-
     def majority(self, annotators: Sequence[str]) -> Codes:
         """The side that more of the annotators prefer, or a tie, if any gave a verdict; (c, 2)."""
         lead, voters = np.zeros((2, len(self.item)), np.intp)
