@@ -58,6 +58,8 @@ class KindReport:
             self.deducted += sum(map(abs, numbers))
         if self.present is None and (answer := w.answer.match(plain)):
             self.present = answer["yes"] is not None
+            if answer["number"] and self.written is None and not self.unclear:
+                self.written, self.closing = _number(answer["number"]), None
             self.lines.append(line[answer.end() :])
         elif line.strip():
             self.lines += [line] if self.lines else ["", line]
@@ -152,8 +154,13 @@ class _ReportPatterns:
             rf"{_LEAD}(?P<name>{name}){_ASIDE}{_MARKS}(?:[?]"
             rf"|(?:{_COLON}|[|]|{_MINUS}){_MARKS}(?=[{{\[]?[ \t]*$|{yes_or_no})|[ \t]*$)"
         )
+        # Points off may stand next to it: "Yes (-1)".
+        beside = (
+            rf"{_MARKS}[(,;:]{_MARKS}(?P<number>{signed}|0(?:\.0)?{last})"
+            rf"(?:[ \t]*(?:{of('points')}))?[ \t)]*(?=$|[.,;)*_|]|{_MINUS})"
+        )
         self.answer = _compiled(
-            rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}"
+            rf"{_LEAD}(?:(?:{of('answer')}){_MARKS}{_COLON})?{_MARKS}{yes_or_no}(?:{beside})?"
         )
         begins = rf"(?:^{_LEAD}|(?:[.,;)]|[ \t][-\u2013\u2014])[ \t]*)"
         self.score = _compiled(
