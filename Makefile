@@ -20,6 +20,7 @@ UV := $(shell command -v uv 2>/dev/null)
 OWN_UV := $(or $(UV),build/uv/bin/uv)
 # tiktoken's vocabulary comes in a wheel, so that tokens are counted without a download.
 TOKENS := requirements-tokens.lock
+VOCABULARY = $(wildcard $(CURDIR)/$(VENV)/lib/python3*/site-packages/llama_index/core/_static/tiktoken_cache)
 PIP_COMPILE = $(OWN_UV) pip compile --quiet --no-header --no-emit-index-url
 LOCKED = $(PIP_COMPILE) --universal --generate-hashes $(UPGRADE)
 # What the site is made of, beside docstrings.
@@ -28,7 +29,7 @@ PAGES := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs seeds/README.md
 .PHONY: demo test check lint explore test-real demo-real docs dist test-dist test-lowest lock clean
 
 demo: $(VENV)/.installed
-	$(BIN)/botchat demo --dir demo
+	TIKTOKEN_CACHE_DIR=$(VOCABULARY) $(BIN)/botchat demo --dir demo
 
 test: $(VENV)/.installed check
 

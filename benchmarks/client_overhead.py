@@ -2,7 +2,6 @@
 
     python benchmarks/client_overhead.py [--calls 2500] [--in-flight 256] [--latency-ms 50]
     python benchmarks/client_overhead.py --queue 10,1000,100000
-    python benchmarks/client_overhead.py --fresh 64,256 --calls 1920 --latency-ms 500
 
 All clients ask the same local server (a process of its own) the same 13-message dialogues in one
 run; the harness does all it does in a real run: ledger, retry, validation, concurrency control.
@@ -11,16 +10,12 @@ Fails below `CALLS` times the plain client's calls a second or above `CPU` times
 
 With ``--queue`` whole runs of `botchat judge arena` over so many cases are measured instead, each
 in a process of its own after a small one to warm up: time and memory a case must not grow.
-
-With ``--fresh`` the harness asks an endpoint that is new to it, for each ``max_concurrency``. Fails
-above `FRESH` times what it takes to double what is in flight and then keep all of it in use.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import math
 import resource
 import subprocess
 import sys
@@ -28,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -50,9 +44,7 @@ from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.usage import stats
 
 ROOT = Path(__file__).resolve().parents[1]
-CALLS, CPU, FRESH = 8.0, 2.7, 1.3
-START = 16
-"""Calls that a fresh endpoint has in flight at first."""
+CALLS, CPU = 8.0, 2.7
 SPOKEN = [
     f"I think we should go before the shop closes, it gets crowded later on, {i}."
     for i in range(12)
@@ -77,8 +69,8 @@ async def spread(n_calls: int, in_flight: int, call: Callable[[int], Awaitable[o
     await asyncio.gather(*(worker() for _ in range(in_flight)))
 
 
-def harness(url, n_calls, in_flight, start=None):
-    """BotChat as it runs; ``start``: calls in flight at first, with all of them waiting."""
+def harness(url, n_calls, in_flight):
+    """BotChat as it runs."""
 
     async def run():
         with tempfile.TemporaryDirectory() as folder:
@@ -96,7 +88,7 @@ def harness(url, n_calls, in_flight, start=None):
                 reply = await model.chat(messages(n), Decoding(0.0, 256))
                 assert reply.outcome == "ok", reply
 
-            await spread(n_calls, n_calls if start else in_flight, call)
+            await spread(n_calls, in_flight, call)
             assert sum(row.calls for row in stats(ledger)) == n_calls
             await server.close()
             ledger.close()
@@ -256,19 +248,6 @@ def measured(run, url, n_calls, in_flight):
     return n_calls / seconds, 1000 * cpu / n_calls
 
 
-def fresh(url, n_calls, in_flight, latency_s):
-    """Whether a fresh endpoint is used soon enough."""
-    rate, cpu = measured(partial(harness, start=START), url, n_calls, in_flight)
-    rounds = n_calls / in_flight + math.log2(max(1, in_flight / START))
-    aim = FRESH * rounds * latency_s
-    print(
-        f"max_concurrency {in_flight:4}: {n_calls} calls in {n_calls / rate:5.1f} s "
-        f"(aim {aim:.1f}), {cpu:.2f} ms CPU a call",
-        flush=True,
-    )
-    return n_calls / rate <= aim
-
-
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -277,7 +256,6 @@ def main():
     parser.add_argument("--latency-ms", type=float, default=50)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--queue", metavar="N,N,…", help="whole runs over so many cases instead")
-    parser.add_argument("--fresh", metavar="N,N,…", help="a fresh endpoint's calls instead")
     parser.add_argument("--url", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.url:
@@ -292,14 +270,6 @@ def main():
     )
     assert server.stdout is not None
     url = server.stdout.readline().strip()
-    if options.fresh:
-        try:
-            each = [int(n) for n in options.fresh.split(",")]
-            soon = [fresh(url, options.calls, n, options.latency_ms / 1000) for n in each]
-        finally:
-            server.terminate()
-            server.wait()
-        sys.exit(None if all(soon) else f"above {FRESH:g} times what it should take")
     if options.queue:
         print(f"whole runs, {options.in_flight} in flight, {options.latency_ms:g} ms latency")
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.util
 import inspect
 import os
 import signal
@@ -27,6 +28,12 @@ settings.register_profile("explore", deadline=None, max_examples=explore.N or 1)
 settings.load_profile("explore" if explore.N else "suite")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# tiktoken's vocabulary comes in a wheel (requirements-tokens.lock).
+if spec := importlib.util.find_spec("llama_index"):
+    for place in spec.submodule_search_locations or ():
+        vocabulary = Path(place) / "core" / "_static" / "tiktoken_cache"
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(vocabulary))
 
 if hasattr(signal, "SIGHUP"):
     # Under nohup it is ignored, and processes that tests start would inherit that.

@@ -18,6 +18,7 @@ from botchat.boards.protocols import MODEL, ProtocolVerdicts
 from botchat.boards.tables import Column, Table, rank_by, table
 from botchat.metrics.intervals import proportion_ci
 from botchat.metrics.lengths import Lengths, words
+from botchat.metrics.statistics import distinct
 from botchat.metrics.vote_arrays import Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
@@ -48,7 +49,7 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     both = (said.both_orders().results < ABSENT).all(1).any()
     evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), said)} if both else {}
     there = np.unique(votes.judge)
-    whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} {votes.who}"
+    whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} judges"
     judges = judge_table(votes, whose if len(there) == 1 else f"all {whose}", signature)
     return _board(part, name, whose, signature, judges, evidence)
 
@@ -171,7 +172,8 @@ def _unreadable(votes: Votes) -> dict[tuple[str, str], int]:
 
 def verdicts(votes: Votes, signature: str) -> Verdicts:
     """Votes as the verdicts of one judge; a case is what each of the judges was asked."""
-    n, case = len(votes), votes.cases
+    n = len(votes)
+    case = distinct(votes.cases * max(1, len(votes.judges)) + votes.judge)[1]
     return Verdicts(
         tuple(map(str, range(int(case.max(initial=-1)) + 1))),
         votes.contestants,
@@ -200,7 +202,7 @@ def judge_table(votes: Votes, name: str, signature: str) -> Table:
     }
     return table(
         "judge",
-        f"The {votes.who}",
+        "The judges",
         [Column("judge", "Judge", "name"), *PAIR_COLUMNS],
         [row],
         [signature],

@@ -98,7 +98,6 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     return Votes(
         models, items, judges, of_item, np.maximum(turn, 0), first, second,
         of_judge, _results(frame, where, () if once else models, first, second),
-        asked=_ITEMS[item] if item else "items", who=_JUDGES[judge] if judge else "judges",
         texts=(_texts(frame[sides[0]]), _texts(frame[sides[1]])) if sides else None,
     )  # fmt: skip
 

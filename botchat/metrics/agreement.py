@@ -11,7 +11,7 @@ has no value. Intervals are those of `botchat.metrics.intervals`, clustered by i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -141,30 +141,35 @@ class _Tables:
         codes_a, codes_b = self.arrays.verdicts[a], self.arrays.verdicts[b]
         both = (codes_a < UNREADABLE) & (codes_b < UNREADABLE)
         known, item = both & (truth < UNREADABLE), self.item
-        lead = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
-        sums = _by_item(item[known], np.stack([lead, np.ones_like(lead)], axis=-1))
+        lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
+        place = statistics.distinct(item[known])[1]
+        leads = np.asarray(np.bincount(place, lead), np.float64)
         return {
             "judge_a": a,
             "judge_b": b,
             "n": int(both.sum()),
             **proportion_ci((codes_a == codes_b)[both], item[both], "agreement"),
             **_kappa(codes_a[both], codes_b[both], item[both]),
-            **bootstrap_ci(sums, lambda s: {"accuracy_difference": ratio(s[:, 0], s[:, 1])}),
-            "p": statistics.sign_flip(sums[:, 0]) if len(sums) else None,
+            **bootstrap_ci(
+                place,
+                [lead, np.ones_like(lead)],
+                lambda sums: {"accuracy_difference": ratio(sums[:, 0], sums[:, 1])},
+            ),
+            "p": statistics.sign_flip(leads) if len(leads) else None,
         }
 
     def annotator_kappa(self) -> Row:
-        """Fleiss' kappa of the annotators, whichever order each of them saw."""
-        labels = np.stack([self.arrays.seen_by(name) for name in self.arrays.annotators])
-        counts = np.stack([(labels == code).sum(0) for code in (1, -1, TIED)], -1)
-        rated = counts.sum(-1) > 1
-        units = counts[rated].astype(np.float64)
-        sums = np.column_stack([statistics.agreeing_pairs(units), np.ones(len(units)), units])
+        """Fleiss' kappa of the annotators; of both orders each gives the side that it prefers."""
+        labels = np.stack([self.arrays.majority([name]) for name in self.arrays.annotators])
+        counts = np.stack([(labels[..., 0] == code).sum(0) for code in (1, -1, TIED)], -1)
+        units = counts[rated := counts.sum(-1) > 1].astype(np.float64)
+        columns = [statistics.agreeing_pairs(units), np.ones(len(units)), *units.T]
         return {
             "raters": len(labels),
             "units": len(units),
             **bootstrap_ci(
-                _by_item(self.arrays.item[rated], sums),
+                self.arrays.item[rated],
+                columns,
                 lambda s: {"kappa": statistics.fleiss_kappa(ratio(s[:, 0], s[:, 1]), s[:, 2:])},
             ),
         }
@@ -192,25 +197,26 @@ class _Tables:
 
     def _rank_correlations(self, codes: Codes, truth: Codes, known: Flags) -> Row:
         """Between the contestants' mean results by the judge and by the labels."""
-        arrays, m = self.arrays, len(self.arrays.contestants)
-        items, item = statistics.distinct(self.item[known])
-        by_item = np.zeros((len(items), 3, m))
-        for sides, sign in ((arrays.sides, 1), (arrays.sides[:, ::-1], -1)):
-            cell = item * m + sides[known]
-            for part, values in enumerate((np.full(len(cell), sign), codes[known], truth[known])):
-                gained = (1 + sign * values.astype(np.float64)) / 2
-                by_item[:, part] += np.bincount(cell, gained, len(items) * m).reshape(-1, m)
-        compared = by_item[:, 0].sum(0) > 0
-        compared &= np.array([name != NOBODY for name in arrays.contestants])
-        if compared.sum() < 2:
+        sides = self.arrays.sides[known.any(1)]
+        compared = [i for i in np.unique(sides) if self.arrays.contestants[i] != NOBODY]
+        if len(compared) < 2:
             return {}
 
-        def figures(drawn: Floats) -> dict[str, Floats]:
-            n, by_judge, by_label = drawn.swapaxes(0, 1)
+        def columns() -> Iterator[Floats]:
+            """Comparisons of each contestant, and its results by the judge and by the labels."""
+            for i in compared:
+                side = ((self.arrays.sides == i) * np.array([1.0, -1.0])).sum(1, keepdims=True)
+                sign = (side * np.array([1, -1]))[known]
+                yield np.abs(sign)
+                yield np.abs(sign) / 2 + sign * codes[known] / 2
+                yield np.abs(sign) / 2 + sign * truth[known] / 2
+
+        def figures(sums: Floats) -> dict[str, Floats]:
+            n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
             x, y = ratio(by_judge, n), ratio(by_label, n)
             return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
 
-        return bootstrap_ci(by_item[:, :, compared], figures)
+        return bootstrap_ci(self.item[known], columns(), figures)
 
 
 def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> Floats:
@@ -224,20 +230,14 @@ def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> 
     return longer
 
 
-def _kappa(one: Codes, other: Codes, item: Indices) -> Row:
+def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
     """Cohen's kappa of two raters, with its interval."""
-    cells = np.eye(9)[one % 3 * 3 + other % 3]
+    cell = codes % 3 * 3 + others % 3
     return bootstrap_ci(
-        _by_item(item, cells),
+        item,
+        (cell == number for number in range(9)),
         lambda sums: {"kappa": statistics.cohen_kappa(sums.reshape(-1, 3, 3))},
     )
-
-
-def _by_item(item: Indices, values: Floats) -> Floats:
-    """Sums of the rows of each item, shape (items, k)."""
-    numbers, place = statistics.distinct(item)
-    columns = [np.bincount(place, column, len(numbers)) for column in values.T]
-    return np.stack(columns, axis=-1) if columns else np.zeros((len(numbers), 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,4 +321,5 @@ def _correlations(judges: Sequence[Floats], gold: Floats, item: Indices) -> Row:
         return {f"{key}{end}": a - sum(rest) for key, (a, *rest) in columns.items()}
 
     numbers, place = statistics.distinct(item[known])
-    return bootstrap_ci(np.eye(len(numbers)), figures) if len(numbers) else {}
+    each = np.arange(len(numbers))
+    return bootstrap_ci(each, np.eye(len(numbers)), figures) if len(numbers) else {}

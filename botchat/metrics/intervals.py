@@ -11,7 +11,7 @@ small samples (Hesterberg 2015). `benchmarks/coverage.py` measures both.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -151,25 +151,27 @@ def separated(value: Floats, low: Floats, high: Floats) -> Flags:
 
 
 def bootstrap_ci(
-    sums: Floats, figures: Callable[[Floats], Mapping[str, Floats]], random_seed: int = 0
+    cluster: Indices,
+    columns: Iterable[Floats],
+    figures: Callable[[Floats], Mapping[str, Floats]],
 ) -> Row:
-    """The columns of figures that are functions of sums over clusters.
+    """The columns of figures that are functions of sums over cases.
 
-    ``sums``: of each cluster, shape (clusters, ...). ``figures``: sums of shape (draws, ...) ->
-    name -> values of shape (draws,). An end is None where a figure does not vary.
+    ``cluster`` and each of the k ``columns``: of every case, shape (cases,). ``figures``: sums of
+    shape (draws, k) -> name -> values of shape (draws,). An end is None where a figure does not
+    vary.
     """
-    if len(sums) > _MOST_DRAWN:  # as good as drawn one by one
-        group = np.random.default_rng(random_seed).integers(_MOST_DRAWN, size=len(sums))
-        columns = sums.reshape(len(sums), -1).T
-        parts = [np.bincount(group, column, _MOST_DRAWN) for column in columns]
-        sums = np.stack(parts, axis=-1, dtype=np.float64).reshape(_MOST_DRAWN, *sums.shape[1:])
-    sums = sums if len(sums) else np.zeros((1, *sums.shape[1:]))
-    n = len(sums)
-    drawn = np.random.default_rng(random_seed).multinomial(n, np.full(n, 1 / n), RESAMPLES)
+    numbers, group = distinct(cluster)
+    n = max(1, len(numbers))
+    if n > _MOST_DRAWN:  # as good as drawn one by one
+        group = np.random.default_rng(0).integers(_MOST_DRAWN, size=n)[group]
+        n = _MOST_DRAWN
+    sums = np.stack([np.bincount(group, column, n) for column in columns], axis=-1)
+    drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), RESAMPLES)
     weights: Floats = np.concatenate([np.ones((1, n)), drawn])
     tail = NormalDist().cdf(-math.sqrt(n / (n - 1)) * student_t(LEVEL, n - 1)) if n > 1 else 0.0
     row: Row = {}
-    for name, values in figures(np.tensordot(weights, sums, 1)).items():
+    for name, values in figures(weights @ sums).items():
         known = values[1:][np.isfinite(values[1:])]
         low, high = np.quantile(known, (tail, 1 - tail)) if len(known) else (math.nan, math.nan)
         if not high - low > _NOTHING:

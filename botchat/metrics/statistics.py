@@ -24,6 +24,10 @@ Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
 """Half its width in standard errors where these are known."""
 
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
+_MANY = 1 << 15
+
+
 def distinct(labels: Indices) -> tuple[Indices, Indices]:
     """Distinct labels, ascending, and the position of each label among them, shape (n,).
 
@@ -48,16 +52,11 @@ def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
     return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)
 
 
-def accuracy(confusion: Floats) -> Floats:
-    """Share of the diagonal in tables of counts, shape (..., k, k) -> (...)."""
-    return ratio(np.trace(confusion, axis1=-2, axis2=-1), confusion.sum((-2, -1)))
-
-
 def cohen_kappa(confusion: Floats) -> Floats:
     """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960)."""
     n = confusion.sum((-2, -1))
     chance = ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
-    return _beyond_chance(accuracy(confusion), chance)
+    return _beyond_chance(ratio(np.trace(confusion, axis1=-2, axis2=-1), n), chance)
 
 
 def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
@@ -99,35 +98,26 @@ def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
     return ratio(pairs(signs_x * signs_y), np.sqrt(pairs(np.abs(signs_x)) * pairs(np.abs(signs_y))))
 
 
-def sign_flip(sums: Floats, *, largest: int = 1 << 15, draws: int = 99_999, seed: int = 0) -> float:
+def sign_flip(sums: Floats) -> float:
     """Two-sided p of the hypothesis that each item's sum might as well have the other sign.
 
     Of independent items with whole sums: exact, by convolution (Fisher 1935, §21); with sums of 1
-    and -1 it is McNemar's exact test. Where they are of several sizes and more than ``largest``
-    together, by ``draws`` random flips.
+    and -1 it is McNemar's exact test. Sums of several sizes, more than `_MANY` together, are taken
+    as normal.
     """
-    sizes = np.abs(sums[sums != 0])
-    total, seen = float(sizes.sum()), abs(float(sums.sum()))
-    size_of, count = np.unique(sizes, return_counts=True)
-    if total <= largest or len(count) < 2:
-        chance = np.ones(1)
-        for size, n in zip(size_of.astype(np.intp), count, strict=True):
-            flipped = np.zeros(int(size * n) + 1)
-            flipped[:: int(size)] = _halves(int(n))
-            chance = np.convolve(chance, flipped)
-        # With j of the total flipped, the sum is total - 2 j.
-        beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
-        return min(1.0, float(chance[beyond].sum()))
-    signs, flips = np.random.default_rng(seed), np.zeros(draws)
-    for size, n in zip(size_of, count, strict=True):  # how many of each size, in place of which
-        flips += size * (2 * signs.binomial(n, 0.5, draws) - n)
-    return (1 + int((np.abs(flips) >= seen * (1 - 1e-12)).sum())) / (draws + 1)
-
-
-def _halves(n: int) -> Floats:
-    """Chances of 0 to n heads of n coins."""
-    logs = np.array([math.lgamma(i + 1) for i in range(n + 1)])
-    return np.asarray(np.exp(logs[-1] - logs - logs[::-1] - n * math.log(2)))
+    size_of, count = np.unique(np.abs(sums[sums != 0]).astype(np.intp), return_counts=True)
+    total, seen = int(size_of @ count), abs(float(sums.sum()))
+    if total > _MANY and len(count) > 1:
+        return 2 * NormalDist().cdf(-seen / math.sqrt(sums @ sums))
+    chance = np.ones(1)
+    for size, n in zip(size_of.tolist(), count.tolist(), strict=True):
+        logs = np.concatenate([np.zeros(1), np.cumsum(np.log(np.arange(1, n + 1)))])
+        flipped = np.zeros(size * n + 1)
+        flipped[::size] = np.exp(logs[-1] - logs - logs[::-1] - n * math.log(2))
+        chance = np.convolve(chance, flipped)
+    # With j of the total flipped, the sum is total - 2 j.
+    beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
+    return min(1.0, float(chance[beyond].sum()))
 
 
 def _beyond_chance(observed: npt.ArrayLike, by_chance: Floats) -> Floats:
@@ -138,47 +128,28 @@ def _signs(x: Floats) -> Floats:
     return np.sign(x[..., :, None] - x[..., None, :])
 
 
-def _against_all(w: Floats, signs: Floats) -> Floats:
-    if signs.ndim == 2:
-        return np.asarray(w @ signs, np.float64)
-    return np.asarray((w[..., None, :] @ signs)[..., 0, :], np.float64)
-
-
-_MANY = 1000
-"""Degrees of freedom."""
+def _against_all(weights: Floats, signs: Floats) -> Floats:
+    return np.asarray((weights[..., None, :] @ signs)[..., 0, :], np.float64)
 
 
 @cache
 def student_t(level: float, df: int) -> float:
-    """Half a two-sided interval's width in standard errors (Abramowitz & Stegun 26.7.3, 26.7.4).
+    """Half a two-sided interval's width in standard errors, of Student's t.
 
-    Above `_MANY` degrees of freedom by the expansion about the normal (26.7.5), to 1e-12.
+    With t = tan(angle) times the root of ``df``, the density of the angle is proportional to
+    cos(angle) ** (df - 1); Gauss-Legendre quadrature integrates it to 1e-12.
     """
-    if df > _MANY:
-        z = NormalDist().inv_cdf(0.5 + level / 2)
-        terms = (
-            (z**3 + z) / 4,
-            (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-            (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-            (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-        )
-        return z + math.fsum(term / df**n for n, term in enumerate(terms, 1))
 
-    def inside(t: float) -> float:
-        angle = math.atan(t / math.sqrt(df))
-        sine, cosine = math.sin(angle), math.cos(angle)
-        odd = df % 2
-        term = total = (cosine if df > 1 else 0.0) if odd else 1.0
-        for i in range(2 + odd, df - 1, 2):
-            term *= cosine * cosine * (i - 1) / i
-            total += term
-        return 2 / math.pi * (angle + sine * total) if odd else sine * total
+    def inside(angle: float) -> float:
+        sine = np.sin(angle * (_NODES + 1) / 2)
+        return float(angle * (_WEIGHTS @ np.exp((df - 1) / 2 * np.log1p(-sine * sine))))
 
-    low, high = 0.0, 1e6
-    while high - low > 1e-10 * high:
+    low, high = 0.0, min(math.pi / 2, 20 / math.sqrt(df))
+    wanted = level * inside(high)
+    for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if inside(middle) < level else (low, middle)
-    return high
+        low, high = (middle, high) if inside(middle) < wanted else (low, middle)
+    return math.sqrt(df) * math.tan(low)
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -26,7 +26,7 @@ from botchat.importers.tables import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
-from botchat.metrics.error_reports import ToldKind, read_kinds
+from botchat.metrics.error_reports import KindReport, read_kinds
 from botchat.papers.benchmarks import Answered, Files, RatedTexts, score_at
 from botchat.pipeline.run.ask import Cases
 from botchat.protocols.mateval import OwnText
@@ -126,7 +126,7 @@ def _people_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-Recorded = dict[int, dict[int, ToldKind]]
+Recorded = dict[int, dict[int, KindReport]]
 """Index of a story -> place of an error type -> what the report says about it."""
 
 
@@ -216,9 +216,9 @@ def recorded(files: Files, answered: Answered) -> Compared:
     return mateval(files).compared_scores(rated, {}, answered)
 
 
-def _as_published(kind: ToldKind | None) -> float | None:
+def _as_published(kind: KindReport | None) -> float | None:
     return 0.0 if kind is None or kind.written is None else kind.written
 
 
-def _as_written(kind: ToldKind | None) -> float | None:
+def _as_written(kind: KindReport | None) -> float | None:
     return None if kind is None else kind.score

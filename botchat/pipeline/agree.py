@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Table
@@ -21,7 +19,7 @@ from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.metrics.agreement import compare
-from botchat.metrics.annotations import Annotation, VerdictArrays, is_annotator
+from botchat.metrics.annotations import VerdictArrays, is_annotator
 from botchat.metrics.vote_arrays import Votes
 from botchat.pipeline.ledger import expenses
 from botchat.pipeline.run.contestants import full_name, with_controls
@@ -76,7 +74,7 @@ def agree(request: Agreeing, workspace: Workspace) -> Compared:
         from botchat.importers.vote_files import read_votes  # pandas
 
         file = read_votes(votes_in(path), str(path))
-        parts.append(file.votes.latest(once=file.once))
+        parts.append(file.votes if file.once else file.votes.latest())
         earlier = len(file.votes) - len(parts[-1])
         again = f"; {earlier:,} given again by the same judge, the last counts" if earlier else ""
         notes.append(f"{file.note}{again}.")
@@ -130,12 +128,12 @@ def _report(
     files: Sequence[str] = (),
     truth: str | None = None,
 ) -> AgreementReport:
-    """Compare judges by stage files and by ``votes`` of ``files``; of these alone as columns."""
-    protocol, judged, rows = stage.protocol, dict(stage.judged), list[Annotation]()
-    judges = {votes.judges[i] for i in np.unique(votes.judge)} if votes else {*judged}
+    """Compare judges by stage files and by ``votes`` of ``files``."""
+    protocol, judged = stage.protocol, dict(stage.judged)
+    rows = votes.annotations() if votes else []
+    judges = {row.judge for row in rows} or {*judged}
     if protocol is not None:
         judged = with_controls(workspace, judged, protocol)
-        rows += votes.annotations()[0] if votes else []
         rows += preferences((j for judgments in judged.values() for j in judgments), protocol)
     labelled = {is_annotator(judge, HUMAN) for judge in (*judges, *judged)}
     prefix = None if truth == OF_WRITERS else truth
@@ -146,8 +144,7 @@ def _report(
         rows += truth_of(rows, BUILT_IN)
     elif prefix is None and True in labelled:
         prefix = HUMAN
-    alone = votes if protocol is None else None
-    arrays = alone.arrays(prefix) if alone else VerdictArrays.of(rows, prefix)
+    arrays = VerdictArrays.of(rows, prefix)
     compared = compare(arrays, prefix, judge_agreement.shown_lengths(stage.dialogues, judged))
     costs = expenses(workspace, judged) if judged else {}
     if prefix == BUILT_IN:  # nobody was asked for these labels

@@ -281,7 +281,7 @@ def parse_text(reply: str, text: str) -> Report:
         if part.present is None and part.score is None:
             continue
         errors = []
-        for n, line in enumerate(part.said if part.present else ()):
+        for n, line in enumerate(part.lines if part.present else ()):
             quote, why = _split_quote(line := _TEXT_LEAD.sub("", line).strip(), (text,))
             if line and (quote or n == 0):
                 place = _sentence(quote, text)

@@ -18,7 +18,7 @@ from typing import Any
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
-from botchat.metrics import error_reports
+from botchat.metrics.error_reports import before_scores, read_kinds
 from botchat.protocols import replies
 from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
 from botchat.records import MISSING, Verdict
@@ -114,13 +114,13 @@ def read_scores(
 
 def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdict | None, str]:
     """Return (points off, reason) of a report, or of a number that is said to be that of all."""
-    values = {part.kind: part.score for part in error_reports.read_kinds(text, language)}
+    values = {part.kind: part.score for part in read_kinds(text, language)}
     w = _patterns(scale, language)
     plain = replies.strip_hypotheticals(text, language).translate(language.plain)
     if not values and (alike := [*w.each.finditer(plain)]):
         values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1])))
     verdict = encode_scores(map(values.get, range(w.n)), scale)
-    return verdict, " ".join((error_reports.before(text, language) if verdict else text).split())
+    return verdict, " ".join((before_scores(text, language) if verdict else text).split())
 
 
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"

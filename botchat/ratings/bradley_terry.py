@@ -39,7 +39,7 @@ _MIN_OWN_LENGTH = 1e-6
 _MANY = 10**12
 """Degrees of freedom of independent comparisons: Student's t is the normal there."""
 _CELLS = 1 << 21
-"""Clusters times parameters held at a time (16 MB)."""
+"""Clusters times models held at a time (16 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +113,20 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
     comparisons.require_any()
     m = len(comparisons.models)
     rows = _Rows.of(comparisons, length)
-    parameters, ties = _fit_rows(rows if rows.n_lengths else rows.aggregated())
-    warning = explain_no_maximum(comparisons)
+    warning = _explain_no_maximum(comparisons)
+    parameters, ties = _fit_rows(rows.aggregated(), bool(warning))
     bread = np.asarray(np.linalg.inv(rows.curvature(parameters, ties)))
-    n_clusters = None
-    if ties.any() or (rows.n_lengths and len(comparisons) <= m + 1):
-        # Residuals of a fit that explains everything are 0, which does not make it certain.
-        covariance = bread
-    else:
+    n_clusters, covariance = None, bread
+    # Residuals of a fit that explains everything are 0, which does not make it certain.
+    if not ties[:m].any() and not (rows.length.any() and len(comparisons) <= m + 1):
         residual = rows.result - rows.expected(parameters)
-        middle, n = _clustered_variance(comparisons, rows, residual)
-        n_clusters = n if n > 1 else None
-        if n == 1:
-            warning = "all comparisons are on one seed: intervals take them as independent"
+        middle = rows.information(residual**2)
+        if comparisons.cluster is not None:
+            labels, cluster = distinct(comparisons.cluster)
+            if len(labels) > 1:
+                n_clusters, middle = len(labels), _clustered_variance(rows, cluster, residual)
+            else:
+                warning = "all comparisons are on one seed: intervals take them as independent"
         expected = logistic(parameters[comparisons.first] - parameters[comparisons.second])
         middle[:m, :m] += _unseen_variance(comparisons, expected, n_clusters)
         covariance = bread @ middle @ bread
@@ -142,8 +143,9 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
 
 def fit_logits(comparisons: Comparisons) -> Floats:
     """Ratings in logits, with mean 0, shape (m,)."""
-    parameters, _ = _fit_rows(_Rows.of(comparisons).aggregated())
-    return np.asarray(parameters - parameters.mean())
+    warning = _explain_no_maximum(comparisons)
+    parameters, _ = _fit_rows(_Rows.of(comparisons).aggregated(), bool(warning))
+    return np.asarray(parameters[:-1] - parameters[:-1].mean())
 
 
 def logistic(difference: Floats) -> Floats:
@@ -158,7 +160,7 @@ def logistic(difference: Floats) -> Floats:
 class _Rows:
     """Rows of a logistic regression on m models (first less second) and length.
 
-    ``weight``: comparisons of a row, shape (n,). ``length``: shape (n, 1), or (n, 0) without.
+    ``weight``: comparisons of a row. ``length``: 0 without length control. All have shape (n,).
     """
 
     m: int
@@ -171,53 +173,48 @@ class _Rows:
     @classmethod
     def of(cls, comparisons: Comparisons, length: Floats | None = None) -> _Rows:
         """Rows of comparisons; without ``length`` where models explain it, in units of its size."""
-        sides, n = (comparisons.first, comparisons.second), len(comparisons)
-        column = np.zeros((n, 0)) if length is None else length[:, None]
-        column = column / np.maximum(np.sqrt(np.mean(column**2, axis=0)), 1e-300)
-        rows = cls(len(comparisons.models), *sides, comparisons.result, np.ones(n), column)
-        if rows.n_lengths and rows._length_beyond_models(rows.weight) <= _MIN_OWN_LENGTH * n:
-            return cls.of(comparisons)
-        return rows
+        m, n = len(comparisons.models), len(comparisons)
+        sides, result = (comparisons.first, comparisons.second), comparisons.result
+        if length is not None and n:
+            unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
+            rows = cls(m, *sides, result, np.ones(n), length / unit)
+            if rows._length_beyond_models(rows.weight) > _MIN_OWN_LENGTH * n:
+                return rows
+        return cls(m, *sides, result, np.ones(n), np.zeros(n))
 
     def aggregated(self) -> _Rows:
-        """One row for each (first, second, result); only without length."""
+        """One row for each (first, second, result), where there is no length."""
+        if self.length.any():
+            return self
         code = (self.first * self.m + self.second) * 3 + (2 * self.result).astype(np.intp)
         codes, row = distinct(code)
         sides, result = np.divmod(codes, 3)
         weight = sums(row, self.weight, len(codes))
-        return _Rows(
-            self.m, sides // self.m, sides % self.m, result / 2, weight, np.zeros((len(codes), 0))
-        )
-
-    @property
-    def n_lengths(self) -> int:
-        """1 with length control, else 0."""
-        return int(self.length.shape[1])
+        first, second = np.divmod(sides, self.m)
+        return _Rows(self.m, first, second, result / 2, weight, np.zeros(len(codes)))
 
     def logits(self, parameters: Floats) -> Floats:
         """Log-odds of the first, shape (n,)."""
-        strength = parameters[: self.m]
-        return np.asarray(
-            strength[self.first] - strength[self.second] + self.length @ parameters[self.m :]
-        )
+        strength = parameters[self.first] - parameters[self.second]
+        return np.asarray(strength + self.length * parameters[-1])
 
     def expected(self, parameters: Floats) -> Floats:
         """Expected score of the first, shape (n,)."""
         return logistic(self.logits(parameters))
 
     def gradient(self, residual: Floats) -> Floats:
-        """Sum over rows of the residual times the regressors, shape (m + k,)."""
-        return np.concatenate([self._by_model(residual), self.length.T @ residual])
+        """Sum over rows of the residual times the regressors, shape (m + 1,)."""
+        return np.append(self._by_model(residual), self.length @ residual)
 
     def information(self, weight: Floats) -> Floats:
-        """Sum over rows of the weight times the regressors' outer product, (m + k, m + k)."""
+        """Sum over rows of the weight times the regressors' outer product, (m + 1, m + 1)."""
         pairs = sums(self.first * self.m + self.second, weight, self.m**2).reshape(self.m, self.m)
-        lengths = weight[:, None] * self.length
-        cross = np.array([self._by_model(column) for column in lengths.T]).reshape(-1, self.m)
-        return np.block([[laplacian(pairs + pairs.T), cross.T], [cross, self.length.T @ lengths]])
+        cross = self._by_model(weight * self.length)[:, None]
+        own = np.array([[self.length @ (weight * self.length)]])
+        return np.block([[laplacian(pairs + pairs.T), cross], [cross.T, own]])
 
     def curvature(self, parameters: Floats, ties: Floats) -> Floats:
-        """Minus the Hessian of the log-likelihood, made invertible, shape (m + k, m + k).
+        """Minus the Hessian of the log-likelihood, made invertible, shape (m + 1, m + 1).
 
         A constant added to the matrix fixes the level of the logits, where no ties do.
         """
@@ -230,7 +227,7 @@ class _Rows:
 
     def length_decides(self, parameters: Floats) -> bool:
         """Whether length explains the results so well that its coefficient is not finite."""
-        if not self.n_lengths:
+        if not self.length.any():
             return False
         expected = self.expected(parameters)
         now = self._length_beyond_models(self.weight * expected * (1 - expected))
@@ -247,10 +244,9 @@ class _Rows:
         return sums(self.first, values, self.m) - sums(self.second, values, self.m)
 
 
-def _fit_rows(rows: _Rows) -> tuple[Floats, Floats]:
-    """Parameters of greatest likelihood, and the ties added to keep them finite, (m + k,) each."""
-    ties = np.zeros(rows.m + rows.n_lengths)
-    ties[: rows.m] = not has_maximum(_points(rows))
+def _fit_rows(rows: _Rows, tied: bool) -> tuple[Floats, Floats]:
+    """Parameters of greatest likelihood, and the ties added to keep them finite, (m + 1,) each."""
+    ties = np.append(np.full(rows.m, float(tied)), float(not rows.length.any()))
     parameters = _maximise(rows, ties)
     if parameters is None or rows.length_decides(parameters):
         ties[:] = 1
@@ -283,31 +279,19 @@ def _maximise(rows: _Rows, ties: Floats) -> Floats | None:
 # ---------------------------------------------------------------------- variances
 
 
-def _clustered_variance(
-    comparisons: Comparisons, rows: _Rows, residual: Floats
-) -> tuple[Floats, int]:
-    """Variance of the likelihood's slope, shape (m + k, m + k), and the number of known clusters.
-
-    Between clusters where there are two or more, else between comparisons.
-    """
-    if comparisons.cluster is None:
-        return rows.information(residual**2), 0
-    labels, cluster = distinct(comparisons.cluster)
-    n, size = len(labels), rows.m + rows.n_lengths
-    if n < 2:
-        return rows.information(residual**2), n
-    order, step = np.argsort(cluster, kind="stable"), max(1, _CELLS // size)
-    variance = np.zeros((size, size))
+def _clustered_variance(rows: _Rows, cluster: Indices, residual: Floats) -> Floats:
+    """Variance of the likelihood's slope between clusters, shape (m + 1, m + 1)."""
+    order, n, m = np.argsort(cluster, kind="stable"), int(cluster.max()) + 1, rows.m
+    variance, step = np.zeros((m + 1, m + 1)), max(1, _CELLS // m)
     for low in range(0, n, step):
-        begin, end = np.searchsorted(cluster[order], [low, low + step])
-        part, k = order[begin:end], min(step, n - low)
-        of, gained = cluster[part] - low, residual[part]
-        models = sums(of * rows.m + rows.first[part], gained, k * rows.m)
-        models -= sums(of * rows.m + rows.second[part], gained, k * rows.m)
-        lengths = [sums(of, gained * column[part], k) for column in rows.length.T]
-        slopes = np.column_stack([models.reshape(k, rows.m), *lengths])
+        part = order[slice(*np.searchsorted(cluster[order], [low, low + step]))]
+        own, gained, k = cluster[part] - low, residual[part], min(step, n - low)
+        models = sums(own * m + rows.first[part], gained, k * m)
+        models -= sums(own * m + rows.second[part], gained, k * m)
+        lengths = sums(own, gained * rows.length[part], k)
+        slopes = np.column_stack([models.reshape(k, m), lengths])
         variance += slopes.T @ slopes
-    return variance * (n / (n - 1)), n
+    return variance * (n / (n - 1))
 
 
 def _unseen_variance(comparisons: Comparisons, expected: Floats, n_clusters: int | None) -> Floats:
@@ -346,20 +330,17 @@ def laplacian(weight: Floats) -> Floats:
 # ---------------------------------------------------------------------- is there a maximum?
 
 
-def has_maximum(points: Floats) -> bool:
-    """Whether the likelihood has a finite maximum; ``points``: the row's from the column, (m, m).
+def _explain_no_maximum(comparisons: Comparisons) -> str:
+    """One line on why ratings have no finite maximum of likelihood, or "" where they have one.
 
     Every model must take a point from every other, directly or through others (Ford 1957).
     """
-    return bool(_reached(points > 0).all() and _reached((points > 0).T).all())
-
-
-def explain_no_maximum(comparisons: Comparisons) -> str:
-    """One line on why ratings have no finite maximum of likelihood, or "" where they have one."""
-    points = _points(_Rows.of(comparisons).aggregated())
-    if has_maximum(points):
+    models, m = comparisons.models, len(comparisons.models)
+    first, second, result = comparisons.first, comparisons.second, comparisons.result
+    points = sums(first * m + second, result, m * m) + sums(second * m + first, 1 - result, m * m)
+    took: Flags = points.reshape(m, m) > 0
+    if _reached(took).all() and _reached(took.T).all():
         return ""
-    took, models = points > 0, comparisons.models
     kept = "; one tie of each with an average model was added to keep ratings finite"
     group = _reached(took | took.T)
     if not group.all():
@@ -367,7 +348,7 @@ def explain_no_maximum(comparisons: Comparisons) -> str:
             f"{_names(models, group)} and {_names(models, ~group)} were never compared with each"
             f" other, not even through other models: their ratings do not compare{kept}"
         )
-    reach = np.stack([_reached(took, model) for model in range(len(models))])
+    reach = np.stack([_reached(took, model) for model in range(m)])
     parts = []
     for reaches, verb in ((reach, "won"), (reach.T, "lost")):
         # A model that reaches all who reach it: none outside its group took a point from it.
@@ -375,14 +356,6 @@ def explain_no_maximum(comparisons: Comparisons) -> str:
         group = reach[apart] & reach[:, apart]
         parts.append(f"{_names(models, group)} {verb} every comparison with the others")
     return f"{' and '.join(parts)}: how far apart they are is not known{kept}"
-
-
-def _points(rows: _Rows) -> Floats:
-    """Points that the row's model took from the column's, shape (m, m)."""
-    m = rows.m
-    won = sums(rows.first * m + rows.second, rows.weight * rows.result, m * m)
-    lost = sums(rows.second * m + rows.first, rows.weight * (1 - rows.result), m * m)
-    return np.asarray((won + lost).reshape(m, m))
 
 
 def _reached(edges: Flags, start: int = 0) -> Flags:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from botchat.errors import ConfigError, DataError, MissingDataError
+from botchat.errors import DataError, MissingDataError
 from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
 
 
@@ -105,10 +105,3 @@ class Comparisons:
             raise MissingDataError(
                 "no comparison to rate: judge at least one pair of models with readable verdicts"
             )
-
-
-def check(*rules: tuple[str, object, bool, str]) -> None:
-    """`ConfigError` for the first (setting, value, whether it is right, what to give) not right."""
-    for name, value, right, wanted in rules:
-        if not right:
-            raise ConfigError(f"{name} {value}: give {wanted}")

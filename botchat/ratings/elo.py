@@ -18,9 +18,10 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
+from botchat.errors import ConfigError
 from botchat.metrics.statistics import distinct
 from botchat.ratings.bradley_terry import fit_logits, logistic
-from botchat.ratings.comparisons import Comparisons, check
+from botchat.ratings.comparisons import Comparisons
 from botchat.verdicts import TIE, Floats
 
 _TOLERANCE = 1e-6
@@ -45,13 +46,16 @@ class EloSettings:
 
     def __post_init__(self) -> None:
         """Check ranges."""
-        check(("Elo init", self.init, math.isfinite(self.init), "a finite rating such as 1000"))
-        for name in ("scale", "k"):
-            value = getattr(self, name)
-            check((f"Elo {name}", value, 0 < value < math.inf, "a number above 0"))
-        for name, least in (("shuffles", 1), ("runs", 1), ("seed", 0)):
-            value = getattr(self, name)
-            check((f"Elo {name}", value, value >= least, f"at least {least}"))
+        for name, right, wanted in (
+            ("init", math.isfinite(self.init), "a finite rating such as 1000"),
+            ("scale", 0 < self.scale < math.inf, "a number above 0"),
+            ("k", 0 < self.k < math.inf, "a number above 0"),
+            ("shuffles", self.shuffles >= 1, "at least 1"),
+            ("runs", self.runs >= 1, "at least 1"),
+            ("seed", self.seed >= 0, "at least 0"),
+        ):
+            if not right:
+                raise ConfigError(f"Elo {name} {getattr(self, name)}: give {wanted}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -317,7 +317,7 @@ def prd():
     if not path.exists():
         pytest.skip("PRD's verdicts are not beside this checkout")
     votes = vote_files.read_votes(path.read_bytes(), path.name).votes
-    annotations = votes.annotations(once=True)[0]
+    annotations = votes.annotations()
     return annotations, compare(annotations)
 
 

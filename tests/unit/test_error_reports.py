@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.languages import ENGLISH, built_in
-from botchat.metrics.error_reports import ToldKind, before, read_kinds
+from botchat.metrics.error_reports import before_scores, read_kinds
 from botchat.papers.stories import STRATEGIES, asked_in
 from botchat.protocols.reports import ERROR_TYPES
 from tests.rows import rows
@@ -74,7 +74,7 @@ def test_points_are_read_in_chinese(said, score):
 
 def test_the_longest_word_is_taken_whole():
     """Where no blank ends a word: what follows a Yes does not begin with the rest of it."""
-    assert part("答案：是的，重复。", ZH).said[0] == "，重复。"
+    assert part("答案：是的，重复。", ZH).lines[0] == "，重复。"
 
 
 CLOSING = rows("closing_forms_of_a_report")
@@ -96,7 +96,9 @@ def test_json_is_a_report_too_and_what_opens_no_kind_changes_none():
     assert [one.score for one in read_kinds(json.dumps(flat))] == [-1] * 5
     assert [one.score for one in read_kinds(f"```json\n{json.dumps(deep)}\n```")] == [-2] * 5
     assert part("Score for individual questions: 1").written == 1
-    assert part("Answer: Yes\nDeduction: -1") == ToldKind(1, True, -1, None, ("", "Deduction: -1"))
+    off = part("Answer: Yes\nDeduction: -1")
+    assert (off.kind, off.present, off.score, off.written) == (1, True, -1, None)
+    assert off.lines == ["", "Deduction: -1"]
     scores = [-1, 0, 0, -1, 0]
     text = report(scores) + "\nminus one for 'Repetition'.\nScore for individual questions: -5"
     assert [one.score for one in read_kinds(text)] == scores
@@ -118,7 +120,7 @@ def test_reading_never_raises(text):
     for language in (ENGLISH, ZH):
         verdict, _ = asked_in(language).reading().read(text)
         assert verdict is None or verdict in asked_in(language).reading().choices
-        assert before(text, language) in text
+        assert before_scores(text, language) in text
 
 
 FINAL = re.compile(r"(?:final score|最终得分)\W{0,4}?(-?\s*\d+(?:\.\d+)?)", re.IGNORECASE)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import accuracy_score, cohen_kappa_score
+from sklearn.metrics import cohen_kappa_score
 
 from botchat.metrics import statistics
 from botchat.metrics.statistics import distinct, holm, sign_flip, student_t
@@ -35,7 +35,6 @@ def test_cohen_kappa_equals_scikit_learn(labels):
     np.add.at(confusion, (x, y), 1)
     expected = np.nan if len({*x, *y}) == 1 else cohen_kappa_score(x, y)
     assert statistics.cohen_kappa(confusion) == pytest.approx(expected, nan_ok=True)
-    assert statistics.accuracy(confusion) == pytest.approx(accuracy_score(x, y))
 
 
 ENTRIES = st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(0, 3))
@@ -68,12 +67,11 @@ def test_sign_flips_of_items_with_one_verdict_are_mcnemars_test(only_a, only_b):
 
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
 def test_sign_flips_of_items_with_several_verdicts_are_enumerated(sums):
-    """Against all 2ⁿ sign patterns; the random flips agree."""
+    """Against all 2ⁿ sign patterns."""
     values = np.array(sums, float)
     flips = np.array(list(product([1, -1], repeat=len(sums)))) @ values
     expected = np.mean(np.abs(flips) >= abs(values.sum()))
     assert sign_flip(values) == pytest.approx(expected)
-    assert sign_flip(values, largest=-1, draws=999) == pytest.approx(expected, abs=0.08)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,7 @@ def test_sign_flips_of_items_with_several_verdicts_are_enumerated(sums):
     ],
 )
 def test_sign_flips_of_thousands_of_items_are_still_numbers(sums, rel):
-    """No overflow; those of two sizes by random flips."""
+    """No overflow; those of two sizes as of the normal distribution."""
     values = np.repeat([*sums], [*sums.values()])
     expected = stats.norm.sf(abs(values.sum()) / np.sqrt(values @ values)) * 2
     if len(sums) == 2:

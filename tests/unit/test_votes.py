@@ -22,6 +22,7 @@ from botchat.boards.votes import compared
 from botchat.errors import DataError
 from botchat.importers import vote_files
 from botchat.importers.vote_files import read_votes
+from botchat.metrics.annotations import VerdictArrays
 from botchat.metrics.vote_arrays import Votes
 from botchat.ratings.bradley_terry import ELO, fit
 from botchat.ratings.elo import EloSettings, play
@@ -122,14 +123,14 @@ OURS = b"item,first,second,judge,verdict\n"
 def test_a_judge_gives_a_verdict_once():
     """Capitals, spaces and the order of columns do not matter; two of one judge are refused."""
     text = "\ufeffjudge,Verdict,item,note,second,first\r\nj,Tie,1,x,b,a\r\n\r\nj, ,2,,b,a\r\n"
-    annotations, _ = read_votes(text.encode(), "f.csv").votes.annotations(once=True)
+    annotations = read_votes(text.encode(), "f.csv").votes.annotations()
     assert [(a.item, a.first, a.verdict) for a in annotations] == [
         ("1", "a", "tie"), ("2", "a", None),
     ]  # fmt: skip
     twice = read_votes(OURS + b"1,a,b,j,1\n1,a,b,j,2\n", "f.csv").votes
-    assert twice.annotations()[1] == 1
+    assert len(twice.latest()) == 1
     with pytest.raises(DataError, match="j has judged item 1, a before b, twice; keep one"):
-        twice.annotations(once=True)
+        VerdictArrays.of(twice.annotations(), None)
 
 
 def test_what_does_not_count_is_left_out_and_counted():
@@ -236,15 +237,15 @@ SIDES = [(a, b) for a in "ab" for b in "wx"]
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([(*side, "tie", str(i), "j") for side in SIDES for i in range(5)], (5, "questions")),
+        ([(*side, "tie", str(i), "j") for side in SIDES for i in range(5)], (5, "items")),
         # Few items cannot tell many models apart; an item a vote says nothing.
         ([(*side, "tie", i, str(j)) for side in SIDES for i in "12" for j in range(6)],
          (6, "judges")),
         ([("a", "b", "tie", str(i), "j") for i in range(9)], None),
         ([("a", "b", "tie", str(i), str(j)) for i in range(5) for j in range(6)],
-         (5, "questions")),
+         (5, "items")),
         ([(*side, "tie", str(i), f"{side}{i}") for side in SIDES for i in range(5)],
-         (5, "questions")),
+         (5, "items")),
     ],
 )  # fmt: skip
 def test_clusters_are_items_else_judges_else_nothing(rows, expected):
@@ -307,7 +308,7 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
         read_votes(crowd.to_csv(index=False).encode(), "llmfao.csv").votes
     )
     models = comparisons.models
-    assert (len(comparisons), len(models), unit) == (8931, 59, "workers")
+    assert (len(comparisons), len(models), unit) == (8931, 59, "judges")
     scores = golden.pivot(index="item", columns="algorithm", values="score").loc[[*models]]
     results = PairCounts.of(comparisons, models).results
     points = results @ [0, 0.5, 1]

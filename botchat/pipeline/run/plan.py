@@ -40,8 +40,8 @@ ENOUGH_CALLS = 20
 """Replies of a model in the ledger from which its own lengths are taken."""
 
 ROUGH = (
-    "This plan is rough: the vocabulary of tokens is not here, so they are guessed from bytes; "
-    "pip install 'botchat-bench[tokens]' brings it."
+    "This plan is rough: the vocabulary of tokens is not here, so they are guessed from bytes "
+    "(docs/install.md)."
 )
 
 UNPRICED = (
