@@ -224,16 +224,20 @@ def judge_a_queue(url, n_cases, in_flight):
         del seeds, said
         before = resource.getrusage(resource.RUSAGE_SELF)
         started = time.perf_counter()
-        (done,) = botchat.judge(workspace, "arena", "queue", "judge", turns=[N_SHOWN])
+        result = botchat.judge(
+            "arena", workspace=workspace, seeds="queue", judge="judge", turns=[N_SHOWN]
+        )
         seconds = time.perf_counter() - started
         after = resource.getrusage(resource.RUSAGE_SELF)
-    assert done.new == done.cases > 0, done
+    (row,) = result.rows
+    n_cases = row["cases"]
+    assert row["new"] == n_cases > 0, row
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     grown_kb = after.ru_maxrss - before.ru_maxrss
     return (
-        f"{done.cases:7} cases  {seconds:7.1f} s  {done.cases / seconds:5.0f} cases/s  "
-        f"{1000 * cpu / done.cases:6.2f} ms CPU a case   peak {after.ru_maxrss / 1024:4.0f} MB, "
-        f"{grown_kb / done.cases:6.2f} KB a case above the start"
+        f"{n_cases:7} cases  {seconds:7.1f} s  {n_cases / seconds:5.0f} cases/s  "
+        f"{1000 * cpu / n_cases:6.2f} ms CPU a case   peak {after.ru_maxrss / 1024:4.0f} MB, "
+        f"{grown_kb / n_cases:6.2f} KB a case above the start"
     )
 
 

@@ -45,6 +45,7 @@ ROWS = {
     row.name: row
     for row in (
         Row("board", "sample", "leaderboard --seeds sample", 3.7, 2.2),
+        Row("board-no-png", "sample", "leaderboard --seeds sample", 3.0, 1.5),
         Row("rules", "cases", "judge arena --seeds big --judge rules --turns 8", 11.7, 9, True),
         Row("replay", "cases", "judge arena --seeds big --judge rules --turns 8", 4.6, 3),
         Row("million", "million", "leaderboard --seeds big", 24.8, 13),

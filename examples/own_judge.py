@@ -18,9 +18,11 @@ async def longest(case: Case) -> str:
 def main() -> None:
     """Judge two bots on the bundled sample, and rank them."""
     workspace = botchat.Workspace("own-judge")
-    botchat.generate(workspace, "sample", ["bot:parrot", "bot:verbose"], turns=8)
-    botchat.judge(workspace, "arena", "sample", longest, turns=[8])
-    botchat.leaderboard(workspace, "sample", longest.__name__)
+    botchat.generate(
+        workspace=workspace, seeds="sample", model=["bot:parrot", "bot:verbose"], turns=8
+    )
+    botchat.judge("arena", workspace=workspace, seeds="sample", judge=longest, turns=[8])
+    botchat.leaderboard(workspace=workspace, seeds="sample", judge=longest.__name__)
 
 
 if __name__ == "__main__":

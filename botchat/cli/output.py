@@ -1,43 +1,51 @@
-"""What every command does with its flags and its result."""
+"""What every command prints: its result, progress while it is under way, and what was spent."""
 
 from __future__ import annotations
 
-import argparse
 import gc
+import inspect
 import json
 import logging
 import os
 import re
 import shutil
 import sys
-import threading
-import time
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TextIO
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from botchat.cli import layout
-from botchat.cli.layout import UNPRINTABLE, printable
 from botchat.errors import BotChatError, ConfigError, LimitReached
-from botchat.requests.arguments import Asking, Request, flags_of, groups_of
+from botchat.results import Result
 from botchat.workspace.secrets import Redactor, public, secrets_in
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from botchat.boards.tables import Table
     from botchat.interfaces import Row
-    from botchat.requests.meter import Meter
-    from botchat.workspace.folder import Workspace
+    from botchat.pipeline.run.meter import Meter
+
+WIDTH = 100
+"""Columns of a line where stdout is no terminal, and at most."""
+
+UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` with what would steer a terminal spelt out, as ``\x1b`` for escape.
+
+    Control characters but newline and tab, marks that turn the direction of writing, and lone
+    surrogates, which no stream can take.
+    """
+    return UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def public_line(text: str) -> str:
-    """A message as one printable line, without logins and keys, also those of the environment."""
+    """Return a message as one printable line without logins, keys, and secrets of variables."""
     return printable(" ".join(Redactor(secrets_in(os.environ)).clean(public(text)).split()))
-
-
-def show(text: str = "") -> None:
-    """Print lines of a result. Everything that is printed for people goes through here."""
-    print(printable(text), flush=True)
 
 
 def complain(text: str) -> None:
@@ -47,115 +55,181 @@ def complain(text: str) -> None:
 
 def note(text: str) -> None:
     """Print one line beside the result, on stderr."""
-    print(public_line(text), file=sys.stderr, flush=True)
+    indent = re.match(r" *", text)
+    print(f"{indent[0] if indent else ''}{_spaced(text)}", file=sys.stderr, flush=True)
+
+
+def _spaced(text: str) -> str:
+    """Return `public_line` of a text that keeps its columns."""
+    return "  ".join(public_line(part) for part in text.strip().split("  ")) if text.strip() else ""
 
 
 class LogFormatter(logging.Formatter):
     """Log lines as the other messages."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
+        """Return the record as one line."""
         return public_line(super().format(record))
 
 
-def workspace_of(arguments: argparse.Namespace) -> Workspace:
-    """The workspace that ``--dir`` names."""
-    from botchat.workspace.folder import Workspace
+def perform(
+    command: Callable[..., Result],
+    bound: inspect.BoundArguments,
+    more: dict[str, Any],
+    *,
+    with_meter: bool,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Call a command and print what comes of it; what a limit stopped is printed before it raises.
 
-    if re.match(r"[\w+.-]{2,}:/", str(arguments.dir)):
-        raise ConfigError(f"--dir {arguments.dir}: no folder")
-    if arguments.dir.is_file():
-        raise ConfigError(f"--dir {arguments.dir} is a file; name the folder of a workspace")
-    return Workspace(arguments.dir)
+    Raises `BotChatError`, also where replies are missing or a gate fails.
+    """
+    if folder := more.get("workspace"):
+        _check_folder(folder)
+    if not with_meter:
+        result = command(*bound.args, **bound.kwargs, **more)
+        _show(result, as_json)
+        return
+    gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
+    with _progress(quiet) as meter:
+        try:
+            result = command(*bound.args, **bound.kwargs, **more, meter=meter)
+        except LimitReached as limit:
+            if as_json:
+                data = getattr(limit.partial_result, "data", {})
+                print_json({**data, **spent(meter), "stopped": str(limit)})
+            elif isinstance(limit.partial_result, Result):
+                _show(limit.partial_result, as_json)
+            raise
+    _show(result, as_json, meter if "spending" in bound.signature.parameters else None)
+    if n := result.unanswered:
+        why = [f"{reason} ({k}x): " for reason, k in meter.failures.most_common(1)]
+        raise BotChatError(
+            f"{''.join(why)}{n} dialogues or verdicts are missing because the endpoint gave no "
+            "usable reply; run the same command again to try these"
+        )
 
 
-EVERY_S = 60.0
-"""Between two lines of progress where there is no terminal."""
-
-QUIET_S = 30.0
-"""Without a reply, after which a run that goes on is said to wait."""
-
-WINDOW_S = 10.0
-"""Over which the rate is taken."""
+def _check_folder(folder: Path) -> None:
+    if re.match(r"[\w+.-]{2,}:/", str(folder)):
+        raise ConfigError(f"--dir {folder}: no folder")
+    if folder.is_file():
+        raise ConfigError(f"--dir {folder} is a file; name the folder of a workspace")
 
 
-class Window:
-    """How many calls a second were done lately."""
+def _show(result: Result, as_json: bool, meter: Meter | None = None) -> None:
+    """Print a result: one JSON object, or for people lines and tables, and what was spent.
 
-    def __init__(self, seconds: float = WINDOW_S) -> None:
-        """``seconds``: what is lately. Nothing is done yet."""
-        self.seconds = seconds
-        self._counts = deque([(time.monotonic(), 0)])
+    Raises what is wrong with it, if anything is (``--gate``, ``--check``).
+    """
+    if as_json:
+        print_json({**result.data, **(spent(meter) if meter else {})})
+    else:
+        for part in result.shown or [result.rows]:
+            print(printable(_text(part)), flush=True)
+        if meter is not None and (line := spent_line(meter)):
+            print(line)
+    if result.failure:
+        raise result.failure
 
-    def rate(self, counted: int, now: float) -> float | None:
-        """The rate, at a reading of the clock; ``None``: too early. ``counted``: calls so far."""
-        self._counts.append((now, counted))
-        while self._counts[0][0] < now - self.seconds:
-            self._counts.popleft()
-        began, before = self._counts[0]
-        return (counted - before) / (now - began) if now - began >= 0.5 else None
+
+def _text(part: str | Table | list[Row]) -> str:
+    if isinstance(part, str):
+        width = min(shutil.get_terminal_size().columns, WIDTH) if sys.stdout.isatty() else WIDTH
+        return (
+            printable(part)
+            if part[:2] == "  "
+            else textwrap.fill(
+                printable(part), width, break_long_words=False, break_on_hyphens=False
+            )
+        )
+    if not isinstance(part, list):
+        shown = part.compact
+        columns = [column for column in shown.headline if not column.detail]
+        return grid([column.heading for column in columns], shown.cells_with_ends)
+    if len(part) == 1:
+        width = max(map(len, part[0]))
+        return "\n".join(f"{key:<{width}}  {cell(value)}" for key, value in part[0].items())
+    if not part:
+        return "nothing yet"
+    headings = [key.replace("cost_usd", "USD").replace("_", " ") for key in part[0]]
+    return grid(headings, [[cell(row.get(key)) for key in part[0]] for row in part])
+
+
+def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as text: two blanks between columns, numbers at the right.
+
+    Long texts are folded where a terminal is narrow.
+    """
+    from rich.console import Console
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    drawn = Drawn(box=None, pad_edge=False, show_edge=False, padding=(0, 2, 0, 0))
+    for i, heading in enumerate(headings):
+        is_number = all(re.fullmatch(r"[-–]|[-+$]?[\d,.]+( \(.*\))?", row[i]) for row in rows)
+        drawn.add_column(Text(heading), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(printable(value)) for value in row))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 1_000
+    console = Console(width=width, highlight=False, color_system=None)
+    with console.capture() as captured:
+        console.print(drawn)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def cell(value: Any) -> str:
+    """Return a value as people read it."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{n} {kind}" for kind, n in value.items()) or "–"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 @contextmanager
-def progress(arguments: argparse.Namespace) -> Iterator[Meter]:
-    """A meter for a long step; where a limit stops it, what it spent or found is printed."""
-    from botchat.requests.meter import Meter
+def _progress(quiet: bool) -> Iterator[Meter]:
+    """Yield a meter that is shown on stderr, where that is a terminal: step, bar, time, dollars."""
+    from botchat.pipeline.run.meter import Meter
 
-    meter = Meter()
-    with nullcontext() if arguments.quiet else _shown(meter):
-        try:
-            yield meter
-        except LimitReached as limit:
-            partial_result = limit.partial_result
-            if arguments.json:
-                found = getattr(partial_result, "whole", {})
-                print_json({**found, **spent(meter), "stopped": str(limit)})
-            elif partial_result is not None:
-                say(arguments, {}, *getattr(partial_result, "shown", ()))
-            raise
-
-
-def perform(arguments: argparse.Namespace) -> None:
-    """Make the request that the flags say, do it or plan it, and print what comes of it."""
-    request, workspace = _made(arguments), workspace_of(arguments)
-    if isinstance(request, Asking) and arguments.plan:
-        planned = request.plan(workspace)
-        say(arguments, planned.whole, *planned.shown)
+    meter = Meter(quiet=quiet, tell=note)
+    if quiet or not sys.stderr.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
+        yield meter
         return
-    if request.metered or isinstance(request, Asking):
-        gc.set_threshold(100_000, 20, 20)  # it reads much, and soon ends
-    with progress(arguments) as meter:
-        meter.tell = note
-        result = request.run(workspace, meter=meter)
-    asks = isinstance(request, Asking)
-    say(arguments, result.whole, *result.shown, meter=meter if asks else None)
-    if asks and (n := getattr(result, "unanswered", 0)):
-        why = [f"{reason} ({n}x): " for reason, n in meter.failures.most_common(1)]
-        raise BotChatError(
-            f"{''.join(why)}{n} {result.missing} are missing because the "
-            "endpoint gave no usable reply; run the same command again to try these"
-        )
-    if getattr(request, "gate", False):
-        result.gate()
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
 
+    class Spent(TextColumn):
+        """Dollars and failures; each look takes the meter's numbers over."""
 
-def _made(arguments: argparse.Namespace) -> Request[Any]:
-    """The request with everything that was given."""
-    kind: type[Request[Any]] = arguments.request
-    given = vars(arguments)
-    fields = {
-        flag.field.name: given[flag.field.name]
-        for flag in flags_of(kind)
-        if flag.field.name in given
-    }
-    for name, group in groups_of(kind).items():
-        known = [flag.field.name for flag in flags_of(group)]
-        fields[name] = group(**{key: given[key] for key in known if key in given})
-    return kind(**fields)
+        def render(self, task: Task) -> Text:
+            progress.update(task.id, completed=meter.done, total=meter.total or None,
+                            description=meter.label)  # fmt: skip
+            return Text(printable(spent_line(meter)))
+
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    console = Console(stderr=True)
+    progress = Progress(*columns, TimeRemainingColumn(), Spent(""), console=console, transient=True)
+    with progress:
+        progress.add_task("")
+        yield meter
 
 
 def spent(meter: Meter) -> Row:
-    """What a run took, for ``--json``."""
+    """Return what a run took, for ``--json``."""
     n_calls, usd, tokens = meter.budget.estimated
     return {
         "calls": meter.calls,
@@ -166,164 +240,18 @@ def spent(meter: Meter) -> Row:
     }
 
 
-def say(
-    arguments: argparse.Namespace,
-    whole: Mapping[str, Any],
-    *shown: str | Table | list[Row],
-    meter: Meter | None = None,
-) -> None:
-    """Print a result: one JSON object, or for people lines and tables, and what was spent.
-
-    ``shown``: by default the table of the rows in ``whole``, or of ``whole`` as its only row.
-    """
-    if arguments.json:
-        print_json({**whole, **(spent(meter) if meter else {})})
-        return
-    _print([_grid(part) for part in shown or [whole.get("rows", [whole])]])
-    if meter is not None and (line := spent_line(meter)):
-        show(line)
-
-
-def _grid(part: str | Table | list[Row]) -> str | layout.Grid:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, list):
-        return layout.of_rows(part) if part else "nothing yet"
-    return layout.of_table(part)
-
-
-def _print(parts: Sequence[str | layout.Grid]) -> None:
-    """Lines and tables; tables whole where stdout is no terminal."""
-    width = terminal_columns()
-    for part in parts:
-        if isinstance(part, str):
-            show(layout.wrapped(part, width))
-        else:
-            print(part.drawn(width, bold=may_steer(sys.stdout)))
-
-
-def terminal_columns() -> int:
-    """Width of the terminal; unlimited where stdout is none."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else layout.UNLIMITED
-
-
-def may_steer(stream: TextIO) -> bool:
-    """Whether a stream is a terminal that takes escapes: see no-color.org."""
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in ("dumb", "unknown")
-    return stream.isatty() and not plain
-
-
-def _shown(meter: Meter) -> AbstractContextManager[Any]:
-    """Show how far a step is, while it is under way."""
-    if not may_steer(sys.stderr):
-        return _lines(meter)
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    window = Window()
-
-    def drawn() -> Text:
-        return Text(
-            printable(progress_line(meter, window=window)), overflow="ellipsis", no_wrap=True
-        )
-
-    there = Console(stderr=True)
-    return Live(get_renderable=drawn, console=there, transient=True, refresh_per_second=4)
-
-
-@contextmanager
-def _lines(meter: Meter) -> Iterator[None]:
-    """Print a line every `EVERY_S`, of the rate since the one before."""
-    window, ended = Window(1.5 * EVERY_S), threading.Event()
-
-    def wait() -> None:
-        while not ended.wait(EVERY_S):
-            print(public_line(progress_line(meter, window=window)), file=sys.stderr, flush=True)
-
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def progress_line(meter: Meter, now: float | None = None, window: Window | None = None) -> str:
-    """Label, calls done and planned, silence, money, time left, rate, in flight, failures, a line.
-
-    What is first is what a narrow terminal shows. Where no calls are made: dialogues, verdicts or
-    whatever the step goes through.
-    ``window``: over which the rate is taken, default all.
-    """
-    now = time.monotonic() if now is None else now
-    steps = [*meter.steps]
-    done, unit = sum(step.calls for step in steps), " calls"
-    rest = [step.left for step in steps]
-    left = None if None in rest else sum(n or 0 for n in rest)
-    by_calls = bool(steps) and (done > 0 or left != 0)
-    if not by_calls:
-        done, unit, left = meter.done, "", meter.total - meter.done if meter.total else None
-    elapsed = now - meter.started
-    rate = window.rate(done, now) if window else done / elapsed if elapsed > 0 else None
-    parts = [meter.label]
-    if left is not None and done + left:
-        parts.append(f"{done}/{done + left}{unit} ({100 * done // (done + left)} %)")
-    elif done:
-        parts.append(f"{done}{unit}")
-    if by_calls and left and (quiet := now - meter.heard) > QUIET_S:
-        parts.append(f"no reply for {duration(quiet)}")
-    n_estimated, estimated_usd, _ = meter.budget.estimated
-    if meter.calls or n_estimated:
-        parts.append(money(meter.cost_usd + estimated_usd, meter.unpriced))
-    if rate:
-        if left is not None:
-            parts.append(f"{duration(left / rate)} left")
-        parts.append(f"{rate:.1f}/s")
-    if n := meter.in_flight():
-        parts.append(f"{n} in flight")
-    if n := sum(step.failed for step in steps):
-        parts.append(f"{n} failed")
-    if meter.replayed:
-        parts.append(f"{meter.replayed} from the ledger")
-    return " · ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """``1 h 05 min``, ``2 min 03 s``, ``7 s``."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours:,} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
-
-
-def money(usd: float, unpriced: int = 0) -> str:
-    """Dollars as people read them."""
-    shown = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:,.4f}"
-    return shown + (f" + {unpriced:,} calls of unknown price" if unpriced else "")
-
-
 def spent_line(meter: Meter) -> str:
-    """Calls, tokens and money of a run in words; empty if no model was asked."""
-    parts = []
-    if meter.calls:
-        parts.append(f"{meter.calls} calls")
-    if meter.replayed:
-        parts.append(f"{meter.replayed} from the ledger")
-    n_calls, estimated_usd, estimated_tokens = meter.budget.estimated
+    """Return calls, tokens and money of a run in words; empty if no model was asked."""
+    n_estimated, estimated_usd, estimated_tokens = meter.budget.estimated
     usd, tokens = meter.cost_usd + estimated_usd, meter.tokens + estimated_tokens
-    if tokens:
-        parts.append(f"{tokens:,} tokens")
-        unknown = meter.unpriced - (n_calls if estimated_usd else 0)
-        known = [f"${usd:.4f}"] if usd or unknown <= 0 else []
-        unpriced = [f"{unknown} calls of unknown cost"] if unknown > 0 else []
-        parts.append(" + ".join(known + unpriced))
-    if n_calls:
-        dollars = f"${estimated_usd:.4f} and " if estimated_usd else ""
-        estimated = f"{estimated_tokens:,} tokens estimated ({n_calls} calls did not say)"
-        parts.append(f"of which {dollars}{estimated}")
+    unknown = meter.unpriced - (n_estimated if estimated_usd else 0)
+    parts = [f"{meter.calls:,} calls"] * bool(meter.calls)
+    parts += [f"{meter.replayed:,} from the ledger"] * bool(meter.replayed)
+    parts += [f"{tokens:,} tokens"] * bool(tokens)
+    parts += [f"${usd:.4f}"] * bool(tokens and (usd or unknown <= 0))
+    parts += [f"{unknown:,} calls of unknown cost"] * (unknown > 0)
+    parts += [f"{n_estimated:,} calls estimated"] * bool(n_estimated)
+    parts += [f"{meter.failures.total():,} failed"] * bool(meter.failures)
     return ", ".join(parts)
 
 

@@ -15,11 +15,10 @@ import msgspec
 
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
-from botchat.hub import Fetching, Publishing
 from botchat.importers.hub import hub_errors
 from botchat.interfaces import Row
 from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, AboutSet, Workspace
 from botchat.workspace.model_settings import api_key
@@ -49,13 +48,14 @@ def _is_allowed(path: str, seed_set: str) -> bool:
     return bool(re.fullmatch(rf"(?:seeds|measured)/{name}\.jsonl|seeds/{name}\.toml|{stage}", path))
 
 
-def publish(request: Publishing, workspace: Workspace) -> Told:
+def publish(
+    workspace: Workspace, seed_set: str, name: str, *, dry_run: bool = False, private: bool = False
+) -> Result:
     """Send the run on a set to the hub as ORG/NAME: a dataset, and its page, if there is one.
 
     ``botchat.toml`` is not sent. Returns a row for each repository, with its revision (None: a dry
     run). Raises ConfigError for a file that holds a key.
     """
-    seed_set, name = request.seed_set, request.name
     if not re.fullmatch(NAME, name):
         raise ConfigError(f"{name!r} is not ORG/NAME: your name on the hub and one for the run")
     out, dataset = workspace.out(seed_set), _dataset(workspace, seed_set)
@@ -69,12 +69,12 @@ def publish(request: Publishing, workspace: Workspace) -> Told:
         _refuse_secrets(workspace, files)
     rows: list[Row] = []
     for kind, files in repositories.items():
-        revision = None if request.dry_run else _commit(request, kind, files)
+        revision = None if dry_run else _commit(seed_set, name, kind, files, private)
         row = {"files": len(files), "bytes": sum(map(len, files.values())), "revision": revision}
         rows.append({"repository": f"{kind}s/{name}"} | row)
     listed = {kind: [*files] for kind, files in repositories.items()}
     lines = [f"{kind}: {file}" for kind, files in listed.items() for file in files]
-    return Told({"rows": rows, "files": listed}, [rows, *lines * request.dry_run])
+    return Result({"rows": rows, "files": listed}, [rows, *lines * dry_run])
 
 
 def _dataset(workspace: Workspace, seed_set: str) -> dict[str, bytes]:
@@ -109,13 +109,13 @@ def _text(name: str, **values: str) -> bytes:
     return page.format(**values).encode()
 
 
-def _commit(request: Publishing, kind: str, files: dict[str, bytes]) -> str:
+def _commit(seed_set: str, name: str, kind: str, files: dict[str, bytes], private: bool) -> str:
     """Make a repository hold exactly these files, if it is BotChat's, and return its revision."""
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 
-    name, api, sdk = request.name, HfApi(), "static" if kind == "space" else None
+    api, sdk = HfApi(), "static" if kind == "space" else None
     with hub_errors(name):
-        api.create_repo(name, repo_type=kind, private=request.private, exist_ok=True, space_sdk=sdk)
+        api.create_repo(name, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk)
         stored = {*api.list_repo_files(name, repo_type=kind)} - {".gitattributes"}
         # A new Space has a page of its own.
         others = stored - {"README.md", *["index.html", "style.css"] * (kind == "space")}
@@ -124,7 +124,7 @@ def _commit(request: Publishing, kind: str, files: dict[str, bytes]) -> str:
             raise ConfigError(f"{name} {fault}")
         changes: list[Any] = [CommitOperationAdd(path, content) for path, content in files.items()]
         changes += [CommitOperationDelete(path) for path in sorted(stored - {*files})]
-        message = f"BotChat {VERSION}: {request.seed_set}"
+        message = f"BotChat {VERSION}: {seed_set}"
         return str(api.create_commit(name, changes, repo_type=kind, commit_message=message).oid)
 
 
@@ -156,15 +156,15 @@ def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
                 raise ConfigError(f"{name}:{n} holds a key, so nothing is sent; take it out")
 
 
-def fetch(request: Fetching, workspace: Workspace) -> Told:
+def fetch(workspace: Workspace, source: str) -> Result:
     """Take a published run, ``ORG/NAME[@REVISION]``, into a workspace.
 
     Everything is checked before anything is written: digests, records, keys of calls. Settings and
     pages are never taken. ``.botchat/fetched-SET.json`` keeps the revision.
     """
-    name, _, revision = request.source.partition("@")
+    name, _, revision = source.partition("@")
     if not re.fullmatch(NAME, name):
-        raise ConfigError(f"{request.source!r} is not ORG/NAME or ORG/NAME@REVISION")
+        raise ConfigError(f"{source!r} is not ORG/NAME or ORG/NAME@REVISION")
     path = _download(name, MANIFEST, revision or None)
     commit = path.parts[path.parts.index("snapshots") + 1]
     place = f"{name}@{commit[:12]}"
@@ -188,7 +188,7 @@ def fetch(request: Fetching, workspace: Workspace) -> Told:
                 n_calls = ledger.import_calls(_download(name, ledger_file, commit))
         jsonl.write_all(workspace.root, contents)
         jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
-    return Told({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})
+    return Result({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})
 
 
 def _download(name: str, file: str, revision: str | None) -> Path:

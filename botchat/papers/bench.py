@@ -36,9 +36,10 @@ from botchat.pipeline.agree import publish
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import with_controls
-from botchat.requests.arguments import Spending
-from botchat.requests.meter import Meter
-from botchat.requests.results import Compared, Plan, Told
+from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.run.plan import Plan
+from botchat.pipeline.run.spending import Spending
+from botchat.results import Result
 from botchat.workspace.folder import Workspace
 
 BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
@@ -59,7 +60,7 @@ def plan_bench(request: Benching, workspace: Workspace) -> Plan:
 
 def bench(
     request: Benching, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Compared | Told:
+) -> Result:
     """Let a judge answer a benchmark; of ``botchat`` itself draw the published numbers.
 
     What is asked already is not asked again. Raises `LimitReached`, with the comparison so far: a
@@ -71,8 +72,8 @@ def bench(
         return bench_botchat(request, workspace)
     benchmark, files = _read(request)
     out = request.out or workspace.out(_seed_set(request))
-    if request.from_recorded:
-        return recorded(files, Answered(workspace, {}, request.table_formats, out))
+    if request.published:
+        return recorded(files, Answered(workspace, {}, request.formats, out))
     cases = _cases(request, benchmark)
     try:
         if asked := _asked(request, cases):
@@ -91,9 +92,7 @@ def _seed_set(request: Benching) -> str:
 
 def _asked(request: Benching, cases: list[Cases]) -> list[ask.Asked]:
     """The judge, if one is named, with all its cases."""
-    if not request.judge:
-        return []
-    return [ask.Asked(_seed_set(request), (), request.judge_name, cases)]
+    return [ask.Asked(_seed_set(request), (), judge, cases) for judge in request.judges]
 
 
 def _cases(request: Benching, benchmark: Benchmark) -> list[Cases]:
@@ -110,7 +109,7 @@ def _cases(request: Benching, benchmark: Benchmark) -> list[Cases]:
 
 def _compared(
     request: Benching, workspace: Workspace, benchmark: Benchmark, cases: list[Cases], out: Path
-) -> Compared:
+) -> Result:
     """Everybody who has judged what the files hold, beside people and what the papers print."""
     name, judged = _seed_set(request), dict[str, Judgments]()
     for protocol, makes in cases:
@@ -126,7 +125,7 @@ def _compared(
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
     if any(judged.values()):
-        return benchmark.compared(Answered(workspace, judged, request.table_formats, out))
+        return benchmark.compared(Answered(workspace, judged, request.formats, out))
     missing = f"Nobody has judged {name} yet; name a judge with --judge."
     if not (printed := tables_of(request.benchmark)):
         raise MissingDataError(missing)
@@ -136,7 +135,7 @@ def _compared(
         signature=printed[0].signature,
         notes=[missing],
     )
-    return publish(report, printed, out, formats=request.table_formats)
+    return publish(report, printed, out, formats=request.formats)
 
 
 def _read(request: Benching) -> tuple[Benchmark, Files]:
@@ -144,13 +143,13 @@ def _read(request: Benching) -> tuple[Benchmark, Files]:
     name, data, limit = request.benchmark, request.data, request.limit
     if name == "botchat":
         raise ConfigError("bench botchat draws published numbers and asks nobody: no --plan")
-    if request.from_recorded and (name != "mateval" or request.judge):
+    if request.published and (name != "mateval" or request.judges):
         raise ConfigError(
-            "--recorded reads MATEval's recorded discussions and asks nobody: "
-            "botchat bench mateval --data DIR --recorded"
+            "--published reads MATEval's recorded discussions and asks nobody: "
+            "botchat bench mateval --data DIR --published"
         )
-    if request.from_recorded and limit is not None:
-        raise ConfigError(f"--limit {limit}: --recorded reads all; leave --limit out")
+    if request.published and limit is not None:
+        raise ConfigError(f"--limit {limit}: --published reads all; leave --limit out")
     if name not in BENCHMARKS:
         if (file := Path(name)).exists():
             return OwnFile(file), {}

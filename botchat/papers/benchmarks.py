@@ -14,7 +14,6 @@ import msgspec
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport, debate_of
 from botchat.boards.tables import Column, Table, table
-from botchat.boards.writers import Formats
 from botchat.errors import ConfigError, DataError
 from botchat.importers.tables import SUFFIXES, read_text, rows
 from botchat.interfaces import Row
@@ -35,7 +34,7 @@ from botchat.protocols.rates import calibrated, preferences
 from botchat.protocols.replies import plain_name
 from botchat.protocols.reports import KINDS, as_prose, as_text, parse_text, reports
 from botchat.records import Judgment
-from botchat.requests.results import Compared
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -58,7 +57,7 @@ class Answered:
     workspace: Workspace
     judged: Mapping[str, Judgments]
     """By name of the protocol; with controls."""
-    formats: Formats | None
+    formats: Sequence[str]
     """Of the file of each table (csv)."""
     out: Path
     cases: Sequence[Table] = ()
@@ -85,7 +84,7 @@ class AnswerPairs:
         """Each pair in both orders."""
         return [Cases(ANSWERS, list(pair_cases(self.pairs)))]
 
-    def compared(self, answered: Answered) -> Compared:
+    def compared(self, answered: Answered) -> Result:
         """Judges by the sum of their scores in both orders; position by each order alone."""
         everything, of = answered.all(ANSWERS), self.name.lower()
         labels = pair_labels(self.pairs, HUMAN_LABELS)
@@ -136,7 +135,7 @@ class RatedTexts:
     labels: Mapping[str, Sequence[ItemScore]]
     """Part -> human scores of it."""
 
-    def compared(self, answered: Answered) -> Compared:
+    def compared(self, answered: Answered) -> Result:
         """Correlations in the paper's layout."""
         rated, prices = {}, {}
         for part in self.labels:
@@ -153,7 +152,7 @@ class RatedTexts:
         ratings: Mapping[str, Sequence[ItemScore]],
         prices: Mapping[str, Mapping[str, Row]],
         answered: Answered,
-    ) -> Compared:
+    ) -> Result:
         """Correlations with human scores; ``ratings``, ``prices``: by part, the latter by judge."""
         data: list[Any] = []
         rows: list[Row] = []
@@ -288,7 +287,7 @@ class OwnFile:
         self._has_labels = any(pair.label for pair in pairs) or any(text.labels for text in texts)
         self.cases = self._benchmark.cases
 
-    def compared(self, answered: Answered) -> Compared:
+    def compared(self, answered: Answered) -> Result:
         """Every verdict, and judges against human labels where there are any."""
         ((protocol, _),) = self.cases
         judged = answered.all(protocol)

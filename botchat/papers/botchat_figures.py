@@ -20,7 +20,7 @@ from botchat.metrics.intervals import share_ci
 from botchat.papers.requests import Benching
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_atomic
 
@@ -43,14 +43,13 @@ class PublishedFigure(NamedTuple):
     """Of rows under the first name of each column; one a figure."""
 
 
-def bench_botchat(request: Benching, workspace: Workspace) -> Told:
+def bench_botchat(request: Benching, workspace: Workspace) -> Result:
     """Draw every figure whose numbers a file has; paths of what was written.
 
     Raises `MissingDataError`, which says the columns, without any, and `DataError` for a number.
     """
-    asking = ("judge", "judge_model", "limit", "from_recorded")
-    if unused := [name for name in asking if getattr(request, name)]:
-        flag = unused[0].removeprefix("from_").replace("_", "-")
+    if unused := [name for name in ("judges", "limit", "published") if getattr(request, name)]:
+        flag = unused[0].removesuffix("s")
         raise ConfigError(f"--{flag}: bench botchat draws published numbers; leave it out")
     data = request.data
     if data is None or not data.exists():
@@ -74,7 +73,7 @@ def bench_botchat(request: Benching, workspace: Workspace) -> Told:
         each = (" or ".join(names) for of in FIGURES.values() for names in (*of.names, *of.numbers))
         wanted = ", ".join(dict.fromkeys(each))
         raise MissingDataError(f"--data {data}: no csv file has a figure's columns of {wanted}")
-    return Told({"paths": files}, [str(file) for file in files])
+    return Result({"paths": files}, [str(file) for file in files])
 
 
 def _read(path: Path, of: PublishedFigure) -> pd.DataFrame | None:

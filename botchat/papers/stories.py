@@ -33,7 +33,7 @@ from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES
 from botchat.protocols.scores import Scale, neutralise_labels
-from botchat.requests.results import Compared
+from botchat.results import Result
 
 STORIES = Protocol(
     "stories",
@@ -196,7 +196,7 @@ def mateval(files: Files) -> RatedTexts:
     )
 
 
-def recorded(files: Files, answered: Answered) -> Compared:
+def recorded(files: Files, answered: Answered) -> Result:
     """Compare upstream's recorded discussions in place of judges, each strategy in two ways.
 
     As the paper did: what a score line says counts as it stands, and 0 without one. Of 32 readings

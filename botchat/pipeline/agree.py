@@ -28,8 +28,7 @@ from botchat.protocols.protocol import Protocol
 from botchat.protocols.rates import preferences
 from botchat.protocols.rates import truth as truth_of
 from botchat.records import HUMAN, SIGNED, Dialogues, Judgment
-from botchat.requests import Agreeing
-from botchat.requests.results import Compared
+from botchat.results import Piece, Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -46,15 +45,23 @@ _NO_RANKS = {
 """Who wrote what ranks nobody."""
 
 
-def agree(request: Agreeing, workspace: Workspace) -> Compared:
+def agree(
+    workspace: Workspace,
+    files: Sequence[Path] = (),
+    *,
+    seed_set: str | None = None,
+    protocol: str | None = None,
+    judges: Sequence[str] = (),
+    truth: str | None = None,
+    out: Path | None = None,
+    formats: Sequence[str] = (),
+) -> Result:
     """Compare judges with human labels, with what is known anyway, and with each other.
 
     Verdicts are those of files (``item,first,second,judge,verdict``, or battles, see
     `botchat.importers.vote_files`; beside a set, their items are seeds) and of a set's stage files
     of one protocol. Of files alone nothing is written unless ``out`` says where.
     """
-    files, seed_set, protocol = request.files, request.seed_set, request.protocol
-    out = request.out
     if not files and seed_set is None:
         raise ConfigError("agree needs FILE.csv, or --seeds SET --protocol PROTOCOL")
     stage = _Stage()
@@ -79,15 +86,15 @@ def agree(request: Agreeing, workspace: Workspace) -> Compared:
         again = f"; {earlier:,} given again by the same judge, the last counts" if earlier else ""
         notes.append(f"{file.note}{again}.")
     known = dict.fromkeys([*(name for part in parts for name in part.judges), *stage.judged])
-    kept = _chosen(workspace, list(known), request.judges, request.truth)
+    kept = _chosen(workspace, list(known), judges, truth)
     judged = {name: stage.judged[name] for name in stage.judged if name in kept}
     votes = Votes.together([part.by(list(kept)) for part in parts]) if parts else None
     names = tuple(path.name for path in files)
-    report = _report(workspace, replace(stage, judged=judged), votes, names, request.truth)
+    report = _report(workspace, replace(stage, judged=judged), votes, names, truth)
     report = replace(report, notes=[*notes, *report.notes])
     if out is None and seed_set is not None:
         out = workspace.out(seed_set) / f"agreement-{protocol}"
-    return publish(report, judge_agreement.tables(report), out, formats=request.table_formats)
+    return publish(report, judge_agreement.tables(report), out, formats=formats)
 
 
 def votes_in(path: Path) -> bytes:
@@ -227,8 +234,8 @@ def publish(
     tables: Sequence[Table],
     out: Path | None,
     data: Row | None = None,
-    formats: Formats | None = None,
-) -> Compared:
+    formats: Sequence[str] = (),
+) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
     data = {**(data or judge_agreement.as_json(report)), "out": None if out is None else str(out)}
     lines = [*report.sentences, *report.notes, report.signature]
@@ -237,12 +244,17 @@ def publish(
 
         texts = {"agreement.md": document(report.subject, lines[:-1], tables)}
         texts["agreement.json"] = to_json(data)
-        jsonl.write_all(out, {**table_files(tables, formats), **texts})
+        jsonl.write_all(
+            out, {**table_files(tables, Formats(tuple(formats)) if formats else None), **texts}
+        )
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
         lines.append(f"written to: {out}")
     shown = [part for part in tables if part.name not in ("pairs", "rankings")]
-    return Compared(shown, lines, data, out)
+    parts: list[Piece] = []
+    for table in shown:
+        parts += [table.title, table, *filter(None, [table.note])]
+    return Result(data, [*parts, *lines])
 
 
 def signature(verb: str, of: Mapping[str, str | None], data: Any, truth: str | None) -> str:

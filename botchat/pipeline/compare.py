@@ -19,8 +19,7 @@ from botchat.metrics.intervals import proportion_ci
 from botchat.metrics.statistics import holm, sign_flip
 from botchat.protocols.rates import PASS_AT
 from botchat.records import HUMAN
-from botchat.requests import Comparing
-from botchat.requests.results import Differences
+from botchat.results import Result
 from botchat.verdicts import Floats
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -32,8 +31,16 @@ FIRST_N = PASS_AT[0]
 """N of the second test: the largest N is blind where few dialogues get so far."""
 
 
-def compare(request: Comparing, workspace: Workspace) -> Differences:
-    """Compare two boards: ``whole`` has ``rows``, ``alpha``, ``tested``, ``unchanged``, ``fell``.
+def compare(
+    workspace: Workspace,
+    before: str,
+    after: str,
+    *,
+    models: Sequence[str] = (),
+    alpha: float = 0.05,
+    anyway: bool = False,
+) -> Result:
+    """Compare two boards: ``data`` has ``rows``, ``alpha``, ``tested``, ``unchanged``, ``fell``.
 
     A model fell if its success rate at the largest N or at `FIRST_N` did, paired by seed: exact
     sign-flip tests, corrected by Holm for all models and both rates. ``failure`` names the models
@@ -43,16 +50,15 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
         MissingDataError, DataError, ConfigError: no such board, none that can be compared, no such
             model.
     """
-    alpha = request.alpha
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
-    boards = Boards(read_board(workspace, request.before), read_board(workspace, request.after))
-    if (why := list(_mismatches(boards))) and not request.anyway:
+    boards = Boards(read_board(workspace, before), read_board(workspace, after))
+    if (why := list(_mismatches(boards))) and not anyway:
         raise DataError(
-            f"{request.before} and {request.after} do not measure the same: {'; '.join(why)}; make "
+            f"{before} and {after} do not measure the same: {'; '.join(why)}; make "
             "both alike, or compare them all the same with --anyway"
         )
-    for name in request.models:
+    for name in models:
         if name not in boards.models:
             raise ConfigError(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
@@ -61,8 +67,8 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
     unchanged = [name for name in boards.models if boards.is_unchanged(name)]
     tested = [
         name
-        for name in request.models or boards.models
-        if name not in unchanged and (request.models or not _is_bot(name))
+        for name in models or boards.models
+        if name not in unchanged and (models or not _is_bot(name))
     ]
     tests = [
         (name, n)
@@ -96,7 +102,7 @@ def compare(request: Comparing, workspace: Workspace) -> Differences:
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
         )
-    return Differences(data, [table, table.note, *lines], failure=failure)
+    return Result(data, [table, table.note, *lines], failure=failure)
 
 
 @dataclass(frozen=True)

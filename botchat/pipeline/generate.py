@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
+from pathlib import Path
 
 from botchat.errors import ConfigError
 from botchat.interfaces import quirks_suffix, settings_digest
@@ -13,14 +15,13 @@ from botchat.metrics.reply_faults import dialogue_faults
 from botchat.models.self_chat import PROMPT, TokenCounter, generate_dialogue
 from botchat.parallel import together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.run.plan import Plan, PlanningSession
 from botchat.pipeline.run.session import Session, in_session
+from botchat.pipeline.run.spending import Spending
 from botchat.pipeline.run.work import Stops, work_through
-from botchat.records import N_SEED, SIGNED, Dialogue, Seed
-from botchat.requests import Generating
-from botchat.requests.arguments import Spending
-from botchat.requests.meter import Meter, Step
-from botchat.requests.results import Generated, Plan, Results
+from botchat.records import N_SEED, SIGNED, UNANSWERED, Dialogue, Seed
+from botchat.results import Result
 from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, stage_order
 from botchat.workspace.ledger import Ledger
@@ -30,6 +31,40 @@ log = logging.getLogger("botchat")
 
 MOST_TURNS = 1_000
 """Utterances of a dialogue; each is asked for with all before it, so money grows as the square."""
+
+
+@dataclass(frozen=True)
+class Generating:
+    """Which dialogues are to be there."""
+
+    seed_set: str
+    models: Sequence[str]
+    partner: str | None = None
+    """Second speaker (cross-play)."""
+    turns: int | None = None
+    """Utterances of a dialogue; None: as the settings say."""
+    limit: int | None = None
+    """Only the first seeds."""
+    replace: bool = False
+    """Also in place of dialogues that were made with other settings."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What `generate` made for one contestant."""
+
+    model: str
+    complete: int
+    stopped: dict[str, int]
+    """Outcome -> dialogues that stopped with it."""
+    new: int
+    """Dialogues made in this run."""
+    path: Path
+
+    @property
+    def unanswered(self) -> int:
+        """Dialogues that another run may still finish."""
+        return sum(n for outcome, n in self.stopped.items() if outcome in UNANSWERED)
 
 
 def plan_generate(request: Generating, workspace: Workspace) -> Plan:
@@ -57,13 +92,14 @@ async def walk(
 
 def generate(
     request: Generating, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Results[Generated]:
+) -> Result:
     """Extend every ChatSEED by each model."""
     _, seeds = checked(request, workspace)
     language = workspace.language(request.seed_set)
     asked = partial(ask, request, workspace)
     made = in_session(workspace, seeds, spending, meter, asked, language)
-    return Results(made, missing="dialogues")
+    rows = [asdict(each) for each in made]
+    return Result({"rows": rows}, [rows], sum(each.unanswered for each in made))
 
 
 async def ask(
@@ -75,9 +111,9 @@ async def ask(
     for job in jobs:
         if job.pending:
             jsonl.Appender[Dialogue](job.path).ready()
-    session.meter.begin("generate", sum(len(job.pending) for job in jobs))
-    session.meter.steps += [job.step for job in jobs]
-    made = await together(job.run(counter, stops, session.meter) for job in jobs)
+    n_calls = (turns - N_SEED) * sum(len(job.pending) for job in jobs)
+    session.meter.begin("generate", n_calls, by_replies=True)
+    made = await together(job.run(counter, stops) for job in jobs)
     calls = {job.contestant: [*_calls(job.have.values())] for job in jobs}
     new = {one.model for one in made if one.new}
     provenance.note(workspace, session.ledger, request.seed_set, "generate", calls, new)
@@ -182,11 +218,6 @@ class _Job:
             or not dialogue.answered
         ]
 
-    @cached_property
-    def step(self) -> Step:
-        """Its part of the run; every utterance is a call."""
-        return Step(self.contestant, len(self.pending), self.turns - N_SEED)
-
     def sign(self) -> str:
         return self._asked + quirks_suffix(speaker.model for speaker in self.speakers)
 
@@ -230,17 +261,15 @@ class _Job:
                 self._warned.add(kind)
                 log.warning(f"{self.contestant} on {dialogue.seed_id}: {sentence}")
 
-    async def run(self, counter: TokenCounter, stops: Stops, meter: Meter) -> Generated:
+    async def run(self, counter: TokenCounter, stops: Stops) -> Generated:
         new = self.pending
         with jsonl.Appender[Dialogue](self.path) as file:
 
             async def do(seed: Seed) -> None:
-                with self.step.item():
-                    made = await self.make(seed, counter)
-                    file.append(made)
+                made = await self.make(seed, counter)
+                file.append(made)
                 self.warn(made)
                 self.have[seed.id] = made
-                meter.done += 1
 
             parallel = min(speaker.model.parallel for speaker in self.speakers)
             await work_through(new, do, parallel, stops, self.contestant)

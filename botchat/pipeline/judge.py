@@ -4,25 +4,43 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from botchat.errors import ConfigError, MissingDataError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import Asked, Cases
+from botchat.pipeline.run.ask import Asked, Cases, stage_result
 from botchat.pipeline.run.contestants import (
     at_each_n,
     of_people,
     pairwise_contestants,
     pick,
 )
+from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.run.plan import Plan
 from botchat.pipeline.run.session import catalogue_of
+from botchat.pipeline.run.spending import JudgeName, Spending
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogues, Seed
-from botchat.requests import Judging
-from botchat.requests.arguments import Spending
-from botchat.requests.meter import Meter
-from botchat.requests.results import Plan, Results, StageResult
+from botchat.results import Result
 from botchat.workspace.folder import Workspace
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Which verdicts are to be there."""
+
+    protocol: str
+    seed_set: str
+    judge: JudgeName
+    models: Sequence[str] = ()
+    """Contestants; none: all."""
+    turns: Sequence[int] = ()
+    """The first N utterances alone."""
+    comparisons: int | None = None
+    """So many at each N, drawn at random."""
+    limit: int | None = None
+    """Only the first seeds; None: those of the generated dialogues."""
 
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
@@ -32,10 +50,9 @@ def plan_judge(request: Judging, workspace: Workspace) -> Plan:
 
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
-) -> Results[StageResult]:
-    """Ask and store; one result a protocol and N."""
-    results = asked(request, workspace).run(workspace, spending, meter)
-    return Results(results, [[result.shown for result in results]])
+) -> Result:
+    """Ask and store; one row a protocol and N."""
+    return stage_result(asked(request, workspace).run(workspace, spending, meter))
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:
@@ -44,15 +61,18 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
     Raises `ConfigError`: N too small, too few contestants; `MissingDataError`: nothing to ask.
     """
     protocol = catalogue_of(workspace, request.seed_set).named(request.protocol)
-    whole, judge = workspace.seeds(request.seed_set), request.judge_name
-    seeds = whole if request.limit is None else first_seeds(whole, request.limit)
+    whole = workspace.seeds(request.seed_set)
     contestants: Dialogues = pick(workspace, request.seed_set, whole, request.models, generated)
     if request.limit is not None:
-        among = {seed.id for seed in seeds}
-        contestants = {
-            name: {id_: each for id_, each in by_seed.items() if id_ in among}
-            for name, by_seed in contestants.items()
-        }
+        seeds = first_seeds(whole, request.limit)
+    else:  # human dialogues only where a model was given the seed
+        begun = {id_ for name, by in contestants.items() if name != HUMAN for id_ in by}
+        seeds = [seed for seed in whole if seed.id in begun] or whole
+    among = {seed.id for seed in seeds}
+    contestants = {
+        name: {id_: each for id_, each in by_seed.items() if id_ in among}
+        for name, by_seed in contestants.items()
+    }
     if protocol.shows == "pair":
         compared = pairwise_contestants(protocol, contestants, bool(request.models))
 
@@ -67,7 +87,7 @@ def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = 
         if request.comparisons is not None:
             raise ConfigError(f"--comparisons is for pairs of models; {protocol.name} has none")
         contestants, cases = _one_by_one(request, protocol, seeds, contestants)
-    return Asked(request.seed_set, whole, judge, cases)
+    return Asked(request.seed_set, whole, request.judge, cases)
 
 
 def _some(makers: Sequence[MakeCase], k: int) -> list[MakeCase]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,8 +25,7 @@ from botchat.pipeline.run.session import catalogue_of
 from botchat.protocols.catalogue import Catalogue
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, MISSING, SIGNED, UNDECIDED, Dialogues, Judgment, Verdict
-from botchat.requests import Labelling
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -46,7 +46,14 @@ class Label(msgspec.Struct, frozen=True):
     case: str
 
 
-def label(request: Labelling, workspace: Workspace) -> Told:
+def label(
+    workspace: Workspace,
+    seed_set: str,
+    files: Sequence[Path] = (),
+    *,
+    protocol: str | None = None,
+    most: int = 100,
+) -> Result:
     """Write the page of blind cases, or file the labels of exported files; all of them or none.
 
     Raises:
@@ -54,30 +61,30 @@ def label(request: Labelling, workspace: Workspace) -> Told:
         ConfigError: no such protocol, or a name that cannot be an annotator's.
         DataError: a file of something else, or a label of no case that can be asked now.
     """
-    seed_set, catalogue = request.seed_set, catalogue_of(workspace, request.seed_set)
+    catalogue = catalogue_of(workspace, seed_set)
     human = of_people(workspace.seeds(seed_set))
-    if request.files:
+    if files:
         dialogues = {HUMAN: human, **workspace.all_dialogues(seed_set)}
-        return _filed(request, workspace, catalogue, dialogues)
-    if request.most < 1:
-        raise ConfigError(f"--cases {request.most}: give 1 or more")
-    protocol = _labelled(workspace, seed_set, catalogue, request.protocol)
+        return _filed(workspace, seed_set, files, catalogue, dialogues)
+    if most < 1:
+        raise ConfigError(f"--cases {most}: give 1 or more")
+    about = _labelled(workspace, seed_set, catalogue, protocol)
     dialogues = workspace.all_dialogues(seed_set)
-    if protocol.shows != "pair":
+    if about.shows != "pair":
         dialogues = {HUMAN: human, **dialogues}
-    cases = _draw(protocol, workspace, seed_set, dialogues)[: request.most]
+    cases = _draw(about, workspace, seed_set, dialogues)[:most]
     if not cases:
         raise MissingDataError(
-            f"no dialogues of {seed_set} to label by {protocol.name}; "
+            f"no dialogues of {seed_set} to label by {about.name}; "
             f"make some with: botchat generate --seeds {seed_set} --model MODEL"
         )
-    path = workspace.out(seed_set) / f"label-{protocol.name}.html"
-    jsonl.write_atomic(path, _page(protocol, seed_set, cases).encode())
+    path = workspace.out(seed_set) / f"label-{about.name}.html"
+    jsonl.write_atomic(path, _page(about, seed_set, cases).encode())
     lines = [
         f"{len(cases)} cases: {path}",
         f"Then file what it exports: botchat label FILE --seeds {seed_set}",
     ]
-    return Told({"page": path, "protocol": protocol.name, "cases": len(cases)}, lines)
+    return Result({"page": path, "protocol": about.name, "cases": len(cases)}, lines)
 
 
 def rater(name: str) -> str:
@@ -148,12 +155,15 @@ def _page(protocol: Protocol, seed_set: str, cases: list[list[Any]]) -> str:
 
 
 def _filed(
-    request: Labelling, workspace: Workspace, catalogue: Catalogue, dialogues: Dialogues
-) -> Told:
+    workspace: Workspace,
+    seed_set: str,
+    files: Sequence[Path],
+    catalogue: Catalogue,
+    dialogues: Dialogues,
+) -> Result:
     """Append the labels that are new to their judges' files."""
-    seed_set = request.seed_set
     given: dict[tuple[str, str], list[Judgment]] = {}
-    for path in request.files:
+    for path in files:
         if not path.is_file():
             raise MissingDataError(f"no file {path}; name what the page of botchat label exported")
         for one in jsonl.read(path, Label):
@@ -163,7 +173,7 @@ def _filed(
             made = _judgment(one, seed_set, protocol, dialogues)
             given.setdefault((made.judge, made.protocol), []).append(made)
     if not given:
-        raise DataError(f"no labels in {', '.join(map(str, request.files))}")
+        raise DataError(f"no labels in {', '.join(map(str, files))}")
     rows: list[Row] = []
     with workspace.locked():
         for (judge, name), labels in given.items():
@@ -179,7 +189,7 @@ def _filed(
                         last[made.case] = made.verdict
                         new += 1
             rows.append({"judge": judge, "protocol": name, "labels": len(labels), "new": new})
-    return Told({"rows": rows}, [rows])
+    return Result({"rows": rows}, [rows])
 
 
 def _judgment(one: Label, seed_set: str, protocol: Protocol, dialogues: Dialogues) -> Judgment:

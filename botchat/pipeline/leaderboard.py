@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError
 from botchat.interfaces import Row, settings_digest
+from botchat.pipeline.run.meter import Meter
 from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes, only_judge, read
 from botchat.ratings.elo import EloSettings
-from botchat.requests import Leaderboard
-from botchat.requests.meter import Meter
-from botchat.requests.results import Told
+from botchat.results import Piece, Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import INVENTED, Workspace
 from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
@@ -41,19 +40,29 @@ KEPT = ("leaderboard.json", "leaderboard.md")
 """Files of a board that is kept by name."""
 
 
-def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None = None) -> Told:
+def leaderboard(
+    workspace: Workspace,
+    seed_set: str,
+    judges: Sequence[str] = (),
+    *,
+    out: Path | None = None,
+    formats: Sequence[str] = (),
+    opens: bool = False,
+    keep: str | None = None,
+    elo: EloSettings | None = None,
+    meter: Meter | None = None,
+) -> Result:
     """Rank a set's contestants by one judge's verdicts; write csv, md, json, svg and a page.
 
-    The page has every judge that is named; tables are the first one's. Without png, those of
-    before are taken away. A board that is kept by a name stays there, `KEPT` of it.
+    The page has every judge that is named; tables are the first one's. ``opens`` the page in a
+    browser; a board that is kept by a name stays there, `KEPT` of it.
     """
-    seed_set, keep, formats = request.seed_set, request.keep, request.table_formats
     # `botchat.boards` and `botchat.report` are imported while workers read: see `read`.
     meter = meter or Meter()
-    folder = request.out or workspace.out(seed_set)
+    folder = out or workspace.out(seed_set)
     beside = _beside(folder, keep) if keep is not None else None
     by_judge = workspace.judgment_files(seed_set)
-    paged = [*dict.fromkeys(request.judge)] or only_judge(workspace, seed_set, None)
+    paged = [*dict.fromkeys(judges)] or only_judge(workspace, seed_set, None)
     files = [by_judge.get(name, {}) for name in paged]
     megabytes = sum(path.stat().st_size for by in files for path in by.values()) // 1_000_000
     spoken = int(dialogue_megabytes(workspace, seed_set))
@@ -61,38 +70,73 @@ def leaderboard(request: Leaderboard, workspace: Workspace, meter: Meter | None 
     too_much = megabytes > MOST_TOLD_MB or spoken > MOST_HELD_MB or many > MOST_READ
     untold = _UNTOLD.format(megabytes, spoken, many, MOST_TOLD_MB, MOST_HELD_MB, MOST_READ)
     # A judge is checked beside all who judged, whoever is on the page.
-    judges = paged if too_much else [*paged, *by_judge]
-    found = read(workspace, seed_set, judges, in_columns=too_much)
+    known = paged if too_much else [*paged, *by_judge]
+    found = read(workspace, seed_set, known, in_columns=too_much)
     from botchat.boards import files as board_files
+    from botchat.boards.writers import Formats
+    from botchat.pipeline.ledger import total_cost
 
-    views, reports = _views(workspace, found, request.elo, meter, paged)
+    views, reports = _views(workspace, found, elo, meter, paged)
     view = views[0]
     data = board_files.as_json(view.board, view.headline, view.trust)
     data |= board_files.by_seed(view.board, found.dialogues)
-    texts = board_files.board_files(view.board, view.headline, view.trust, formats, data)
+    form = Formats(tuple(formats)) if formats else None
+    texts = board_files.board_files(view.board, view.headline, view.trust, form, data)
     write_all(folder, texts)
     if beside is not None:
         write_all(beside, {name: texts[name] for name in KEPT})
     write_charts(folder, view.charts)
     page = write_page(workspace, found, views, reports, folder, meter)
-    if request.opens:
+    if opens:
         webbrowser.open(page.absolute().as_uri())
-    notes = [*view.board.notes, *([untold] if too_much else [])]
-    return published(view, data, notes, page)
+    lines = [*view.board.notes, *[untold] * too_much]
+    if view.board.invented:
+        lines.append(INVENTED.format(seed_set))
+    n = int(view.board.main.frame["complete"].max())
+    done = f"{n:,} of {len(found.seeds):,} dialogues"
+    if judged := [each for by in found.judged[view.board.judge].values() for each in by]:
+        unreadable = sum(each.verdict is None for each in judged)
+        done += f"; {unreadable:,} of {len(judged):,} verdicts unreadable"
+        price = total_cost(workspace, found.dialogues, judged)
+        done += "" if price is None else f". ${price:,.2f}"
+    lines.append(f"{done}.")
+    return published(view, data, lines, page)
 
 
-def published(view: View, data: Row, notes: Sequence[str], page: Path, **more: object) -> Told:
-    """A board as written: its main table, what leads, and where its page is."""
-    main, where = view.board.main, {"out": str(page.parent), "page": str(page)}
-    lines = [
+def published(view: View, data: Row, lines: Sequence[str], page: Path, **more: object) -> Result:
+    """Return a board as written: its main numbers, what leads, the judge, and where its page is."""
+    where = {"out": str(page.parent), "page": str(page), "notes": lines}
+    shown: list[Piece] = [
+        main_numbers(view),
         view.headline.sentence,
         view.trust.sentence(view.board.judge),
-        *notes,
-        main.note,
-        main.signature,
-        f"page: {page}",
+        *lines,
+        f"Page: {page}",
     ]
-    return Told({**data, **where, **more}, [main, *lines])
+    return Result({**data, **where, **more}, shown, table=view.board.main)
+
+
+def main_numbers(view: View) -> list[Row]:
+    """Return a row a contestant: rank, the number of each protocol with its interval, and USD."""
+    from botchat.report.main_table import numbers, protocol_columns, words
+
+    main = view.board.main
+    rank = main.column(role="rank")
+    rows: list[Row] = [
+        {"rank": place, "model": name}
+        for place, name in zip(main.written(rank.key), main.frame["model"], strict=True)
+    ]
+    for part in protocol_columns(view.board):
+        heading = f"{words(part, part.ranking[0])[0].lower()} (95 % CI)"
+        values, digits = numbers(part)
+        for row in rows:
+            known = [f"{value:.{digits}f}" for value in values.get(row["model"], ())]
+            row[heading] = "{} ({}–{})".format(*known) if known else "–"
+    if any(view.costs.values()):
+        for row in rows:
+            usd = view.costs.get(row["model"])
+            row["USD/dialogue"] = "–" if usd is None else f"{usd:.4f}"
+    return rows
 
 
 def _beside(folder: Path, name: str) -> Path:
@@ -107,7 +151,7 @@ def _beside(folder: Path, name: str) -> Path:
 
 
 def write_charts(folder: Path, charts: Sequence[Chart]) -> None:
-    """Write figures as svg; `botchat leaderboard figure` draws them in other forms."""
+    """Write figures as svg; `botchat figure` draws them in other forms."""
     for chart in charts:
         jsonl.write_atomic(folder / f"{chart.name}.svg", chart.render("svg"))
 
@@ -132,7 +176,7 @@ def _views(
     costs, views = conversation_costs(workspace, found.dialogues), []
     for judge in judges:
         views.append(View.of(found.board(judge, elo), label_row(judge, reports), costs))
-        meter.advance()
+        meter.done += 1
     return views, reports
 
 

@@ -17,8 +17,7 @@ from botchat.interfaces import Row
 from botchat.models.cached import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
-from botchat.requests import Accounting, Forgetting
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace import jsonl, usage
 from botchat.workspace.folder import Workspace, read_dialogues, stage_order
 from botchat.workspace.ledger import Ledger
@@ -29,7 +28,7 @@ MOST_CALLS = 100_000
 """Calls from which the cost of a dialogue is computed; of a larger set some seeds are used."""
 
 
-def stats(_: Accounting, workspace: Workspace) -> Told:
+def stats(workspace: Workspace) -> Result:
     """Return calls, tokens and money, a row a model and stage; note what lost its calls."""
     with closing(_open(workspace)) as ledger:
         rows = [asdict(row) for row in usage.stats(ledger)]
@@ -41,7 +40,7 @@ def stats(_: Accounting, workspace: Workspace) -> Told:
     )
     hidden = set() if any(row["superseded"] for row in rows) else {"superseded"}
     shown = [{key: row[key] for key in row if key not in hidden} for row in rows]
-    return Told({"rows": rows, "notes": notes}, [shown, *notes])
+    return Result({"rows": rows, "notes": notes}, [shown, *notes])
 
 
 def lost_calls_note(
@@ -66,17 +65,19 @@ def lost_calls_note(
     ]
 
 
-def forget(request: Forgetting, workspace: Workspace) -> Told:
-    """Let calls be asked again: of these ``outcomes``, ``models`` and ``stage``, empty for all.
+def forget(
+    workspace: Workspace, outcomes: Sequence[str] = (), models: Sequence[str] = ()
+) -> Result:
+    """Let calls be asked again: of these ``outcomes`` and ``models``, empty for all.
 
     Dialogues and judgments that rest on them are taken out too; the commands that made them make
     them again. Raises `ConfigError` without outcomes and models, `MissingDataError` if a model has
     no call.
     """
-    if not (request.outcomes or request.models):
+    if not (outcomes or models):
         raise ConfigError("say which calls to forget: --outcome OUTCOME or --model MODEL")
     with workspace.locked(), closing(_open(workspace, readonly=False)) as ledger:
-        keys, failed = _chosen(request, workspace, ledger)
+        keys, failed = _chosen(workspace, ledger, outcomes, models)
         # Files first: what a kill leaves between the two is made again from the ledger.
         dialogues = _leave_out(
             workspace.root.glob("generations/*/*.jsonl"),
@@ -92,15 +93,15 @@ def forget(request: Forgetting, workspace: Workspace) -> Told:
         )
         counts = {"calls": ledger.forget(keys), "dialogues": dialogues, "judgments": judgments}
     again = "the commands that made them ask these calls again, and replay all others"
-    return Told(counts, [[counts], *([again] if counts["calls"] else [])])
+    return Result(counts, [[counts], *([again] if counts["calls"] else [])])
 
 
 def _chosen(
-    request: Forgetting, workspace: Workspace, ledger: Ledger
+    workspace: Workspace, ledger: Ledger, outcomes: Sequence[str], models: Sequence[str]
 ) -> tuple[set[str], set[tuple[str, ...]]]:
     """Return keys of the calls to forget and, of unusable ones, model and messages."""
     known = {name for (name,) in ledger.select("SELECT DISTINCT model FROM calls")}
-    names = {name: full_name(name, workspace) for name in request.models}
+    names = {name: full_name(name, workspace) for name in models}
     for name, full in names.items():
         if known.isdisjoint((name, full)):
             raise MissingDataError(
@@ -108,15 +109,14 @@ def _chosen(
                 f"(there are: {', '.join(sorted(known))})"
             )
     # A reply that was nothing but reasoning is empty, and stored as it came.
-    stored = {*request.outcomes, *(("ok", "truncated") if "empty" in request.outcomes else ())}
-    wanted = {"outcome": stored, "model": {*names, *names.values()}, "stage": {request.stage}}
-    wanted = {column: values - {None} for column, values in wanted.items()}
+    stored = {*outcomes, *(("ok", "truncated") if "empty" in outcomes else ())}
+    wanted = {"outcome": stored, "model": {*names, *names.values()}}
     values = {column: json.dumps([*some]) for column, some in wanted.items() if some}
     which = " AND ".join(f"{column} IN (SELECT value FROM json_each(?))" for column in values)
     keys, failed = set(), set()
     for call in ledger.calls(f"WHERE {which}", *values.values()):
         reply = strip_reasoning(call.reply())
-        if not request.outcomes or reply.outcome in request.outcomes:
+        if not outcomes or reply.outcome in outcomes:
             keys.add(call.key)
             if not reply.usable:
                 messages = json.loads(bytes(call.request))["messages"][1:]
@@ -203,6 +203,17 @@ def conversation_costs(workspace: Workspace, dialogues: Dialogues) -> dict[str, 
         if by and usd is not None:
             costs[name] = usd / len(range(0, len(by), step))
     return costs
+
+
+def total_cost(
+    workspace: Workspace, dialogues: Dialogues, judgments: Sequence[Judgment]
+) -> float | None:
+    """Return USD of all calls that these rest on; None if it is not known of each."""
+    keys = {call for judgment in judgments for call in judgment.calls}
+    for by in dialogues.values():
+        keys |= {fact.call for each in by.values() for fact in each.facts if fact.call}
+    with closing(workspace.ledger(readonly=True)) as ledger:
+        return usage.total(usage.bills(ledger, keys), keys, "cost_usd")
 
 
 def expenses(workspace: Workspace, judged: Mapping[str, Sequence[Judgment]]) -> dict[str, Row]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from importlib import resources
-from pathlib import Path
 from urllib.request import urlopen
 
 from msgspec import UNSET
@@ -28,9 +27,9 @@ from botchat.models.self_chat import PROMPT, chat_messages
 from botchat.parallel import together
 from botchat.pipeline.run.session import RULES, Session, in_session
 from botchat.pipeline.run.work import Stops
+from botchat.pipeline.seeds import MUTUAL, import_seeds, name_of
 from botchat.records import HUMAN
-from botchat.requests import Beginning, ImportingSeeds, Naming
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
 from botchat.workspace.model_settings import ModelSettings
@@ -50,8 +49,6 @@ _CHECK_SEED = ("Hi! Did you sleep well?", "Not really, the neighbours had a part
 """ChatSEED that a check of a model asks it to continue."""
 _CHECK_TOKENS = 64
 """Longest reply of a check whose model sets none."""
-_MUTUAL = "mutual-test"
-"""Name of MuTual's seed set."""
 
 
 def templates() -> dict[str, tuple[str, str]]:
@@ -60,30 +57,29 @@ def templates() -> dict[str, tuple[str, str]]:
     return {match[1]: (match[2], match[3].strip()) for match in _ENTRY.finditer(text)}
 
 
-def init(request: Beginning, workspace: Workspace) -> Told:
+def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None = None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
-    providers, data, known = request.providers, request.data, templates()
+    known = templates()
     if unknown := [name for name in providers if name not in known]:
         hint = did_you_mean(unknown[0], known)
         raise ConfigError(f"unknown provider {unknown[0]!r}{hint}; providers: {', '.join(known)}")
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
-    seeds = _MUTUAL if providers or data == "mutual" else SAMPLE
+    seeds = MUTUAL if providers or data == "mutual" else SAMPLE
     if data is not None:
-        if data != "mutual":
-            seeds = re.sub(r"[^A-Za-z0-9]+", "-", Path(data).stem).strip("-")[:64]
-        ImportingSeeds(data, seeds).run(workspace)
+        seeds = name_of(data)
+        import_seeds(workspace, data, seeds)
     text = settings_text(providers, seeds)
     write_atomic(path, text.encode())
     lines = [f"wrote {path}"]
     if _UNNAMED in text:
         lines.append('name the model: replace "MODEL" (the server does not tell one)')
     if seeds not in workspace.seed_sets():
-        lines.append(f"real dialogues: botchat seeds import mutual --name {_MUTUAL}")
+        lines.append("real dialogues: botchat import mutual")
         lines.append("first look: botchat run --seeds sample (written for a demo, not by people)")
     lines.append("next: look through it, then: botchat run --plan (the price), botchat run")
-    return Told({"path": path}, lines)
+    return Result({"path": path}, lines)
 
 
 def settings_text(providers: Sequence[str], seeds: str) -> str:
@@ -121,13 +117,13 @@ def _with_served_model(lines: str) -> str:
         return lines
 
 
-def models(request: Naming, workspace: Workspace) -> Told:
+def models(workspace: Workspace, *, check: bool = False) -> Result:
     """List everything that can be named, or ask each configured model for an utterance.
 
     ``failure`` names those that gave no answer.
     """
-    if not request.check:
-        return Told({"rows": _rows(workspace)})
+    if not check:
+        return Result({"rows": _rows(workspace)})
     entries = workspace.config.models
     if not entries:
         raise ConfigError(
@@ -141,7 +137,7 @@ def models(request: Naming, workspace: Workspace) -> Told:
     failed = [row["name"] for row in rows if not row["ok"]]
     failure = BotChatError(f"no answer from {', '.join(failed)}: see why above") if failed else None
     printed = [{name: row[name] for name in ("name", "answer", "what")} for row in rows]
-    return Told({"rows": rows}, [printed], failure=failure)
+    return Result({"rows": rows}, [printed], failure=failure)
 
 
 async def _check(session: Session, name: str, settings: ModelSettings) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from botchat.errors import ConfigError, MissingDataError
 from botchat.importers.tables import rows
@@ -10,15 +11,25 @@ from botchat.importers.vote_files import read_votes
 from botchat.metrics.vote_arrays import Votes
 from botchat.pipeline.agree import votes_in
 from botchat.pipeline.leaderboard import published, write_charts
+from botchat.pipeline.run.meter import Meter
+from botchat.ratings.elo import EloSettings
 from botchat.ratings.rate_table import PER_PAIR, comparisons_from_rates, is_rates
-from botchat.requests import Ranking
-from botchat.requests.meter import Meter
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
 
 
-def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> Told:
+def rank(
+    workspace: Workspace,
+    paths: Sequence[Path],
+    judges: Sequence[str] = (),
+    *,
+    per_pair: int | None = None,
+    out: Path | None = None,
+    formats: Sequence[str] = (),
+    elo: EloSettings | None = None,
+    meter: Meter | None = None,
+) -> Result:
     """Rank the models of some files; write csv, md, json, svg and a page.
 
     Raises MissingDataError, DataError, ConfigError: no such file, one of no known format or with a
@@ -27,9 +38,11 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     from botchat import report as pages
     from botchat.boards import files as board_files
     from botchat.boards import votes
+    from botchat.boards.writers import Formats
 
-    paths = request.paths
-    per_pair = PER_PAIR if request.per_pair is None else request.per_pair
+    if not paths:
+        raise ConfigError("name a file of votes or of win rates: botchat rank FILE")
+    per_pair = PER_PAIR if per_pair is None else per_pair
     meter = meter or Meter()
     meter.begin("read votes", len(paths))
     parts: list[Votes] = []
@@ -39,10 +52,10 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
     for path in paths:
         data, where = votes_in(path), str(path)
         if is_rates(data):
-            if len(paths) > 1 or request.judges:
+            if len(paths) > 1 or judges:
                 raise ConfigError(f"{where} has rates, not votes: rank it alone, without --judge")
             comparisons = comparisons_from_rates(rows(data, where), per_pair, where)
-            board = votes.of_rates(comparisons, name, per_pair, request.elo)
+            board = votes.of_rates(comparisons, name, per_pair, elo)
             notes.append(
                 f"{where}: pairwise win rates: {len(comparisons.models)} models, "
                 f"{len(comparisons) // per_pair:,} pairs read; taken as {per_pair:,} comparisons "
@@ -52,19 +65,19 @@ def rank(request: Ranking, workspace: Workspace, meter: Meter | None = None) -> 
             file = read_votes(data, where)
             parts.append(file.votes)
             notes.append(file.note)
-        meter.advance()
+        meter.done += 1
     meter.begin("count and rate", 0)
     if board is None:
-        board = votes.build(_of_judges(Votes.together(parts), request.judges), name, request.elo)
+        board = votes.build(_of_judges(Votes.together(parts), judges), name, elo)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
     texts = board_files.board_files(
-        board, view.headline, view.trust, request.table_formats, content
+        board, view.headline, view.trust, Formats(tuple(formats)) if formats else None, content
     )
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
     stem += "-votes" if stem in workspace.seed_sets() else ""
-    folder = request.out or workspace.out(stem)
+    folder = out or workspace.out(stem)
     write_all(folder, {**texts, **pages.files([view])})
     write_charts(folder, view.charts)
     return published(view, content, [*notes, *board.notes], folder / "index.html", files=notes)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 
 from botchat.errors import ConfigError, MissingDataError
@@ -14,57 +14,55 @@ from botchat.importers.dialogues import ImportedDialogue
 from botchat.interfaces import Row, settings_digest
 from botchat.pipeline.run.plan import token_counter
 from botchat.records import HUMAN, MIN_HUMAN, N_SEED, SIGNED, Dialogue, Seed, Utterance
-from botchat.requests import ImportingDialogues, ImportingSeeds, ListingSeeds, ShowingSeeds
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import SAMPLE, Workspace, stage_order
 
 ACCEPTED = f"mutual, a folder of MuTual, a file ({', '.join(tables.SUFFIXES)}), {hub.SYNTAX}"
 """Sources of seeds, in words."""
+MUTUAL = "mutual-test"
+"""Name of the set of MuTual's test dialogues."""
 _LONGEST_NAME = 200
 
 
-def import_seeds(request: ImportingSeeds, workspace: Workspace) -> Told:
+def import_seeds(
+    workspace: Workspace, source: str, name: str, *, language: str = "en", replace: bool = False
+) -> Result:
     """Store the seeds of a source as a set, with its language and the commit of a hub's dataset."""
-    source, name, language = request.source, request.name, request.language
     if name == SAMPLE:
-        raise ConfigError(f"--name {SAMPLE}: that is the built-in set; choose another")
+        raise ConfigError(f"--seeds {SAMPLE}: that is the built-in set; choose another")
     path = workspace.seeds_path(name)
     workspace.language_named(language)
     origin = hub.pin_revision(source) if source.startswith("hf://") else None
     seeds = read_source(origin or source, workspace.hidden)
-    if not request.replace and path.exists() and {*workspace.seeds(name)} != {*seeds}:
+    if not replace and path.exists() and {*workspace.seeds(name)} != {*seeds}:
         fault = f"the set {name} has {len(workspace.seeds(name))} other seeds already"
-        raise ConfigError(f"{fault}; choose another --name, or overwrite them with --replace")
+        raise ConfigError(f"{fault}; choose another --seeds, or overwrite them with --replace")
     with workspace.locked():
         workspace.write_seeds(name, seeds, language, origin)
-    return Told(_set_row(workspace, name, path))
+    return Result(_set_row(workspace, name, path))
 
 
-def list_seed_sets(_: ListingSeeds, workspace: Workspace) -> Told:
-    """List the seed sets."""
-    sets = workspace.seed_sets().items()
-    return Told({"rows": [_set_row(workspace, name, path) for name, path in sets]})
-
-
-def show_seed_set(request: ShowingSeeds, workspace: Workspace) -> Told:
-    """Show a set, or one dialogue of it."""
-    name, seed_id = request.name, request.seed_id
+def show_seeds(workspace: Workspace, name: str = "", seed_id: str = "") -> Result:
+    """List the seed sets, the dialogues of one, or the utterances of one dialogue."""
+    if not name:
+        sets = workspace.seed_sets().items()
+        return Result({"rows": [_set_row(workspace, set_, path) for set_, path in sets]})
     seeds = workspace.seeds(name)
-    if seed_id is None:
+    if not seed_id:
         rows: list[Row] = [
             {"id": s.id, "utterances": len(s.utterances), "begins": "".join(s.utterances[:1])[:70]}
             for s in seeds
         ]
-        return Told({"set": name, "rows": rows})
+        return Result({"set": name, "rows": rows})
     utterances = {seed.id: seed.utterances for seed in seeds}.get(seed_id)
     if utterances is None:
-        raise MissingDataError(f"no dialogue {seed_id!r} in {name}; see: botchat seeds show {name}")
+        raise MissingDataError(f"no dialogue {seed_id!r} in {name}; see: botchat seeds {name}")
     rows = [
         {"n": n, "speaker": "BA"[n % 2], "part": "seed" if n <= N_SEED else "human", "said": text}
         for n, text in enumerate(utterances, 1)
     ]
-    return Told({"set": name, "id": seed_id, "rows": rows})
+    return Result({"set": name, "id": seed_id, "rows": rows})
 
 
 def _set_row(workspace: Workspace, name: str, path: Path) -> Row:
@@ -97,35 +95,33 @@ def read_source(source: str, cache_dir: Path) -> list[Seed]:
     return dialogues.read_seeds(tables.rows(jsonl.content(path), str(path)), str(path))
 
 
-def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
-    """Store the dialogues of some files as those of a model on a set.
+def import_dialogues(
+    workspace: Workspace, source: str, seed_set: str, model: str, *, replace: bool = False
+) -> Result:
+    """Store the dialogues of a file as those of a model on a set.
 
-    Each gets the seed whose first two utterances are its own, white space aside. With
-    ``new_seeds``, or for a new set, the others become seeds of these two utterances alone.
-    Signatures say ``imported:DIGEST``. Raises `BotChatError` before anything is written.
+    Each gets the seed whose first two utterances are its own, white space aside. For a new set,
+    the others become seeds of these two utterances alone. Signatures say ``imported:DIGEST``.
+    Raises `BotChatError` before anything is written.
     """
-    seed_set, model = request.seed_set, request.model
     workspace.seeds_path(seed_set)
     if len(model) > _LONGEST_NAME or not model.isprintable() or model.strip() in ("", HUMAN):
         fault = f"give a printable name of at most {_LONGEST_NAME} characters other than {HUMAN}"
         raise ConfigError(f"--model {model[:_LONGEST_NAME]!r}: {fault}")
-    if request.new_seeds and seed_set == SAMPLE:
-        raise ConfigError(f"--new-seeds: {SAMPLE} is the built-in set; choose another --set")
-    files = ", ".join(map(str, request.sources))
-    rows = chain.from_iterable(tables.rows(jsonl.content(f), str(f)) for f in request.sources)
-    form, imported = dialogues.read_dialogues(rows, files)
+    rows = tables.rows(jsonl.content(Path(source)), source)
+    form, imported = dialogues.read_dialogues(rows, source)
     is_new = seed_set not in workspace.seed_sets()
     with workspace.locked():
         known = [] if is_new else workspace.seeds(seed_set)
-        matches, new_seeds, left_out = _matches(imported, known, request.new_seeds or is_new)
+        matches, new_seeds, left_out = _matches(imported, known, is_new)
         left = "; ".join(f"{n} {why}" for why, n in left_out.items())
         if not matches:
-            raise MissingDataError(f"{files}: no dialogue can be imported to {seed_set}: {left}")
+            raise MissingDataError(f"{source}: no dialogue can be imported to {seed_set}: {left}")
         content = [(seed.id, d.utterances, d.outcome) for seed, d in matches]
         signature = f"{SIGNED}|imported:{settings_digest(form, content)}|set:{seed_set}"
         records = [_dialogue(*match, model, signature) for match in matches]
         path = workspace.dialogues_path(seed_set, model)
-        if not request.replace and path.exists():
+        if not replace and path.exists():
             fault = f"has dialogues on the set {seed_set} already; --replace overwrites them"
             raise ConfigError(f"--model {model} {fault}")
         if new_seeds:
@@ -141,7 +137,7 @@ def import_dialogues(request: ImportingDialogues, workspace: Workspace) -> Told:
     }
     more = {"format": form, "read": len(imported), "left_out": {**left_out}, "signature": signature}
     counts = f"{len(imported)} dialogues read ({form}), {len(matches)} imported"
-    return Told(row | more, [f"{counts}; left out: {left or 'none'}", [row]])
+    return Result(row | more, [f"{counts}; left out: {left or 'none'}", [row]])
 
 
 def _matches(
@@ -149,7 +145,7 @@ def _matches(
 ) -> tuple[list[tuple[Seed, ImportedDialogue]], list[Seed], Counter[str]]:
     """Match dialogues with seeds.
 
-    Returns the pairs, the seeds that are new (with ``new``), and why how many were left out.
+    Returns the pairs, the seeds that are new (of a ``new`` set), and why how many were left out.
     """
     seeds: dict[tuple[str, ...], list[Seed]] = {}  # by their ChatSEED, those not used yet
     for seed in known:
@@ -167,9 +163,7 @@ def _matches(
         if not is_whole:
             left_out[f"with nothing after the first {N_SEED} utterances"] += 1
         elif start not in seeds:
-            left_out[
-                "that begin with no ChatSEED of the set (--new-seeds makes seeds of them)"
-            ] += 1
+            left_out["that begin with no ChatSEED of the set"] += 1
         elif not seeds[start]:
             left_out["that begin with the ChatSEED of an earlier one"] += 1
         else:
@@ -207,3 +201,9 @@ def _dialogue(seed: Seed, imported: ImportedDialogue, model: str, signature: str
         signature=signature,
         detail="" if is_ok else fault,
     )
+
+
+def name_of(source: str) -> str:
+    """Return the name of the set that a source becomes where none is given."""
+    stem = Path(source.partition("@")[0]).stem
+    return MUTUAL if source == "mutual" else re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from botchat.errors import (
@@ -16,37 +16,43 @@ from botchat.errors import (
 from botchat.models.bots import BASELINES
 from botchat.models.self_chat import TokenCounter
 from botchat.pipeline import generate as generating
-from botchat.pipeline import judge
+from botchat.pipeline import judge as judging
+from botchat.pipeline.generate import Generated, Generating
+from botchat.pipeline.judge import Judging
+from botchat.pipeline.leaderboard import leaderboard
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.ask import Asked
-from botchat.pipeline.run.contestants import full_name, own_models
-from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.ask import Asked, StageResult
+from botchat.pipeline.run.contestants import full_name, own_models, seed_set_of
+from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.run.plan import Plan, PlanningSession
 from botchat.pipeline.run.session import RULES, Session, catalogue_of, in_session
+from botchat.pipeline.run.spending import JudgeName, Spending
 from botchat.pipeline.run.work import Stops
 from botchat.protocols.catalogue import RANKING
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogues
-from botchat.requests import Demo, Generating, Judging, Leaderboard, Running
-from botchat.requests.arguments import Limits, Spending
-from botchat.requests.meter import Meter
-from botchat.requests.results import (
-    Generated,
-    Plan,
-    Planned,
-    Ran,
-    StageResult,
-    Told,
-    priced,
-)
-from botchat.workspace.folder import INVENTED, SAMPLE, Workspace
+from botchat.results import Result
+from botchat.workspace.folder import SAMPLE, Workspace
 
 MOST_USD = 5.0
 """Of a run from Python that names no limit."""
 
 
+@dataclass(frozen=True)
+class Running:
+    """What a whole run is about; what is left out, ``[run]`` of botchat.toml says."""
+
+    seed_set: str = ""
+    models: Sequence[str] = ()
+    judge: JudgeName = field(default_factory=partial(JudgeName, ""))
+    protocols: Sequence[str] = ()
+    limit: int | None = None
+    replace: bool = False
+
+
 def plan_run(request: Running, workspace: Workspace) -> Plan:
     """What `run` would send, with dialogues made up where there are none."""
-    wanted = _resolved(request, workspace)
+    wanted = resolved(request, workspace)
 
     async def walk(session: PlanningSession, counter: TokenCounter) -> None:
         _judged_by(wanted, workspace, session)
@@ -55,35 +61,43 @@ def plan_run(request: Running, workspace: Workspace) -> Plan:
             await asked.walk(workspace, session)
 
     language = workspace.language(wanted.seed_set)
-    planned = plan.plan(workspace, workspace.seeds(wanted.seed_set), walk, language)
-    planned.by_steps = True
-    return planned
+    return plan.plan(workspace, workspace.seeds(wanted.seed_set), walk, language)
 
 
-def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter | None) -> Ran:
+def title(request: Running, workspace: Workspace) -> str:
+    """Return what a run is about, in words: models, dialogues, judge."""
+    wanted = resolved(request, workspace)
+    n_seeds = len(generating.first_seeds(workspace.seeds(wanted.seed_set), wanted.limit))
+    n_models = len(wanted.models)
+    models = f"{n_models} model{'s' * (n_models != 1)}"
+    return f"{models}, {n_seeds} dialogues of {wanted.seed_set}, judge {wanted.judge.name}"
+
+
+def run(
+    request: Running,
+    workspace: Workspace,
+    spending: Spending,
+    meter: Meter | None,
+    formats: Sequence[str] = (),
+) -> Result:
     """Plan, generate, judge and rank, under one budget.
 
     Python, which passes no meter, is told the price, too, and stopped at `MOST_USD` where it names
-    no limit and every price is known. Raises as `Generating.run` and `Judging.run`; `LimitReached`
-    before anything is sent where the plan is over a limit already.
+    no limit and every price is known. Raises `LimitReached` before anything is sent where the plan
+    is over a limit already.
     """
-    wanted = _resolved(request, workspace)
+    wanted = resolved(request, workspace)
     planned = plan_run(wanted, workspace)
     if meter is None:
         meter = Meter(tell=partial(print, file=sys.stderr))
-        if spending.limits == Limits() and all(one.cost_usd is not None for one in planned):
-            spending = replace(spending, limits=Limits(max_usd=MOST_USD))
-    if workspace.about(wanted.seed_set).invented:
-        meter.tell(INVENTED.format(wanted.seed_set))
-    for own in own_models(workspace, wanted.judge_name.name, wanted.models):
+        if not spending.limited and all(each.cost_usd is not None for each in planned.planned):
+            spending = replace(spending, max_usd=MOST_USD)
+    for own in own_models(workspace, wanted.judge.name, wanted.models):
         meter.tell(f"{own} is a contestant and its own judge, whom it may favour; name another")
-    for row in priced(planned.rows):
-        meter.tell(f"plan: {row['step']}: {row['calls']} calls, {row['cost_usd']}")
-    if planned.note:
-        meter.tell(planned.note)
-    for line in _replayed(wanted, workspace, planned):
+    plan_lines = planned.result(title(wanted, workspace), spending).lines
+    for line in [] if meter.quiet else [*plan_lines, *_replayed(wanted, workspace, planned)]:
         meter.tell(line)
-    _refuse_more_than(spending.limits, planned)
+    _refuse_more_than(spending, planned)
     seeds, language = workspace.seeds(wanted.seed_set), workspace.language(wanted.seed_set)
     generated: list[Generated] = []
     left_out: list[str] = []
@@ -94,16 +108,16 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         generated.extend(await generating.ask(_generating(wanted), workspace, session, stops))
         if stops.limit is not None:
             raise stops.limit
-        found, out = _asked(_answering(wanted, workspace, stops, meter), workspace)
+        stages, out = _asked(_answering(wanted, workspace, stops, meter), workspace)
         left_out.extend(out)
         judged = []
         n_seeds = len(generating.first_seeds(seeds, wanted.limit))
-        for one in generated:
-            if (why := stops.fatal.pop(one.model, None)) is not None:
-                lost.append(n_seeds - one.complete - sum(one.stopped.values()))
+        for each in generated:
+            if (why := stops.fatal.pop(each.model, None)) is not None:
+                lost.append(n_seeds - each.complete - sum(each.stopped.values()))
                 meter.failures[str(why)] += lost[-1]
-        for asked in found:
-            judged += await asked.ask(workspace, session, stops)
+        for stage in stages:
+            judged += await stage.ask(workspace, session, stops)
             stops.raise_first()
         return judged
 
@@ -111,9 +125,8 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
     for line in left_out:
         meter.tell(line)
     judge_name = judged[0].judge
-    ranking = Leaderboard(wanted.seed_set, judge_name, formats=request.formats)
     try:
-        board = ranking.run(workspace, meter=meter)
+        board = leaderboard(workspace, wanted.seed_set, [judge_name], formats=formats, meter=meter)
     except MissingDataError:
         if not meter.failures:
             raise
@@ -121,39 +134,39 @@ def run(request: Running, workspace: Workspace, spending: Spending, meter: Meter
         raise MissingDataError(
             f"{why} ({judge_name} has judged nothing); run again when it answers"
         ) from None
-    whole = {
-        **board.whole,
+    data = {
+        **board.data,
         "plan": planned.rows,
-        "generated": [one.row for one in generated],
-        "judged": [one.row for one in judged],
+        "generated": [asdict(each) for each in generated],
+        "judged": [asdict(each) for each in judged],
         "left_out": left_out,
     }
     # Lost: dialogues of models that could not answer at all, such as with a wrong key.
-    missing = sum(lost) + sum(one.unanswered for one in generated)
-    missing += sum(one.unanswered for one in judged)
-    what = "dialogues and verdicts"
-    return Ran(whole, board.shown, missing, what, board=board, generated=generated, judged=judged)
+    missing = sum(lost) + sum(each.unanswered for each in generated)
+    missing += sum(each.unanswered for each in judged)
+    return Result(data, board.shown, missing)
 
 
-def _resolved(request: Running, workspace: Workspace) -> Running:
-    """The request with what ``[run]`` of botchat.toml says of the rest, if it can work.
+def resolved(request: Running, workspace: Workspace) -> Running:
+    """Return the request with what ``[run]`` of botchat.toml says of the rest, if it can work.
 
     Raises `ConfigError`: neither says, or what they say cannot work.
     """
     known = workspace.config.run
+    judge = JudgeName(
+        request.judge.name or known.judge or "", request.judge.model or known.judge_model
+    )
     wanted = replace(
         request,
-        seed_set=request.seed_set or known.seeds or "",
+        seed_set=seed_set_of(workspace, request.seed_set),
         models=tuple(dict.fromkeys(request.models or known.models)),
-        judge=request.judge or known.judge or "",
-        judge_model=request.judge_model or known.judge_model,
+        judge=judge,
         protocols=tuple(dict.fromkeys(request.protocols or known.protocols)),
         limit=known.limit if request.limit is None else request.limit,
     )
     for flag, key, value in (
-        ("--seeds SET", "seeds", wanted.seed_set),
         ("--model MODEL", "models", wanted.models),
-        ("--judge JUDGE", "judge", wanted.judge),
+        ("--judge JUDGE", "judge", wanted.judge.name),
     ):
         if not value:
             raise ConfigError(
@@ -172,8 +185,7 @@ def _answering(request: Running, workspace: Workspace, stops: Stops, meter: Mete
     Raises `FatalModelError`, in these words, where none has any.
     """
     there = {HUMAN, *workspace.all_dialogues(request.seed_set)}
-    said = {step.by: step.why for step in meter.steps if step.failed}
-    said |= {name: str(error) for name, error in stops.fatal.items()}
+    said = meter.reasons | {name: str(error) for name, error in stops.fatal.items()}
     silent = {name: full_name(name, workspace) for name in request.models}
     silent = {name: full for name, full in silent.items() if full not in there}
     told = [
@@ -200,7 +212,7 @@ def _named(request: Running, workspace: Workspace) -> list[Protocol]:
 def _judged_by(request: Running, workspace: Workspace, session: Session) -> None:
     """Refuse a judge that cannot be asked."""
     for subject in {protocol.subject for protocol in _named(request, workspace)}:
-        session.judge(request.judge_name, subject)
+        session.judge(request.judge, subject)
 
 
 def _asked(
@@ -215,16 +227,11 @@ def _asked(
         models = tuple(request.models)
         if protocol.shows == "one":
             models = tuple(dict.fromkeys((*models, HUMAN)))
-        judging = Judging(
-            protocol.name,
-            request.seed_set,
-            request.judge,
-            models,
-            judge_model=request.judge_model,
-            limit=request.limit,
+        wanted = Judging(
+            protocol.name, request.seed_set, request.judge, models, limit=request.limit
         )
         try:
-            found.append(judge.asked(judging, workspace, made))
+            found.append(judging.asked(wanted, workspace, made))
         except (ConfigError, MissingDataError) as error:
             if request.protocols:
                 raise
@@ -236,26 +243,23 @@ def _asked(
 
 def _replayed(request: Running, workspace: Workspace, planned: Plan) -> Iterator[str]:
     """A line on each model with an entry whose dialogues are all there: of which day they are."""
-    parts = [part for one in planned for part in one.parts]
+    parts = [part for each in planned.planned for part in each.parts]
     asked = {name for step, names in parts if step == "generate" for name in names}
-    days = {name: one.last for (stage, name, _), one in workspace.measured(request.seed_set).items()
-            if stage == "generate"}  # fmt: skip
+    measured = workspace.measured(request.seed_set).items()
+    days = {name: row.last for (stage, name, _), row in measured if stage == "generate"}
     for name in request.models:
         called = full_name(name, workspace)
         if name in workspace.config.models and called in days and called not in asked:
             yield f"{called}: nothing is asked, its dialogues are of {days[called]}"
 
 
-def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
+def _refuse_more_than(spending: Spending, planned: Plan) -> None:
     """`LimitReached` where what is to be expected is more than a limit allows."""
-    expected = [one for one in planned if one.level == "expected" and one.limited]
-    tokens = sum(one.prompt_tokens + one.completion_tokens for one in expected)
-    calls = sum(one.calls for one in expected)
-    usd = sum(one.cost_usd or 0.0 for one in expected)
+    expected = [each for each in planned.planned if each.level == "expected" and each.limited]
     for flag, most, much, shown in (
-        ("--max-usd", limits.max_usd, usd, "${:,.4f}"),
-        ("--max-calls", limits.max_calls, calls, "{:,} calls"),
-        ("--max-tokens", limits.max_tokens, tokens, "{:,} tokens"),
+        ("--max-usd", spending.max_usd, sum(each.cost_usd or 0.0 for each in expected), "${:,.4f}"),
+        ("--max-calls", spending.max_calls, sum(each.calls for each in expected), "{:,} calls"),
+        ("--max-tokens", spending.max_tokens, sum(each.tokens for each in expected), "{:,} tokens"),
     ):
         if most is not None and much > most:
             raise LimitReached(
@@ -264,10 +268,11 @@ def _refuse_more_than(limits: Limits, planned: Sequence[Planned]) -> None:
             )
 
 
-def demo(_: Demo, workspace: Workspace, meter: Meter | None = None) -> Told:
+def demo(workspace: Workspace, meter: Meter | None = None) -> Result:
     """The whole pipeline on the sample seeds, as a user would run it; no key, no network."""
-    bots = tuple(f"bot:{name}" for name in BASELINES)
-    Generating(SAMPLE, bots).run(workspace, meter=meter)
+    models, free = [f"bot:{name}" for name in BASELINES], Spending()
+    generating.generate(Generating(SAMPLE, models), workspace, free, meter)
     for protocol in RANKING:
-        Judging(protocol.name, SAMPLE, RULES).run(workspace, meter=meter)
-    return Leaderboard(SAMPLE, RULES).run(workspace, meter=meter)
+        wanted = Judging(protocol.name, SAMPLE, JudgeName(RULES))
+        judging.judge(wanted, workspace, free, meter)
+    return leaderboard(workspace, SAMPLE, [RULES], meter=meter)

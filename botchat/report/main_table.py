@@ -133,13 +133,8 @@ def main_table(board: Board, links: Links, costs: Mapping[str, float]) -> MainTa
             [Cell(text, value="" if pd.isna(n) else str(n)) for text, n in ranks],
         )
     ]
-    parts = [part for part in board.parts if part.ranking]
     first = board.ranked_by
-    shown: dict[str, ProtocolResult] = {}
-    for part in [first, *parts]:
-        if part is not None:
-            shown.setdefault(part.protocol.base, part)
-    for i, part in enumerate(list(shown.values())[:MOST_SHOWN]):
+    for i, part in enumerate(protocol_columns(board)):
         columns.append(_numbers(part, names, links, 0 if i < 2 else 1))
     if costs:
         usd = {name: Cell(f"{cost:.4g}", value=f"{cost:.6g}") for name, cost in costs.items()}
@@ -156,32 +151,54 @@ def main_table(board: Board, links: Links, costs: Mapping[str, float]) -> MainTa
     return MainTable([head for head, _ in columns], lines)
 
 
+def protocol_columns(board: Board) -> list[ProtocolResult]:
+    """Return the protocols with a column on the first screen, the one of the ranks first."""
+    shown: dict[str, ProtocolResult] = {}
+    for part in [board.ranked_by, *(part for part in board.parts if part.ranking)]:
+        if part is not None:
+            shown.setdefault(part.protocol.base, part)
+    return list(shown.values())[:MOST_SHOWN]
+
+
+def numbers(part: ProtocolResult) -> tuple[dict[str, list[float]], int]:
+    """Return the number that a protocol is quoted by, and how many decimals are shown.
+
+    Contestant -> value and ends of its 95 % interval, rates in percent; none that is not known.
+    """
+    column = part.ranking[0]
+    factor = 100.0 if column.kind == "rate" else 1.0
+    frame = part.table.frame.astype(object)
+    rows: list[Any] = frame.where(frame.notna(), None).to_dict("records")
+    values = {
+        row["model"]: [factor * value for value in known]
+        for row in rows
+        if None not in (known := value_and_ci(row, column.key))
+    }
+    return values, 0 if column.kind in ("rate", "rating") else 2
+
+
 def _numbers(
     part: ProtocolResult, names: Sequence[str], links: Links, room: int
 ) -> tuple[Head, list[Cell]]:
     """Return the column of the number that a protocol is quoted by, with intervals."""
     column = part.ranking[0]
-    factor, ends = (100.0, (0.0, 100.0)) if column.kind == "rate" else (1.0, None)
-    frame = part.table.frame.astype(object)
-    rows: dict[str, Any] = {
-        row["model"]: row for row in frame.where(frame.notna(), None).to_dict("records")
-    }
-    values = {
-        name: [factor * value for value in numbers]
-        for name in names
-        if None not in (numbers := value_and_ci(rows.get(name, {}), column.key))
-    }
-    every = [value for numbers in values.values() for value in numbers]
-    low, high = ends or (min(every, default=0.0), max(every, default=1.0))
+    values, digits = numbers(part)
+    every = [value for each in values.values() for value in each]
+    low, high = (
+        (0.0, 100.0)
+        if column.kind == "rate"
+        else (min(every, default=0.0), max(every, default=1.0))
+    )
     scale = (low, high if high > low else low + 1)
-    label, unit = _words(part, column)
+    factor = 100.0 if column.kind == "rate" else 1.0
+    rows = {row["model"]: row for row in part.table.frame.to_dict("records")}
+    label, unit = words(part, column)
     cells = []
     for name in names:
         if name not in values:
             cells.append(Cell("–"))
             continue
         value, *interval = values[name]
-        digits = 0 if column.kind in ("rate", "rating") else 2
         between = "–".join(f"{end:.{digits}f}" for end in interval)
         title = f"{column.heading}: {value:.{digits}f}, 95 % interval {between}"
         bar = Bar.of(values[name], scale)
@@ -196,7 +213,7 @@ def _numbers(
     return Head(part.quote(column).key, label, unit, kind, room, ticks), cells
 
 
-def _words(part: ProtocolResult, column: Column) -> tuple[str, str]:
+def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
     """Return what stands over a column, and its unit."""
     if isinstance(part, Arena):
         return "Rating", "of votes" if part.protocol == VOTES else "Bradley–Terry"

@@ -115,7 +115,7 @@ class Workspace:
         sets = self.seed_sets()
         if (path := sets.get(name)) is None:
             known = f"{did_you_mean(name, sets)}; sets: {', '.join(sorted(sets))}"
-            advice = f"import it with: botchat seeds import SOURCE --name {name}"
+            advice = f"import it with: botchat import SOURCE --seeds {name}"
             raise MissingDataError(f"no seed set {name!r}{known}; {advice}")
         seeds = jsonl.read(path, Seed)
         if not seeds:

@@ -33,7 +33,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     (folder / "botchat.toml").write_text(OWN)
     (folder / "warmth.txt").write_text("{{conversation}}\nWarmth: 1 to 5")
     found = Workspace(folder)
-    botchat.generate(found, SAMPLE, ["bot:parrot", "bot:verbose"], limit=3)
+    botchat.generate(workspace=found, seeds=SAMPLE, model=["bot:parrot", "bot:verbose"], limit=3)
     return found
 
 
@@ -52,8 +52,8 @@ def test_from_the_page_to_filed_labels(
 ) -> None:
     """By keys, a line or numbers; undone, kept over a reload, exported, filed once."""
     keys, verdicts = CASES[protocol]
-    told = botchat.label(workspace, seed_set=SAMPLE, protocol=protocol, most=3)
-    page = Path(told.whole["page"])
+    told = botchat.label(workspace=workspace, seeds=SAMPLE, protocol=protocol, cases=3)
+    page = Path(told.data["page"])
     browser.open(page)
     browser.until(lambda: browser.text("#count") == "0 of 3")
 
@@ -87,7 +87,7 @@ def test_from_the_page_to_filed_labels(
     browser.until(lambda: exported.exists() and exported.stat().st_size)
     assert browser.complaints() == []
     for new in (3, 0):
-        (row,) = botchat.label(workspace, [exported], seed_set=SAMPLE).rows
+        (row,) = botchat.label(exported, workspace=workspace, seeds=SAMPLE).rows
         assert (row["judge"], row["new"]) == ("human:amy", new)
     path = workspace.judgments_path(SAMPLE, protocol, "human:amy")
     made = [one.verdict for one in jsonl.read(path, Judgment)]
@@ -99,8 +99,8 @@ def test_it_fits_and_is_accessible(
     browser: Browser, workspace: Workspace, width: int, dark: bool
 ) -> None:
     """Two dialogues at each width, light and dark."""
-    told = botchat.label(workspace, seed_set=SAMPLE, protocol="arena-n8", most=3)
-    browser.open(Path(told.whole["page"]), width=width, dark=dark, fresh=True)
+    told = botchat.label(workspace=workspace, seeds=SAMPLE, protocol="arena-n8", cases=3)
+    browser.open(Path(told.data["page"]), width=width, dark=dark, fresh=True)
     browser.text("#dialogues li")
     assert_fits(browser)
     assert serious_faults(browser) == []

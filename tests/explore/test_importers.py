@@ -78,8 +78,8 @@ def of(name: str, data: bytes | str):
     return lambda folder: {name: data if isinstance(data, bytes) else data.encode()}
 
 
-TAKE = ["seeds", "import", "FILE", "--name", "x", "--replace"]
-TALK = ["dialogues", "import", "FILES", "--set", "x", "--model", "m", "--new-seeds", "--replace"]
+TAKE = ["import", "FILE", "--seeds", "x", "--replace"]
+TALK = ["import", "FILES", "--seeds", "x", "--model", "m", "--replace"]
 RANK, AGREE = ["rank", "FILE"], ["agree", "FILE"]
 JUDGED = ["bench", "FILE", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
 BENCH = ["--data", "FOLDER", "--judge", "http://127.0.0.1:9/v1#m", "--plan"]
@@ -94,7 +94,7 @@ FORMATS = {
     "seeds.xlsx": (of("s.xlsx", xlsx(SEEDS)), TAKE),
     "seeds folder": (
         lambda _: {f"test/{Path(n).name}": t.encode() for n, t in MUTUAL.items()},
-        ["seeds", "import", "FOLDER", "--name", "x", "--replace"],
+        ["import", "FOLDER", "--seeds", "x", "--replace"],
     ),
     **{f"dialogues {name}": (dialogues(name), TALK) for name in
        ("openai", "sharegpt", "utterances")},

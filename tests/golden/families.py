@@ -66,8 +66,8 @@ def votes(folder: Path) -> None:
 
 def chinese(folder: Path) -> None:
     """A set in Chinese: a model continues it, another judges it in Chinese."""
-    said(folder, "seeds", "seeds", "import", ROOT / "tests" / "data" / "zh.jsonl",
-         "--name", "zh-set", "--language", "zh")  # fmt: skip
+    said(folder, "import", "import", ROOT / "tests" / "data" / "zh.jsonl",
+         "--seeds", "zh-set", "--language", "zh")  # fmt: skip
     with Server(umpire) as server:
         (folder / "botchat.toml").write_text(MODELS.format(url=server.url))
         asked = ["--model", "ada", "--judge", "umpire"]
@@ -78,7 +78,7 @@ def chinese(folder: Path) -> None:
 def papers(folder: Path) -> None:
     """The papers' own tables, from what their authors published."""
     for name, data, *more in (
-        ("mateval", SHARED / "mateval" / "LOT", "--recorded"),
+        ("mateval", SHARED / "mateval" / "LOT", "--published"),
         ("topicalchat", SHARED / "topicalchat"),
     ):
         if not data.exists():
@@ -157,7 +157,8 @@ def criterion(folder: Path) -> None:
         said(folder, "generate", "generate", "--seeds", "sample", "--limit", "6",
              "--model", "ada", "--model", "bot:parrot", "--model", "bot:verbose")  # fmt: skip
         for protocol in ("empathy", "warmth"):
-            said(folder, protocol, "judge", protocol, "--seeds", "sample", "--judge", "umpire")
+            said(folder, protocol, "judge", protocol, "--seeds", "sample", "--judge", "umpire",
+                 "--limit", "40")  # fmt: skip
     said(folder, "board", "leaderboard", "--seeds", "sample")
     (folder / "botchat.toml").unlink()  # it names a port
 

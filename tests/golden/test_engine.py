@@ -203,7 +203,7 @@ def test_seeds_of_mutual(tmp_path, kind, request):
 def imported(folder: Path, path: Path) -> list[object]:
     """Number and digest of the seeds that `seeds import` makes of a file."""
     folder.mkdir(exist_ok=True)
-    said(folder, "import", "seeds", "import", path, "--name", "made")
+    said(folder, "import", "import", path, "--seeds", "made")
     rows = [json.loads(row) for row in (folder / "seeds" / "made.jsonl").read_text().splitlines()]
     told = sorted([row["id"], row["utterances"]] for row in rows)
     return [len(rows), hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]]

@@ -85,7 +85,7 @@ def test_its_ledger_works(workspace, tmp_path):
     assert _calls(moved_to) == _calls(workspace) == {"ada": 56, "bot:eliza": 56, "bot:parrot": 56,
                                                      "umpire": 128}  # fmt: skip
     (path,) = workspace.glob("generations/sample/ada-*.jsonl")
-    said(workspace, "forget", "ledger", "forget", "--model", "ada")
+    said(workspace, "forget", "ledger", "--forget", "--model", "ada")
     assert "ada" not in _calls(workspace)
     assert not path.exists()
     with Server(umpire) as server:
@@ -100,6 +100,6 @@ def test_its_ledger_works(workspace, tmp_path):
 
 def _calls(workspace: Path) -> dict[str, int]:
     """How many calls of each model may answer."""
-    said(workspace, "stats", "ledger", "stats")
+    said(workspace, "stats", "ledger")
     rows = json.loads((workspace / "said" / "stats.json").read_text())["rows"]
     return {row["model"]: row["calls"] for row in rows if not row["superseded"]}

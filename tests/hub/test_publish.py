@@ -61,8 +61,8 @@ def run(tmp_path: Path, made: Workspace) -> Workspace:
 def steps(workspace: Workspace, server: Server) -> None:
     """What makes the run, and sends nothing where it is done."""
     model = f"{server.url}#m"
-    botchat.generate(workspace, "s", [model, "bot:parrot"], turns=4)
-    botchat.judge(workspace, "unieval", "s", model)
+    botchat.generate(workspace=workspace, seeds="s", model=[model, "bot:parrot"], turns=4)
+    botchat.judge("unieval", workspace=workspace, seeds="s", judge=model)
 
 
 def data(workspace: Workspace) -> dict[str, bytes]:
@@ -77,11 +77,11 @@ def data(workspace: Workspace) -> dict[str, bytes]:
 
 def test_there_and_back(run: Workspace, server: Server, hub: Hub, tmp_path: Path) -> None:
     """The same bytes, at a recorded revision; the run replays, from its files and its ledger."""
-    sent = botchat.publish(run, "s", NAME)
+    sent = botchat.publish(NAME, workspace=run, seeds="s")
     revision = sent.rows[0]["revision"]
     n_sent, theirs = len(server.calls), Workspace(tmp_path / "theirs")
-    got = botchat.fetch(theirs, NAME)
-    assert (got.whole["revision"], got.whole["seed_set"]) == (revision, "s")
+    got = botchat.fetch(NAME, workspace=theirs)
+    assert (got.data["revision"], got.data["seed_set"]) == (revision, "s")
     assert data(theirs) == data(run)
     table = "leaderboards/s/leaderboard.csv"
     assert (theirs.root / table).read_bytes() == (run.root / table).read_bytes()
@@ -100,9 +100,9 @@ def test_there_and_back(run: Workspace, server: Server, hub: Hub, tmp_path: Path
 def test_what_is_published(run: Workspace, hub: Hub, server: Server) -> None:
     """A dataset that any tool reads, its page as a static Space; only calls of this set."""
     run.write_seeds("other", [Seed("1", ("Psst.", "What?"))])
-    botchat.generate(run, "other", [f"{server.url}#m"], turns=3)
+    botchat.generate(workspace=run, seeds="other", model=[f"{server.url}#m"], turns=3)
     (run.root / "botchat.toml").write_text("# mine\n")
-    botchat.publish(run, "s", NAME, private=True)
+    botchat.publish(NAME, workspace=run, seeds="s", private=True)
     files = hub.files(DATASET)
     assert files is not None
     assert {path.split("/")[0] for path in files} == {
@@ -122,21 +122,21 @@ def test_the_language_of_a_set_comes_along(hub: Hub, tmp_path: Path) -> None:
     """Without it a judge would be asked in English."""
     mine, theirs = Workspace(tmp_path / "mine"), Workspace(tmp_path / "theirs")
     mine.write_seeds("s", [Seed("1", ("你好。", "你好！"))], "zh", source="hf://a/b@0123")
-    botchat.publish(mine, "s", NAME)
-    botchat.fetch(theirs, NAME)
+    botchat.publish(NAME, workspace=mine, seeds="s")
+    botchat.fetch(NAME, workspace=theirs)
     assert (theirs.language("s").code, theirs.about("s").source) == ("zh", "hf://a/b@0123")
 
 
 def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_path: Path) -> None:
     """The newest commit is the run as it is now; the older one is there under its revision."""
-    first = botchat.publish(run, "s", NAME).rows[0]["revision"]
+    first = botchat.publish(NAME, workspace=run, seeds="s").rows[0]["revision"]
     before = data(run)
     run.dialogues_path("s", "bot:parrot").unlink()
-    second = botchat.publish(run, "s", NAME).rows[0]["revision"]
+    second = botchat.publish(NAME, workspace=run, seeds="s").rows[0]["revision"]
     assert first != second
     new, old = Workspace(tmp_path / "new"), Workspace(tmp_path / "old")
-    assert botchat.fetch(new, NAME).whole["revision"] == second
-    assert botchat.fetch(old, f"{NAME}@{first}").whole["revision"] == first
+    assert botchat.fetch(NAME, workspace=new).data["revision"] == second
+    assert botchat.fetch(f"{NAME}@{first}", workspace=old).data["revision"] == first
     assert data(new) == data(run)
     assert data(old) == before
 
@@ -145,7 +145,7 @@ def test_a_dry_run_sends_nothing(
     run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It says what would be sent."""
-    asked = ["share", "publish", NAME, "--seeds", "s", "--dry-run", "--dir", str(run.root)]
+    asked = ["publish", NAME, "--seeds", "s", "--dry-run", "--dir", str(run.root)]
     assert main(asked) == 0
     out = capsys.readouterr().out
     assert "dataset: seeds/s.jsonl" in out
@@ -165,7 +165,7 @@ def test_a_key_is_not_published(
     path, said = run.root / "seeds" / "s.jsonl", key.replace(" ", "-").encode()
     path.write_bytes(path.read_bytes().replace(b"So?", b"My token is " + said))
     with pytest.raises(BotChatError, match=r"^seeds/s\.jsonl:1 holds a key, so nothing is sent"):
-        botchat.publish(Workspace(run.root), "s", NAME)
+        botchat.publish(NAME, workspace=Workspace(run.root), seeds="s")
     assert hub.asked == []
 
 
@@ -173,20 +173,20 @@ def test_offline_what_was_fetched_is_there(
     run: Workspace, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the cache, at its revision; what is not there is one line."""
-    botchat.publish(run, "s", NAME)
-    botchat.fetch(Workspace(tmp_path / "a"), NAME)
+    botchat.publish(NAME, workspace=run, seeds="s")
+    botchat.fetch(NAME, workspace=Workspace(tmp_path / "a"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     n_asked, again = len(hub.asked), Workspace(tmp_path / "b")
-    botchat.fetch(again, NAME)
+    botchat.fetch(NAME, workspace=again)
     assert data(again) == data(run)
     with pytest.raises(BotChatError, match="cannot reach the hub, and it is not in the cache"):
-        botchat.fetch(again, "some/other")
+        botchat.fetch("some/other", workspace=again)
     assert len(hub.asked) == n_asked
 
 
 def published(run: Workspace, hub: Hub) -> tuple[dict[str, bytes], dict[str, str]]:
     """Files of the dataset, to be changed and committed; and the digests of its manifest."""
-    botchat.publish(run, "s", NAME)
+    botchat.publish(NAME, workspace=run, seeds="s")
     files = dict(hub.files(DATASET) or {})
     return files, json.loads(files[MANIFEST])["files"]
 
@@ -218,7 +218,7 @@ def test_a_file_that_was_tampered_with_is_refused(
     hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
     theirs = Workspace(tmp_path / "theirs")
     with pytest.raises(BotChatError, match=said):
-        botchat.fetch(theirs, NAME)
+        botchat.fetch(NAME, workspace=theirs)
     assert not theirs.root.exists()
 
 
@@ -233,7 +233,7 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
     manifest = {**json.loads(files[MANIFEST]), "files": digests}
     hub.commit(DATASET, {**files, MANIFEST: json.dumps(manifest).encode()})
     theirs = Workspace(tmp_path / "theirs")
-    botchat.fetch(theirs, NAME)
+    botchat.fetch(NAME, workspace=theirs)
     assert data(theirs) == data(run)
     assert {path.name for path in theirs.root.iterdir()} == {
         ".botchat", "seeds", "generations", "judgments", "leaderboards", "measured",
@@ -242,27 +242,27 @@ def test_a_manifest_names_no_file_outside(run: Workspace, hub: Hub, tmp_path: Pa
 
 def test_nothing_is_fetched_through_a_link(run: Workspace, hub: Hub, tmp_path: Path) -> None:
     """It may lead out of the workspace."""
-    botchat.publish(run, "s", NAME)
+    botchat.publish(NAME, workspace=run, seeds="s")
     theirs, outside = Workspace(tmp_path / "theirs"), tmp_path / "outside"
     outside.mkdir()
     theirs.root.mkdir()
     (theirs.root / "generations").symlink_to(outside)
     with pytest.raises(BotChatError, match="generations is a link"):
-        botchat.fetch(theirs, NAME)
+        botchat.fetch(NAME, workspace=theirs)
     assert not [*outside.iterdir()]
 
 
 def test_what_is_there_is_not_lost(run: Workspace, hub: Hub, tmp_path: Path) -> None:
     """Neither in a workspace nor in a repository."""
-    botchat.publish(run, "s", NAME)
+    botchat.publish(NAME, workspace=run, seeds="s")
     theirs = Workspace(tmp_path / "theirs")
     theirs.write_seeds("s", [Seed("1", ("Mine.", "Yes."))])
     with pytest.raises(BotChatError, match=r"seeds/s\.jsonl exists and differs; fetch into"):
-        botchat.fetch(theirs, NAME)
+        botchat.fetch(NAME, workspace=theirs)
     assert theirs.seeds("s")[0].utterances[0] == "Mine."
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     with pytest.raises(BotChatError, match=r"some/cats holds cats\.csv, and is no dataset of"):
-        botchat.publish(run, "s", "some/cats")
+        botchat.publish("some/cats", workspace=run, seeds="s")
     assert hub.files("datasets/some/cats") == {"cats.csv": b"1"}
 
 
@@ -281,7 +281,7 @@ def test_what_cannot_be_fetched_is_one_line(
     """What, which, and what to do."""
     hub.commit("datasets/some/cats", {"cats.csv": b"1"})
     hub.commit(DATASET, {MANIFEST: b"{}"})
-    assert main(["share", "fetch", source, "--dir", str(tmp_path / "w")]) == 1
+    assert main(["fetch", source, "--dir", str(tmp_path / "w")]) == 1
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
@@ -293,4 +293,4 @@ def test_without_the_right_to_write(
     """One line with what to do."""
     monkeypatch.setenv("HF_TOKEN", "hf_anotherToken0123456")
     with pytest.raises(BotChatError, match=f"^{NAME}: no right to write there; log in with"):
-        botchat.publish(run, "s", NAME)
+        botchat.publish(NAME, workspace=run, seeds="s")

@@ -1,4 +1,4 @@
-"""`botchat dialogues import`: dialogues of four formats, judged and ranked like generated ones."""
+"""`botchat import`: dialogues of four formats, judged and ranked like generated ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.pipeline.run.read_set import read
-from botchat.records import Dialogue, Seed
+from botchat.records import Dialogue
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import refused, said
@@ -68,8 +68,8 @@ def write(folder: Path, name: str) -> list[Path]:
 def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
     """Told from the records, with the same utterances, and a seed of the first two."""
     sources = write(tmp_path, name)
-    place = ["--set", "shop", "--model", "M", "--dir", tmp_path / "w"]
-    found = said(capsys, "dialogues", "import", *sources, *place)
+    place = ["--seeds", "shop", "--model", "M", "--dir", tmp_path / "w"]
+    found = said(capsys, "import", *sources, *place)
     assert (found["format"], found["read"], found["dialogues"]) == (name, 5, 5)
     assert (found["new_seeds"], found["left_out"]) == (5, {})
     workspace = Workspace(tmp_path / "w")
@@ -82,7 +82,7 @@ def test_every_format_gives_the_same_dialogues(name, tmp_path, capsys):
         assert one.contestant == "M"
         assert "|imported:" in one.signature
         assert [fact.call for fact in one.facts] == [""] * 6
-    again = said(capsys, "dialogues", "import", *sources, *place, "--replace")
+    again = said(capsys, "import", *sources, *place, "--replace")
     assert again | {"new_seeds": 5} == found
 
 
@@ -98,8 +98,8 @@ def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsy
     short = [{"utterances": list(seeds[0].utterances[:2])}]
     path = tmp_path / "mine.jsonl"
     path.write_text(lines(rows + other + short))
-    place = ["--set", "people", "--model", "mine", "--dir", w]
-    found = said(capsys, "dialogues", "import", path, *place)
+    place = ["--seeds", "people", "--model", "mine", "--dir", w]
+    found = said(capsys, "import", path, *place)
     assert found["dialogues"] == 4
     assert sum(found["left_out"].values()) == found["read"] - 4 == 3
     assert len(found["left_out"]) == 3
@@ -121,8 +121,8 @@ def test_a_set_of_chatseeds_alone_has_an_arena(tmp_path, capsys):
         path = tmp_path / f"{name}.jsonl"
         talks = [[*talk[:2], *map(change, talk[2:])] for talk in TALKS]
         path.write_text(lines(utterances(talk, n) for n, talk in enumerate(talks)))
-        place = ["--set", "shop", "--model", name, "--dir", w]
-        found = said(capsys, "dialogues", "import", path, *place)
+        place = ["--seeds", "shop", "--model", name, "--dir", w]
+        found = said(capsys, "import", path, *place)
         assert found["new_seeds"] == (5 if name == "a" else 0)
     made = said(capsys, "judge", "arena", "--seeds", "shop", "--judge", "rules", "--dir", w)
     assert made["rows"][0]["cases"] == 10
@@ -138,8 +138,8 @@ def test_an_empty_message_stops_a_dialogue(tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     talk = [*TALKS[0][:5], " ", *TALKS[0][6:]]
     path.write_text(lines([utterances(talk, 0)]))
-    place = ["--set", "s", "--model", "M", "--dir", tmp_path / "w"]
-    found = said(capsys, "dialogues", "import", path, *place)
+    place = ["--seeds", "s", "--model", "M", "--dir", tmp_path / "w"]
+    found = said(capsys, "import", path, *place)
     assert (found["dialogues"], found["stopped"], found["left_out"]) == (1, 1, {})
     one = next(iter(Workspace(tmp_path / "w").dialogues("s", "M").values()))
     assert (one.status, len(one.utterances)) == ("stopped:empty", 5)
@@ -178,24 +178,23 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(text, message, tmp_path
     """Which line, which field, what was expected."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    place = ["--set", "s", "--model", "M", "--dir", str(tmp_path / "w")]
-    assert message in refused(capsys, ["dialogues", "import", str(path), *place])
+    place = ["--seeds", "s", "--model", "M", "--dir", str(tmp_path / "w")]
+    assert message in refused(capsys, ["import", str(path), *place])
     assert not list((tmp_path / "w").rglob("*.jsonl"))
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--model", "human"], "give a printable name"),
-        (["--model", "M", "--set", "sample"], "5 that begin with no ChatSEED of the set"),
-        (["--model", "M", "--set", "sample", "--new-seeds"], "is the built-in set"),
-        (["--model", "M", "--set", "../x"], "a name is letters, digits"),
+        (["--model", "human", "--seeds", "shop"], "give a printable name"),
+        (["--model", "M", "--seeds", "sample"], "5 that begin with no ChatSEED of the set"),
+        (["--model", "M", "--seeds", "../x"], "a name is letters, digits"),
     ],
 )
 def test_a_wrong_flag_is_one_line(flags, message, tmp_path, capsys):
     """What is wrong with it, and nothing is written."""
     (path,) = write(tmp_path, "utterances")
-    command = ["dialogues", "import", str(path), "--set", "shop", *flags]
+    command = ["import", str(path), *flags]
     assert message in refused(capsys, [*command, "--dir", str(tmp_path / "w")])
     assert not list((tmp_path / "w").rglob("*.jsonl"))
 
@@ -204,29 +203,16 @@ def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     """Refused without --replace; with it these stand in their place, and old verdicts are stale."""
     (path,) = write(tmp_path, "utterances")
     w = ["--dir", str(tmp_path / "w")]
-    said(capsys, "dialogues", "import", path, "--set", "shop", "--model", "M", *w)
+    said(capsys, "import", path, "--seeds", "shop", "--model", "M", *w)
     (stored,) = (tmp_path / "w" / "generations" / "shop").glob("*.jsonl")
     before = stored.read_bytes()
     judging = ["judge", "unieval", "--seeds", "shop", "--judge", "rules", *w]
     said(capsys, *judging)
     path.write_text(path.read_text().replace("apples", "pears"))
-    again = ["dialogues", "import", str(path), "--set", "shop", "--model", "M", *w]
+    again = ["import", str(path), "--seeds", "shop", "--model", "M", *w]
     assert main(again) == 1
     assert "has dialogues on the set shop already; --replace" in capsys.readouterr().err
     assert stored.read_bytes() == before
     assert main([*again, "--replace"]) == 0
     assert "pears" in jsonl.read(stored, Dialogue)[0].utterances[2]
     assert said(capsys, *judging)["rows"][0]["new"] == 5
-
-
-def test_ids_of_new_seeds_are_kept_and_never_taken_twice(tmp_path, capsys):
-    """An id of the file, with a digest where the set has it already."""
-    w = Workspace(tmp_path / "w")
-    w.write_seeds("shop", [Seed("u0", ("Somebody", "else", "was", "here"))])
-    (path,) = write(tmp_path, "utterances")
-    place = ["--set", "shop", "--model", "M", "--new-seeds", "--dir", w.root]
-    assert said(capsys, "dialogues", "import", path, *place)["new_seeds"] == 5
-    ids = [seed.id for seed in w.seeds("shop")]
-    assert ids[0] == "u0"
-    assert ids[1].startswith("u0-")
-    assert ids[2:] == ["u1", "u2", "u3", "u4"]

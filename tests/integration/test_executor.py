@@ -108,7 +108,13 @@ def test_any_executor_makes_the_calls(tmp_path):
         files = expected(server, tmp_path / "plain")
         folder = workspace(tmp_path / "w", server, N_SEEDS)
         place = botchat.Workspace(folder)
-        botchat.generate(place, "small", ["alpha"], turns=6, executor=pool)
+        botchat.generate(
+            workspace=place,
+            seeds="small",
+            model=["alpha"],
+            turns=6,
+            spending=botchat.Spending(executor=pool),
+        )
         assert stage_files(folder) == files
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert not any(KEY.encode() in path.read_bytes() for path in files)
@@ -130,7 +136,12 @@ def test_without_a_worker_a_run_ends_with_one_line(tmp_path, monkeypatch):
     with Server(converse) as server:
         place = botchat.Workspace(workspace(tmp_path / "w", server, 2, timeout_s=0.1))
         with pytest.raises(FatalModelError, match=r"no worker of --executor answers"):
-            botchat.generate(place, "small", ["alpha"], executor=Nobody(1))
+            botchat.generate(
+                workspace=place,
+                seeds="small",
+                model=["alpha"],
+                spending=botchat.Spending(executor=Nobody(1)),
+            )
 
 
 @pytest.mark.parametrize("name", ["loky:0", "loky", "ray:3"])

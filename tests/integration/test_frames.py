@@ -13,7 +13,7 @@ import pytest
 
 import botchat
 from botchat.cli.main import main
-from botchat.errors import ConfigError
+from botchat.pipeline.rank import rank
 from botchat.ratings.elo import EloSettings
 from botchat.records import Judgment
 from botchat.workspace.folder import Workspace
@@ -30,14 +30,14 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
     out = tmp_path / "out"
     asked = ["rank", str(rates), "--out", str(out)]
     assert main([*asked, "--format", "parquet", "--format", "csv"]) == 0
-    made = botchat.rank(botchat.Workspace(tmp_path), [rates])
+    made = botchat.rank(rates, workspace=tmp_path)
     pd.testing.assert_frame_equal(
         pd.read_parquet(out / f"{made.tables[0].name}.parquet"), made.frame, check_dtype=False
     )
     assert made._repr_html_().startswith(made.tables[0]._repr_html_())  # its notes follow
     assert all(escape(note) in made._repr_html_() for note in made.lines)
     pairs = next(out.glob("*-pairs.csv"))
-    again = botchat.rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))
+    again = rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))
     assert again.frame["model"].tolist() == made.frame["model"].tolist()
 
 
@@ -71,10 +71,3 @@ def test_nothing_judged_is_an_empty_frame(tmp_path: Path) -> None:
     assert run.frame.empty
     assert list(run.frame) == list(Judgment.__struct_fields__)
     assert msgspec.to_builtins(run.workspace.seeds("sample")[0])["id"] == run.seeds["id"][0]
-
-
-def test_a_path_may_be_a_text(tmp_path: Path) -> None:
-    """In Python."""
-    workspace = botchat.Workspace(tmp_path)
-    with pytest.raises(ConfigError, match="--limit 3: --recorded reads all"):
-        botchat.bench(workspace, "mateval", str(tmp_path), from_recorded=True, limit=3)

@@ -48,7 +48,7 @@ def test_a_check_of_models_says_what_each_answered_and_fails_with_the_first_that
         said = capsys.readouterr()
         assert said.err.splitlines()[-1] == "botchat: no answer from keyed: see why above"
         heading, *rows = said.out.splitlines()
-        assert heading.split() == ["Name", "Answer", "What"]
+        assert heading.split() == ["name", "answer", "what"]
         assert [row.split()[0] for row in rows] == ["keyed", "open"]
         assert "401" in rows[0]
         assert "' in 0." in rows[1]

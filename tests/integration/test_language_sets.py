@@ -108,9 +108,7 @@ def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server):
     """No English word is sent to the judge, every reply in Chinese is read, the board is made."""
     monkeypatch.chdir(tmp_path)
     entries(tmp_path, server, "ada", "bob", "umpire")
-    status, made, _ = run(
-        capsys, "seeds", "import", str(OWN), "--name", "zh-set", "--language", "zh"
-    )
+    status, made, _ = run(capsys, "import", str(OWN), "--seeds", "zh-set", "--language", "zh")
     assert (status, made["language"]) == (0, "zh")
     path = tmp_path / "seeds" / "zh-set.jsonl"
     # A few, cut short, without what people wrote in Latin letters; the language stays beside.
@@ -174,7 +172,7 @@ def test_an_own_criterion_in_spanish_takes_four_commands(tmp_path, monkeypatch, 
     server.play(says)
     source, of_set = str(OWN.with_name("es.jsonl")), ("--seeds", "charlas")
     for command in (
-        ("seeds", "import", source, "--name", "charlas", "--language", "es"),
+        ("import", source, "--seeds", "charlas", "--language", "es"),
         ("generate", *of_set, "--model", "ada", "--model", "bob", "--turns", "4"),
         ("judge", "empatia", *of_set, "--judge", "umpire"),
         ("leaderboard", *of_set),
@@ -211,7 +209,7 @@ def test_a_translators_pack_needs_no_code(tmp_path, monkeypatch, capsys, server)
     entries(tmp_path, server, "ada", "bob", "umpire")
     of_the_page(tmp_path)
     jsonl.finish(tmp_path / "talks.jsonl", TALKS, lambda seed: seed.id)
-    own = ("seeds", "import", "talks.jsonl", "--name", "own", "--language")
+    own = ("import", "talks.jsonl", "--seeds", "own", "--language")
     assert run(capsys, *own, "de")[0] == 0
     labels = Workspace(tmp_path).language("own").labels
     server.play(answers(labels, ("Na ja, der Hund.", "Ich weiß nicht."), colon=": "))
@@ -232,13 +230,13 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     of_the_page(tmp_path)
     source = str(OWN)
-    status, _, said = run(capsys, "seeds", "import", source, "--name", "a", "--language", "xx")
+    status, _, said = run(capsys, "import", source, "--seeds", "a", "--language", "xx")
     assert status == 1
     assert "unknown language 'xx'; languages: de, en, es, zh; " in said
     assert said.count("\n") == 1
     assert not (tmp_path / "seeds").exists()
-    assert run(capsys, "seeds", "import", source, "--name", "a", "--language", "zh")[0] == 0
-    assert run(capsys, "seeds", "import", source, "--name", "b", "--language", "de")[0] == 0
+    assert run(capsys, "import", source, "--seeds", "a", "--language", "zh")[0] == 0
+    assert run(capsys, "import", source, "--seeds", "b", "--language", "de")[0] == 0
     for command, complaint in (
         (("generate", "--seeds", "a", "--model", "bot:verbose"), "bot:verbose speaks English only"),
         (("judge", "diagnosis", "--seeds", "b", "--judge", "rules"), "no dialogues in"),
@@ -256,12 +254,12 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert status == 1
     assert "Diagnosis is asked in English only, and this set is German (de)" in said
     (tmp_path / "seeds" / "b.toml").write_text("language = 3\n")
-    status, _, said = run(capsys, "seeds", "list")
+    status, _, said = run(capsys, "seeds")
     assert status == 1
     assert "b.toml" in said
     # Imported as English again, a set is English again.
     (tmp_path / "seeds" / "b.toml").write_text('language = "de"\n')
-    assert run(capsys, "seeds", "import", source, "--name", "b")[1]["language"] == "en"
+    assert run(capsys, "import", source, "--seeds", "b")[1]["language"] == "en"
     assert not (tmp_path / "seeds" / "b.toml").exists()
     # What writes a set and says nothing of its language leaves it.
     workspace = Workspace(tmp_path)
@@ -276,9 +274,7 @@ def test_a_panel_speaks_the_language_of_the_set(tmp_path, monkeypatch, capsys, s
     labels = built_in()["zh"].labels
     server.play(answers(labels, SAYS))
     jsonl.finish(tmp_path / "few.jsonl", jsonl.read(OWN, Seed)[:3], lambda seed: seed.id)
-    assert (
-        run(capsys, "seeds", "import", "few.jsonl", "--name", "zh-set", "--language", "zh")[0] == 0
-    )
+    assert run(capsys, "import", "few.jsonl", "--seeds", "zh-set", "--language", "zh")[0] == 0
     bot = ("--seeds", "zh-set", "--model", "bot:retrieval")
     assert run(capsys, "generate", *bot, "--turns", "4", "--limit", "1")[0] == 0
     for panel in ("chateval-3-roles-summarizer", "mateval-sr-cot", "faireval-mec-bpc"):

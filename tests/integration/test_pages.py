@@ -9,9 +9,8 @@ import pytest
 
 import botchat
 from botchat.cli.main import main
-from botchat.errors import ConfigError, MissingDataError
+from botchat.errors import MissingDataError
 from botchat.pipeline import leaderboard as publishing
-from botchat.requests import Plotting, generate, judge
 from botchat.workspace.folder import SAMPLE, Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -21,21 +20,22 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Two bots on three seeds, judged in UniEval."""
     found = Workspace(tmp_path_factory.mktemp("workspace"))
-    generate(found, SAMPLE, ["bot:parrot", "bot:verbose"], limit=3)
-    judge(found, "unieval", SAMPLE, "rules")
+    models = ["bot:parrot", "bot:verbose"]
+    botchat.generate(seeds=SAMPLE, model=models, limit=3, workspace=found)
+    botchat.judge("unieval", seeds=SAMPLE, judge="rules", workspace=found)
     return found
 
 
 def test_a_page_and_its_chunks_are_the_same_twice(workspace: Workspace, tmp_path: Path) -> None:
     """Chunks of a larger page go."""
-    botchat.leaderboard(workspace, SAMPLE, out=tmp_path)
+    botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path)
     left = tmp_path / "chunks" / "seeds-99.js"
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))}
     left.write_text("old", "utf-8")
-    botchat.leaderboard(workspace, SAMPLE, out=tmp_path)
+    botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path)
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
-    assert {"index.html", "chunks/index.js", *(f"chunks/seeds-{i}.js" for i in range(2))} <= names
+    assert {"index.html", "chunks/index.js", "chunks/seeds-0.js"} <= names
 
 
 def test_the_page_is_opened_from_disk(
@@ -44,7 +44,7 @@ def test_the_page_is_opened_from_disk(
     """By the browser of the user, if that is asked for."""
     shown: list[str] = []
     monkeypatch.setattr("webbrowser.open", shown.append)
-    botchat.leaderboard(workspace, SAMPLE, out=tmp_path, opens=True)
+    botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path, open=True)
     assert shown == [(tmp_path / "index.html").as_uri()]
 
 
@@ -53,32 +53,40 @@ def test_of_many_contestants_the_page_has_no_reader_and_says_so(
 ) -> None:
     """No chunk is written; one judge's verdicts on pairs are then read in columns."""
     monkeypatch.setattr(publishing, "MOST_READ", 1)
-    board = botchat.leaderboard(workspace, SAMPLE, out=tmp_path)
+    board = botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path)
     assert any("2 contestants, and it takes at most 200, " in line for line in board.lines)
     assert not (tmp_path / "chunks").exists()
     assert "nothing to read on this page" in (tmp_path / "index.html").read_text("utf-8")
 
 
+def written(workspace: Workspace, *words: object, **more: object) -> list[Path]:
+    """The files that `botchat figure` writes."""
+    rows = botchat.figure(*words, seeds=SAMPLE, workspace=workspace, **more).rows
+    return [Path(row["figure"]) for row in rows]
+
+
 @pytest.mark.usefixtures("pictures")
-def test_plot_writes_one_figure(workspace: Workspace, tmp_path: Path) -> None:
-    """As its ending or the format says, twice the same bytes; what cannot be is refused."""
-    svg = Plotting("success", SAMPLE, tmp_path / "one.svg").run(workspace).whole["path"]
+def test_figures_are_written_as_asked(workspace: Workspace, tmp_path: Path) -> None:
+    """One or all; as the ending or the format says, twice the same bytes."""
+    (svg,) = written(workspace, "success", out=tmp_path / "one.svg")
     assert "UniEval: success rate" in svg.read_text("utf-8")
-    png = Plotting("rounds", SAMPLE, tmp_path / "two.PNG").run(workspace).whole["path"]
+    (png,) = written(workspace, "rounds", format="png")
+    assert png == workspace.out(SAMPLE) / "rounds.png"
     assert png.read_bytes().startswith(PNG)
     pdfs = [
-        Plotting("success-curve", SAMPLE, tmp_path / name).run(workspace).whole["path"].read_bytes()
+        written(workspace, "success-curve", out=tmp_path / name)[0].read_bytes()
         for name in ("one.pdf", "two.pdf")
     ]
     assert pdfs[0] == pdfs[1]
     assert pdfs[0].startswith(b"%PDF")
     assert b"CreationDate" not in pdfs[0]
-    with pytest.raises(ConfigError, match="written as svg, png, pdf"):
-        Plotting("success", SAMPLE, tmp_path / "one.gif").run(workspace)
+    every = written(workspace, out=tmp_path / "all")
+    assert {"success.svg", "success-curve.svg", "lengths.svg"} <= {path.name for path in every}
+    assert all(path.parent == tmp_path / "all" for path in every)
     with pytest.raises(MissingDataError, match="there are: success, "):
-        Plotting("elo", SAMPLE, tmp_path / "one.svg").run(workspace)
+        written(workspace, "elo")
     with pytest.raises(MissingDataError, match="fewer than two judges"):
-        Plotting("cost-agreement-unieval", SAMPLE, tmp_path / "one.svg").run(workspace)
+        written(workspace, "cost-agreement-unieval")
 
 
 def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:
@@ -97,7 +105,6 @@ def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:
         (["--size", "7x"], "--size 7x: give width and height in inches (1 to 100), such as 7x4.5"),
         (["--size", "7x900"], "--size 7x900: give width and height in inches (1 to 100)"),
         (["--size", "nanx4"], "--size nanx4: give width and height in inches (1 to 100)"),
-        (["--out", "a.gif"], "--out a.gif: a figure is written as svg, png, pdf"),
     ],
 )
 def test_plot_refuses_what_cannot_be(
@@ -109,7 +116,7 @@ def test_plot_refuses_what_cannot_be(
 ) -> None:
     """One clear line, and no file."""
     common = ["--seeds", SAMPLE, "--dir", str(workspace.root), "--out", str(tmp_path / "x.svg")]
-    assert main(["leaderboard", "figure", "success", *common, *flags]) == 1
+    assert main(["figure", "success", *common, *flags]) == 1
     told = capsys.readouterr().err.strip()
     assert said in told
     assert "\n" not in told

@@ -101,7 +101,7 @@ def test_tables_of_rates(tmp_path, monkeypatch, capsys):
 def test_names_are_text(tmp_path, monkeypatch, capsys):
     """No name is a formula, a tag or a folder; a set of the same name keeps its board."""
     monkeypatch.chdir(tmp_path)
-    assert main(["seeds", "list"]) == 0
+    assert main(["seeds"]) == 0
     name = "=1+1<script>alert(1)</script>"
     rows = [f'"{name}",../y,model_{w},=j' for w in "aab"]
     Path("sample.csv").write_text("model_a,model_b,winner,judge\n" + "\n".join(rows) + "\n")

@@ -59,11 +59,11 @@ def test_a_read_only_workspace_is_counted_and_planned(place):
         assert main([*GENERATE, "--dir", str(folder)]) == 0
         # Of a copy: who reads leaves files beside the ledger where that is possible.
         shutil.copytree(folder, place / "copy")
-        before = botchat(place / "copy", "ledger", "stats")[1]
+        before = botchat(place / "copy", "ledger")[1]
         assert sorted(path.suffix for path in (folder / ".botchat").glob("ledger*")) == [".sqlite3"]
         read_only(folder)
         files = held(folder)
-        assert botchat(folder, "ledger", "stats") == (0, before, "")
+        assert botchat(folder, "ledger") == (0, before, "")
         code, told, error = botchat(folder, *GENERATE, "--plan")
         assert (code, error) == (0, "")
         assert {row["calls"] for row in json.loads(told)["rows"]} <= {0}
@@ -81,7 +81,7 @@ def test_what_writes_says_that_it_cannot(place):
         (folder / ".botchat" / "lock").unlink()
     read_only(folder)
     files = held(folder)
-    code, _, error = botchat(folder, "ledger", "forget", "--outcome", "ok")
+    code, _, error = botchat(folder, "ledger", "--forget", "--outcome", "ok")
     assert (code, error.count("\n")) == (1, 1)
     assert "cannot" in error
     assert held(folder) == files

@@ -97,14 +97,14 @@ def test_from_a_key_to_a_priced_plan(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
     given = [shlex.split(line, comments=True) for line in commands(README, "rank")]
-    assert given[2][:4] == ["botchat", "seeds", "import", "mutual"]
+    assert given[2] == ["botchat", "import", "mutual"]
     assert given[3:] == [
         ["botchat", "run"],
-        ["botchat", "leaderboard", "--seeds", "mutual-test", "--open"],
+        ["botchat", "leaderboard", "--open"],
     ]
     for command in given[:2]:
         assert main(command[1:]) == 0, command
-    assert re.search(r"all +\d+ +\$0\.\d+", capsys.readouterr().out)
+    assert re.search(r"total +\d+ +0\.\d+", capsys.readouterr().out)
 
 
 def test_the_published_heatmap_is_ranked_again(tmp_path, capsys, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 import signal
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_a_ledger_replays_the_run_without_key_or_network(finished, tmp_path, mon
 
     def rows(folder):
         capsys.readouterr()
-        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        assert main(["ledger", "--json", "--dir", str(folder)]) == 0
         return json.loads(capsys.readouterr().out)["rows"]
 
     assert sum(row["calls"] for row in rows(other)) == finished["calls"]
@@ -225,7 +226,7 @@ def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkey
             n: len(b) for n, b in finished["files"].items()
         }
         capsys.readouterr()
-        assert main(["ledger", "stats", "--json", "--dir", str(folder)]) == 0
+        assert main(["ledger", "--json", "--dir", str(folder)]) == 0
         rows = json.loads(capsys.readouterr().out)["rows"]
     assert sum(row["calls"] for row in rows) == finished["calls"]
     failed = sum(row["failed_attempts"] for row in rows)
@@ -262,9 +263,9 @@ def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeyp
 
 
 def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
-    """Paths, device names, other scripts, 300 characters, NUL: a file each, all in their folder."""
+    """Paths, device names, other scripts, 300 characters: a file each, all in their folder."""
     names = ["../x", "a/b", "A/B", "CON", "con", ".", "x" * 300, "x" * 301]
-    names += ["模型", "模型二", "a\0b"]
+    names += ["模型", "模型二"]
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, n_seeds=1)
         models = [f"{server.url}#{name}" for name in names]
@@ -284,25 +285,19 @@ def test_models_of_hostile_names_have_files_of_their_own(tmp_path):
 
 
 def planned(folder, command, capsys):
-    """Rows of --plan --json by level, summed over models."""
+    """The last row of --plan --json: all steps."""
     capsys.readouterr()
     assert main([*command, "--plan", "--json", "--dir", str(folder)]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
-    levels = {row["level"] for row in rows}
-    sums = ("calls", "prompt_tokens", "completion_tokens")
-    return {
-        level: {key: sum(row[key] for row in rows if row["level"] == level) for key in sums}
-        for level in levels
-    } | {"cost": [row["cost_usd"] for row in rows]}
+    return json.loads(capsys.readouterr().out)["rows"][-1]
 
 
 def test_a_plan_says_what_a_run_then_does(tmp_path, capsys):
-    """Expected calls are the calls made; tokens within 10 %, once the model's lengths are known."""
+    """Expected calls are the calls made; dollars within 10 %, once lengths are known."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server, 20, price_input=1.0, price_output=2.0)
         stages = list(commands())
         fresh = planned(folder, stages[0], capsys)
-        assert fresh["expected"]["calls"] == 60 * 6
+        assert fresh["calls"] == 60 * 6
         assert server.n_received == 0
         assert not (folder / "generations").exists()
         # A taste of each stage teaches the lengths of replies.
@@ -316,24 +311,21 @@ def test_a_plan_says_what_a_run_then_does(tmp_path, capsys):
             capsys.readouterr()
             assert main([*stage, "--json", "--dir", str(folder)]) == 0
             made = json.loads(capsys.readouterr().out)
-            assert server.n_received - before == plan["expected"]["calls"] == made["calls"]
-            tokens = plan["expected"]["prompt_tokens"] + plan["expected"]["completion_tokens"]
-            assert tokens == pytest.approx(made["tokens"], rel=0.1)
-            low, expected, high = plan["cost"][:3]
-            assert low < expected < high
-            assert planned(folder, stage, capsys)["expected"]["calls"] == 0
+            assert server.n_received - before == plan["calls"] == made["calls"]
+            assert plan["cost_usd"] == pytest.approx(made["cost_usd"], rel=0.1)
+            assert plan["cost_usd"] < plan["cost_usd_high"]
+            assert planned(folder, stage, capsys)["calls"] == 0
 
 
 def test_a_plan_with_unknown_prices_says_so(tmp_path, capsys):
     """Unknown is unknown, never 0; bots are free."""
     with Server(converse) as server:
         folder = workspace(tmp_path / "w", server)
-        plan = planned(folder, next(commands()), capsys)
-        assert set(plan["cost"]) == {None}
+        assert planned(folder, next(commands()), capsys)["cost_usd"] is None
         bots = ["generate", "--seeds", "small", "--model", "bot:verbose"]
-        assert set(planned(folder, bots, capsys)["cost"]) == {0.0}
+        assert planned(folder, bots, capsys)["cost_usd"] == 0
         assert main([*next(commands()), "--plan", "--dir", str(folder)]) == 0
-        assert "unknown price" in capsys.readouterr().out
+        assert re.search(r"total +\d+ +unknown", capsys.readouterr().out)
         assert server.n_received == 0
 
 
@@ -377,4 +369,4 @@ def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
         assert main([*judge, *place]) == 0
         assert "2 dialogues do not belong to the set small" in caplog.text
         (row,) = json.loads(capsys.readouterr().out)["rows"]
-        assert row["cases"] == 2 * 6 + 7
+        assert row["cases"] == 3 * 6

@@ -17,9 +17,9 @@ from botchat.errors import LimitReached
 from botchat.models.limits import Retry
 from botchat.pipeline.models import settings_text, templates
 from botchat.pipeline.run.plan import _made_up
+from botchat.pipeline.run.spending import JudgeName
+from botchat.pipeline.whole_run import Running, plan_run
 from botchat.records import Seed
-from botchat.requests import Generating, Judging
-from botchat.requests.results import by_contestant
 from botchat.workspace.config import load
 from tests.openai_server import text
 from tests.openai_server.faults import server_error
@@ -72,19 +72,19 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
     said = capsys.readouterr()
     whole = json.loads(said.out)
     steps = {row["step"]: row for row in whole["plan"]}
-    assert [*steps] == ["generate", "unieval", "arena-n4", "arena-n6", "gteval", "all"]
+    assert [*steps] == ["generate", "unieval", "arena-n4", "arena-n6", "gteval", "total"]
     assert {step: row["calls"] for step, row in steps.items()} == {
         "generate": 2 * 3 * 4,
         "unieval": 3 * 3,
         "arena-n4": 6,
         "arena-n6": 6,
         "gteval": 2 * 6,
-        "all": server.n_received,
+        "total": server.n_received,
     }
     assert sum(row["cost_usd"] for row in [*steps.values()][:-1]) == pytest.approx(
-        steps["all"]["cost_usd"]
+        steps["total"]["cost_usd"]
     )
-    assert said.err.splitlines()[0].startswith("plan: generate: 24 calls, $0.00")
+    assert said.err.splitlines()[0] == "Plan: 2 models, 3 dialogues of small, judge judge"
     assert {row["model"] for row in whole["rows"]} == {"one", "two", "human"}
     assert Path(whole["page"]).is_file()
     assert {row["coverage"] for row in whole["rows"]} == {1.0}
@@ -106,7 +106,7 @@ def test_again_sends_nothing_and_one_more_model_only_what_it_needs(place, server
     sent, files = server.n_received, stage_files(place)
     capsys.readouterr()
     run(place)
-    assert "plan: all: 0 calls, $0.0000" in capsys.readouterr().err
+    assert re.search(r"^  total +0 +0\.00", capsys.readouterr().err, re.M)
     assert (server.n_received, stage_files(place)) == (sent, files)
     run(place, "--model", "one", "--model", "two", "--model", "three")
     # Its dialogues, UniEval, GTEval, and the Arenas with the two others.
@@ -122,9 +122,9 @@ def test_the_steps_one_by_one_write_the_same_bytes(place, server, tmp_path):
     other.root.mkdir()
     (other.root / "botchat.toml").write_bytes((place.root / "botchat.toml").read_bytes())
     other.write_seeds("small", SEEDS)
-    Generating("small", ("one", "two"), limit=3).run(other)
+    botchat.generate(seeds="small", model=("one", "two"), limit=3, workspace=other)
     for protocol in ("unieval", "arena", "gteval"):
-        Judging(protocol, "small", "judge", limit=3).run(other)
+        botchat.judge(protocol, seeds="small", judge="judge", limit=3, workspace=other)
     made = {path.relative_to(other.root): text for path, text in stage_files(other).items()}
     assert made == {path: text for path, text in files.items() if path.parts[0] != "other"}
 
@@ -138,7 +138,7 @@ def test_a_plan_over_the_limit_sends_nothing(place, server, capsys):
         file.write("max_usd = 0.0001\n")
     run(place, code=3)
     with pytest.raises(LimitReached, match="over --max-calls 3"):
-        botchat.run(place, limits=botchat.Limits(max_usd=9, max_calls=3))
+        botchat.run(workspace=place, spending=botchat.Spending(max_usd=9, max_calls=3))
     assert server.n_received == 0
 
 
@@ -171,32 +171,27 @@ def test_protocols_that_have_nothing_to_ask_are_left_out_aloud(place, server, ca
     run(place, "--model", "one", "--protocol", "arena", code=1)
 
 
-def test_a_plan_says_what_each_contestant_costs(place, server, capsys):
-    """Calls about two are shared; the sum is the whole."""
-    Generating("small", ("one", "two"), limit=2).run(place)
-    planned = Judging("unieval", "small", "judge").plan(place)
-    assert {row["contestant"]: row["calls"] for row in by_contestant(planned)} == {
-        "human": 6,
-        "one": 2,
-        "two": 2,
-    }
-    limited = Judging("unieval", "small", "judge", limit=2).plan(place)
-    assert {row["calls"] for row in by_contestant(limited)} == {2}
-    command = ["judge", "gteval", "--seeds", "small", "--judge", "judge", "--plan", "--json"]
-    assert main([*command, "--dir", str(place.root)]) == 0
-    whole = json.loads(capsys.readouterr().out)
-    (expected,) = [row for row in whole["rows"] if row["level"] == "expected"]
-    assert sum(row["calls"] for row in whole["contestants"]) == expected["calls"]
-    assert sum(row["cost_usd"] for row in whole["contestants"]) == pytest.approx(
-        expected["cost_usd"]
-    )
+def test_the_limit_of_the_dialogues_is_the_limit_of_the_judge(place, server, capsys):
+    """Human dialogues are judged only of the seeds that a model was given."""
+    settings = place.root / "botchat.toml"
+    settings.write_text(settings.read_text().replace("limit = 3", ""))
+    generate = ["generate", "--model", "one", "--model", "two", "--limit", "2"]
+    assert main([*generate, "--dir", str(place.root)]) == 0
+    capsys.readouterr()
+    assert main(["judge", "unieval", "--plan", "--json", "--dir", str(place.root)]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["calls"] for row in rows] == [3 * 2, 3 * 2]
+    assert main(["judge", "gteval", "--plan", "--dir", str(place.root)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Plan: gteval on small, judge judge"
+    assert re.fullmatch(r"  total +8 +0\.00   at most 0\.\d\d", lines[3])
 
 
 def test_a_plan_needs_as_many_calls_however_long_replies_are(place):
     """Of a panel that has a fixed number of them: no two made-up replies are the same."""
-    request = botchat.Running("small", ("one", "two"), "mateval-sr", judge_model="judge", limit=6)
-    judged = [one for one in request.plan(place) if one.model == "judge"]
-    assert {one.calls for one in judged} == {17 * (18 + 24 + 24)}
+    wanted = Running("small", ("one", "two"), JudgeName("mateval-sr", "judge"), limit=6)
+    judged = [each for each in plan_run(wanted, place).planned if each.model == "judge"]
+    assert {each.calls for each in judged} == {17 * (18 + 24 + 24)}
 
 
 def test_made_up_replies_have_their_length_and_words_of_their_own():
@@ -209,10 +204,10 @@ def test_made_up_replies_have_their_length_and_words_of_their_own():
 
 def test_a_notebook_shows_the_board_with_its_notes(place, capsys):
     """By IPython's display protocol; the price is said first, and a repr is short."""
-    ran = botchat.run(place)
-    assert capsys.readouterr().err.startswith("plan: generate: 24 calls, $")
+    ran = botchat.run(workspace=place)
+    assert capsys.readouterr().err.startswith("Plan: 2 models, 3 dialogues of small")
     html = ran._repr_html_()
-    assert html.startswith("<table")
+    assert html.startswith("<p>") or html.startswith("<table")
     assert "3 of the set&#x27;s 6 seeds take part" in html
     assert "Judge judge: " in html
     assert len(repr(ran)) < 300
@@ -224,9 +219,9 @@ def test_python_has_a_limit_where_none_is_named(place, server):
     toml.write_text(toml.read_text().replace("price_output = 2", "price_output = 20000"))
     dear = botchat.Workspace(place.root)
     with pytest.raises(LimitReached, match=r"nothing was sent: .* over --max-usd 5"):
-        botchat.run(dear)
+        botchat.run(workspace=dear)
     assert server.n_received == 0
-    assert botchat.run(dear, limits=botchat.Limits(max_usd=999.0)).board.rows
+    assert botchat.run(workspace=dear, spending=botchat.Spending(max_usd=999.0)).rows
 
 
 # ---------------------------------------------------------------------------------- outages
@@ -249,7 +244,7 @@ def test_a_model_that_dies_costs_the_others_nothing(place, server, capsys, monke
     first, last = [line for line in said.err.splitlines() if "HTTP 503" in line]
     assert first.startswith(("HTTP 503: ", "two has not answered once: HTTP 503"))
     assert first.endswith("(two has no dialogue); the others are judged")
-    assert "3 dialogues and verdicts are missing" in last
+    assert "3 dialogues or verdicts are missing" in last
 
 
 def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, capsys, monkeypatch):
@@ -328,7 +323,7 @@ def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypat
     assert settings.run.models == ("gpt", "by-vllm", "claude", "bot:parrot")
     assert (settings.run.seeds, settings.run.judge) == ("chats", "gpt")
     assert "judges itself" in Path("botchat.toml").read_text("utf-8")
-    assert main(["seeds", "list", "--json"]) == 0
+    assert main(["seeds", "--json"]) == 0
     rows = {row["set"]: row["invented"] for row in json.loads(capsys.readouterr().out)["rows"]}
     assert rows == {"sample": True, "chats": False}
 
@@ -356,7 +351,7 @@ def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, inv
     out, line = place.out("small"), "The set small is invented"
     assert json.loads((out / "leaderboard.json").read_text()).get("invented", False) == invented
     files = [out / "leaderboard.md", out / "index.html"]
-    for told in (said.err, *(path.read_text("utf-8") for path in files)):
+    for told in (said.out, *(path.read_text("utf-8") for path in files)):
         assert (line in told) == invented
     place.write_seeds("small", SEEDS[:5], "zh")  # what is said of a set stays
     assert place.about("small").invented == invented

@@ -195,8 +195,8 @@ def dataset(people, reports, key="COT_FB_agent_summary", language=0, tales=None)
 def correlations(files, strategy="CoT", way=AS_WRITTEN):
     """The numbers of a recorded strategy, by kind of error."""
     with TemporaryDirectory() as folder:
-        answered = Answered(Workspace(Path(folder)), {}, None, Path(folder))
-        rows = recorded(files, answered).whole["judges"]
+        answered = Answered(Workspace(Path(folder)), {}, (), Path(folder))
+        rows = recorded(files, answered).data["judges"]
     return {r["error_type"]: r for r in rows if r["strategy"] == f"{strategy}{way}"}
 
 
@@ -274,7 +274,7 @@ def test_broken_files_are_refused_with_file_and_line(name, content, message):
 def test_the_published_correlations_come_out_again(tmp_path, capsys):
     """LOT's SA to the digit, no cell .06 off; as written every story is accounted for."""
     data = needs("mateval", "LOT")
-    found = said(capsys, "bench", "mateval", "--data", data, "--recorded", "--out", tmp_path)
+    found = said(capsys, "bench", "mateval", "--data", data, "--published", "--out", tmp_path)
     ours = {(row["strategy"], row["error_type"]): row for row in found["judges"]}
     assert len(ours) == 10 * len(ERROR_TYPES)
     (paper,) = (one for one in papers() if one.name == "mateval-table-2")

@@ -131,7 +131,7 @@ def test_marks_in_judged_text_are_no_control_tokens(server, tmp_path):
     seed = json.loads((REAL.parents[1] / "seeds" / "sample.jsonl").read_text().splitlines()[0])
     dialogue = {"id": seed["id"], "utterances": [*seed["utterances"][:2], hostile, "Really?"]}
     (tmp_path / "made.jsonl").write_text(json.dumps(dialogue))
-    run(tmp_path, "dialogues", "import", "made.jsonl", "--set", "sample", "--model", "other")
+    run(tmp_path, "import", "made.jsonl", "--seeds", "sample", "--model", "other")
     run(tmp_path, "judge", "unieval", "--seeds", "sample", "--limit", "1", "--judge", "smol")
     contents = [
         message["content"]

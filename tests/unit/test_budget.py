@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ from botchat.models.limits import (
     RateLimiter,
     Retry,
 )
-from botchat.requests.meter import Meter
+from botchat.pipeline.run.meter import Meter
 from botchat.workspace.ledger import Ledger
 
 QUIET = 50
@@ -196,7 +197,7 @@ def run_all(data, run, model, texts):
             budget,
             prices,
             limiter=RateLimiter(concurrency),
-            on_reply=meter.count,
+            on_reply=partial(meter.count, "m"),
         )
         tasks = [
             asyncio.ensure_future(

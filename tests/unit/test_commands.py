@@ -1,95 +1,119 @@
-"""Requests: each is a command with its flags, a function with its arguments, and pickles."""
+"""Commands: few, each with one screen of help, and the same as functions of Python."""
 
-import ast
+from __future__ import annotations
+
 import inspect
-import pickle
-from importlib import import_module
+import json
 
 import pytest
 
 import botchat
-import botchat.requests
 from botchat.cli.main import main
-from botchat.papers import botchat_figures
-from botchat.pipeline import reading
-from botchat.requests import arguments, requests
-from botchat.requests.arguments import Asking, flags_of, groups_of
+from botchat.cli.output import spent_line
+from botchat.commands import app
+from botchat.errors import did_you_mean
+from botchat.pipeline.run.meter import Meter
 
-REQUESTS = requests()
-COMMANDS = pytest.mark.parametrize("words", REQUESTS)
-
-
-def flags(request):
-    """All of a command, those of its groups among them."""
-    return [
-        *flags_of(request),
-        *(f for group in groups_of(request).values() for f in flags_of(group)),
-    ]
+COMMANDS = [name for name in app if not name.startswith("-")]
+EVERYWHERE = {"--dir", "--json", "--quiet", "--help", "--version"}
 
 
-@COMMANDS
-def test_help_shows_every_flag(words, capsys, monkeypatch):
-    """Under its own name or, of a word, its metavar; nothing is declared twice."""
-    monkeypatch.setenv("COLUMNS", "500")
-    with pytest.raises(SystemExit) as ended:
-        main([*words.split(), "--help"])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert len(REQUESTS[words].__doc__.partition("\n")[0]) <= 90  # one sentence
-    assert all(f"--{flag}" in shown for flag in ("dir", "json", "quiet"))
-    assert "--plan" in shown or not issubclass(REQUESTS[words], Asking)
-    names = [flag.name for flag in flags(REQUESTS[words])]
-    assert len({*names}) == len(names)
-    shown = " ".join(shown.split())
-    for flag in flags(REQUESTS[words]):
-        assert (flag.arg.metavar or flag.name) in shown
-        assert flag.arg.help in shown
+def flags(command):
+    """The flags of a command, without those of every command."""
+    arguments = app[command].assemble_argument_collection()
+    return {argument.name for argument in arguments if argument.show and "--" in argument.name}
 
 
-def test_there_are_few_commands_and_flags():
+def test_there_are_18_commands_and_40_flags():
     """A new one takes the place of another."""
-    assert len(REQUESTS) <= 24
-    said = {f.name for one in REQUESTS.values() for f in flags(one) if not f.arg.word}
-    assert len(said) <= 55
+    assert len(COMMANDS) == 18
+    assert len(EVERYWHERE.union(*map(flags, COMMANDS))) <= 40
 
 
-SAID = {"judge", "browser", "gate"}
-"""Read by `vars`, or by who shows the result."""
+@pytest.mark.parametrize("words", [[], ["--help"], *([name, "--help"] for name in COMMANDS)])
+def test_help_is_one_screen_with_every_flag(words, capsys, monkeypatch):
+    """80 columns, 40 lines; no command at all shows the help."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    shown = "\n".join(lines)
+    expected = flags(words[0]) if words[1:] else {*COMMANDS, "--version"}
+    assert not [name for name in {*expected, "--dir", "--json", "--quiet"} if name not in shown]
 
 
-@COMMANDS
-def test_every_flag_is_read(words):
-    """One that is only declared would be accepted and ignored."""
-    request = REQUESTS[words]
-    does = import_module(f"botchat.{request.does.partition(':')[0]}")
-    read = set()
-    for of in (does, arguments, botchat_figures, reading):
-        nodes = ast.walk(ast.parse(inspect.getsource(of)))
-        read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    assert {flag.field.name for flag in flags_of(request)} - SAID <= read
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_a_function(name):
+    """With the flags as parameters, a sentence that explains it, and a `Result`."""
+    function = getattr(botchat, {"import": "import_", "models": "models_"}.get(name, name))
+    parameters = inspect.signature(function).parameters
+    given = {flag.removeprefix("--").replace("-", "_") for flag in flags(name)}
+    assert given <= {*parameters, "max_usd", "max_calls", "max_tokens", "batch", "executor", "plan"}
+    assert function.__doc__.partition("\n")[0].endswith((".", "?"))
+    assert function.__annotations__["return"] == "Result"
 
 
-VERBS = [
-    getattr(botchat, name)
-    for name, one in vars(botchat.requests).items()
-    if hasattr(one, "request")
-]
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--dir", "{}", "--json", "seeds"],
+        ["seeds", "--dir", "{}", "--json"],
+        ["--json", "seeds", "--dir={}", "--quiet"],
+    ],
+)
+def test_flags_of_every_command_may_stand_anywhere(words, tmp_path, capsys):
+    """Before the command, and behind it."""
+    (tmp_path / "seeds").mkdir()
+    line = '{"id":"s1","utterances":["a","b","c","d"]}\n'
+    (tmp_path / "seeds" / "mine.jsonl").write_text(line)
+    assert main([word.format(tmp_path) for word in words]) == 0
+    assert [row["set"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["sample", "mine"]
 
 
-@pytest.mark.parametrize("function", VERBS, ids=lambda one: one.__name__)
-def test_the_function_explains_every_parameter(function):
-    """``help(botchat.run)``; positions are those of the class."""
-    first, *others = inspect.signature(function).parameters
-    assert (first, others) == ("workspace", list(inspect.signature(function.request).parameters))
-    for flag in flags_of(function.request):
-        assert f"{flag.field.name}: {flag.arg.help}" in function.__doc__
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("judg", 'Unknown command "judg". Did you mean "judge"?'),
+        ("leaderbord --seeds a", 'Did you mean "leaderboard"?'),
+        ("judge unieval --seed x", "Unknown option: --seed. Did you mean --seeds?"),
+        ("generate --modl x", "Did you mean --model?"),
+        ("leaderboard --format cvs", 'Did you mean "csv"?'),
+        ("ledger --forget --outcome filterd", 'Did you mean "filtered"?'),
+        ("run --limit 1,5", 'Invalid value for --limit: unable to convert "1,5" into int'),
+        ("judge unieval --judge a --judge b", "--judge specified multiple times"),
+        ("judge", "PROTOCOL requires an argument (see botchat judge --help)"),
+        ("seeds a b c", "['c'] (see botchat seeds --help)"),
+        ("zzz", 'Unknown command "zzz". (see botchat --help)'),
+    ],
+)
+def test_a_mistake_of_usage_is_one_line(words, line, capsys):
+    """It says what may be meant, and the exit code is 2."""
+    assert main(words.split()) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert line in error
 
 
-@pytest.mark.parametrize("words", [w for w in REQUESTS if issubclass(REQUESTS[w], Asking)])
-def test_a_worker_gets_it(words):
-    """It pickles; lists from Python are as good as tuples."""
-    kind = REQUESTS[words]
-    needed = {one.field.name: one for one in flags_of(kind) if one.is_needed}
-    made = kind(**{name: ["a"] if one.values is None else "a" for name, one in needed.items()})
-    assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 (our own)
-    assert list not in {type(value) for value in vars(made).values()}
+def test_what_is_like_nothing_gets_no_guess():
+    """A guess would mislead."""
+    assert did_you_mean("zzz", ["arena"]) == ""
+    assert did_you_mean("ARENA-N9", ["arena-n8", "gteval"]) == " (did you mean 'arena-n8'?)"
+
+
+@pytest.mark.parametrize(
+    ("meter", "line"),
+    [
+        (Meter(calls=2, tokens=1500, cost_usd=0.5), "2 calls, 1,500 tokens, $0.5000"),
+        (Meter(calls=2, tokens=15, unpriced=2), "2 calls, 15 tokens, 2 calls of unknown cost"),
+        (
+            Meter(calls=2, tokens=15, cost_usd=0.25, unpriced=1),
+            "2 calls, 15 tokens, $0.2500, 1 calls of unknown cost",
+        ),
+        (Meter(calls=2, tokens=15), "2 calls, 15 tokens, $0.0000"),
+        (Meter(replayed=3), "3 from the ledger"),
+        (Meter(), ""),
+    ],
+)
+def test_unknown_cost_is_no_zero(meter, line):
+    """Dollars are shown where some are known."""
+    assert spent_line(meter) == line

@@ -19,6 +19,7 @@ from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.annotations import NOT_SAID, UNTOLD
 from botchat.metrics.statistics import holm
 from botchat.pipeline.compare import _p_fell
+from botchat.pipeline.compare import compare as compare_boards
 from botchat.workspace.folder import Workspace
 from tests.boards import make_records
 
@@ -60,7 +61,7 @@ def compare(tmp_path: Path, before: dict, after: dict, **more):
     same = more.pop("same", ())
     old = write_board(tmp_path / "old", before, same=same)
     new = write_board(tmp_path / "new", after, same=same)
-    return botchat.compare(Workspace(tmp_path), old, new, **more)
+    return compare_boards(Workspace(tmp_path), old, new, **more)
 
 
 def test_a_fall_is_mcnemars_exact_test_of_pairs(tmp_path):
@@ -68,19 +69,19 @@ def test_a_fall_is_mcnemars_exact_test_of_pairs(tmp_path):
     before = {"a": firsts(60), "b": firsts(50)}
     differences = compare(tmp_path, before, {"a": firsts(51), "b": firsts(50)})
     p = binomtest(0, 9, alternative="less").pvalue
-    rows = {row["model"]: row for row in differences.whole["rows"]}
+    rows = {row["model"]: row for row in differences.data["rows"]}
     assert rows["a"]["p"] == pytest.approx(4 * p, abs=1e-4)  # of four tests the smallest
     assert rows["b"]["p"] == 1
     assert (rows["a"]["change_n16"], rows["b"]["change_n16"]) == (pytest.approx(-0.09), 0)
     assert rows["a"]["change_n16_low"] < -0.09 < rows["a"]["change_n16_high"] < 0
     assert rows["a"]["change_n4"] == 0
-    assert differences.fell == ["a"]
+    assert differences.data["fell"] == ["a"]
     assert str(differences.failure) == "fell: a (false alarms at most 5 % over all together)"
-    assert differences.whole["tested"] == ["a", "b"]
+    assert differences.data["tested"] == ["a", "b"]
     tested = "Tested: a, b; success at N = 16 and 4, paired by seed. A model fell where p (Holm)"
     assert any(line.startswith(tested) for line in differences.lines)
     strict = compare(tmp_path, before, {"a": firsts(51), "b": firsts(50)}, alpha=0.001)
-    assert (strict.fell, strict.failure) == ([], None)
+    assert (strict.data["fell"], strict.failure) == ([], None)
     assert "no model fell" in strict.lines
 
 
@@ -102,7 +103,7 @@ def test_a_fall_is_mcnemars_exact_test_of_pairs(tmp_path):
 def test_what_counts_as_a_fall(tmp_path, before, after, fell):
     """Success at either N, on seeds with a verdict on both boards."""
     differences = compare(tmp_path, {"a": before}, {"a": after})
-    assert bool(differences.fell) == fell
+    assert bool(differences.data["fell"]) == fell
 
 
 def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
@@ -110,14 +111,14 @@ def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
     before = {"a": firsts(60), "b": firsts(60), "bot:parrot": firsts(60)}
     after = {"a": firsts(40), "b": firsts(40), "bot:parrot": firsts(40)}
     differences = compare(tmp_path, before, after, same=("b",))
-    assert (differences.fell, differences.whole["unchanged"]) == (["a"], ["b"])
+    assert (differences.data["fell"], differences.data["unchanged"]) == (["a"], ["b"])
     assert "unchanged: 1 model answered word for word as before" in differences.lines
     named = compare(tmp_path, before, after, same=("b",), models=["bot:parrot"])
-    assert named.fell == ["bot:parrot"]
+    assert named.data["fell"] == ["bot:parrot"]
     nothing = compare(tmp_path, {"a": [None] * 9}, {"a": [None] * 9})
     assert str(nothing.failure).startswith("nothing was tested: no changed model has UniEval")
     unchanged = compare(tmp_path, before, after, same=tuple(before))
-    assert (unchanged.failure, unchanged.whole["tested"]) == (None, [])
+    assert (unchanged.failure, unchanged.data["tested"]) == (None, [])
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,8 @@ def test_revisions_of_a_model_are_paired(tmp_path, before, after, models):
     """MODEL@2 with the last revision on the first board."""
     boards = [{name: firsts(n) for name in names} for n, names in ((60, before), (40, after))]
     differences = compare(tmp_path, *boards)
-    assert [row["model"] for row in differences.whole["rows"]] == sorted(models)
-    assert sorted(differences.fell) == sorted(models)
+    assert [row["model"] for row in differences.data["rows"]] == sorted(models)
+    assert sorted(differences.data["fell"]) == sorted(models)
 
 
 @pytest.mark.parametrize(
@@ -153,10 +154,10 @@ def test_boards_that_do_not_measure_the_same(tmp_path, change, message):
     new = write_board(tmp_path / "new", {"a": firsts(40), "more": firsts(90)}, **change)
     workspace = Workspace(tmp_path)
     with pytest.raises(DataError, match=f"do not measure the same: {message}; .* --anyway"):
-        botchat.compare(workspace, old, new)
-    differences = botchat.compare(workspace, old, new, anyway=True)
+        compare_boards(workspace, old, new)
+    differences = compare_boards(workspace, old, new, anyway=True)
     assert {"gone: gone", "new: more"} <= set(differences.lines)
-    assert differences.fell == ([] if "seeds" in change else ["a"])
+    assert differences.data["fell"] == ([] if "seeds" in change else ["a"])
     if "signature" in change:
         line = "unieval n:16 has other settings, which may be the cause: "
         assert any(text.startswith(line) for text in differences.lines)
@@ -169,17 +170,17 @@ def test_what_cannot_be_compared_is_an_error(tmp_path):
     new = write_board(tmp_path / "2", {"b": firsts(50)})
     write_board(tmp_path / "leaderboards" / "small", {"a": firsts(80)})
     with pytest.raises(MissingDataError, match=r"no board 'smal' \(did you mean 'small'\?\)"):
-        botchat.compare(workspace, "smal", old)
+        compare_boards(workspace, "smal", old)
     with pytest.raises(ConfigError, match=r"--model A: not on both boards \(did you mean 'a'\?\)"):
-        botchat.compare(workspace, old, old, models=["A"])
+        compare_boards(workspace, old, old, models=["A"])
     with pytest.raises(DataError, match="no model is on both"):
-        botchat.compare(workspace, old, new)
+        compare_boards(workspace, old, new)
     with pytest.raises(ConfigError, match="--alpha 5: give a rate between 0 and 1"):
-        botchat.compare(workspace, old, old, alpha=5)
+        compare_boards(workspace, old, old, alpha=5)
     for text in ("[]", '{"rows": 1}', "{"):
         (tmp_path / "3.json").write_text(text)
         with pytest.raises(DataError, match="is not what leaderboard writes"):
-            botchat.compare(workspace, str(tmp_path / "3.json"), old)
+            compare_boards(workspace, str(tmp_path / "3.json"), old)
 
 
 def test_models_that_did_not_change_are_rarely_blamed():
@@ -230,18 +231,18 @@ def speak(workspace: Workspace, model: str, surviving: dict[int, float]) -> None
         lines.append(json.dumps({"utterances": utterances}))
     path = workspace.root / "dialogues.jsonl"
     path.write_text("\n".join(lines))
-    botchat.import_dialogues(workspace, [path], "sample", model, replace=True)
+    botchat.import_(str(path), workspace=workspace, seeds="sample", model=model, replace=True)
 
 
 def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
     """40 seeds, success @16 from 26 to 10 %, @4 from 87 to 28 %; a bot and a model as before."""
     workspace = Workspace(tmp_path)
-    botchat.generate(workspace, "sample", ["bot:parrot"], limit=40)
+    botchat.generate(workspace=workspace, seeds="sample", model=["bot:parrot"], limit=40)
     speak(workspace, "same", GOOD)
     for week, surviving in (("last-week", GOOD), ("this-week", BLAND)):
         speak(workspace, "mine", surviving)
-        botchat.judge(workspace, "unieval", "sample", "rules")
-        botchat.leaderboard(workspace, "sample", keep=week)
+        botchat.judge("unieval", workspace=workspace, seeds="sample", judge="rules")
+        botchat.leaderboard(workspace=workspace, seeds="sample", keep=week)
     place = ["--dir", str(tmp_path)]
     weeks = ["compare", "sample/last-week", "sample/this-week", *place]
     assert main([*weeks, "--gate"]) == 4

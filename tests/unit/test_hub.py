@@ -246,16 +246,16 @@ class TestHubDatasets:
     def test_the_set_keeps_its_commit(self, theirs: Hub, tmp_path: Path) -> None:
         """Beside the language; a set made again from elsewhere has none."""
         workspace = Workspace(tmp_path / "w")
-        botchat.import_seeds(workspace, "hf://some/talk@v1/short", "s", "zh")
+        botchat.import_("hf://some/talk@v1/short", workspace=workspace, seeds="s", language="zh")
         pin = f"hf://some/talk@{theirs.tags['v1']}/short"
         assert (workspace.about("s").source, workspace.language("s").code) == (pin, "zh")
         assert (workspace.root / "seeds/s.toml").read_text() == (
             f'language = "zh"\nsource = "{pin}"\n'
         )
-        botchat.import_seeds(workspace, pin, "s")
+        botchat.import_(pin, workspace=workspace, seeds="s")
         assert (workspace.about("s").source, workspace.language("s").code) == (pin, "en")
         (tmp_path / "s.jsonl").write_bytes(talk("Old."))
-        botchat.import_seeds(workspace, str(tmp_path / "s.jsonl"), "s", replace=True)
+        botchat.import_(str(tmp_path / "s.jsonl"), workspace=workspace, seeds="s", replace=True)
         assert workspace.about("s").source is None
         assert not (workspace.root / "seeds/s.toml").exists()
 

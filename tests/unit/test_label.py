@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import botchat
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.pipeline.label import rater
+from botchat.pipeline.label import label, rater
 from botchat.pipeline.run.read_set import read
 from botchat.records import HUMAN, Judgment, slug
 from botchat.workspace import jsonl
@@ -56,7 +55,7 @@ def filed(workspace: Workspace, *rows: dict[str, Any]) -> list[int]:
     """How many labels of a file were new, by judge and protocol."""
     path = workspace.root / "exported.jsonl"
     path.write_text("".join(f"{json.dumps(one)}\n" for one in rows), "utf-8")
-    return [one["new"] for one in botchat.label(workspace, [path], seed_set="made-up").rows]
+    return [one["new"] for one in label(workspace, "made-up", [path]).rows]
 
 
 @pytest.mark.parametrize(
@@ -129,8 +128,8 @@ def test_one_wrong_label_files_none(
 
 def page(workspace: Workspace, protocol: str, most: int) -> tuple[str, list[Any]]:
     """The page as text, and its cases."""
-    result = botchat.label(workspace, seed_set="made-up", protocol=protocol, most=most)
-    text = Path(result.whole["page"]).read_text("utf-8")
+    result = label(workspace, "made-up", protocol=protocol, most=most)
+    text = Path(result.data["page"]).read_text("utf-8")
     return text, json.loads(text.partition('id="about">')[2].partition("</script>")[0])["cases"]
 
 
@@ -172,7 +171,7 @@ def test_what_cannot_be_labelled_is_refused(
 ) -> None:
     """Before anything is written."""
     with pytest.raises(error, match=message):
-        botchat.label(workspace, **{"seed_set": "made-up", **flags})
+        label(workspace, **{"seed_set": "made-up", **flags})
     assert not (workspace.root / "leaderboards").exists()
 
 

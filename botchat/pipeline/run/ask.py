@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Case, CaseRef, Judge, case_ref, quirks_suffix
-from botchat.judges.single import SingleJudge
 from botchat.languages import ENGLISH, Language
 from botchat.models.self_chat import TokenCounter
 from botchat.parallel import together
 from botchat.pipeline.run import plan
-from botchat.pipeline.run.plan import PlanningSession
+from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.run.plan import Plan, PlanningSession
 from botchat.pipeline.run.session import RULES, Session, in_session
+from botchat.pipeline.run.spending import JudgeName, Spending
 from botchat.pipeline.run.work import Stops, work_through
 from botchat.protocols.protocol import Protocol
 from botchat.records import SIGNED, UNANSWERED, Judgment, Seed
-from botchat.requests.arguments import JudgeName, Spending
-from botchat.requests.meter import Meter, Step
-from botchat.requests.results import Plan, StageResult
+from botchat.results import Result
 from botchat.workspace import jsonl, provenance
 from botchat.workspace.folder import Workspace, judgment_key, stage_order
 from botchat.workspace.ledger import Ledger
@@ -36,6 +36,28 @@ class Cases(NamedTuple):
 
     protocol: Protocol
     make: Sequence[Callable[[], Case]]
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """What a run made in one protocol."""
+
+    protocol: str
+    judge: str
+    cases: int
+    """Cases that were asked about."""
+    new: int
+    unreadable: int
+    """Cases that were answered without a verdict, for whatever reason."""
+    path: Path
+    unanswered: int
+    """Cases that another run may still get an answer for."""
+
+
+def stage_result(stages: Sequence[StageResult]) -> Result:
+    """Return a row a protocol."""
+    rows = [{k: v for k, v in asdict(each).items() if k != "unanswered"} for each in stages]
+    return Result({"rows": rows}, [rows], sum(each.unanswered for each in stages))
 
 
 @dataclass(frozen=True)
@@ -85,8 +107,6 @@ class Asked:
         session.meter.begin("judge", n_cases)
 
         async def settle(filing: Filing, cases: Cases) -> StageResult:
-            filing.step.items = len(cases.make)
-            session.meter.steps.append(filing.step)
             with filing:
 
                 async def do(make: Callable[[], Case]) -> None:
@@ -177,9 +197,6 @@ class Filing(AbstractContextManager["Filing"]):
         """Read the stored judgments; those with another ``signature`` are made again."""
         self._workspace = workspace
         self.protocol, self.answering, self._asked_as = protocol, answering, signature
-        each = 1 if isinstance(answering, SingleJudge) else None if answering.models else 0
-        self.step = Step(answering.name, each=each)
-        """Its part of the run that asks."""
         self.signature = self._sign()
         self._seed_set = seed_set
         self.path = workspace.judgments_path(seed_set, protocol, answering.name)
@@ -217,7 +234,6 @@ class Filing(AbstractContextManager["Filing"]):
         """Whether a case is settled as it is: what is stored is taken, and counted."""
         if found := self.stored(case):
             self.asked.append(judgment_key(found))
-            self.step.done += 1
         return found is not None
 
     def holds(self, judgment: Judgment, digest: str) -> bool:
@@ -228,25 +244,11 @@ class Filing(AbstractContextManager["Filing"]):
             and judgment.outcome not in UNANSWERED
         )
 
-    async def settle(self, case: Case) -> Judgment:
-        """The stored judgment, or a new one, which is stored."""
-        with self.step.item() as item:
-            judgment = await self._settled(case)
-            if item.calls and judgment.verdict is None and judgment.outcome == "ok":
-                said = judgment.transcript[-1].text if judgment.transcript else judgment.reason
-                self.step.fail(said)
-                self._unreadable += 1
-            elif item.calls:
-                self._unreadable = 0
-        if self._unreadable == self._most_unreadable:
-            raise FatalModelError(
-                f"{self.protocol}: {self._unreadable} replies of {self.answering.name} in a row "
-                f"are unreadable, so it is stopped; the last: {said[:200]!r}; name another judge "
-                "(of a criterion: mend its prompt), or run again to go on"
-            )
-        return judgment
+    async def settle(self, case: Case) -> None:
+        """Ask about a case unless it is settled, and store the judgment.
 
-    async def _settled(self, case: Case) -> Judgment:
+        Raises `FatalModelError` if too many replies in a row are unreadable.
+        """
         judgment = self.stored(case)
         if judgment is None:
             self.ready()
@@ -270,7 +272,17 @@ class Filing(AbstractContextManager["Filing"]):
             self.have[judgment_key(judgment)] = judgment
             self._new += 1
         self.asked.append(judgment_key(judgment))
-        return judgment
+        if not self.answering.models:
+            return
+        is_unreadable = judgment.verdict is None and judgment.outcome == "ok"
+        self._unreadable = self._unreadable + 1 if is_unreadable else 0
+        if self._unreadable == self._most_unreadable:
+            last = judgment.transcript[-1].text if judgment.transcript else judgment.reason
+            raise FatalModelError(
+                f"{self.protocol}: {self._unreadable} replies of {self.answering.name} in a row "
+                f"are unreadable, so it is stopped; the last: {last[:200]!r}; name another judge "
+                "(of a criterion: mend its prompt), or run again to go on"
+            )
 
     def note(self, ledger: Ledger) -> None:
         """Record who was asked."""

@@ -19,10 +19,21 @@ from botchat.records import (
     human_dialogue,
 )
 from botchat.workspace import config, panels
-from botchat.workspace.folder import Workspace
+from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.panels import PanelSettings
 
 T = TypeVar("T")
+
+
+def seed_set_of(workspace: Workspace, name: str = "") -> str:
+    """Return the set that a command is about: named, of ``[run]``, or the only one.
+
+    Raises `ConfigError` if there are several.
+    """
+    own = [known for known in workspace.seed_sets() if known != SAMPLE] or [SAMPLE]
+    if name := name or workspace.config.run.seeds or own[0] * (len(own) == 1):
+        return name
+    raise ConfigError(f"name a set with --seeds, or seeds in [run]: {', '.join(own[:8])}")
 
 
 def pick(

@@ -7,34 +7,44 @@ already paid for are all in the plan, whatever the settings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from botchat.interfaces import ChatModel, Decoding, Message, Reply
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import lengths
 from botchat.models.cached import strip_reasoning
 from botchat.models.limits import Prices
 from botchat.models.self_chat import TokenCounter, prompt_tokens
+from botchat.pipeline.run.meter import Meter
 from botchat.pipeline.run.session import Session
+from botchat.pipeline.run.spending import Spending
 from botchat.pipeline.run.work import run_now
 from botchat.records import Seed
-from botchat.requests.arguments import Spending
-from botchat.requests.meter import Meter
-from botchat.requests.results import LEVELS, Place, Plan, Planned
+from botchat.results import Result
 from botchat.workspace.config import ModelName
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger, request_json, request_key
+from botchat.workspace.secrets import public
 
-REPLY_TOKENS: Mapping[str, tuple[int, int, int]] = {
-    # BotChat Table 1: least, median and greatest mean length of 14 models' utterances.
-    "generate": (20, 41, 199),
-    # A verdict with a sentence, a few sentences, a page of reasoning.
-    "judge": (20, 80, 400),
-    # A story of five sentences, or of 200 words, said again with notes on its errors.
+LEVELS = ("expected", "high")
+
+Place: TypeAlias = tuple[str, tuple[str, ...]]
+"""What a call is about: the step (``generate``, or a protocol) and the contestants."""
+
+Cost: TypeAlias = tuple[int, float | None]
+"""Calls and USD; None: the price of a call is unknown."""
+
+REPLY_TOKENS: Mapping[str, tuple[int, int]] = {
+    # BotChat Table 1: median and greatest mean length of 14 models' utterances.
+    "generate": (41, 199),
+    # A verdict with a few sentences, a page of reasoning.
+    "judge": (80, 400),
 }
-"""Tokens of a reply: low, expected, high, where the ledger knows none of the model's."""
+"""Tokens of a reply, at each level, where the ledger knows none of the model's."""
 
 ENOUGH_CALLS = 20
 """Replies of a model in the ledger from which its own lengths are taken."""
@@ -77,15 +87,15 @@ class PlannedModel:
         by_place: dict[Place, list[int]] = {}
         for key, place in self._places.items():
             by_place.setdefault(place, []).append(self.asked[key])
-        parts = {place: (len(n), self._billed(n)[2]) for place, n in by_place.items()}
+        parts = {place: (len(n), self._billed(n)[1]) for place, n in by_place.items()}
         billed = self._billed(self.asked.values())
         return Planned(self.name, level, len(self.asked), *billed, parts, self._limited)
 
-    def _billed(self, prompts: Collection[int]) -> tuple[int, int, float | None]:
-        """Tokens of prompts and replies, and USD, of calls with prompts of so many tokens."""
+    def _billed(self, prompts: Collection[int]) -> tuple[int, float | None]:
+        """Tokens of prompts and replies together, and USD, of calls with such prompts."""
         prompt = round(sum(prompts) * self.prompt_factor)
         completion = round(len(prompts) * self.completion)
-        return prompt, completion, self._prices.cost(prompt, completion)
+        return prompt + completion, self._prices.cost(prompt, completion)
 
     async def chat(self, messages: Sequence[Message], decoding: Decoding) -> Reply:
         """The stored reply, or a made-up one that is counted."""
@@ -142,12 +152,69 @@ class PlanningSession(Session):
         if len(recent) < ENOUGH_CALLS:
             tokens = REPLY_TOKENS[stage][self.level]
             return tokens, tokens, 1.0
-        factor = (0.5, 1.0, 2.0)[self.level]
+        factor = (1.0, 2.0)[self.level]
         said = sum(self.count(reply.text) for _, reply in recent) / len(recent)
         billed = sum(reply.usage.completion_tokens or 0 for _, reply in recent) / len(recent)
         counted = sum(prompt_tokens(messages, self.count) for messages, _ in recent)
         prompts = sum(reply.usage.prompt_tokens or 0 for _, reply in recent)
         return max(1, round(factor * said)), factor * billed, prompts / counted
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What one model would be asked, at one of `LEVELS`."""
+
+    model: str
+    level: str
+    calls: int
+    tokens: int
+    """Prompts and replies."""
+    cost_usd: float | None
+    """None: the price is unknown."""
+    parts: Mapping[Place, Cost]
+    """Calls and USD by what they are about; together those above."""
+    limited: bool
+    """Whether limits of a run count it: bots they do not."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would send: each model at each level."""
+
+    planned: Sequence[Planned]
+    notes: Sequence[str]
+
+    @property
+    def rows(self) -> list[Row]:
+        """A step each, then all: calls, USD, and the most USD to be expected; None is unknown."""
+        names = dict.fromkeys(step for each in self.planned for step, _ in each.parts)
+        rows = []
+        for name in [*sorted(names, key=lambda step: step != "generate"), "total"]:
+            (calls, usd), (_, high) = (self._cost(level, name) for level in LEVELS)
+            rows.append({"step": name, "calls": calls, "cost_usd": usd, "cost_usd_high": high})
+        return rows
+
+    def _cost(self, level: str, step: str) -> Cost:
+        parts = [
+            cost
+            for each in self.planned
+            for (name, _), cost in each.parts.items()
+            if each.level == level and step in (name, "total")
+        ]
+        prices = [usd for _, usd in parts]
+        return sum(n for n, _ in parts), None if None in prices else math.fsum(filter(None, prices))
+
+    def result(self, title: str, spending: Spending) -> Result:
+        """Return the plan as people read it; ``title``: what it is of."""
+        lines = [f"Plan: {public(title)}", f"  {'step':<14}{'calls':>10}{'USD':>10}"]
+        for row in self.rows:
+            usd = "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:,.2f}"
+            lines.append(f"  {row['step']:<14}{row['calls']:>10,}{usd:>10}")
+        if (high := self.rows[-1]["cost_usd_high"]) is not None:
+            lines[-1] += f"   at most {high:,.2f}"
+        if spending.max_usd is not None:
+            lines[-1] += f"; stops at {spending.max_usd:,.2f} (max_usd)"
+        return Result({"rows": self.rows, "notes": self.notes}, [*lines, *self.notes])
 
 
 def plan(
@@ -161,22 +228,15 @@ def plan(
     ``seeds``: the whole set; ``walk`` runs the stage with a session's models, storing nothing.
     """
     counter = token_counter()
-    sessions = []
+    planned = []
     with closing(workspace.ledger(readonly=True)) as ledger:
-        for level in range(len(LEVELS)):
+        for level, name in enumerate(LEVELS):
             session = PlanningSession(workspace, seeds, ledger, level, counter.estimate, language)
             run_now(walk(session, counter))
-            sessions.append(session)
-    by_model = zip(*(session.planned.values() for session in sessions), strict=True)
-    planned = Plan(
-        model.planned(level)
-        for models in by_model
-        for model, level in zip(models, LEVELS, strict=True)
-    )
-    unknown = dict.fromkeys(one.model for one in planned if one.calls and one.cost_usd is None)
+            planned += [model.planned(name) for model in session.planned.values()]
+    unknown = dict.fromkeys(each.model for each in planned if each.calls and each.cost_usd is None)
     notes = [UNPRICED.format(" and ".join(unknown))] if unknown else []
-    planned.note = " ".join(notes if counter.exact else [*notes, ROUGH])
-    return planned
+    return Plan(planned, notes if counter.exact else [*notes, ROUGH])
 
 
 def token_counter() -> TokenCounter:

@@ -140,11 +140,13 @@ class Read:
 def only_judge(workspace: Workspace, seed_set: str, judge: str | None) -> list[str]:
     """The judge of a command that takes one, or none where nobody has judged.
 
-    People who label are judges only where nobody else is. `ConfigError` if several have judged and
-    none is named.
+    People who label are judges only where nobody else is. Of several, that of ``[run]``;
+    `ConfigError` if it has not judged and none is named.
     """
     known = sorted(workspace.judgment_files(seed_set)) if judge is None else [judge]
     known = [name for name in known if not is_annotator(name, HUMAN)] or known
+    usual = workspace.config.run.judge
+    known = [name for name in known if usual and usual in (name, name.partition("@")[0])] or known
     if len(known) > 1:
         raise ConfigError(
             f"several judges have judged {seed_set}: name one with --judge: {', '.join(known)}"

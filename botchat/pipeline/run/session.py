@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -17,11 +18,11 @@ from botchat.models.cached import DRAIN_S, CachedModel
 from botchat.models.limits import FREE, Budget, Prices, RateLimiter, Retry
 from botchat.models.self_chat import Speaker
 from botchat.parallel import stoppable
+from botchat.pipeline.run.meter import Meter
+from botchat.pipeline.run.spending import JudgeName, Spending
 from botchat.pipeline.run.work import Stops, run_now
 from botchat.protocols.catalogue import Catalogue, catalogue
 from botchat.records import Seed
-from botchat.requests.arguments import JudgeName, Spending
-from botchat.requests.meter import Meter
 from botchat.workspace import config, panels
 from botchat.workspace.folder import Workspace
 from botchat.workspace.ledger import Ledger
@@ -66,14 +67,14 @@ class Session:
     ) -> None:
         """Use `in_session`."""
         self._language = language
-        limits = spending.limits
         self.meter = meter
-        meter.in_flight = lambda: self.under_way
         self._batch = spending.batch
         self._config = workspace.config
         self._humans = tuple(seed.utterances for seed in seeds)
         self.ledger = ledger
-        self.budget = meter.budget = Budget(limits.max_usd, limits.max_calls, limits.max_tokens)
+        self.budget = meter.budget = Budget(
+            spending.max_usd, spending.max_calls, spending.max_tokens
+        )
         self._pool: WorkerPool | None = None
         if spending.executor is not None:
             from botchat.models.executor import WorkerPool
@@ -193,8 +194,8 @@ class Session:
             self._pool.close()
 
     @property
-    def under_way(self) -> int:
-        """Calls in flight."""
+    def n_in_flight(self) -> int:
+        """Calls that are out now."""
         return sum(len(model.in_flight) for model in tuple(self._models.values()))
 
     def _model(self, resolved: config.ModelName, stage: str, max_tokens: int | None) -> ChatModel:
@@ -234,7 +235,7 @@ class Session:
             prices=prices,
             budget=budget,
             retry=Retry(),
-            on_reply=self.meter.count,
+            on_reply=partial(self.meter.count, model.name),
         )
 
     def _uncached(self, resolved: config.ModelName) -> tuple[ChatModel, RateLimiter | None, Prices]:
@@ -305,7 +306,7 @@ def in_session(
             results = await stoppable(ask(session, stops), session.stop)
             stops.raise_first()
         except asyncio.CancelledError:
-            if n := session.under_way:
+            if n := session.n_in_flight:
                 log.warning(
                     "waiting up to %d s for %d replies under way; interrupt again to drop them",
                     DRAIN_S,

@@ -1,17 +1,17 @@
-"""One figure of a set: chosen by its name, sized as asked."""
+"""Figures of a set: chosen by name, sized as asked."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import board_of, read
 from botchat.ratings.elo import EloSettings
-from botchat.requests import Plotting
-from botchat.requests.results import Told
+from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from botchat.report.figures import Chart
 
 
-def plot(
+def figure(
     workspace: Workspace,
     seed_set: str,
     name: str,
@@ -44,7 +44,7 @@ def plot(
     from botchat.report.figures import WIDTH
 
     width, height = size or (WIDTH, None)
-    return choose(workspace, seed_set, name, judge, elo).figure(width, height)
+    return choose(workspace, seed_set, name, judge, elo)[0].figure(width, height)
 
 
 def choose(
@@ -53,8 +53,8 @@ def choose(
     name: str,
     judge: str | None,
     elo: EloSettings | None = None,
-) -> Chart:
-    """The figure that `plot` draws; raises as it does."""
+) -> list[Chart]:
+    """The figure that `figure` draws, or all of a board; raises as it does."""
     from botchat.pipeline.agree import set_reports
     from botchat.report.figures import board_charts, judge_charts
 
@@ -67,13 +67,13 @@ def choose(
     else:
         found, board = board_of(workspace, seed_set, judge, elo)
         charts = board_charts(board, conversation_costs(workspace, found.dialogues))
-    chart = next((chart for chart in charts if chart.name == name), None)
-    if chart is None:
+    chosen = [chart for chart in charts if name in ("", chart.name)]
+    if not chosen:
         names = [chart.name for chart in charts]
         known = ", ".join(names) or "none, since fewer than two judges have judged the same"
         hint = did_you_mean(name, names)
         raise MissingDataError(f"no figure {name!r} of {seed_set}{hint}; there are: {known}")
-    return chart
+    return chosen
 
 
 def read_size(text: str) -> tuple[float, float | None]:
@@ -88,17 +88,35 @@ def read_size(text: str) -> tuple[float, float | None]:
     )
 
 
-def figure(request: Plotting, workspace: Workspace) -> Told:
-    """Write one figure in the format that ``out`` ends with; its path.
+def write_figures(
+    workspace: Workspace,
+    seed_set: str,
+    name: str = "",
+    judge: str | None = None,
+    *,
+    form: str = "svg",
+    size: str = "",
+    out: Path | None = None,
+) -> Result:
+    """Write one figure, or all of a judge's board; return the paths.
 
-    What is raised as in `plot`; the same request gives the same bytes.
+    ``out``: a folder, by default that of the board, or for one figure a file. Raises as `figure`;
+    the same arguments give the same bytes.
     """
     from botchat.report.figures import FORMATS, WIDTH
 
-    out, form = request.out, request.out.suffix.lower().removeprefix(".")
+    width, height = read_size(size) if size else (WIDTH, None)
     if form not in FORMATS:
-        raise ConfigError(f"--out {out}: a figure is written as {', '.join(FORMATS)}; end it so")
-    width, height = read_size(request.size) if request.size else (WIDTH, None)
-    chart = choose(workspace, request.seed_set, request.name, request.judge)
-    jsonl.write_atomic(out, chart.render(form, width, height))
-    return Told({"path": out})
+        raise ConfigError(f"--format {form}: a figure is written as {', '.join(FORMATS)}")
+    if out is not None and (ending := out.suffix.removeprefix(".")) in FORMATS and name:
+        form, paths = ending, [out]
+    else:
+        paths = []
+    charts = choose(workspace, seed_set, name, judge)
+    folder = out or workspace.out(seed_set)
+    paths = paths or [folder / f"{chart.name}.{form}" for chart in charts]
+    for chart, path in zip(charts, paths, strict=True):
+        jsonl.write_atomic(path, chart.render(form, width, height))
+    return Result(
+        {"rows": [{"figure": str(path)} for path in paths]}, [str(path) for path in paths]
+    )

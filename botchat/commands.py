@@ -1,0 +1,502 @@
+"""Every command, which is also a function of Python: its parameters are the flags.
+
+A new command is a function here, a new flag a parameter with a type of its own below. What is heavy
+is imported inside, so that ``--help`` is quick. In Python the workspace is a folder, or the current
+one; everything gives a `Result`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Group, Parameter
+from cyclopts.help import DefaultFormatter, PanelSpec
+from rich import box
+
+from botchat.pipeline.run.spending import JudgeName, Spending
+
+if TYPE_CHECKING:
+    from botchat.pipeline.run.meter import Meter
+    from botchat.pipeline.run.plan import Plan
+    from botchat.results import Result
+    from botchat.workspace.folder import Workspace
+else:  # annotations are read when a command line is, and these are not imported for that
+    Meter = Plan = Result = Workspace = object
+
+
+def _version() -> str:
+    from botchat.records import VERSION
+
+    return f"botchat {VERSION}"
+
+
+FLAGS = Group("Flags", sort_key=8)
+app = App(
+    name="botchat",
+    help="Can this model hold a human conversation over many turns, who is best, and can the judge "
+    "be trusted?",
+    help_format="plaintext",
+    suppress_keyboard_interrupt=False,
+    version=_version,
+    version_flags=["--version"],
+    help_flags=["--help"],
+    default_parameter=Parameter(negative=(), show_default=False),
+    help_formatter=DefaultFormatter(panel_spec=PanelSpec(box=box.SIMPLE_HEAD, padding=0)),
+    group_parameters=FLAGS,
+    group_arguments=Group("Arguments", sort_key=7),
+)
+app["--help"].group = app["--version"].group = FLAGS
+DAILY, BEGIN, STEPS, JUDGES, SHARE = (
+    Group(name, sort_key=i)
+    for i, name in enumerate(("Every day", "Begin", "Step by step", "Judges and people", "Share"))
+)
+
+
+def _flag(text: str, name: str | None = None) -> Parameter:
+    return Parameter(name=name, help=text)
+
+
+Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
+Progress = Annotated[Meter | None, Parameter(parse=False)]
+Judge = Annotated[
+    str,
+    _flag("rules, a [judges] or [panels] entry, a preset panel, control:PANEL, or any model"),
+]
+JudgeModel = Annotated[str | None, _flag("model of a panel's agents that name none")]
+Judges = Annotated[Sequence[str], _flag("repeatable; only these judges", "--judge")]
+Models = Annotated[Sequence[str], _flag("repeatable; see models", "--model")]
+Seeds = Annotated[str, _flag("the seed set ([run] seeds, or the only one)")]
+Protocol = Annotated[str | None, _flag("as its folder: unieval, arena-n16, gteval, …")]
+Limit = Annotated[int | None, _flag("only the first K seeds or items ([run] limit)")]
+Replace = Annotated[bool, _flag("also in place of what is there")]
+Turns = Annotated[int | None, _flag("utterances, the two seeds included (16)")]
+Out = Annotated[Path | None, _flag("where to (a folder of leaderboards)")]
+Formats = Annotated[
+    Sequence[Literal["csv", "md", "json", "tex", "parquet", "html"]],
+    _flag("repeatable; files of tables (csv)", "--format"),
+]
+Costs = Annotated[Spending, Parameter(name="*", group=Group("Cost", sort_key=9))]
+FREE = Spending()
+
+
+def _workspace(workspace: Workspace | str | Path | None) -> Workspace:
+    from botchat.workspace.folder import Workspace as Folder
+
+    return workspace if isinstance(workspace, Folder) else Folder(Path(workspace or ""))
+
+
+def _each(values: Any) -> tuple[Any, ...]:
+    """Return several values also where one was given alone."""
+    return (values,) if isinstance(values, str | Path) or callable(values) else tuple(values)
+
+
+def _asks(
+    plan: Callable[[], Plan], ask: Callable[[], Result], title: str, spending: Spending
+) -> Result:
+    """Ask, or say what would be asked."""
+    return plan().result(title, spending) if spending.plan else ask()
+
+
+@app.command(group=DAILY)
+def run(
+    *,
+    seeds: Seeds = "",
+    model: Models = (),
+    judge: Judge = "",
+    judge_model: JudgeModel = None,
+    protocol: Annotated[
+        Sequence[str], _flag("repeatable (unieval, arena and gteval)", "--protocol")
+    ] = (),
+    limit: Limit = None,
+    replace: Replace = False,
+    format: Formats = (),
+    spending: Costs = FREE,
+    workspace: Here = None,
+    meter: Progress = None,
+) -> Result:
+    """Everything: generate, judge, rank; the price first.
+
+    What is there already is not asked again. What is left out, [run] of botchat.toml says.
+    """
+    from botchat.pipeline import whole_run
+
+    place, name = _workspace(workspace), JudgeName(judge, judge_model)
+    wanted = whole_run.Running(seeds, _each(model), name, _each(protocol), limit, replace)
+    spending = spending.within(place)
+    if spending.plan:
+        title = whole_run.title(wanted, place)
+        return whole_run.plan_run(wanted, place).result(title, spending)
+    return whole_run.run(wanted, place, spending, meter, _each(format))
+
+
+@app.command(group=DAILY)
+def leaderboard(
+    *,
+    seeds: Seeds = "",
+    judge: Annotated[
+        Sequence[str], _flag("repeatable; the first leads, the page has all", "--judge")
+    ] = (),
+    out: Out = None,
+    format: Formats = (),
+    open: Annotated[bool, _flag("show the page in the browser")] = False,
+    keep: Annotated[str | None, _flag("keep it as SET/NAME too, for compare")] = None,
+    workspace: Here = None,
+    meter: Progress = None,
+) -> Result:
+    """Tables, figures and a page of a judge's verdicts."""
+    from botchat.pipeline.leaderboard import leaderboard as rank_set
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    return rank_set(
+        place,
+        seed_set_of(place, seeds),
+        _each(judge),
+        out=out,
+        formats=_each(format),
+        opens=open,
+        keep=keep,
+        meter=meter,
+    )
+
+
+@app.command(group=DAILY)
+def figure(
+    name: Annotated[str, _flag("such as ratings (all); a wrong name lists them")] = "",
+    /,
+    *,
+    seeds: Seeds = "",
+    judge: Annotated[str | None, _flag("whose verdicts (needed if there are two)")] = None,
+    format: Annotated[Literal["svg", "png", "pdf"], _flag("of the files")] = "svg",
+    size: Annotated[str, _flag("inches: 7x4.5, or the width: 3.3 (half a page wide)")] = "",
+    out: Out = None,
+    workspace: Here = None,
+) -> Result:
+    """Figures of a board, as svg, png or pdf."""
+    from botchat.pipeline.figure import write_figures
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    return write_figures(
+        place, seed_set_of(place, seeds), name, judge, form=format, size=size, out=out
+    )
+
+
+@app.command(group=DAILY)
+def agree(
+    *files: Annotated[Path, _flag("of votes: any that rank reads (docs/rank.md)")],
+    seeds: Seeds = "",
+    protocol: Protocol = None,
+    judge: Judges = (),
+    truth: Annotated[
+        str | None, _flag("labels of whose names begin so (human; built-in: who wrote it)")
+    ] = None,
+    out: Out = None,
+    format: Formats = (),
+    workspace: Here = None,
+) -> Result:
+    """Judges beside people and each other, and their price."""
+    from botchat.pipeline.agree import agree as compare_judges
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    seed_set = None if files and not (seeds or protocol) else seed_set_of(place, seeds)
+    return compare_judges(
+        place,
+        files,
+        seed_set=seed_set,
+        protocol=protocol,
+        judges=_each(judge),
+        truth=truth,
+        out=out,
+        formats=_each(format),
+    )
+
+
+@app.command(group=DAILY)
+def compare(
+    before: Annotated[str, _flag("SET, SET/NAME (leaderboard --keep), a board's folder or json")],
+    after: Annotated[str, _flag("likewise")],
+    /,
+    *,
+    model: Annotated[
+        Sequence[str], _flag("repeatable; to test (all that changed, no bots)", "--model")
+    ] = (),
+    alpha: Annotated[float, _flag("rate of false alarms, over all models together")] = 0.05,
+    anyway: Annotated[bool, _flag("also boards of other seeds, judges, prompts or N")] = False,
+    gate: Annotated[bool, _flag("exit 4 if a model fell")] = False,
+    workspace: Here = None,
+) -> Result:
+    """What changed between two boards, and did a model fall?"""
+    from dataclasses import replace
+
+    from botchat.pipeline.compare import compare as compare_boards
+
+    place = _workspace(workspace)
+    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha, anyway=anyway)
+    return changes if gate else replace(changes, failure=None)
+
+
+@app.command(group=BEGIN)
+def demo(*, workspace: Here = None, meter: Progress = None) -> Result:
+    """Everything offline: sample seeds, bots, rules judge, a board."""
+    from botchat.pipeline.whole_run import demo as show_demo
+
+    return show_demo(_workspace(workspace or "botchat-demo"), meter)
+
+
+@app.command(group=BEGIN)
+def init(
+    *providers: Annotated[
+        str, _flag("URL of a server, or a provider; a wrong one lists them (none: bots, offline)")
+    ],
+    data: Annotated[str | None, _flag("dialogues to import: mutual, or as of import")] = None,
+    workspace: Here = None,
+) -> Result:
+    """Write a botchat.toml, with comments."""
+    from botchat.pipeline.models import init as write_settings
+
+    return write_settings(_workspace(workspace), providers, data)
+
+
+@app.command(name="models", group=BEGIN)
+def models_(
+    *,
+    check: Annotated[
+        bool, _flag("send one tiny call to each configured model; exit 1 if one fails")
+    ] = False,
+    workspace: Here = None,
+) -> Result:
+    """What can be named as a model or a judge."""
+    from botchat.pipeline.models import models as list_models
+
+    return list_models(_workspace(workspace), check=check)
+
+
+@app.command(group=BEGIN)
+def seeds(
+    name: Annotated[str, _flag("a set (all sets)")] = "",
+    dialogue: Annotated[str, _flag("one of its dialogues")] = "",
+    /,
+    *,
+    workspace: Here = None,
+) -> Result:
+    """The seed sets, one of them, or one dialogue."""
+    from botchat.pipeline.seeds import show_seeds
+
+    return show_seeds(_workspace(workspace), name, dialogue)
+
+
+@app.command(name="import", group=BEGIN)
+def import_(
+    source: Annotated[str, _flag("a file, a folder, hf://ORG/NAME[@REVISION], or mutual")],
+    /,
+    *,
+    seeds: Annotated[str, _flag("name of the set")] = "",
+    model: Annotated[str | None, _flag("dialogues made elsewhere become those of MODEL")] = None,
+    language: Annotated[str, _flag("of dialogues and questions: en, es, zh, or your own")] = "en",
+    replace: Replace = False,
+    workspace: Here = None,
+) -> Result:
+    """Human dialogues as a set; with --model, dialogues of a model."""
+    from botchat.pipeline.seeds import import_dialogues, import_seeds, name_of
+
+    place = _workspace(workspace)
+    if model is not None:
+        return import_dialogues(place, source, seeds or name_of(source), model, replace=replace)
+    name = seeds or name_of(source)
+    return import_seeds(place, source, name, language=language, replace=replace)
+
+
+@app.command(group=STEPS)
+def generate(
+    *,
+    seeds: Seeds = "",
+    model: Models = (),
+    partner: Annotated[str | None, _flag("second speaker (cross-play)")] = None,
+    turns: Turns = None,
+    limit: Limit = None,
+    replace: Replace = False,
+    spending: Costs = FREE,
+    workspace: Here = None,
+    meter: Progress = None,
+) -> Result:
+    """Stage 1: let models extend the seeds.
+
+    What is there is not made again.
+    """
+    from botchat.pipeline import generate as stage
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    names = _each(model) or place.config.run.models
+    limit = place.config.run.limit if limit is None else limit
+    seed_set, spending = seed_set_of(place, seeds), spending.within(place)
+    wanted = stage.Generating(seed_set, names, partner, turns, limit, replace)
+    return _asks(
+        lambda: stage.plan_generate(wanted, place),
+        lambda: stage.generate(wanted, place, spending, meter),
+        f"{', '.join(names)} on {seed_set}",
+        spending,
+    )
+
+
+@app.command(group=STEPS)
+def judge(
+    protocol: Annotated[
+        str, _flag("unieval, arena, gteval, diagnosis, or one of your own (docs/criteria.md)")
+    ],
+    /,
+    *,
+    seeds: Seeds = "",
+    judge: Judge = "",
+    judge_model: JudgeModel = None,
+    model: Annotated[Sequence[str], _flag("repeatable; contestants (all)", "--model")] = (),
+    turns: Annotated[
+        Sequence[int], _flag("repeatable; the first N utterances (arena: 8 and 16)", "--turns")
+    ] = (),
+    comparisons: Annotated[int | None, _flag("arena: K at each N, drawn at random (all)")] = None,
+    limit: Limit = None,
+    spending: Costs = FREE,
+    workspace: Here = None,
+    meter: Progress = None,
+) -> Result:
+    """Stage 2: judge the dialogues.
+
+    What is judged already is not asked again.
+    """
+    from botchat.pipeline import judge as stage
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    usual = place.config.run
+    name = JudgeName(judge or usual.judge or "", judge_model or usual.judge_model)
+    seed_set, spending = seed_set_of(place, seeds), spending.within(place)
+    several = (turns,) if isinstance(turns, int) else tuple(turns)
+    wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
+    return _asks(
+        lambda: stage.plan_judge(wanted, place),
+        lambda: stage.judge(wanted, place, spending, meter),
+        f"{protocol} on {seed_set}, judge {name.name}",
+        spending,
+    )
+
+
+@app.command(group=STEPS)
+def rank(
+    *files: Annotated[Path, _flag("votes or win rates: csv, json, jsonl, … (docs/rank.md)")],
+    judge: Judges = (),
+    per_pair: Annotated[
+        int | None, _flag("comparisons a pair of a table of win rates (444)")
+    ] = None,
+    out: Out = None,
+    format: Formats = (),
+    workspace: Here = None,
+    meter: Progress = None,
+) -> Result:
+    """Votes in, board out: anybody's file of who won."""
+    from botchat.pipeline.rank import rank as rank_votes
+
+    place, formats = _workspace(workspace), _each(format)
+    names = _each(judge)
+    return rank_votes(place, files, names, per_pair=per_pair, out=out, formats=formats, meter=meter)
+
+
+@app.command(group=JUDGES)
+def bench(
+    benchmark: Annotated[
+        str, _flag("faireval, mateval, topicalchat, a FILE of texts or pairs; botchat: its figures")
+    ],
+    /,
+    *,
+    data: Annotated[Path | None, _flag("folder of the benchmark's files")] = None,
+    judge: Annotated[Sequence[str], _flag("repeatable (none: who has judged)", "--judge")] = (),
+    judge_model: JudgeModel = None,
+    published: Annotated[bool, _flag("mateval: the replies that the paper published")] = False,
+    limit: Limit = None,
+    out: Out = None,
+    format: Formats = (),
+    spending: Costs = FREE,
+    workspace: Here = None,
+    meter: Progress = None,
+) -> Result:
+    """Let judges answer a benchmark, beside people and the papers."""
+    from botchat.papers import bench as stage
+    from botchat.papers.requests import Benching
+
+    place = _workspace(workspace)
+    names = [JudgeName(name, judge_model) for name in _each(judge)]
+    wanted = Benching(benchmark, data, names, published, limit, out, _each(format))
+    spending = spending.within(place)
+    return _asks(
+        lambda: stage.plan_bench(wanted, place),
+        lambda: stage.bench(wanted, place, spending, meter),
+        f"{benchmark}, judges {', '.join(str(name.name) for name in names)}",
+        spending,
+    )
+
+
+@app.command(group=JUDGES)
+def label(
+    *files: Annotated[Path, _flag("that the page exported (none: make the page)")],
+    seeds: Seeds = "",
+    protocol: Protocol = None,
+    cases: Annotated[int, _flag("on the page, drawn at random")] = 100,
+    workspace: Here = None,
+) -> Result:
+    """A page of blind cases for people; or file what it exported."""
+    from botchat.pipeline.label import label as label_cases
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    return label_cases(place, seed_set_of(place, seeds), files, protocol=protocol, most=cases)
+
+
+@app.command(group=SHARE)
+def publish(
+    name: Annotated[str, _flag("ORG/NAME on the hub")],
+    /,
+    *,
+    seeds: Seeds = "",
+    dry_run: Annotated[bool, _flag("say what would be sent, send nothing")] = False,
+    private: Annotated[bool, _flag("for those who may see it only")] = False,
+    workspace: Here = None,
+) -> Result:
+    """A set's run to the Hugging Face hub, its page as a Space."""
+    from botchat.hub.repository import publish as send
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    place = _workspace(workspace)
+    return send(place, seed_set_of(place, seeds), name, dry_run=dry_run, private=private)
+
+
+@app.command(group=SHARE)
+def fetch(
+    source: Annotated[str, _flag("ORG/NAME[@REVISION]")], /, *, workspace: Here = None
+) -> Result:
+    """A published run into this workspace."""
+    from botchat.hub.repository import fetch as receive
+
+    return receive(_workspace(workspace), source)
+
+
+@app.command(group=SHARE)
+def ledger(
+    *,
+    forget: Annotated[bool, _flag("let calls be asked again: of --outcome, of --model")] = False,
+    outcome: Annotated[
+        Sequence[Literal["filtered", "overflow", "refused", "truncated", "empty", "ok"]],
+        _flag("repeatable; calls that ended so", "--outcome"),
+    ] = (),
+    model: Annotated[Sequence[str], _flag("repeatable; calls of this model", "--model")] = (),
+    workspace: Here = None,
+) -> Result:
+    """Calls, tokens and money by model."""
+    from botchat.pipeline import ledger as calls
+
+    place = _workspace(workspace)
+    if forget:
+        return calls.forget(place, _each(outcome), _each(model))
+    return calls.stats(place)

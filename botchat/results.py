@@ -1,0 +1,70 @@
+"""What a command gives back: everything for programs, and the parts that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from botchat.errors import BotChatError
+from botchat.interfaces import Row
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from botchat.boards.tables import Table
+
+Piece: TypeAlias = "str | Table | list[Row]"
+"""A line, a table, or rows that are printed as one."""
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """What a command gives back, a plan too."""
+
+    data: Mapping[str, Any]
+    """All of it, JSON-ready."""
+    shown: Sequence[Piece] = ()
+    """Lines and tables, in the order in which people read them; none: `rows`."""
+    unanswered: int = 0
+    """Dialogues or verdicts that another run may still get an answer for."""
+    failure: BotChatError | None = None
+    """Raised when the result is shown: a model fell, or gave no answer."""
+    table: Table | None = None
+    """The exact numbers, where people are shown a few."""
+
+    @property
+    def rows(self) -> list[Row]:
+        """Those of ``data``, or itself as the only one."""
+        rows: list[Row] = self.data.get("rows", [self.data])
+        return rows
+
+    @property
+    def tables(self) -> list[Table]:
+        """The exact numbers, or the tables that people read."""
+        shown = [part for part in self.shown if not isinstance(part, str | list)]
+        return [self.table] if self.table else shown
+
+    @property
+    def lines(self) -> list[str]:
+        """What people read beside the tables."""
+        return [part for part in self.shown if isinstance(part, str)]
+
+    @property
+    def frame(self) -> DataFrame:
+        """The exact numbers of the first table; else the rows as a data frame."""
+        from botchat.boards.tables import frame_of  # pandas, which no run needs
+
+        return self.tables[0].frame if self.tables else frame_of(self.rows)
+
+    def __repr__(self) -> str:
+        """The first table and the last line."""
+        parts = [*map(repr, self.tables[:1]), *self.lines[-1:]] or [f"{len(self.rows)} rows"]
+        return f"<Result {'; '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: tables and lines; else the rows."""
+        html = [table._repr_html_() for table in self.tables]
+        html += [f"<p>{escape(line)}</p>" for line in self.lines]
+        return "".join(html) or self.frame.to_html()
