@@ -225,7 +225,6 @@ def compare(
         Sequence[str], _flag("repeatable; to test (all that changed, no bots)", "--model")
     ] = (),
     alpha: Annotated[float, _flag("rate of false alarms, over all models together")] = 0.05,
-    anyway: Annotated[bool, _flag("also boards of other seeds, judges, prompts or N")] = False,
     gate: Annotated[bool, _flag("exit 4 if a model fell")] = False,
     workspace: Here = None,
 ) -> Result:
@@ -235,7 +234,7 @@ def compare(
     from botchat.pipeline.compare import compare as compare_boards
 
     place = _workspace(workspace)
-    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha, anyway=anyway)
+    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha)
     return changes if gate else replace(changes, failure=None)
 
 

@@ -123,7 +123,10 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     ``failure`` names those that gave no answer.
     """
     if not check:
-        return Result({"rows": _rows(workspace)})
+        rows = _rows(workspace)
+        return Result(
+            {"rows": rows}, [[{k: row[k] for k in ("name", "kind", "what")} for row in rows]]
+        )
     entries = workspace.config.models
     if not entries:
         raise ConfigError(

@@ -89,7 +89,7 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
     assert Path(whole["page"]).is_file()
     assert {row["coverage"] for row in whole["rows"]} == {1.0}
     assert "So far" not in whole["headline"]
-    assert any(note.startswith("3 of the set's 6 seeds take part") for note in whole["notes"])
+    assert any(note.startswith("3 of 6 dialogues; ") for note in whole["notes"])
     assert not any("without a readable verdict" in note for note in whole["notes"])
     assert whole["calls"] == server.n_received
     assert {s.id for s in SEEDS[:3]} == {
@@ -208,7 +208,7 @@ def test_a_notebook_shows_the_board_with_its_notes(place, capsys):
     assert capsys.readouterr().err.startswith("Plan: 2 models, 3 dialogues of small")
     html = ran._repr_html_()
     assert html.startswith("<p>") or html.startswith("<table")
-    assert "3 of the set&#x27;s 6 seeds take part" in html
+    assert "3 of 6 dialogues; " in html
     assert "Judge judge: " in html
     assert len(repr(ran)) < 300
 
