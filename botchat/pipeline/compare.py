@@ -100,6 +100,8 @@ def compare(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
         )
+    elif gone := [name for name in boards.old.rows if name not in boards.new.rows]:
+        failure = GateFailed(f"not tested: {', '.join(gone)}, not on the second board any more")
     return Result(data, [table, table.note, *lines], failure=failure)
 
 

@@ -122,7 +122,6 @@ def test_pairs_get_verdicts_in_both_orders(tmp_path, capsys):
         command = ["bench", path, "--judge", url(server), "--dir", w]
         found = said(capsys, *command)
         assert main([str(part) for part in command]) == 0
-    capsys.readouterr().out
         assert server.n_received == 6
     cases = w / "leaderboards" / "bench-pairs" / "cases.csv"
     with cases.open(newline="") as file:
