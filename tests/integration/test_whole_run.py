@@ -313,6 +313,23 @@ def test_the_providers_are_those_of_the_docs():
         assert entry == blocks[name]
 
 
+def test_init_asks_a_server_what_it_serves(tmp_path, server, capsys):
+    """An entry a model, free, with a limit; what lists none is one line, and no file."""
+    server.listed = [{"id": "org/Small-1B", "max_model_len": 4096}, {"id": "big"}]
+    assert main(["init", server.url, "--dir", str(tmp_path)]) == 0
+    settings = load(tmp_path / "botchat.toml")
+    assert settings.run.models == ("Small-1B", "big", "bot:parrot")
+    entry = settings.models["Small-1B"]
+    assert (entry.model, entry.base_url) == ("org/Small-1B", server.url)
+    assert (entry.max_tokens, entry.price_input, entry.price_output) == (256, 0, 0)
+    assert (entry.context_window, settings.models["big"].context_window) == (4096, None)
+    capsys.readouterr()
+    nowhere = ["init", "http://127.0.0.1:9/v1", "--dir", str(tmp_path / "other")]
+    assert main(nowhere) == 1
+    assert "lists no models; start the server" in capsys.readouterr().err
+    assert not (tmp_path / "other" / "botchat.toml").exists()
+
+
 def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypatch, capsys):
     """All are contestants; the first judges, which the file, `run` and the board say."""
     monkeypatch.chdir(tmp_path)
