@@ -106,7 +106,7 @@ def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path):
 
 
 def test_the_name_of_a_judge_says_how_it_was_asked(tmp_path):
-    """Its samples stand in it and in its method; agree counts its calls."""
+    """Its samples stand in it; agree counts its calls."""
     with Server(drawn) as server:
         folder = prepared(tmp_path / "w", server)
         for name in ("three", "umpire"):
@@ -115,8 +115,6 @@ def test_the_name_of_a_judge_says_how_it_was_asked(tmp_path):
     report = agree.set_reports(workspace, read_set.read(workspace, "small"))["gteval"]
     calls = {row["judge"]: row["calls"] for row in report.judges}
     assert calls == {"three (3 samples)": 3, "umpire": 1}
-    method = contestants.method(workspace, "three (3 samples)")
-    assert method == ("three", "single (3 samples)")
     assert contestants.own_name(workspace, "three (3 samples)") == "umpire"
 
 
