@@ -377,7 +377,7 @@ def bench(
     from botchat.papers.requests import Benching
 
     place = _workspace(workspace)
-    names = [JudgeName(name, judge_model) for name in _each(judge)]
+    names = [stage.judge_name(name, judge_model, place) for name in _each(judge)]
     wanted = Benching(benchmark, data, names, published, limit, out, _each(format))
     spending = spending.within(place)
     if spending.plan:

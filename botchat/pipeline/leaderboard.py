@@ -97,7 +97,7 @@ def leaderboard(
         done += f"; {unreadable:,} of {len(judged):,} verdicts unreadable"
         price = total_cost(workspace, found.dialogues, judged)
         done += "" if price is None else f". ${price:,.2f}"
-    lines.append(f"{done}.")
+    lines.append(done)
     return published(view, data, lines, page)
 
 
