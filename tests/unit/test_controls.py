@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-
 import pytest
 
-from botchat.interfaces import Decoding
-from botchat.judges.debate import SWAPPED, Agent, PanelAgents, hold_debate
-from botchat.judges.panel import Panel, calls, equal_calls_panel, is_debate, votes_before_debate
+from botchat.judges.debate import SWAPPED
+from botchat.judges.panel import calls, equal_calls_panel, is_debate, votes_before_debate
 from botchat.protocols.catalogue import ARENA
 from botchat.records import Judgment, Remark
 from botchat.workspace.panels import (
@@ -17,10 +13,7 @@ from botchat.workspace.panels import (
     FEEDBACK,
     PRESETS,
     SUMMARIZER,
-    AgentSettings,
-    PanelSettings,
 )
-from tests.scripted import Scripted, arena_case, choice
 
 
 def judgment(transcript, verdict="1", protocol="arena-n4", contestants=("a", "b")):
@@ -33,21 +26,6 @@ def judgment(transcript, verdict="1", protocol="arena-n4", contestants=("a", "b"
 def turn(speaker, vote, call="k"):
     """One contribution."""
     return Remark(speaker, "said", call, "ok", vote)
-
-
-def test_the_control_of_a_real_debate_is_its_first_turn():
-    """Two of three begin with 2 and all end with 1: verdict, name and calls of the control."""
-    scripts = [[choice("1"), choice("1")], *[[choice("2"), choice("1")]] * 2]
-    models = [Scripted(script, name=name) for script, name in zip(scripts, "ABC", strict=True)]
-    agents = [Agent(model.name, "", model, Decoding()) for model in models]
-    debate = partial(hold_debate, PanelSettings(strategy="simultaneous-talk"), PanelAgents(agents))
-    answer = asyncio.run(Panel("p", debate, 1, "0").answer(arena_case()))
-    made = judgment(answer.transcript, answer.verdict)
-    (control,) = votes_before_debate([made], lambda _: ARENA.reading().choices)
-    assert (made.verdict, control.verdict) == ("1", "2")
-    assert control.judge == "p (before talk)"
-    assert control.calls == ("A-0", "B-0", "C-0")
-    assert is_debate([made])
 
 
 def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
@@ -106,12 +84,3 @@ def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
     assert control.position_calibration == settings.position_calibration
     assert (control.strategy, control.temperature) == ("ensemble", 1.0)
     assert [member.role for member in control.members] == [None]
-
-
-def test_a_mixed_panel_is_matched_by_all_its_models():
-    """Three models and eight calls: three samples of each, so not fewer."""
-    agents = (*(AgentSettings(role="critic", model=name) for name in "xy"), "scientist")
-    settings = PanelSettings(strategy="simultaneous-talk-with-summarizer", agents=agents)
-    control = equal_calls_panel(settings, "z")
-    assert [member.model for member in control.members] == ["x", "y", "z"]
-    assert control.samples == 3

@@ -11,8 +11,7 @@ from botchat import prompts
 from botchat.interfaces import Decoding, Reply, ShownDialogue
 from botchat.judges.debate import Agent, PanelAgents, hold_debate
 from botchat.judges.discussion import discuss, report_alone
-from botchat.judges.panel import Panel, build_panel
-from botchat.judges.voting import first_remarks
+from botchat.judges.panel import Panel
 from botchat.papers import stories
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.workspace.panels import PanelSettings
@@ -92,18 +91,6 @@ def test_one_by_one_everyone_hears_statements_and_feedback():
     assert len(answer.calls) == 2 * (2 + 1) + 2
 
 
-def test_the_report_decides_and_is_told_again_in_prose():
-    """The verdict is the report's, not the agents'; the reason is the running text."""
-    judge, _, others = discussion([says("a1", "a2"), says("b1", "b2")])
-    answer = rule(judge)
-    assert answer.verdict == "2"
-    assert answer.reason == "1 of 1 votes: 2 ×1. It loops."
-    asked, prose = others["summarizer"].prompts
-    assert "[Feedback]: feedback two" in asked
-    assert prose.endswith(f"Score: -1\n{choice('2')}")
-    assert [r.verdict for r in first_remarks(answer.transcript)] == ["1", "1"]
-
-
 def test_self_reflection_is_what_the_others_hear():
     """SR: each agent examines its own statement, and only the result enters H."""
     a, b = says("a1", "a1 again", "a2", "a2 again"), says("b1", "b1 again", "b2", "b2 again")
@@ -151,18 +138,6 @@ def test_the_question_is_decomposed_and_each_round_has_one_part():
     assert [whole in prompt for prompt in one.prompts] == [False, True]
 
 
-@pytest.mark.parametrize("said", ["I cannot do that.", FAILED["refused"]])
-def test_without_parts_every_round_is_about_the_whole(said):
-    """A failed or formless decomposition leaves the question whole; the turn is recorded."""
-    judge, (one, _), _ = discussion(
-        [says("a1", "a2"), says("b1", "b2")], decompose=True, decomposer=[said]
-    )
-    answer = rule(judge)
-    assert [part for _, part, _ in slots(one)] == ["the whole question"] * 2
-    assert answer.transcript[0].outcome == ("ok" if isinstance(said, str) else "refused")
-    assert answer.verdict == "2"
-
-
 def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
     """Neither is quoted to anyone; a failed report is no verdict, and no prose is asked for."""
     judge, (one, two), others = discussion(
@@ -181,28 +156,6 @@ def test_a_failed_agent_leaves_and_failed_feedback_is_missing():
     answer = rule(judge)
     assert (answer.verdict, answer.outcome) == (None, "overflow")
     assert len(others["summarizer"].prompts) == 1
-
-
-def test_a_single_agent_reports_at_once_and_the_report_is_the_verdict():
-    """SA: two calls; questions and answers are read, and what they do not tell is missing."""
-    model, editor = Scripted([f"Score: 0\n{choice('both')}"]), Scripted(["Nothing is wrong."])
-    answer = rule(single_report(model, editor))
-    assert answer.verdict == "both"
-    assert answer.reason == "1 of 1 votes: both ×1. Nothing is wrong."
-    assert len(answer.calls) == 2
-    judge, _, _ = discussion([says("a")] * 2, rounds=1, summarizer=[REPORT, "Twice home."])
-    answer = rule(judge, STORY)
-    assert answer.verdict == "-1 0 0 ? -1"
-    assert answer.reason == "1 of 1 votes: -1 0 0 ? -1 ×1. Twice home."
-    assert answer.verdict in STORY.choices
-
-
-def test_the_speakers_without_a_vote_have_a_model_of_their_own():
-    """`summarizer` names it; agents keep theirs."""
-    models = {name: Scripted(choice("1"), name=name) for name in ("m", "s")}
-    settings = PanelSettings(strategy="discussion-one-by-one", model="m", summarizer="s", rounds=1)
-    rule(build_panel("p", settings, models.__getitem__, None))
-    assert (len(models["m"].prompts), len(models["s"].prompts)) == (2, 3)
 
 
 REPORT = """Question: Does the text have 'Repetition'?
@@ -369,16 +322,6 @@ def test_an_agent_whose_reply_failed_leaves_and_has_no_vote():
     answer = rule(judge)
     assert is_usable(a)[1] == [f"[A]: {A[0]}", f"[B]: {B[0]}"]
     assert answer.reason.startswith("1 of 2 votes: 1 ×1; no vote: B (overflow).")
-
-
-@pytest.mark.parametrize("make", [discussion, partial(debate, strategy=SUMMARIZED)])
-def test_when_all_fail_the_talk_ends_at_once(make):
-    """No second turn, feedback, report or summary; transport is what the pipeline asks again."""
-    judge, (one, two, *others), *serving = make([[FAILED["transport"]], [FAILED["refused"]]])
-    answer = rule(judge)
-    assert (answer.verdict, answer.outcome) == (None, "transport")
-    assert (len(one.prompts), len(two.prompts)) == (1, 1)
-    assert not any(model.prompts for model in (*others, *(m for s in serving for m in s.values())))
 
 
 def test_nobody_can_speak_in_anothers_name():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from botchat.interfaces import Decoding, Reply
 from botchat.models.self_chat import (
     Speaker,
     TokenCounter,
-    apply_layout,
     chat_messages,
     count_dropped,
     generate_dialogue,
@@ -111,47 +109,6 @@ words = st.lists(st.sampled_from(["a", "bb cc", "d e f g"]), min_size=1, max_siz
 def roles(messages):
     """The roles as one string: s, u, a."""
     return "".join(m["role"][0] for m in messages)
-
-
-@given(utterances=words)
-def test_the_last_utterance_is_always_the_users(utterances):
-    """The model that speaks next sees the other's utterance last, its own as assistant."""
-    messages = chat_messages("S", utterances)
-    assert messages[-1]["role"] == "user"
-    assert [m["content"] for m in messages[1:]] == utterances
-    spoken = roles(messages)[1:]
-    assert all(a != b for a, b in pairwise(spoken))
-
-
-def test_even_history_in_every_layout():
-    """The paper's first request (two seed utterances) in the layouts that templates take."""
-    natural = chat_messages("S", ["one", "two"])
-    assert roles(natural) == "sau"
-    merged = apply_layout(natural, "merge-leading", "system")
-    assert roles(merged) == "su"
-    assert merged[1]["content"] == "[You said before:] one\n\ntwo"
-    placed = apply_layout(natural, "placeholder-user", "system")
-    assert roles(placed) == "suau"
-    assert [m["content"] for m in placed[1:]] == ["...", "one", "two"]
-    folded = apply_layout(natural, "merge-leading", "system-in-user")
-    assert roles(folded) == "u"
-    assert folded[0]["content"] == "S\n\n[You said before:] one\n\ntwo"
-    assert roles(apply_layout(natural, "placeholder-user", "system-in-user")) == "uau"
-
-
-@given(
-    utterances=words,
-    layout=st.sampled_from(["merge-leading", "placeholder-user"]),
-    system=st.sampled_from(["system", "system-in-user"]),
-)
-def test_strict_layouts_alternate_from_user_to_user(utterances, layout, system):
-    """After the system message strict templates get user, assistant, ..., user; no word is lost."""
-    messages = apply_layout(chat_messages("S", utterances), layout, system)
-    spoken = roles(messages).removeprefix("s")
-    assert spoken == ("ua" * len(spoken))[: len(spoken)]
-    assert spoken.endswith("u")
-    joined = "\n".join(m["content"] for m in messages)
-    assert all(text in joined for text in [*utterances, "S"])
 
 
 @given(utterances=words, window=st.integers(1, 60), reserve=st.integers(0, 20))

@@ -62,19 +62,6 @@ class TestFetchMutual:
         assert server.asked == ["/m.zip"]
         assert list((tmp_path / "new").iterdir()) == [found[0]]
 
-    def test_a_damaged_copy_is_replaced(self, server: Table, tmp_path: Path) -> None:
-        """What is in the cache is checked before it is used."""
-        server.answers["/m.zip"] = (200, {}, b"a" * 90)
-        (tmp_path / "MuTual_test.xlsx").write_bytes(b"damaged")
-        path = hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90))
-        assert path.read_bytes() == b"a" * 90
-
-    def test_redirects_are_followed(self, server: Table, tmp_path: Path) -> None:
-        """GitHub answers with another address."""
-        server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
-        server.answers["/b"] = (200, {}, b"a" * 90)
-        assert hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=digest(b"a" * 90)).exists()
-
     @pytest.mark.parametrize(
         ("answer", "reason"),
         [
@@ -154,15 +141,6 @@ class TestLoadRows:
         assert "\n" not in str(caught.value)
         assert server.asked.count(path) == 1
 
-    def test_no_network_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Offline the hub is asked once, and the cache and the folder form are offered."""
-        monkeypatch.setattr(
-            "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{closed_port()}"
-        )
-        offered = r"cannot reach the hub.*HF_HUB_OFFLINE"
-        with pytest.raises(DataError, match=offered):
-            list(hub.load_rows("hf://some/thing"))
-
 
 class TestHubDatasets:
     """Datasets of a hub that the suite serves: revisions, configurations, the cache."""
@@ -209,13 +187,6 @@ class TestHubDatasets:
             list(hub.load_rows("hf://some/talk/tall"))
         with pytest.raises(MissingDataError, match="no such revision"):
             list(hub.load_rows("hf://some/talk@nine/short"))
-
-    def test_a_pin_is_the_commit(self, theirs: Hub, tmp_path: Path) -> None:
-        """What is read is the same after the dataset has changed; ."""
-        pin = hub.pin_revision("hf://some/talk@main/short#test")
-        assert pin == f"hf://some/talk@{theirs.sha(self.NAME, 'main')}/short#test"
-        theirs.commit(self.NAME, {"README.md": self.CARD, "short/test.jsonl": talk("Newer.")})
-        assert self.first(pin) == "New."
 
     def test_offline_the_cache_of_an_earlier_import_is_used(
         self, theirs: Hub, monkeypatch: pytest.MonkeyPatch

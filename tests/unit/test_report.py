@@ -16,12 +16,10 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.metrics.intervals import share_ci
-from botchat.protocols.catalogue import Catalogue, catalogue
-from botchat.protocols.reports import ERRORS, ErrorTypeResult, Report, ReportedError, as_text
-from botchat.records import HUMAN, Utterance
-from botchat.report import ICON, View, ranks, render
-from botchat.report.archive import Archive, build, scores
+from botchat.protocols.catalogue import catalogue
+from botchat.records import HUMAN
+from botchat.report import ICON, View, render
+from botchat.report.archive import Archive, build
 from botchat.workspace.criteria import CriterionSettings
 from tests.boards import Records, judgment, make_records
 
@@ -211,50 +209,6 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
     assert seen == archive.about["verdicts"]
 
 
-def test_scores_of_pairs_are_those_of_the_tables() -> None:
-    """A win 1, a tie half, mirrored for whom the pair names second; intervals go by seed."""
-    assert scores({"0,1": "wt?-", "1,0": "wl--", "2,1": "?---"}) == {
-        "0,1": [0.625, *by_hand(0.625, 2), 2, 1, 1, 2]
-    }
-    assert scores({"1,0": "wl"})["0,1"][3:] == [1, 0, 1, 2]
-    assert scores({}) == {}
-    records = make_records({"a": 0.9, "b": 0.5, "c": 0.2}, 30)
-    index: Any = unpacked(
-        build(records.seeds, records.dialogues, {"j": records.judgments}), "index"
-    )
-    arena = next(one for one in records.board().arenas if one.protocol.n == 16)
-    for row in arena.pairs.frame.to_dict("records"):
-        a, b = (index["contestants"].index(row[key]) for key in ("model_a", "model_b"))
-        found = index["scores"][0]["arena-n16"][f"{min(a, b)},{max(a, b)}"]
-        score = (row["win_rate"] + row["win_or_tie_rate"]) / 2
-        assert found[0] == pytest.approx(score if a < b else 1 - score, abs=1e-4)
-        assert found[1] < found[0] < found[2]
-        assert sum(found[3:6]) == row["n"]
-
-
-def by_hand(share: float, n: float) -> list[float]:
-    """Wilson's interval of so few seeds that they are worth no more than one case each."""
-    return [round(end, 4) for end in share_ci(share * n, n)]
-
-
-def test_facts_of_a_dialogue_are_kept() -> None:
-    """What was dropped from the prompt, how a call ended, and why the dialogue stopped."""
-    records = make_records({"m": 0.5}, 1)
-    odd = msgspec.structs.replace(
-        records.dialogues["m"]["S-1"],
-        utterances=("a", "b", "As an AI language model, I cannot.", "d"),
-        facts=(Utterance(dropped=2), Utterance(outcome="truncated")),
-        status="stopped:refused",
-        detail="the model would not",
-    )
-    archive = build(records.seeds, {"m": {"S-1": odd}}, {})
-    chunk: Any = unpacked(archive, "seeds-0")
-    told = chunk[0]["dialogues"][0]
-    assert told["dropped"] == {"3": 2}
-    assert told["outcomes"] == {"4": "truncated"}
-    assert told["stopped"] == "stopped:refused. the model would not"
-
-
 OWN = catalogue(
     {
         "empathy": CriterionSettings(
@@ -330,66 +284,10 @@ def test_own_criteria_are_in_the_archive() -> None:
     )
 
 
-def test_own_criteria_that_are_gone_are_passed_over() -> None:
-    """Without their settings nobody knows what their verdicts mean."""
-    records = make_records({"a": 0.9, "b": 0.2}, 6)
-    archive = build(records.seeds, records.dialogues, {"j": own_judgments()}, Catalogue())
-    assert archive.about["verdicts"] == 0
-    assert archive == build(records.seeds, records.dialogues, {"j": {}})
-
-
-def test_a_diagnosis_stands_beside_its_dialogue() -> None:
-    """Score, and every error with utterance, quote and explanation; quotes are checked again."""
-    records = make_records({"a": 0.9}, 2)
-    said = records.dialogues["a"]["S-1"].utterances[2]
-    errors = (
-        ReportedError(3, said, "found", "twice"),
-        ReportedError(4, "nobody said so", "found", ""),
-        ReportedError(None, "", "none", "all of it"),
-    )
-    given = Report(
-        tuple(
-            ErrorTypeResult(type_, True, -3, errors)
-            if type_ == "repetition"
-            else ErrorTypeResult(type_, False, 0)
-            for type_ in ERRORS
-        )
-    )
-    one = msgspec.structs.replace(
-        judgment("diagnosis", "S-1", ("a",), "-3"), reason=as_text(given), judge="j"
-    )
-    two = judgment("diagnosis", "S-2", ("a",), None)
-    archive = build(records.seeds, records.dialogues, {"j": {"diagnosis": [one, two]}})
-    chunk: Any = unpacked(archive, "seeds-0")
-    at = archive_place(archive, "a")
-    index: Any = unpacked(archive, "index")
-    number = index["protocols"].index("diagnosis")
-    assert chunk[0]["reports"] == [
-        [0, number, at, "-3", [["j", [
-            ["repetition", 3, said, "found", "twice"],
-            ["repetition", 4, "nobody said so", "not found", ""],
-            ["repetition", None, "", "none", "all of it"],
-        ]]]]
-    ]  # fmt: skip
-    assert chunk[1]["reports"] == [[0, number, at, None, []]]
-    assert index["single"] == [{"diagnosis": {str(at): [[-3], []]}}]
-    assert archive.about["verdicts"] == 2
-
-
 def archive_place(archive: Archive, name: str) -> int:
     """Number of a contestant."""
     index: Any = unpacked(archive, "index")
     return int(index["contestants"].index(name))
-
-
-def test_contestants_have_a_rank_by_every_judge() -> None:
-    """Side by side, with the number that it is by."""
-    records = make_records({"a": 0.9, "b": 0.2}, 12, unreadable=0)
-    board = records.board()
-    found = ranks([board, dataclasses.replace(board, judge="other")])
-    assert list(found.frame["model"]) == list(board.main.frame["model"])
-    assert found.frame["rank_0"].dropna().tolist() == found.frame["rank_1"].dropna().tolist()
-    assert [c.heading for c in found.columns][1:3] == ["Rank by rules", "Rank by rules, low"]
 
 
 def test_every_judge_has_a_part_of_one_page() -> None:

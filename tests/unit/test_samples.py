@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import strategies as st
-
 from botchat.interfaces import Decoding
 from botchat.judges.single import SingleJudge, base_judge_name, repeated_judge
 from tests.scripted import Scripted, arena_case, choice
-
-VERDICTS = st.sampled_from(["1", "2", "both", "neither", None])
 
 
 def rule(judge, case):

@@ -141,8 +141,3 @@ def test_both_documents_are_what_the_table_makes(pytestconfig):
     assert end
     assert page.read_text("utf-8") == sources()
     assert papers.read_text("utf-8") == whole
-
-
-def test_a_paper_that_prints_no_prompt_is_never_quoted():
-    """MATEval shows its prompts in a figure, Topical-Chat and FairEval are not quoted at all."""
-    assert {row["paper"] for row in QUOTING} == {"BotChat", "ChatEval"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pytest
 from hypothesis import given
@@ -11,18 +10,16 @@ from hypothesis import strategies as st
 
 from botchat.errors import DataError
 from botchat.protocols.items import items, paragraphs
-from botchat.protocols.mateval import OwnText, read_report, text_case
+from botchat.protocols.mateval import OwnText, text_case
 from botchat.protocols.reports import (
     KINDS,
     ErrorTypeResult,
     Report,
     ReportedError,
-    as_prose,
     as_text,
     parse_text,
-    reports,
 )
-from botchat.records import Judgment, Remark
+from tests.rows import rows
 
 CAT = OwnText("1", 'Kim had a cat. The cat was a "dog". It was fine! It was fine!')
 REPLY = """I looked at it closely.
@@ -61,19 +58,6 @@ def test_a_report_is_read_with_place_quote_reason_and_score():
     )
     assert [one.score for one in found.values()] == [-1, -1, 0, 0, -1]
     assert [one.present for one in found.values()] == [True, True, False, False, True]
-
-
-def test_what_a_reply_does_not_say_is_missing():
-    """A Yes is no score; the verdict has the others in their places, and the report says which."""
-    unsure = REPLY.replace("Answer: No", "Answer: Yes")
-    report = parse_text(unsure, CAT.text)
-    assert report.missing == ["Inappropriate Lexical Choice"]
-    assert "No score of: inappropriate lexical choice." in as_prose(report)
-    assert read_report(unsure, CAT.text)[0] == "-1 -1 0 ? -1"
-    assert read_report(unsure + "Inappropriate Lexical Choice: 0", CAT.text)[0] == "-1 -1 0 0 -1"
-    assert read_report(REPLY, CAT.text)[0] == "-1 -1 0 0 -1"
-    assert read_report("I like it.\nVery much.", CAT.text) == (None, "I like it. Very much.")
-    assert parse_text("I like it.", CAT.text).missing == list(KINDS)
 
 
 def test_a_text_cannot_speak_for_the_judge():
@@ -143,32 +127,6 @@ def test_the_sentence_of_a_quote(story, quote, sentence):
     assert passage.place == sentence
 
 
-def judgment(*transcript, reason="", verdict=None):
-    """A judgment of the text by judge J."""
-    what = ("mateval", "1", ("text",), "J", verdict, reason, 1, "", "")
-    return Judgment(*what, transcript=transcript)
-
-
-def reported(judgment):
-    """The reports of a judgment on the text."""
-    return reports(judgment, partial(parse_text, text=CAT.text))
-
-
-def test_the_summarisers_report_and_prose_are_taken():
-    """Of a discussion its own; of a debate the last of every member; else the reason."""
-    canonical = as_text(parse_text(REPLY, CAT.text))
-    prose = Remark("Summarizer", "Kim's cat  is said to be a dog.")
-    agent = Remark("A", "Question: Repetition?\nAnswer: No\nScore: 0")
-    summary = Remark("Summarizer", REPLY, verdict="-1 -1 0 0 -1")
-    summed = judgment(agent, summary, prose, verdict="-1 -1 0 0 -1")
-    ((who, report),) = reported(summed).items()
-    assert (who, as_prose(report)) == ("Summarizer", "Kim's cat is said to be a dog.")
-    assert set(reported(judgment(agent, Remark("B", REPLY)))) == {"A", "B"}
-    (single,) = reported(judgment(reason=canonical)).values()
-    assert single.results == parse_text(REPLY, CAT.text).results
-    assert reported(judgment(reason="no idea")) == {}
-
-
 def test_rows_are_texts_or_pairs():
     """By their columns; people's scores by number, verdicts by name."""
     one, two = items(
@@ -189,23 +147,9 @@ def test_rows_are_texts_or_pairs():
     assert [text.text for text in paragraphs("A\nb\n\n \nC\r\n\r\nD\n")] == ["A\nb", "C", "D"]
 
 
-BOTH = {"answer1": "x", "answer2": "y", "model1": "m", "model2": "m"}
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ([], "f: no texts"),
-        ([{"name": "x"}], "f:2: no text (columns: name); expected one of text"),
-        ([{"text": "x"}, {"text": " "}], "f:3: column text: ' ' is not text"),
-        ([{"text": "x"}, {"answer": "y"}], "f:3: column text: it is missing"),
-        ([{"text": "x", "id": "a"}] * 2, "f:3: column id: 'a' is taken by f:2"),
-        ([{"text": "x", "score": "good"}], "f:2: column score: 'good' is no number"),
-        ([{"text": "x", "score": "nan"}], "f:2: column score: 'nan' is no number"),
-        ([{"answer1": "x", "answer2": "y", "winner": "z"}], "f:2: column winner: 'z' is none"),
-        ([{"answer1": "x", "answer2": 7}], "f:2: column answer2: 7 is not text"),
-        ([BOTH], "both answers are by 'm'"),
-    ],
+    rows("a_wrong_row_is_one_line"),
 )
 def test_a_wrong_row_is_one_line(rows, message):
     """Which row, which column, what was expected."""
