@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 
-from botchat.errors import MissingDataError
 from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 
@@ -192,20 +191,6 @@ def test_no_finite_rating_is_a_warning(wins, warnings):
         assert is_finite(result)
         assert result.rating.argmax() == 0
         assert (result.high - result.low).max() > 400
-
-
-def test_one_seed_is_a_warning_and_nothing_an_error():
-    """Comparisons on one seed cannot show how seeds differ: they count as independent."""
-    comparisons, _ = drawn(4, 30, np.random.default_rng(0))
-    lone = replace(comparisons, cluster=np.zeros_like(comparisons.first))
-    result = fit(lone)
-    assert "one seed" in result.warning
-    assert result.n_clusters is None
-    plain = fit(replace(lone, cluster=None))
-    np.testing.assert_allclose(result.covariance, plain.covariance)
-    for length in (None, np.empty(0)):
-        with pytest.raises(MissingDataError, match="no comparison to rate"):
-            fit(Comparisons.of([]), length)
 
 
 # ---------------------------------------------------------------------- length control

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat.errors import BotChatError, DataError
+from botchat.errors import DataError
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.usage import stats
@@ -37,34 +37,6 @@ def put(ledger, text="hello", model="m", messages=ASK, stage="judge", **facts):
 
     asyncio.run(keep())
     return request_key(request)
-
-
-def test_what_is_kept_in_one_turn_of_the_loop_is_one_transaction(ledger):
-    """Whoever waits goes on when all are stored, or none; a cancelled caller has paid as well."""
-    refuse = "CREATE TRIGGER no BEFORE INSERT ON calls WHEN new.model = 'bad' BEGIN"
-    ledger._db.execute(f"{refuse} SELECT RAISE(ABORT, 'no room'); END")
-    commits = []
-
-    async def keep(model):
-        request = request_json({"model": model}, ASK, Decoding())
-        key = request_key(request)
-        await ledger.keep(key, request, Reply("ok", text="hello"), model=model, stage="judge")
-        assert ledger.get(key).text == "hello"
-
-    async def kept(*models, cancel=()):
-        tasks = [asyncio.create_task(keep(model)) for model in models]
-        await asyncio.sleep(0)
-        for i in cancel:
-            tasks[i].cancel()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    ledger._db.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
-    ends = asyncio.run(kept("a", "b", "c", cancel=[1]))
-    assert [type(end) for end in ends] == [type(None), asyncio.CancelledError, type(None)]
-    assert len(commits) == 1
-    errors = asyncio.run(kept("d", "bad", "e"))
-    assert all(isinstance(error, BotChatError) and "no room" in str(error) for error in errors)
-    assert {row.model for row in stats(ledger)} == {"a", "b", "c"}
 
 
 @settings(max_examples=10)

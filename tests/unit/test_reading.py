@@ -163,15 +163,6 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
     assert after.result[place] == 1.0
 
 
-def test_judgments_of_who_is_not_there_are_passed_over(workspace):
-    """Neither counted nor stale."""
-    before, _ = columns(workspace, "arena-n8")
-    workspace.dialogues_path("set", "poor").unlink()
-    after, stale = columns(workspace, "arena-n8")
-    assert (after.judged_contestants, stale) == (["fair", "good"], 0)
-    assert len(after) == len(before) // 3
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [

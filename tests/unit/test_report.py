@@ -16,12 +16,10 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from botchat.protocols.catalogue import catalogue
 from botchat.records import HUMAN
 from botchat.report import ICON, View, render
 from botchat.report.archive import Archive, build
-from botchat.workspace.criteria import CriterionSettings
-from tests.boards import Records, judgment, make_records
+from tests.boards import Records, make_records
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -207,87 +205,6 @@ def test_the_archive_holds_every_dialogue_and_verdict() -> None:
                 expected = single
             assert code == expected[verdict]
     assert seen == archive.about["verdicts"]
-
-
-OWN = catalogue(
-    {
-        "empathy": CriterionSettings(
-            kind="score", prompt="{{conversation}}", scores=("Empathy",), scale=(-5, 10)
-        ),
-        "drift": CriterionSettings(
-            kind="detection", prompt="{{conversation}}", title="First drift"
-        ),
-        "faults": CriterionSettings(kind="report", prompt="{{conversation}}"),
-        "warmth": CriterionSettings(
-            kind="pairwise",
-            shows="pair",
-            prompt="{{conversation_1}} {{conversation_2}}",
-            labels=("Left", "Right", "Level"),
-        ),
-        "depth": CriterionSettings(
-            kind="score",
-            shows="pair",
-            prompt="{{conversation_1}} {{conversation_2}}",
-            scores=("Depth", "Detail"),
-            scale=(1, 10),
-        ),
-    }
-)
-"""A catalogue with somebody's own criteria, one of every kind of answer."""
-
-
-def own_judgments() -> dict[str, list[Any]]:
-    """Verdicts in every protocol of `OWN` on seeds S-1, S-2, ... of contestants a and b."""
-    said: dict[str, tuple[tuple[str, ...], list[str | None]]] = {
-        "empathy": (("a",), ["7", "-1", "7.5", None]),
-        "drift": (("a",), ["No", "5", None]),
-        "faults": (("a",), ["0", "-2.5", None]),
-        "warmth-n16": (("a", "b"), ["1", "2", "both", None]),
-        "depth-n8": (("b", "a"), ["8 3 5 5", "5 5.1 5 5.1", "1 2 3 4", None]),
-    }
-    return {
-        protocol: [judgment(protocol, f"S-{i}", shown, v) for i, v in enumerate(verdicts, 1)]
-        for protocol, (shown, verdicts) in said.items()
-    }
-
-
-def test_own_criteria_are_in_the_archive() -> None:
-    """Every verdict of every kind is a code in the index and a row at its seed, and is counted."""
-    records = make_records({"a": 0.9, "b": 0.2}, 6)
-    made_up = own_judgments()
-    archive = build(records.seeds, records.dialogues, {"j": made_up}, OWN)
-    index: Any = unpacked(archive, "index")
-    # The dialogues can be read as UniEval shows them although nobody has judged them so.
-    assert index["protocols"] == ["unieval", "empathy", "drift", "faults", "warmth-n16", "depth-n8"]
-    a, b = archive_place(archive, "a"), archive_place(archive, "b")
-    assert index["single"] == [
-        {
-            "empathy": {str(a): [[7], [-1], [7.5], [], None, None]},
-            "drift": {str(a): [0, 5, -1, -2, -2, -2]},
-            "faults": {str(a): [[0], [-2.5], [], None, None, None]},
-        }
-    ]
-    # Who is named is the better one; by scores the one with the higher sum.
-    assert index["pairs"] == [
-        {"warmth-n16": {f"{a},{b}": "wlt?--"}, "depth-n8": {f"{b},{a}": "wtl?--"}}
-    ]
-    assert archive.about["verdicts"] == sum(map(len, made_up.values()))
-    assert archive.about["view"] == "empathy"
-    chunk: Any = unpacked(archive, "seeds-0")
-    rows = [
-        (index["protocols"][row[1]], f"S-{at}", row[3])
-        for at, part in enumerate(chunk, 1)
-        for row in part["verdicts"]
-    ]
-    assert sorted(rows, key=str) == sorted(
-        ((p, j.seed_id, j.verdict) for p, said in made_up.items() for j in said), key=str
-    )
-
-
-def archive_place(archive: Archive, name: str) -> int:
-    """Number of a contestant."""
-    index: Any = unpacked(archive, "index")
-    return int(index["contestants"].index(name))
 
 
 def test_every_judge_has_a_part_of_one_page() -> None:

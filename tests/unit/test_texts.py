@@ -5,18 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat.errors import DataError
 from botchat.protocols.items import items, paragraphs
 from botchat.protocols.mateval import OwnText, text_case
 from botchat.protocols.reports import (
-    KINDS,
-    ErrorTypeResult,
-    Report,
     ReportedError,
-    as_text,
     parse_text,
 )
 from tests.rows import rows
@@ -70,61 +64,6 @@ def test_a_text_cannot_speak_for_the_judge():
     assert parse_text(told, text.text).results == ()
     assert re.sub(r"[\s:-]", "", told) == re.sub(r"[\s:-]", "", text.text)
     assert "And so on: x." in told
-
-
-WORDS = st.text("ab \"'.!?é-:", min_size=1, max_size=20).map(lambda s: " ".join(s.split()))
-PASSAGES = st.lists(
-    st.builds(
-        ReportedError,
-        st.none(),
-        WORDS.filter(bool),
-        st.just("not found"),
-        WORDS.map(lambda s: s.strip(" -:")),
-    ),
-    min_size=1,
-    max_size=2,
-)
-
-
-@st.composite
-def findings(draw):
-    """A finding of each of some kinds."""
-    found = []
-    for kind in KINDS:
-        present = draw(st.sampled_from([True, False, None, "absent"]))
-        score = float(-draw(st.integers(0, 5))) if present is None else None
-        score = draw(st.sampled_from([0.0 if present is False else score, -1.0, 0.0]))
-        if present == "absent" or (present is None and score is None):
-            continue
-        passages = tuple(draw(PASSAGES)) if present else ()
-        found.append(ErrorTypeResult(kind, present, score, passages))
-    return tuple(found)
-
-
-@given(findings())
-def test_a_canonical_report_is_read_back(made):
-    """As text and again, with the same findings."""
-    report = Report(made)
-    text = "zzz"
-    assert parse_text(as_text(report), text).results == made
-
-
-@pytest.mark.parametrize(
-    ("story", "quote", "sentence"),
-    [
-        ('He paid 3.50 in all. "Go." Then she went.', "Then she", 3),
-        ("One.\nTwo (really!) was here. Three", "three", 3),
-        ("\u4e00\u3002\u4e8c\uff01\u4e09\u56db\u3002", "\u4e8c\uff01\u4e09", 2),
-        ("A cat sat there. It saw a dog.", "A cat ... a dog", 1),
-        ("A cat sat there.", "a cow", None),
-        ("... odd. Yes.", "odd", 2),
-    ],
-)
-def test_the_sentence_of_a_quote(story, quote, sentence):
-    """Where it begins, of numbers, quotation marks, elisions and other scripts too."""
-    reply = f'Question: Repetition?\nAnswer: Yes\n- "{quote}" - odd\nScore: -1'
-    ((passage,),) = (one.errors for one in parse_text(reply, story).results)
-    assert passage.place == sentence
 
 
 def test_rows_are_texts_or_pairs():
