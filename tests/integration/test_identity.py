@@ -12,7 +12,8 @@ import botchat
 from botchat.cli.main import main
 from botchat.languages import ENGLISH
 from botchat.records import Seed
-from tests.openai_server import Server, text
+from botchat.workspace.folder import Workspace
+from tests.openai_server import Server, templates, text
 from tests.openai_server.replies import talk
 
 SEEDS = [Seed(f"s{n}", (f"hello from {n}", f"hi, {n}", "fine", "bye")) for n in range(3)]
@@ -216,18 +217,36 @@ def test_a_model_that_is_gone_does_not_pass_the_gate(tmp_path, capsys):
     assert "not tested: m@1, not on the second board any more" in capsys.readouterr().err
 
 
-def test_limits_count_what_the_plan_prints_and_hold_for_single_steps(place, server, capsys):
-    """Models of price 0 too; what has no price at all is refused under max_usd."""
-    (place / "botchat.toml").write_text(
-        entry("m", server.url, "price_input = 0", "price_output = 0")
-    )
-    run = ("run", "--seeds", "small", "--model", "m", "--model", "bot:verbose", "--judge", "rules")
-    did(place, *run, "--max-calls", 41, code=3)
-    assert "the plan comes to 42 calls, over --max-calls 41" in capsys.readouterr().err
-    assert server.n_received == 0
-    did(place, *run, "--protocol", "unieval", "--max-calls", 42)
-    limit = "[run]\nmax_usd = 0.000001\n"
-    priced = entry("m", server.url, "price_input = 9", "price_output = 9", 'revision = "2"')
-    (place / "botchat.toml").write_text(priced + limit)
-    did(place, *GENERATE, "m", code=3)
-    assert server.n_received <= 43
+# What an endpoint refuses is learnt once, and is no secret.
+
+
+ASK_PICKY = ["generate", "--seeds", "two", "--model", "picky", "--turns"]
+
+
+def test_what_an_endpoint_refuses_is_said_listed_and_signed(tmp_path, capsys, caplog):
+    """Once on stderr; in ``botchat models``; in signatures."""
+    Workspace(tmp_path).write_seeds("two", [Seed("a", ("Hi.", "Ho.")), Seed("b", ("So?", "No."))])
+
+    def run(*command):
+        code = main([*command, "--dir", str(tmp_path)])
+        return code, *capsys.readouterr()
+
+    with Server(models={"m": templates.Rules(default_temperature=True)}) as server:
+        entry = f'[models.picky]\nmodel = "m"\nbase_url = "{server.url}"\ntemperature = 0.5\n'
+        (tmp_path / "botchat.toml").write_text(entry)
+        code, _, _ = run(*ASK_PICKY, "4")
+        assert (code, server.n_received) == (0, 5)  # the first is refused
+        said = caplog.text
+        assert said.count("picky is asked without temperature from now on") == 1
+        (path,) = (tmp_path / "generations" / "two").glob("*.jsonl")
+        before = path.read_text()
+        assert before.count("|adapted:picky without temperature") == 2
+
+        caplog.clear()
+        code, _, _ = run(*ASK_PICKY, "4")
+        assert (code, server.n_received, path.read_text()) == (0, 5, before)
+        assert "from now on" not in caplog.text
+
+        _, listed, _ = run("models", "--json")
+        (row,) = [row for row in json.loads(listed)["rows"] if row["name"] == "picky"]
+        assert row["adapted"] == "without temperature"

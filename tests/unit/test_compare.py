@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-import botchat
 from botchat.boards.files import by_seed
-from botchat.cli.main import main
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.annotations import NOT_SAID, UNTOLD
 from botchat.metrics.statistics import holm
@@ -194,45 +192,3 @@ def test_a_board_writes_what_pairs_it_with_a_later_one():
     changed = {**records.dialogues, "a": records.dialogues["b"]}
     other = by_seed(replace(records, dialogues=changed).board(), changed)["dialogues"]
     assert other["a"] == other["b"] == data["dialogues"]["b"] != data["dialogues"]["a"]
-
-
-GOOD = {4: 0.87, 8: 0.64, 12: 0.41, 16: 0.256}
-BLAND = {4: 0.28, 8: 0.2, 12: 0.15, 16: 0.1}
-"""Share of dialogues that have no machine's sentence up to each utterance."""
-
-
-def speak(workspace: Workspace, model: str, surviving: dict[int, float]) -> None:
-    """Give a model human dialogues of 40 seeds, with a machine's sentence where it is due."""
-    seeds = workspace.seeds("sample")
-    ends = [next((n - 1 for n, s in surviving.items() if i >= s * 40), 17) for i in range(40)]
-    step, lines = (7 if surviving is GOOD else 11), []
-    for at, seed in enumerate(seeds):
-        others = (text for k in range(1, 9) for text in seeds[at - k].utterances[2:])
-        utterances = [*seed.utterances, *others][:16]
-        if (end := ends[step * at % 40]) < 17:
-            utterances[end - 1] = "As an AI language model, I cannot say."
-        lines.append(json.dumps({"utterances": utterances}))
-    path = workspace.root / "dialogues.jsonl"
-    path.write_text("\n".join(lines))
-    botchat.import_(str(path), workspace=workspace, seeds="sample", model=model, replace=True)
-
-
-def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
-    """40 seeds, success @16 from 26 to 10 %, @4 from 87 to 28 %; a bot and a model as before."""
-    workspace = Workspace(tmp_path)
-    botchat.generate(workspace=workspace, seeds="sample", model=["bot:parrot"], limit=40)
-    speak(workspace, "same", GOOD)
-    for week, surviving in (("last-week", GOOD), ("this-week", BLAND)):
-        speak(workspace, "mine", surviving)
-        botchat.judge("unieval", workspace=workspace, seeds="sample", judge="rules")
-        botchat.leaderboard(workspace=workspace, seeds="sample", keep=week)
-    place = ["--dir", str(tmp_path)]
-    weeks = ["compare", "sample/last-week", "sample/this-week", *place]
-    assert main([*weeks, "--gate"]) == 4
-    printed = capsys.readouterr()
-    assert "fell: mine (false alarms at most 5 % over all together)" in printed.err
-    assert "unchanged: 2 models answered word for word as before" in printed.out
-    assert main(weeks) == 0
-    assert main([*weeks, "--gate", "--alpha", "0.01"]) == 4
-    assert main(["compare", "sample/last-week", "sample", "--gate", *place]) == 4
-    assert main(["compare", "sample/this-week", "sample", "--gate", *place]) == 0

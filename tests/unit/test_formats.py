@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-import pickle
 import re
-from dataclasses import dataclass
 from functools import reduce
 from html.parser import HTMLParser
 from operator import add
@@ -19,8 +16,8 @@ from hypothesis import strategies as st
 
 from botchat import commands
 from botchat.boards import writers
-from botchat.boards.tables import Column, Table, table, with_ends, with_interval
-from botchat.boards.writers import WRITERS, Formats, described, document, fragment, table_files
+from botchat.boards.tables import Column, Table, table, with_interval
+from botchat.boards.writers import WRITERS, Formats, described, table_files
 from botchat.errors import ConfigError
 from botchat.interfaces import round_floats
 from tests.boards import make_records
@@ -128,22 +125,6 @@ def test_every_format_of_every_table_of_a_board():
         pd.testing.assert_frame_equal(read, part.frame, check_dtype=False)
 
 
-def test_a_board_in_a_notebook_is_short():
-    """One line as text; as HTML the main table, no matter how much there is behind it."""
-    board = make_records({"a": 0.9, "b <i>": 0.1}, 8).board()
-    assert repr(board).startswith("<Board of made-up by rules: 3 contestants; tables leaderboard,")
-    assert len(repr(board)) < 500
-    assert (
-        repr(board.main)
-        == f"<Table leaderboard: Leaderboard; 3 rows, {board.frame.shape[1]} columns>"
-    )
-    assert board._repr_html_() == fragment(board.main)
-    assert "b &lt;i&gt;" in board._repr_html_()
-    assert len(board._repr_html_()) < 8_000
-    assert board.frames["leaderboard"] is board.frame is board.main.frame
-    assert set(board.frames) == {part.name for part in board.every_table}
-
-
 def test_the_formats_there_are():
     """The command line knows each, though it imports none; another one is one line."""
     message = "--format docx: give one of csv, md, json, tex, parquet, html"
@@ -153,84 +134,6 @@ def test_the_formats_there_are():
 
 
 # Tables: a column is declared once, asked for by what it means, and written in any format.
-
-
-@dataclass(frozen=True)
-class Model:
-    """A row that is an object."""
-
-    name: str
-    wins: int
-    games: int
-    rate_low = 0.0
-    rate_high = 1.0
-
-    @property
-    def rate(self) -> float | None:
-        """Share of games won."""
-        return self.wins / self.games if self.games else None
-
-
-COLUMNS = (
-    Column("name", "Model", "name"),
-    *with_ends(Column("rate", "Won", "rate", n=8), detail=True),
-    Column("games", "Games", "count", role="coverage", of="rate", n=8),
-    Column("lost", "Lost", "count", getter=lambda model: model.games - model.wins),
-)
-
-
-def two_models() -> Table:
-    """Two models, one of which has not played."""
-    return table("t", "T", COLUMNS, [Model("a", 1, 4), Model("b", 0, 0)], ["sig"], "Note.")
-
-
-def test_columns_have_values_and_may_be_left_out():
-    """From attributes, getters or what a mapping has under the key; names stay."""
-    first, second = two_models().records
-    assert first == {
-        "name": "a", "rate": 0.25, "rate_low": 0.0, "rate_high": 1.0, "games": 4, "lost": 3,
-    }  # fmt: skip
-    assert second["rate"] is None
-    assert two_models().cells_with_ends == [["a", "25.0 [0–100]", "4", "3"], ["b", "–", "0", "0"]]
-    columns = [Column("name", "Model", "name"), Column("why", "Why", "name")]
-    part = table("t", "T", [*columns, Column("x", "X", "rate")], [{"name": "a"}], [""])
-    assert [column.key for column in part.filled().columns] == ["name", "why"]
-    assert list(part.filled().frame) == ["name", "why"]
-    assert pickle.dumps(two_models())
-
-
-def test_columns_are_found_by_what_they_are():
-    """By key, by role and what they belong to, by N."""
-    part = two_models()
-    assert part.column("lost").heading == "Lost"
-    assert part.column(role="coverage", of="rate", n=8).key == "games"
-    ends = part.ends("rate")
-    assert ends is not None
-    assert [end.heading for end in ends] == ["Won, low", "Won, high"]
-    assert [end.detail for end in ends] == [True, True]
-    assert part.ends("lost") is None
-    assert {n: column.key for n, column in part.by_n().items()} == {8: "rate"}
-    with pytest.raises(KeyError, match="missing"):
-        part.column(key="missing")
-
-
-def test_a_format_is_one_entry_and_a_document_holds_tables(monkeypatch):
-    """Every table can be written in it then; notes and tables stand under one title."""
-
-    def tsv(part: Table) -> str:
-        return "".join("\t".join(row) + "\n" for row in part.cells)
-
-    monkeypatch.setattr(writers, "WRITERS", {**writers.WRITERS, "tsv": tsv})
-    assert table_files([two_models()], Formats(("tsv",))) == {
-        "t.tsv": "a\t25.0\t4\t3\nb\t–\t0\t0\n"
-    }
-    assert json.loads(writers.WRITERS["json"](two_models())) == {
-        "rows": two_models().records,
-        "signatures": ["sig"],
-    }
-    text = document("All", ["first", "second"], [two_models(), two_models()])
-    assert text.startswith("# All\n\n- first\n- second\n\n## T\n")
-    assert text.count("## T\n") == 2
 
 
 def test_numbers_are_the_same_whichever_processor_made_them():
