@@ -13,8 +13,8 @@ from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, table, with_interval
 from botchat.interfaces import Row
 from botchat.metrics import lengths
+from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.intervals import proportion_ci
-from botchat.metrics.judge_bias import verdict_rates
 from botchat.records import HUMAN, UNDECIDED, Dialogues
 from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 

@@ -28,10 +28,9 @@ from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, accused_index
 from botchat.metrics.intervals import (
     ci_columns,
     clustered_proportions,
-    mean_ci,
     proportion_ci,
     separated,
-    share_ci,
+    wilson,
 )
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
@@ -241,8 +240,8 @@ class SuccessCurve:
         """The columns of the success rate at N = ``n``."""
         if n > len(self.rate):
             return ci_columns(key, *[np.nan] * 3)
-        value, known = float(self.rate[n - 1]), float(self.n[n - 1])
-        return ci_columns(key, value, *share_ci(value * known, known))
+        value = float(self.rate[n - 1])
+        return ci_columns(key, value, *map(float, wilson(value, 1 / self.n[n - 1])))
 
 
 def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, SuccessCurve]:
@@ -374,7 +373,7 @@ def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolRes
         for key, scores in zip(keys, zip(*known, strict=True), strict=False):
             if given := [each for each in zip(scores, topics, strict=True) if each[0] is not None]:
                 values, of = zip(*given, strict=True)
-                row |= mean_ci(values, scale.lowest, scale.highest, key, of)
+                row |= proportion_ci(values, of, key, (scale.lowest, scale.highest))
         rows.append(row)
     means = zip(keys, scale.names, strict=True)
     columns = [c for key, name in means for c in with_interval(Column(key, name, "decimal"))]

@@ -11,9 +11,10 @@ has no value. Intervals are those of `botchat.metrics.intervals`, clustered by i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,13 +22,7 @@ from botchat.errors import DataError, MissingDataError
 from botchat.interfaces import Row
 from botchat.metrics import statistics
 from botchat.metrics.annotations import NOBODY, Annotation, VerdictArrays, is_annotator
-from botchat.metrics.intervals import (
-    Shares,
-    bootstrap_ci,
-    clustered_proportions,
-    proportion_ci,
-)
-from botchat.metrics.judge_bias import verdict_rates
+from botchat.metrics.intervals import bootstrap_ci, clustered_proportions, proportion_ci
 from botchat.metrics.statistics import ratio
 from botchat.records import natural_sort_key
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Flags, Floats, Indices
@@ -70,17 +65,9 @@ def compare(
     arrays = annotations
     if not isinstance(arrays, VerdictArrays):
         arrays = VerdictArrays.of(arrays, truth_prefix)
-    if not arrays.judges:
-        raise MissingDataError(
-            f"no judge to compare ({', '.join(arrays.annotators) or 'no verdicts'}): give verdicts "
-            "of at least one whose name does not start like the annotators'"
-        )
-    if truth_prefix is not None and not arrays.annotators:
-        raise MissingDataError(
-            f"no annotator: no judge's name starts with {truth_prefix!r} "
-            f"({', '.join(arrays.judges)}); give the prefix of the annotators' names"
-        )
     people = arrays.annotators
+    if not arrays.judges or (truth_prefix is not None and not people):
+        raise _too_few(truth_prefix, arrays.verdicts)
     truth = arrays.majority(people)
     tables = _Tables(arrays, _longer(arrays, lengths or {}))
     ranked = [(judge, arrays.verdicts[judge]) for judge in arrays.judges]
@@ -96,6 +83,13 @@ def compare(
         pairs=[tables.pair(a, b, truth) for a, b in combinations(arrays.judges, 2)],
         annotator_kappa=tables.annotator_kappa() if len(people) > 1 else None,
         rankings=[row for name, codes in ranked for row in tables.ranking(name, codes)],
+    )
+
+
+def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError:
+    return MissingDataError(
+        "nothing to compare: give verdicts of judges and of annotators (names that start with "
+        f"{truth_prefix or 'human'!r}); found {', '.join(names) or 'none'}"
     )
 
 
@@ -117,8 +111,7 @@ class _Tables:
         readable = codes < UNREADABLE
         known = readable & (truth < UNREADABLE)
         decided = known & (codes != TIED) & (truth != TIED)
-        side = self.longer[:, None] * np.array([1, -1])
-        unequal = readable & (codes != TIED) & (side != 0)
+        unequal = readable & (codes != TIED) & (self.longer != 0)
         row: Row = {
             "judge": name,
             "n": int(known.sum()),
@@ -126,9 +119,9 @@ class _Tables:
             **proportion_ci((codes == truth)[known], item[known], "accuracy"),
             **proportion_ci((codes == truth)[decided], item[decided], "accuracy_decided"),
             **_kappa(codes[known], truth[known], item[known]),
-            **self._rank_correlations(codes, truth, known),
+            **self._rank_correlations(known, codes, truth),
             **verdict_rates(codes, self.arrays.item),
-            **proportion_ci((codes == side)[unequal], item[unequal], "longer_preferred"),
+            **proportion_ci((codes == self.longer)[unequal], item[unequal], "longer_preferred"),
         }
         if NOBODY in self.arrays.contestants:
             for label, key in ((-1, "true_positive_rate"), (1, "false_positive_rate")):
@@ -142,8 +135,7 @@ class _Tables:
         both = (codes_a < UNREADABLE) & (codes_b < UNREADABLE)
         known, item = both & (truth < UNREADABLE), self.item
         lead: Floats = (codes_a == truth)[known].astype(np.float64) - (codes_b == truth)[known]
-        place = statistics.distinct(item[known])[1]
-        leads = np.asarray(np.bincount(place, lead), np.float64)
+        leads = np.asarray(np.bincount(item[known], lead), np.float64)
         return {
             "judge_a": a,
             "judge_b": b,
@@ -151,7 +143,7 @@ class _Tables:
             **proportion_ci((codes_a == codes_b)[both], item[both], "agreement"),
             **_kappa(codes_a[both], codes_b[both], item[both]),
             **bootstrap_ci(
-                place,
+                item[known],
                 [lead, np.ones_like(lead)],
                 lambda sums: {"accuracy_difference": ratio(sums[:, 0], sums[:, 1])},
             ),
@@ -176,58 +168,75 @@ class _Tables:
 
     def ranking(self, name: str, codes: Codes) -> list[Row]:
         """Contestants by their mean result with one judge, best first."""
-        arrays, judged = self.arrays, codes < UNREADABLE
-        score = (1 + codes[judged].astype(np.float64)) / 2
-        side = np.concatenate([arrays.sides[judged], arrays.sides[:, ::-1][judged]])
-        item, m = np.tile(self.item[judged], 2), len(arrays.contestants)
-        shares: Shares = clustered_proportions(side, item, np.concatenate([score, 1 - score]), m)
-        n = np.bincount(side, minlength=m)
-        ranked = np.array([i for i in np.flatnonzero(n) if arrays.contestants[i] != NOBODY], int)
-        order = ranked[np.argsort(-shares.value[ranked], kind="stable")]
+        side, item, (score,) = self._results(codes < UNREADABLE, codes)
+        shares = clustered_proportions(side, item, score, len(self.arrays.contestants))
+        order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
         return [
             {
                 "judge": name,
-                "contestant": arrays.contestants[i],
-                "n": int(n[i]),
-                "rank": 1 + int((shares.value[ranked] > shares.value[i]).sum()),
+                "contestant": self.arrays.contestants[i],
+                "n": int((side == i).sum()),
+                "rank": 1 + int((shares.value[order] > shares.value[i]).sum()),
                 **shares.row(i, "score"),
             }
-            for i in order.tolist()
+            for i in order
         ]
 
-    def _rank_correlations(self, codes: Codes, truth: Codes, known: Flags) -> Row:
+    def _rank_correlations(self, known: Flags, codes: Codes, truth: Codes) -> Row:
         """Between the contestants' mean results by the judge and by the labels."""
-        sides = self.arrays.sides[known.any(1)]
-        compared = [i for i in np.unique(sides) if self.arrays.contestants[i] != NOBODY]
-        if len(compared) < 2:
+        side, item, results = self._results(known, codes, truth)
+        contestants = self._contestants(side)
+        if len(contestants) < 2:
             return {}
-
-        def columns() -> Iterator[Floats]:
-            """Comparisons of each contestant, and its results by the judge and by the labels."""
-            for i in compared:
-                side = ((self.arrays.sides == i) * np.array([1.0, -1.0])).sum(1, keepdims=True)
-                sign = (side * np.array([1, -1]))[known]
-                yield np.abs(sign)
-                yield np.abs(sign) / 2 + sign * codes[known] / 2
-                yield np.abs(sign) / 2 + sign * truth[known] / 2
 
         def figures(sums: Floats) -> dict[str, Floats]:
             n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
             x, y = ratio(by_judge, n), ratio(by_label, n)
             return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
 
-        return bootstrap_ci(self.item[known], columns(), figures)
+        columns = ((side == i) * each for i in contestants for each in (1.0, *results))
+        return bootstrap_ci(item, columns, figures)
+
+    def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
+        """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
+        sides, codes = self.arrays.sides, np.stack(judges)[:, judged].astype(np.float64)
+        side = np.concatenate([sides[judged], sides[:, ::-1][judged]])
+        return side, np.tile(self.item[judged], 2), (1 + np.concatenate([codes, -codes], 1)) / 2
+
+    def _contestants(self, side: Indices) -> list[int]:
+        return [i for i in np.unique(side).tolist() if self.arrays.contestants[i] != NOBODY]
+
+
+def verdict_rates(codes: Codes, item: Indices) -> Row:
+    """Rates of verdicts on comparisons in both orders, shape (c, 2); ``item``: shape (c,).
+
+    - ``unreadable_rate``: of all verdicts. ``ties``: of the readable ones.
+    - ``consistency``: of the comparisons readable in both orders, those with the same verdict.
+    - ``first_preferred``: of the decided verdicts on comparisons readable in both orders, those for
+      the side shown first; ½ is no preference. Only both orders tell position from contestant.
+    """
+    twice = np.repeat(item[:, None], 2, axis=1)
+    readable, asked = codes < UNREADABLE, codes != ABSENT
+    both: Flags = readable[:, 0] & readable[:, 1]
+    decided = readable & (codes != TIED) & both[:, None]
+    same: Flags = codes[:, 0] == -codes[:, 1]
+    return {
+        **proportion_ci(same[both], item[both], "consistency"),
+        **proportion_ci((codes == 1)[decided], twice[decided], "first_preferred"),
+        **proportion_ci((codes == TIED)[readable], twice[readable], "ties"),
+        **proportion_ci((codes == UNREADABLE)[asked], twice[asked], "unreadable_rate"),
+    }
 
 
 def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> Floats:
-    """1 where the first side of column 0 is longer, -1 where the second is, else 0; (c,)."""
-    longer = np.zeros(len(arrays.item))
+    """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
+    longer = np.zeros((len(arrays.item), 1))
     for i, sides in enumerate(arrays.sides if lengths else ()):
         item = arrays.items[arrays.item[i]]
         first, second = (lengths.get((item, arrays.contestants[side])) for side in sides)
         if first is not None and second is not None:
             longer[i] = np.sign(first - second)
-    return longer
+    return np.asarray(longer * np.array([1, -1]))
 
 
 def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
@@ -240,8 +249,7 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ItemScore:
+class ItemScore(NamedTuple):
     """One score that one judge gave to one text."""
 
     item: str
@@ -256,8 +264,8 @@ def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> 
     """Correlate judges' scores with the mean of the annotators' readable scores of a text.
 
     Rows have the readable (``n``) and ``unreadable`` scores of texts with a label, ``spearman`` and
-    ``kendall`` (tau-b); pairs their differences on the ``n`` texts that both scored. Raises
-    `MissingDataError` without a judge or an annotator, `DataError` if a judge scored a text twice.
+    ``kendall`` (tau-b). Raises `MissingDataError` without a judge or an annotator, `DataError` if a
+    judge scored a text twice.
     """
     by_judge: dict[str, dict[tuple[str, str], float]] = {}
     for score in scores:
@@ -268,58 +276,39 @@ def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> 
                 "twice; keep one of the two"
             )
         of_judge[key] = math.nan if score.score is None else score.score
-    judges = [name for name in by_judge if not is_annotator(name, truth_prefix)]
     labels: dict[tuple[str, str], list[float]] = {}
     for name in by_judge:
-        for key, value in by_judge[name].items() if name not in judges else ():
+        for key, value in by_judge[name].items() if is_annotator(name, truth_prefix) else ():
             if not math.isnan(value):
                 labels.setdefault(key, []).append(value)
+    judges = [name for name in by_judge if not is_annotator(name, truth_prefix)]
     if not judges or not labels:
-        raise MissingDataError(
-            f"scores need judges and annotators (names that start with {truth_prefix!r}) with "
-            f"readable scores; found {', '.join(by_judge) or 'none'}"
-        )
+        raise _too_few(truth_prefix, by_judge)
     gold = np.array([math.fsum(values) / len(values) for values in labels.values()])
     order = {item: i for i, item in enumerate(sorted({i for i, _ in labels}, key=natural_sort_key))}
     item = np.array([order[name] for name, _ in labels], np.intp)
-    values = {j: np.array([by_judge[j].get(key, math.nan) for key in labels]) for j in judges}
     rows: list[Row] = []
     for judge in judges:
-        n = int(np.isfinite(values[judge]).sum())
+        values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
+        n = int(np.isfinite(values).sum())
         counts = {"n": n, "unreadable": sum(key in by_judge[judge] for key in labels) - n}
-        rows.append({"judge": judge, **counts, **_correlations([values[judge]], gold, item)})
-    pairs: list[Row] = [
-        {
-            "judge_a": a,
-            "judge_b": b,
-            "n": int((np.isfinite(values[a]) & np.isfinite(values[b])).sum()),
-            **_correlations([values[a], values[b]], gold, item),
-        }
-        for a, b in combinations(judges, 2)
-    ]
-    return Agreement(judges=rows, pairs=pairs)
+        rows.append({"judge": judge, **counts, **_correlations(values, gold, item)})
+    return Agreement(judges=rows)
 
 
-def _correlations(judges: Sequence[Floats], gold: Floats, item: Indices) -> Row:
-    """Rank correlations with ``gold`` of one judge, or what they differ by of two.
-
-    On the texts that all scored; shape of each judge's scores, ``gold`` and ``item``: (texts,).
-    """
-    known = np.isfinite(np.stack(judges)).all(0)
-    end = "_difference" if len(judges) > 1 else ""
-
-    def figures(drawn: Floats) -> dict[str, Floats]:
-        columns: dict[str, list[Floats]] = {"spearman": [], "kendall": []}
-        for scores in judges:
-            # The work grows with the square of the entries: texts with equal scores are one entry.
-            (x, y), entry = np.unique(
-                np.stack([scores[known], gold[known]]), axis=1, return_inverse=True
-            )
-            counts = drawn[:, place] @ np.eye(len(x))[entry.reshape(-1)]
-            columns["spearman"].append(statistics.spearman(x, y, counts))
-            columns["kendall"].append(statistics.kendall(x, y, counts))
-        return {f"{key}{end}": a - sum(rest) for key, (a, *rest) in columns.items()}
-
-    numbers, place = statistics.distinct(item[known])
-    each = np.arange(len(numbers))
-    return bootstrap_ci(each, np.eye(len(numbers)), figures) if len(numbers) else {}
+def _correlations(scores: Floats, gold: Floats, item: Indices) -> Row:
+    """Rank correlations of a judge's scores with ``gold``, shape (texts,) each."""
+    known = np.isfinite(scores)
+    if not known.any():
+        return {}
+    # The work grows with the square of the entries: texts with equal scores are one entry.
+    both = np.stack([scores[known], gold[known]])
+    (x, y), entry = np.unique(both, axis=1, return_inverse=True)
+    return bootstrap_ci(
+        item[known],
+        (entry.reshape(-1) == number for number in range(len(x))),
+        lambda counts: {
+            "spearman": statistics.spearman(x, y, counts),
+            "kendall": statistics.kendall(x, y, counts),
+        },
+    )

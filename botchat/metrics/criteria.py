@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,8 +39,7 @@ class Thresholds(NamedTuple):
     ai_phrases: float = 0
     """Phrases that call a speaker a program ("AI self-identification", Appendix C)."""
     exact_repeat: float = 3
-    """Words of the utterance times its earlier occurrences ("just repeat some previous sentences
-    (exact repetition …)"). People say "How are you?" twice."""
+    """Words of the utterance times its earlier occurrences ("exact repetition")."""
     closing_chain: float = 4
     """Utterances in a row that only thank, wish well or say goodbye ("… with the same meaning").
     People close by a pair of offers and a pair of goodbyes (Schegloff & Sacks 1973)."""
@@ -55,11 +53,11 @@ class Thresholds(NamedTuple):
     within the same utterance ("just repeat some previous sentences"); 0 or at least 4."""
     overlap: float = 0.5
     """Greatest Jaccard index of the content words with those of one earlier utterance ("… or with
-    the same meaning"); a union of fewer than 4 content words counts as 4."""
+    the same meaning"); a union of fewer than 4 counts as 4."""
     drift: float = 20
-    """Content words since the last link to the context ("not related to the context …"). An
-    utterance that shares no content word with the `NEAR_CONTEXT` before it adds its own, at most
-    10; each shared one takes 6 away. Pronouns and answer words are no links."""
+    """Content words since the last link to the context ("not related to the context …"), which is
+    a word of the `NEAR_CONTEXT` before: an utterance without any adds its own, at most 10; each
+    link takes 6 away."""
     formality: float = 11
     """Formal marks in 100 words ("formal tone", Appendix C): 5 for each written connective or
     assistant's phrase, 1 for each word of 8 letters or more and each form that speech contracts,
@@ -68,8 +66,7 @@ class Thresholds(NamedTuple):
 
 FLOORS = Thresholds()
 CRITERIA = Thresholds._fields
-Values: TypeAlias = Thresholds
-"""What one utterance shows of each criterion."""
+Evidence: TypeAlias = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -107,45 +104,49 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds, n_seed: int = N_SEED) -> list[Flag]:
     """Return every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
-    texts = [*map(ReadText, utterances)]
     return [
-        Flag(criterion, at + 1, value, limit, _evidence(texts, criterion, at))
-        for at, shown in enumerate(_values(texts))
+        Flag(criterion, at + 1, value, limit, _quote(words[criterion]) + notes.get(criterion, ""))
+        for at, (shown, words, notes) in enumerate(_survey(utterances))
         for criterion, value, limit in zip(CRITERIA, shown, thresholds, strict=True)
         if value > limit and at >= n_seed
     ]
 
 
-def values(utterances: tuple[str, ...]) -> list[Values]:
+def values(utterances: tuple[str, ...]) -> list[Thresholds]:
     """Return what each utterance shows of each criterion, the ChatSEED's included."""
-    return _values([*map(ReadText, utterances)])
+    return [shown for shown, _, _ in _survey(utterances)]
 
 
-def _values(texts: Sequence[ReadText]) -> list[Values]:
+def _survey(utterances: tuple[str, ...]) -> Iterator[tuple[Thresholds, Evidence, Evidence]]:
+    """Yield what each utterance shows of each criterion, the words that show it, and notes."""
+    texts = [*map(ReadText, utterances)]
+    keys = [text.words or [text.raw.strip()] for text in texts]
     columns = zip(texts, _closing_chains(texts), _runs(texts), _drifts(texts), strict=True)
-    return [
-        Values(
+    for at, (text, chain, run, drift) in enumerate(columns):
+        repeats = [earlier for earlier in range(at) if keys[earlier] == keys[at]]
+        overlap, like = _overlap(texts, at)
+        words = dict.fromkeys(CRITERIA, text.raw) | {
+            "ai_phrases": ", ".join(text.ai_phrases),
+            "formality": ", ".join(text.formal_phrases) or text.raw,
+            "verbatim_run": " ".join(run),
+        }
+        notes = {
+            "exact_repeat": f" (as utterance {min(repeats, default=at) + 1})",
+            "overlap": f" (like utterance {1 - like})",
+            "closing_chain": f" (closing since utterance {at + 2 - chain})",
+        }
+        shown = Thresholds(
             len(text.ai_phrases),
-            len(_key(text)) * len(_repeated(texts, at)),
+            len(keys[at]) * len(repeats),
             chain,
             text.layout_marks(),
             len(text.words),
             len(run),
-            _overlap(texts, at)[0],
+            overlap,
             drift,
             text.formality(),
         )
-        for at, (text, chain, run, drift) in enumerate(columns)
-    ]
-
-
-def _key(text: ReadText) -> list[str]:
-    return text.words or [text.raw.strip()]
-
-
-def _repeated(texts: Sequence[ReadText], at: int) -> list[int]:
-    """Return the earlier utterances of the same words."""
-    return [earlier for earlier in range(at) if _key(texts[earlier]) == _key(texts[at])]
+        yield shown, words, notes
 
 
 def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
@@ -156,13 +157,10 @@ def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
     """
     chains, length = [], 0
     for text in texts:
-        if text.question or not text.words:
-            length = 0
-        elif text.closes:
-            courtesies = len(text.content) - len(text.subject)
-            length = length + 1 if len(text.subject) <= max(1, courtesies / 2) else 0
-        elif length:
-            length = 0 if text.subject else length + 1
+        courtesies = len(text.content) - len(text.subject)
+        most = max(1, courtesies / 2) if text.closes else 0 if length else -1
+        closes = text.words and not text.question and len(text.subject) <= most
+        length = length + 1 if closes else 0
         chains.append(length)
     return chains
 
@@ -174,28 +172,24 @@ def _runs(texts: Iterable[ReadText]) -> list[list[str]]:
     for text in texts:
         longest: list[str] = []
         for words in text.sentences:
-            known = []
-            for ngram in zip(words, words[1:], words[2:], words[3:], strict=False):
-                known.append(ngram in ngrams)
+            length = 0
+            for end in range(_NGRAM, len(words) + 1):
+                ngram = tuple(words[end - _NGRAM : end])
+                length = (length or _NGRAM - 1) + 1 if ngram in ngrams else 0
+                longest = words[end - length : end] if length > len(longest) else longest
                 ngrams.add(ngram)
-            end = 0
-            for again, stretch in groupby(known):
-                start, end = end, end + len(list(stretch))
-                if again and end - start + _NGRAM - 1 > len(longest):
-                    longest = words[start : end + _NGRAM - 1]
         runs.append(longest)
     return runs
 
 
 def _overlap(texts: Sequence[ReadText], at: int) -> tuple[float, int]:
-    """Return the greatest Jaccard index with an earlier utterance, and that utterance."""
-    best, like = 0.0, at
+    """Return the greatest Jaccard index with an earlier utterance, and minus its place."""
+    best = 0.0, -at
     for earlier in range(at):
         common = len(texts[at].content & texts[earlier].content)
         union = len(texts[at].content) + len(texts[earlier].content) - common
-        if (index := common / max(union, _FEWEST_CONTENT)) > best:
-            best, like = index, earlier
-    return best, like
+        best = max(best, (common / max(union, _FEWEST_CONTENT), -earlier))
+    return best
 
 
 def _drifts(texts: Iterable[ReadText]) -> list[int]:
@@ -210,25 +204,6 @@ def _drifts(texts: Iterable[ReadText]) -> list[int]:
         drifts.append(drift)
         near.append(text.subject)
     return drifts
-
-
-def _evidence(texts: Sequence[ReadText], criterion: str, at: int) -> str:
-    """Return what was found; the utterance itself where the criterion is about all of it."""
-    text, note = texts[at], ""
-    words = text.raw
-    if criterion == "ai_phrases":
-        words = ", ".join(text.ai_phrases)
-    elif criterion == "formality":
-        words = ", ".join(text.formal_phrases) or text.raw
-    elif criterion == "verbatim_run":
-        words = " ".join(_runs(texts)[at])
-    elif criterion == "exact_repeat":
-        note = f" (as utterance {_repeated(texts, at)[0] + 1})"
-    elif criterion == "overlap":
-        note = f" (like utterance {_overlap(texts, at)[1] + 1})"
-    elif criterion == "closing_chain":
-        note = f" (closing since utterance {at + 2 - _closing_chains(texts)[at]})"
-    return _quote(words) + note
 
 
 def _quote(text: str) -> str:

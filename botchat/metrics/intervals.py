@@ -92,9 +92,9 @@ def clustered_proportions(
     return Shares(mean, low, high, 1 / each)
 
 
-def wilson(share: Floats, each: Floats) -> tuple[Floats, Floats]:
+def wilson(share: npt.ArrayLike, each: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Intervals of shares; ``each``: 1 / the independent cases that they are worth; any shape."""
-    c = Z**2 * each
+    share, c = np.asarray(share), Z**2 * np.asarray(each)
     reach = np.sqrt(np.maximum(c * share * (1 - share) + c * c / 4, 0))
     # At 0 and 1 one end is exactly that; floating point would miss it.
     low = np.where(share <= 0, 0.0, (share + c / 2 - reach) / (1 + c))
@@ -102,40 +102,21 @@ def wilson(share: Floats, each: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def proportion_ci(values: npt.ArrayLike, cluster: Sequence[str] | Indices | None, name: str) -> Row:
-    """The columns of a share or mean of values from 0 to 1; all None without a case.
-
-    ``cluster``: of each case; None: they are independent.
-    """
-    cases = np.asarray(values, dtype=np.float64)
-    if not len(cases):
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
-    number = None if cluster is None else np.asarray(cluster)
-    if number is not None and number.dtype.kind not in "iu":
-        number = np.unique(number, return_inverse=True)[1]
-    return clustered_proportions(np.zeros(len(cases), np.intp), number, cases, 1).row(0, name)
-
-
-def share_ci(hits: float, n: float) -> tuple[float, float]:
-    """Interval of a share of ``n`` independent cases; nan without a case."""
-    if n <= 0:
-        return math.nan, math.nan
-    low, high = wilson(np.array(hits / n), np.array(1 / n))
-    return float(low), float(high)
-
-
-def mean_ci(
-    values: Sequence[float],
-    lowest: float,
-    highest: float,
+def proportion_ci(
+    values: npt.ArrayLike,
+    cluster: Sequence[str] | Indices | None,
     name: str,
-    cluster: Sequence[str] | None = None,
+    scale: tuple[float, float] = (0.0, 1.0),
 ) -> Row:
-    """The columns of a mean of scores on a scale, whose ends stand for 0 and 1 of a share."""
-    scale = highest - lowest
-    shares = (np.asarray(values, dtype=np.float64) - lowest) / scale
-    row = proportion_ci(shares, cluster, name)
-    return {k: None if v is None else lowest + scale * v for k, v in row.items()}
+    """The columns of a share, or a mean of values on a scale; all None without a case.
+
+    ``cluster``: of each case; None: they are independent. ``scale``: lowest and highest value.
+    """
+    lowest, width = scale[0], scale[1] - scale[0]
+    cases = (np.asarray(values, dtype=np.float64) - lowest) / width
+    number = None if cluster is None else np.unique(np.asarray(cluster), return_inverse=True)[1]
+    row = clustered_proportions(np.zeros(len(cases), np.intp), number, cases, 1).row(0, name)
+    return {k: None if v is None else lowest + width * v for k, v in row.items()}
 
 
 def separated(value: Floats, low: Floats, high: Floats) -> Flags:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import starmap, zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +20,11 @@ from numpy.typing import NDArray
 from botchat.languages.text import IDEOGRAPHS
 from botchat.records import Dialogue, Dialogues
 
-if TYPE_CHECKING:
-    import tiktoken
-
 log = logging.getLogger("botchat")
 
 Unit = Literal["tokens", "words"]
 
 ENCODING = "cl100k_base"
-DOWNLOAD_TIMEOUT_S = 20.0
-"""How long a run waits for tiktoken's download, which then continues in the background."""
 
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 
@@ -55,28 +49,19 @@ class Lengths:
 @cache
 def counter() -> Counter:
     """Return the cl100k_base counter, or one of words without the vocabulary (logged once)."""
-    encodings: list[tiktoken.Encoding] = []
+    import tiktoken  # which is slow to load
 
-    def load() -> None:
-        import tiktoken
-
-        try:
-            encodings.append(tiktoken.get_encoding(ENCODING))
-        except (OSError, ValueError) as error:  # requests' errors are OSErrors
-            log.debug("cannot load %s: %s", ENCODING, error)
-
-    # In a thread, because tiktoken's download has no timeout.
-    thread = threading.Thread(target=load, name="tiktoken", daemon=True)
-    thread.start()
-    thread.join(DOWNLOAD_TIMEOUT_S)
-    if encodings:
-        return Counter("tokens", lambda text: len(encodings[0].encode_ordinary(text)))
-    log.warning(
-        f"lengths are counted in words, not tokens: the {ENCODING} vocabulary is not on this "
-        "machine and cannot be downloaded; set TIKTOKEN_CACHE_DIR to a folder where tiktoken has "
-        "stored it"
-    )
-    return Counter("words", words)
+    try:
+        encoding = tiktoken.get_encoding(ENCODING)
+    except (OSError, ValueError) as error:  # requests' errors are OSErrors
+        log.warning(
+            f"lengths are counted in words, not tokens: the {ENCODING} vocabulary is not on this "
+            "machine and cannot be downloaded; set TIKTOKEN_CACHE_DIR to a folder where tiktoken "
+            "has stored it"
+        )
+        log.debug("cannot load %s: %s", ENCODING, error)
+        return Counter("words", words)
+    return Counter("tokens", lambda text: len(encoding.encode_ordinary(text)))
 
 
 @lru_cache(maxsize=1 << 16)  # each protocol, and each judge, counts the same dialogues
@@ -87,39 +72,32 @@ def words(text: str) -> int:
 
 def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) -> Lengths:
     """Measure all generated utterances in one unit, counted where no tokens are recorded."""
-    recorded = all(
-        tokens is not None for by_seed in dialogues.values() for _, tokens in _generated(by_seed)
-    )
+    generated = {
+        name: [each for dialogue in by_seed.values() for each in _generated(dialogue)]
+        for name, by_seed in dialogues.items()
+    }
+    recorded = all(n is not None for utterances in generated.values() for _, n in utterances)
     counting = Counter("tokens", len) if recorded else get_counter()
 
     def length(text: str, tokens: int | None) -> int:
         return counting.count(text) if tokens is None or counting.unit == "words" else tokens
 
-    lengths = {
-        name: np.fromiter(starmap(length, _generated(by_seed)), np.int64)
-        for name, by_seed in dialogues.items()
-    }
+    lengths = {name: np.array([*starmap(length, of)], np.int64) for name, of in generated.items()}
     return Lengths(counting.unit, lengths)
 
 
-def _generated(dialogues: Mapping[str, Dialogue]) -> Iterator[tuple[str, int | None]]:
-    """Yield every generated utterance of a contestant, and its tokens, if recorded."""
-    for dialogue in dialogues.values():
-        texts = dialogue.utterances[dialogue.n_seed :]
-        yield from zip_longest(texts, [fact.tokens for fact in dialogue.facts[: len(texts)]])
+def _generated(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
+    """Return every generated utterance, and its tokens, if recorded."""
+    texts = dialogue.utterances[dialogue.n_seed :]
+    return zip_longest(texts, [fact.tokens for fact in dialogue.facts[: len(texts)]])
 
 
 def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
-    """Return statistics of lengths, shape (n,); nan without any.
-
-    ``n``, ``mean``, ``median``, ``p95`` (linearly interpolated), ``max``, ``sd`` of the population.
-    """
-    if not len(lengths):
-        return {"n": 0, **dict.fromkeys(("mean", "median", "p95", "max", "sd"), math.nan)}
-    keys = ("n", "mean", "median", "p95", "max", "sd")
-    percentiles = np.percentile(lengths, (50, 95, 100)).tolist()
-    values = (len(lengths), float(lengths.mean()), *percentiles, float(lengths.std()))
-    return dict(zip(keys, values, strict=True))
+    """Return ``n``, ``mean``, ``median``, ``p95`` and ``max`` of lengths, shape (n,); nan: none."""
+    known = lengths if len(lengths) else [math.nan]
+    median, p95, longest = np.percentile(known, (50, 95, 100)).tolist()
+    values = {"mean": float(np.mean(known)), "median": median, "p95": p95, "max": longest}
+    return {"n": len(lengths), **values}
 
 
 def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:

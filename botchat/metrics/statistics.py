@@ -40,13 +40,8 @@ def distinct(labels: Indices) -> tuple[Indices, Indices]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[labels]
 
 
-def share(part: float, whole: float) -> float:
-    """``part / whole``, NaN where the whole is 0."""
-    return part / whole if whole else math.nan
-
-
 def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
-    """`share` of arrays."""
+    """``part / whole``, NaN where the whole is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         quotient = np.divide(np.asarray(part, np.float64), whole)
     return np.where(np.equal(whole, 0), np.nan, quotient).astype(np.float64)
@@ -55,17 +50,18 @@ def ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> Floats:
 def cohen_kappa(confusion: Floats) -> Floats:
     """Cohen's kappa of tables of counts, shape (..., k, k) -> (...) (Cohen 1960)."""
     n = confusion.sum((-2, -1))
+    agreement = ratio(np.trace(confusion, axis1=-2, axis2=-1), n)
     chance = ratio((confusion.sum(-1) * confusion.sum(-2)).sum(-1), n * n)
-    return _beyond_chance(ratio(np.trace(confusion, axis1=-2, axis2=-1), n), chance)
+    return ratio(agreement - chance, 1 - chance)
 
 
-def fleiss_kappa(agreement: npt.ArrayLike, labels: Floats) -> Floats:
+def fleiss_kappa(agreement: Floats, labels: Floats) -> Floats:
     """Fleiss' kappa (Fleiss 1971), shape (...), from the mean over the units of `agreeing_pairs`.
 
     ``labels``: how often each label was given in all units, shape (..., k).
     """
-    shares = ratio(labels, labels.sum(-1)[..., None])
-    return _beyond_chance(agreement, (shares**2).sum(-1))
+    chance = (ratio(labels, labels.sum(-1)[..., None]) ** 2).sum(-1)
+    return ratio(agreement - chance, 1 - chance)
 
 
 def agreeing_pairs(counts: Floats) -> Floats:
@@ -118,10 +114,6 @@ def sign_flip(sums: Floats) -> float:
     # With j of the total flipped, the sum is total - 2 j.
     beyond = np.abs(total - 2 * np.arange(len(chance))) >= seen
     return min(1.0, float(chance[beyond].sum()))
-
-
-def _beyond_chance(observed: npt.ArrayLike, by_chance: Floats) -> Floats:
-    return ratio(np.asarray(observed, np.float64) - by_chance, 1 - by_chance)
 
 
 def _signs(x: Floats) -> Floats:

@@ -72,14 +72,11 @@ class Votes:
 
         Items; judges where votes share no item, or where only judges are more than ``least``.
         """
-        shared: list[tuple[Indices, str]] = []
-        few: list[tuple[Indices, str]] = []
-        for numbers, name in ((self.item, "items"), (self.judge, "judges")):
-            n = len(np.unique(numbers))
-            if 1 < n < len(self) and numbers.min() >= 0:
-                (shared if n > least else few).append((numbers, name))
-        shared += [each for each in few if each[1] == "items"]
-        return shared[0] if shared else None
+        items, judges = (self.item, "items"), (self.judge, "judges")
+        for (numbers, name), most in ((items, least), (judges, least), (items, 1)):
+            if most < len(np.unique(numbers)) < len(self) and numbers.min() >= 0:
+                return numbers, name
+        return None
 
     def latest(self) -> Votes:
         """Return the last vote of each judge on an item, turn and order; all of unknown items."""
@@ -93,15 +90,13 @@ class Votes:
     def annotations(self) -> list[Annotation]:
         """Return the votes as rows, items with the turn in their names where there are several."""
         several = bool((self.turn > 0).any())
-        columns = (self.item, self.turn, self.first, self.second, self.judge, self.result)
         rows = []
-        for n, (item, turn, first, second, judge, result) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True), 1
-        ):
-            name = f"vote {n}" if item < 0 else self.items[item]
-            name += f", turn {turn}" if several and item >= 0 else ""
-            sides = self.contestants[first], self.contestants[second]
-            rows.append(Annotation(name, *sides, self.judges[judge], _VERDICTS.get(result)))
+        columns = (getattr(self, name).tolist() for name in _COLUMNS)
+        for n, (i, turn, a, b, judge, result) in enumerate(zip(*columns, strict=True), 1):
+            item = f"vote {n}" if i < 0 else self.items[i]
+            item += f", turn {turn}" if several and i >= 0 else ""
+            names = self.contestants[a], self.contestants[b], self.judges[judge]
+            rows.append(Annotation(item, *names, _VERDICTS.get(result)))
         return rows
 
     @classmethod
@@ -109,15 +104,13 @@ class Votes:
         """Return the votes of several files as one; items of one name are one item."""
         columns = {name: [getattr(part, name) for part in parts] for name in _COLUMNS}
         names: dict[str, tuple[str, ...]] = {}
-        for kind, of_kind in _NAMED.items():
+        for column, kind in _NAMES.items():
             by_part = [getattr(part, kind) for part in parts]
             names[kind] = tuple(dict.fromkeys(chain.from_iterable(by_part)))
             number = {name: i for i, name in enumerate(names[kind])}
             # -1, the last place, is that of an unknown item.
             places = [np.array([*(number[name] for name in of_part), -1]) for of_part in by_part]
-            for column in of_kind:
-                pairs = zip(places, columns[column], strict=True)
-                columns[column] = [place[numbers] for place, numbers in pairs]
+            columns[column] = [places[i][old] for i, old in enumerate(columns[column])]
         joined = {name: np.concatenate(values) for name, values in columns.items()}
         texts = None
         if any(part.texts for part in parts):
@@ -126,5 +119,5 @@ class Votes:
         return cls(**names, **joined, texts=texts)  # type: ignore[arg-type]
 
 
-_NAMED = {"contestants": ("first", "second"), "items": ("item",), "judges": ("judge",)}
+_NAMES = {"first": "contestants", "second": "contestants", "item": "items", "judge": "judges"}
 _COLUMNS = ("item", "turn", "first", "second", "judge", "result")

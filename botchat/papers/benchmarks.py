@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -156,13 +156,11 @@ class RatedTexts:
         """Correlations with human scores; ``ratings``, ``prices``: by part, the latter by judge."""
         data: list[Any] = []
         rows: list[Row] = []
-        pairs: list[Row] = []
         by_judge: dict[str, dict[str, Row]] = {}
         for part, labels in self.labels.items():
             rated = [*labels, *ratings[part]]
             found = compare_scores(rated, HUMAN_LABELS)
-            data += [[part, asdict(rating)] for rating in rated]
-            pairs += [{self.part: part, **row} for row in found.pairs]
+            data += [[part, rating._asdict()] for rating in rated]
             for row in found.judges:
                 head = {self.first.key: row["judge"], self.part: part}
                 rows.append(head | row | prices.get(part, {}).get(row["judge"], {}))
@@ -177,7 +175,7 @@ class RatedTexts:
         report = AgreementReport(
             subject=shown.title, labels=HUMAN_LABELS, signature=signed, notes=notes
         )
-        whole = {"sentences": notes, "judges": rows, "pairs": pairs, "signature": signed}
+        whole = {"sentences": notes, "judges": rows, "signature": signed}
         tables = [shown, *answered.cases, *tables_of(self.name)]
         return publish(report, tables, answered.out, whole, answered.formats)
 

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from botchat.errors import ConfigError, DataError, MissingDataError
-from botchat.metrics.intervals import share_ci
+from botchat.metrics.intervals import wilson
 from botchat.papers.requests import Benching
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
@@ -100,8 +100,8 @@ def _read(path: Path, of: PublishedFigure) -> pd.DataFrame | None:
 
 def _with_ends(shares: pd.Series[float], n: int) -> pd.DataFrame:
     """Shares with their intervals, of so many seeds."""
-    ends = pd.DataFrame([share_ci(share * n, n) for share in shares], shares.index, ["low", "high"])
-    return ends.assign(value=shares)[["value", "low", "high"]]
+    low, high = wilson(shares, 1 / n)
+    return pd.DataFrame({"value": shares, "low": low, "high": high})
 
 
 def _shares(numbers: pd.DataFrame) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.metrics import intervals
-from botchat.metrics.statistics import share, student_t
+from botchat.metrics.statistics import ratio, student_t
 from botchat.protocols import scores
 from botchat.protocols.frame import neutralise_template
 from botchat.protocols.protocol import Protocol
@@ -152,7 +152,7 @@ def error_rates(
             **_share(errors, "quoted"),
             "readable": len(totals),
             "missing": n_seeds - len(totals),
-            "coverage": share(len(totals), n_seeds),
+            "coverage": float(ratio(len(totals), n_seeds)),
         }
         rows.append(row | _type_rates([(c, by_type(each)) for c, each in found]))
     return rows
@@ -166,7 +166,7 @@ def _share(cases: Sequence[tuple[str, bool]], name: str) -> dict[str, Any]:
 def _mean_score(totals: Sequence[tuple[str, float]]) -> dict[str, Any]:
     """Return the mean of (cluster, score), with Student's t of clusters."""
     values = [total for _, total in totals]
-    mean, half = share(sum(values), len(values)), math.nan
+    mean, half = float(ratio(sum(values), len(values))), math.nan
     apart = defaultdict[str, float](float)
     for cluster, total in totals:
         apart[cluster] += total - mean

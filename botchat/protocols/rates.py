@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
-from botchat.metrics.statistics import share
+from botchat.metrics.statistics import ratio
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
@@ -30,12 +30,12 @@ class Rate(NamedTuple):
     @property
     def value(self) -> float:
         """Share of hits among the covered, 0 to 1; NaN if nothing is covered."""
-        return share(self.hits, self.n)
+        return float(ratio(self.hits, self.n))
 
     @property
     def coverage(self) -> float:
         """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
-        return share(self.n, self.n + self.missing)
+        return float(ratio(self.n, self.n + self.missing))
 
 
 class WinTieLose(NamedTuple):

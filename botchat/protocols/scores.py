@@ -18,7 +18,7 @@ from typing import Any
 
 from botchat.errors import DataError
 from botchat.languages import ENGLISH, Language
-from botchat.metrics.error_reports import before_scores, read_kinds
+from botchat.metrics.error_reports import read_kinds
 from botchat.protocols import replies
 from botchat.protocols.replies import MARKS, any_known, any_of, plain_name
 from botchat.records import MISSING, Verdict
@@ -120,7 +120,7 @@ def _read_points_off(text: str, scale: Scale, language: Language) -> tuple[Verdi
     if not values and (alike := [*w.each.finditer(plain)]):
         values = dict.fromkeys(range(w.n), 0.0 - abs(w.number(alike[-1])))
     verdict = encode_scores(map(values.get, range(w.n)), scale)
-    return verdict, " ".join((before_scores(text, language) if verdict else text).split())
+    return verdict, " ".join(text.split())
 
 
 _NUMBER = r"(?P<number>[-\u2212\u2013\u2014]?\d+(?:\.\d+)?)"

@@ -32,8 +32,8 @@ _MAX_STEPS, _TOLERANCE = 100, 1e-10
 """Newton steps, and the largest change in logits that ends them."""
 _RIDGE = 1e-11
 """Share of the curvature added to it, so that nearly decided comparisons can be inverted."""
-_MIN_CURVATURE = 1e-8
-"""Least curvature of length at a finite maximum, as a share of that at even odds."""
+_MOST_OF_LENGTH = 24
+"""Logits that the usual difference of length may add, before it explains every result."""
 _MIN_OWN_LENGTH = 1e-6
 """Least share of the length differences that models do not explain."""
 _MANY = 10**12
@@ -47,14 +47,13 @@ class BradleyTerryResult:
     """Bradley-Terry ratings of m models.
 
     ``rating``: shape (m,), mean `MEAN`. ``covariance``: of the ratings, shape (m, m), clustered by
-    the ``n_clusters`` seeds; None if fewer than two seeds are known. ``warning``: what these
+    seed. ``n_clusters``: seeds, None if fewer than two are known. ``warning``: what these
     comparisons cannot tell, one line or "".
     """
 
     models: tuple[str, ...]
     rating: Floats
     covariance: Floats
-    n_comparisons: int
     n_clusters: int | None
     warning: str
 
@@ -135,7 +134,6 @@ def fit(comparisons: Comparisons, length: Floats | None = None) -> BradleyTerryR
         comparisons.models,
         MEAN + ELO * (parameters[:m] - parameters[:m].mean()),
         ELO**2 * centre @ covariance[:m, :m] @ centre,
-        len(comparisons),
         n_clusters,
         warning,
     )
@@ -178,7 +176,9 @@ class _Rows:
         if length is not None and n:
             unit = max(float(np.sqrt(np.mean(length**2))), 1e-300)
             rows = cls(m, *sides, result, np.ones(n), length / unit)
-            if rows._length_beyond_models(rows.weight) > _MIN_OWN_LENGTH * n:
+            matrix = rows.information(rows.weight)
+            explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m]
+            if matrix[m, m] - matrix[m, :m] @ explained > _MIN_OWN_LENGTH * n:
                 return rows
         return cls(m, *sides, result, np.ones(n), np.zeros(n))
 
@@ -225,20 +225,6 @@ class _Rows:
         matrix[: self.m, : self.m] += (1 - ties[: self.m].max()) * level / self.m
         return np.asarray(matrix + _RIDGE * level * np.eye(len(matrix)))
 
-    def length_decides(self, parameters: Floats) -> bool:
-        """Whether length explains the results so well that its coefficient is not finite."""
-        if not self.length.any():
-            return False
-        expected = self.expected(parameters)
-        now = self._length_beyond_models(self.weight * expected * (1 - expected))
-        return now < _MIN_CURVATURE * self._length_beyond_models(self.weight)
-
-    def _length_beyond_models(self, weight: Floats) -> float:
-        """Information on length that models do not explain."""
-        matrix, m = self.information(weight), self.m
-        explained = np.linalg.pinv(matrix[:m, :m], hermitian=True) @ matrix[:m, m:]
-        return float((matrix[m:, m:] - matrix[m:, :m] @ explained)[0, 0])
-
     def _by_model(self, values: Floats) -> Floats:
         """Each model's sum as first less its sum as second, shape (m,)."""
         return sums(self.first, values, self.m) - sums(self.second, values, self.m)
@@ -248,7 +234,7 @@ def _fit_rows(rows: _Rows, tied: bool) -> tuple[Floats, Floats]:
     """Parameters of greatest likelihood, and the ties added to keep them finite, (m + 1,) each."""
     ties = np.append(np.full(rows.m, float(tied)), float(not rows.length.any()))
     parameters = _maximise(rows, ties)
-    if parameters is None or rows.length_decides(parameters):
+    if parameters is None or abs(parameters[-1]) > _MOST_OF_LENGTH:
         ties[:] = 1
         parameters = _maximise(rows, ties)
         assert parameters is not None, "a likelihood with a tie for every parameter has a maximum"
@@ -341,32 +327,22 @@ def _explain_no_maximum(comparisons: Comparisons) -> str:
     took: Flags = points.reshape(m, m) > 0
     if _reached(took).all() and _reached(took.T).all():
         return ""
-    kept = "; one tie of each with an average model was added to keep ratings finite"
     group = _reached(took | took.T)
+    fault = "some models won every comparison with the others: how far apart they are is not known"
     if not group.all():
-        return (
+        fault = (
             f"{_names(models, group)} and {_names(models, ~group)} were never compared with each"
-            f" other, not even through other models: their ratings do not compare{kept}"
+            " other, not even through other models: their ratings do not compare"
         )
-    reach = np.stack([_reached(took, model) for model in range(m)])
-    parts = []
-    for reaches, verb in ((reach, "won"), (reach.T, "lost")):
-        # A model that reaches all who reach it: none outside its group took a point from it.
-        apart = np.flatnonzero((reaches >= reaches.T).all(axis=1))[0]
-        group = reach[apart] & reach[:, apart]
-        parts.append(f"{_names(models, group)} {verb} every comparison with the others")
-    return f"{' and '.join(parts)}: how far apart they are is not known{kept}"
+    return f"{fault}; one tie of each with an average model was added to keep ratings finite"
 
 
-def _reached(edges: Flags, start: int = 0) -> Flags:
-    """Which models are reachable from ``start``, shape (m,)."""
-    reached = np.zeros(len(edges), dtype=bool)
-    reached[start] = True
-    while True:
-        more = reached | edges[reached].any(axis=0)
-        if (more == reached).all():
-            return reached
-        reached = more
+def _reached(edges: Flags) -> Flags:
+    """Which models are reachable from the first, shape (m,)."""
+    reached: Flags = np.arange(len(edges)) == 0
+    while (more := edges[reached].any(axis=0) & ~reached).any():
+        reached |= more
+    return reached
 
 
 def _names(models: tuple[str, ...], chosen: Flags) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from botchat.verdicts import LOSS, TIE, WIN, Flags, Floats, Indices
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Comparisons of models, in columns of shape (n,).
+    """Comparisons of models, in columns of shape (n,); `of` makes them from rows.
 
-    ``first``, ``second``: indices into the m ``models``. ``result``: 1, ½ or 0 for ``first``.
-    ``cluster``: number of the ChatSEED, None if not known. Raises ``ValueError`` for anything else.
+    ``first``, ``second``: indices into the m ``models``, never the same. ``result``: 1, ½ or 0 for
+    ``first``. ``cluster``: number of the ChatSEED from 0, None if not known.
     """
 
     models: tuple[str, ...]
@@ -25,32 +24,6 @@ class Comparisons:
     second: Indices
     result: Floats
     cluster: Indices | None = None
-
-    def __post_init__(self) -> None:
-        """Check shapes and ranges; other sequences of numbers (a pandas Series) become arrays."""
-        kinds: dict[str, Any] = {"first": np.intp, "second": np.intp, "result": np.float64}
-        if self.cluster is not None:
-            kinds["cluster"] = np.intp
-        for name, kind in kinds.items():
-            column = np.asarray(getattr(self, name))
-            if column.dtype.kind not in ("iuf" if kind is np.float64 else "iu") and column.size:
-                raise ValueError(
-                    f"{name} holds {column.dtype}, not numbers; of rows (model, model, result)"
-                    " make comparisons with Comparisons.of"
-                )
-            object.__setattr__(self, name, column.astype(kind))
-        columns = [getattr(self, name) for name in kinds]
-        if any(column.shape != (len(self.first),) for column in columns):
-            raise ValueError(f"comparisons need columns of one length, got {columns!r:.200}")
-        sides = np.stack([self.first, self.second])
-        if ((sides < 0) | (sides >= len(self.models))).any():
-            raise ValueError(f"comparisons name a model outside 0..{len(self.models) - 1}")
-        if self.cluster is not None and (self.cluster < 0).any():
-            raise ValueError("a cluster is below 0")
-        if (self.first == self.second).any():
-            raise ValueError("a comparison has the same model on both sides")
-        if not np.isin(self.result, (WIN, TIE, LOSS)).all():
-            raise ValueError("a result is not 1, 0.5 or 0")
 
     def __len__(self) -> int:
         """Number of comparisons."""
@@ -73,15 +46,12 @@ class Comparisons:
                 )
         models = sorted({name for a, b, _ in rows for name in (a, b)})
         number = {model: i for i, model in enumerate(models)}
-        clusters: dict[str, int] = {}
         return cls(
             tuple(models),
             np.array([number[a] for a, _, _ in rows], dtype=np.intp),
             np.array([number[b] for _, b, _ in rows], dtype=np.intp),
             np.array([result for _, _, result in rows], dtype=np.float64),
-            None
-            if seeds is None
-            else np.array([clusters.setdefault(seed, len(clusters)) for seed in seeds], np.intp),
+            None if seeds is None else np.unique(list(seeds), return_inverse=True)[1],
         )
 
     def select(self, kept: Flags) -> Comparisons:

@@ -62,9 +62,8 @@ def comparisons_from_rates(
     for a, b in pairs:
         win, win_or_tie = _one_way(table.get((a, b)), table.get((b, a)), rounding)
         wins, wins_or_ties = round(win * per_pair), round(win_or_tie * per_pair)
-        results += [(a, b, WIN)] * wins
-        results += [(a, b, TIE)] * (wins_or_ties - wins)
-        results += [(a, b, LOSS)] * (per_pair - wins_or_ties)
+        counts = {WIN: wins, TIE: wins_or_ties - wins, LOSS: per_pair - wins_or_ties}
+        results += [(a, b, result) for result, n in counts.items() for _ in range(n)]
     return Comparisons.of(results)
 
 
@@ -108,8 +107,7 @@ def _one_way(
     if row and mirrored and max(abs(x - y) for x, y in zip(*rates, strict=True)) > rounding:
         raise DataError(
             f"{mirrored.place}: {row.model_b} against {row.model_a} contradicts {row.place}: a win "
-            f"of one is a loss of the other, but {row.win:g} + {mirrored.win_or_tie:g} or "
-            f"{mirrored.win:g} + {row.win_or_tie:g} is not 1"
+            "of one is a loss of the other"
         )
     wins, wins_or_ties = zip(*rates, strict=True)
     return sum(wins) / len(rates), sum(wins_or_ties) / len(rates)

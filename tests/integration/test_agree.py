@@ -78,7 +78,7 @@ def test_tables_and_figures_are_written_where_asked(small, tmp_path, capsys):
     ("command", "message"),
     [
         (["agree", "{small}", "--judge", "nobody"], "no verdicts of the judge 'nobody'"),
-        (["agree", "{small}", "--truth", "gold"], "no judge's name starts with 'gold'"),
+        (["agree", "{small}", "--truth", "gold"], "names that start with 'gold'"),
         (["agree", "{small}", "--protocol", "gteval"], "no judgments in"),
         (["agree", "--seeds", "sample"], "no judgments in"),
     ],

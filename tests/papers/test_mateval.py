@@ -47,9 +47,9 @@ def reply(scores, form="{}: {}"):
 
 @pytest.mark.parametrize("form", ["{}: {}", "**{}**: {}", "- {}: {}.", "1. {} : {}", "> {}:{}"])
 def test_score_lines_are_read_in_any_dress(form):
-    """Bold, lists, quotes, full stops; the reason is what stands before them."""
-    lines = reply([-1, 0, -2, 0, -5], form)
-    assert read("It goes in circles.\n" + lines) == ("-1 0 -2 0 -5", "It goes in circles.")
+    """Bold, lists, quotes, full stops; the reason is the reply."""
+    text = "It goes in circles.\n" + reply([-1, 0, -2, 0, -5], form)
+    assert read(text) == ("-1 0 -2 0 -5", " ".join(text.split()))
 
 
 @given(st.lists(st.integers(-5, 0), min_size=5, max_size=5))

@@ -20,7 +20,7 @@ from botchat.boards.protocols import ReportResult
 from botchat.interfaces import ShownDialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
-from botchat.metrics.intervals import share_ci
+from botchat.metrics.intervals import wilson
 from botchat.protocols.mateval import DIAGNOSIS, TypeFinding, by_type
 from botchat.protocols.reports import (
     ERRORS,
@@ -304,7 +304,7 @@ def test_error_rates_by_hand(judgments):
     human, model = part.table.records
     assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
     assert (model["n"], model["missing"]) == (2, 2)
-    assert model["any_low"] == pytest.approx(share_ci(2, 2)[0], abs=1e-4)
+    assert model["any_low"] == pytest.approx(wilson(1, 1 / 2)[0], abs=1e-4)
     # s1 and s3 of three readable; the score of half a report counts where it was judged.
     assert (model["repetition"], model["score_repetition"]) == (0.6667, -1.0)
     assert (model["formal_tone"], model["factual_error"]) == (0.3333, 0.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -71,19 +70,6 @@ def test_without_the_vocabulary_words_are_counted_and_said_so(
     (said,) = [record.getMessage() for record in caplog.records]
     assert "\n" not in said
     assert "TIKTOKEN_CACHE_DIR" in said
-
-
-def test_a_download_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The download of tiktoken has no timeout of its own; waiting for it has."""
-    hang = threading.Event()
-
-    def never(_: str) -> None:
-        hang.wait()
-
-    monkeypatch.setattr(lengths, "DOWNLOAD_TIMEOUT_S", 0.01)
-    monkeypatch.setattr(tiktoken, "get_encoding", never)
-    assert lengths.counter().unit == "words"
-    hang.set()
 
 
 def test_seed_utterances_are_not_measured() -> None:
