@@ -145,9 +145,7 @@ def _text(part: str | Table | list[Row]) -> str:
             )
         )
     if not isinstance(part, list):
-        shown = part.compact
-        columns = [column for column in shown.headline if not column.detail]
-        return grid([column.heading for column in columns], shown.cells_with_ends)
+        return grid([column.heading for column in part.headline], part.cells)
     if len(part) == 1:
         width = max(map(len, part[0]))
         return "\n".join(f"{key:<{width}}  {cell(value)}" for key, value in part[0].items())

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from botchat.boards import arena, pairs
+from botchat.boards import arena
 from botchat.boards import files as file_module
 from botchat.boards.arena import of_votes
 from botchat.boards.board import Board, build_board
@@ -65,7 +65,7 @@ def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board):
     assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
     assert pd.isna(board.main.frame["rank"].iloc[3])
     assert [part.protocol.n for part in board.arenas] == [16, 8]
-    assert board.main.column(role="rank").of == "bt_n16"
+    assert board.ranked_by is board.arenas[0]
 
 
 def test_the_board_agrees_with_the_records(records, board):
@@ -78,7 +78,7 @@ def test_the_board_agrees_with_the_records(records, board):
             shares[model].append(len(readable) / len(of))
             if protocol == "unieval":
                 passing = [j for j in readable if j.verdict == "No" or int(j.verdict) > 8]
-                success = board.main.values("success_n8")[model]
+                success = board.of(DetectionResult)[0].table.values("success_n8")[model]
                 assert success == pytest.approx(len(passing) / len(readable))
             elif protocol == "gteval":
                 lost = [j for j in readable if j.verdict == str(j.contestants.index(model) + 1)]
@@ -95,14 +95,13 @@ def test_rates_add_up_and_lie_in_their_intervals(board):
             assert row["win"] + row["tie"] + row["lose"] == pytest.approx(1, abs=2e-4)
             assert row["win"] + row["tie"] == pytest.approx(row["win_or_tie"], abs=2e-4)
         for column in part.columns:
-            if column.role == "value" and (ends := part.ends(column.key)):
+            if column.interval:
                 known = part.frame[column.key].notna()
-                value = part.frame.loc[known, column.key]
-                low, high = (part.frame.loc[known, end.key] for end in ends)
+                value, low, high = (part.frame.loc[known, key] for key in column.keys)
                 assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all(), column.key
-                assert (high - low > 1e-5).all(), column.key
-            elif column.kind in ("rate", "rating") and column.role == "value":
-                assert column.key == "elo_run_std"
+                assert column.kind == "rank" or (high - low > 1e-5).all(), column.key
+            elif column.kind in ("rate", "rating"):
+                assert column.key in ("elo_run_std", "coverage")
 
 
 def test_unreadable_verdicts_are_missing():
@@ -119,7 +118,8 @@ def test_unreadable_verdicts_are_missing():
     assert (row["n"], row["missing"], row["win"], row["lose"]) == (2, 10, 0.5, 0.5)
     assert row["win_low"] < 0.1
     assert row["win_high"] > 0.9
-    assert (part.comparisons.win.n, part.comparisons.missing) == (2, 10)
+    assert part.pair("a", "b") == (1, 0, 1)
+    assert [row["missing"] for row in part.table.records] == [10, 10]
 
 
 def test_a_table_of_many_rows_is_in_its_own_file_alone(board, monkeypatch):
@@ -142,8 +142,7 @@ def test_of_many_models_only_compared_pairs_are_listed(monkeypatch):
         kept = [j for j in some.judgments[name] if set(j.contestants) != {"a", "c"}]
         some.judgments[name] = kept
     all_pairs = some.board()
-    for module in (arena, pairs):
-        monkeypatch.setattr(module, "MOST_LISTED", 2)
+    monkeypatch.setattr(arena, "MOST_LISTED", 2)
     listed = some.board()
     frame = all_pairs.arenas[0].pairs.frame
     order = [*all_pairs.main.frame["model"]].index
@@ -151,11 +150,11 @@ def test_of_many_models_only_compared_pairs_are_listed(monkeypatch):
     expected = frame[frame["win_rate"].notna() & once].reset_index(drop=True)
     pd.testing.assert_frame_equal(listed.arenas[0].pairs.frame, expected)
     assert len(expected) == 2
-    for key in ("win_rate", "win_or_tie_rate"):
+    for key in ("win", "win_or_tie"):
         matrices = [each.arenas[0].matrix(key) for each in (listed, all_pairs)]
         pd.testing.assert_frame_equal(*matrices, atol=1e-12)
         assert np.isnan(matrices[1].loc["a", "c"])
-    assert listed.arenas[0].comparisons == all_pairs.arenas[0].comparisons
+    pd.testing.assert_frame_equal(listed.arenas[0].results, all_pairs.arenas[0].results)
     pd.testing.assert_frame_equal(listed.main.frame, all_pairs.main.frame)
 
 
@@ -168,7 +167,7 @@ def test_elo_is_left_out_of_many_models(monkeypatch):
     many = of_votes(compared, "x", None, per_pair=40)
     assert many.table.signature == few.table.signature.replace(played, "")
     assert not [key for key in many.table.frame if "elo" in key]
-    assert (many.main_columns, many.ratings) == ([], {})
+    assert not many.has_elo
     assert "|elo:k32,4x2|" in of_votes(compared, "x", QUICK, per_pair=40).table.signature
 
 
@@ -183,7 +182,7 @@ def test_comparisons_that_were_not_judged_are_missing():
     n, expected = len(kept), len(judgments)
     assert f"|data:{100 * n / expected:.1f}%|" in part.table.signature
     assert f"Arena @8: {n} of {expected} comparisons were judged." in partial.notes
-    assert np.isnan(part.matrix("win_rate").loc["a", "c"])
+    assert np.isnan(part.matrix("win").loc["a", "c"])
     missing = part.table.values("missing")
     assert sum(missing.values()) == 2 * (expected - n)
     assert missing["c"] in (expected // 3, expected // 3 + 2)
@@ -199,7 +198,7 @@ def test_a_model_or_protocol_without_a_readable_verdict(records):
     part = replace(some, judgments={"arena-n8": judgments}).board().arenas[0]
     last = part.table.records[-1]
     assert (last["model"], last["rank"], last["elo"], last["n"]) == ("mute", None, None, 0)
-    assert list(part.ratings) == ["a", "b"]
+    assert part.table.frame.dropna(subset="elo")["model"].tolist() == ["a", "b"]
     unread = [msgspec.structs.replace(j, verdict=None) for j in records.judgments["arena-n8"]]
     mute = replace(records, judgments={"arena-n8": unread}).board()
     assert mute.arenas == []
@@ -253,8 +252,12 @@ def test_other_judgments_are_passed_over_and_other_verdicts_stop_the_board(recor
 def test_success_is_counted_at_the_lengths_that_dialogues_reach():
     """Dialogues of 9 utterances have success rates at 4 and 8, not at 12 and 16."""
     board = make_records({"a": 0.9, "b": 0.2}, 10, turns=9, arena=(8,)).board()
-    keys = [column.key for column in board.main.headline if column.key.startswith("success")]
+    (part,) = board.of(DetectionResult)
+    keys = [column.key for column in part.table.headline if column.key.startswith("success")]
     assert keys == ["success_n8", "success_n4", "success_human_length"]
+    assert [key for key in board.main.frame if key.startswith("success")] == [
+        "success_n8", "success_n8_low", "success_n8_high",
+    ]  # fmt: skip
 
 
 def test_signatures_name_the_settings(board, records):
@@ -286,7 +289,7 @@ def test_json_and_csv_read_back(board):
     for name, part in tables.items():
         read = pd.read_csv(io.StringIO(str(texts[f"{name}.csv"])))
         assert list(read.columns) == list(part.frame.columns)
-        for key in (c.key for c in part.columns if c.kind != "name"):
+        for key in (key for c in part.columns if c.kind != "name" for key in c.keys):
             expected = part.frame[key].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
             assert read[key].to_numpy(dtype=float) == pytest.approx(expected, abs=5e-5, nan_ok=True)
         assert meta[name]["signatures"] == list(part.signatures)

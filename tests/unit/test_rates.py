@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from itertools import combinations, pairwise, permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -11,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_table import pair_rates
-from botchat.boards.pairs import PairCounts, comparisons_of
+from botchat.boards.pairs import comparisons_of, covered, model_results, pair_results
 from botchat.errors import DataError
 from botchat.metrics.annotations import NOT_SAID, UNTOLD, accused_index
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.rates import Rate, WinTieLose, passes, successes
+from botchat.protocols.rates import passes, successes
+from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN, UNDECIDED, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import judgment
@@ -86,14 +86,6 @@ def test_an_accused_index_is_one_of_four_kinds():
         accused_index("perhaps", "x")
 
 
-def test_a_rate_has_coverage():
-    """Three hits of four covered with one missing: 0.75, 80 % covered; of nothing no number."""
-    rate = Rate(hits=3, n=4, missing=1)
-    assert (rate.value, rate.coverage) == (0.75, 0.8)
-    assert math.isnan(Rate(0, 0, 0).value)
-    assert math.isnan(Rate(0, 0, 0).coverage)
-
-
 def test_success_counts_every_seed():
     """Without a dialogue, a judgment or a verdict a seed is missing, not failed."""
     seeds = [seed(4, f"S-{i}") for i in range(5)]
@@ -137,22 +129,19 @@ KEYS = [(s, *pair) for s in ("s1", "s2", "s3") for pair in permutations("abc", 2
 PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
 
 
-def pair_counts(judgments: list[Judgment], n_seeds: int) -> PairCounts:
-    """Of three contestants, each two compared on every seed in both orders."""
+def compared(judgments: list[Judgment]) -> Comparisons:
+    """The readable ones."""
     verdicts = Verdicts.of(judgments, ARENA)
-    return PairCounts.of(
-        comparisons_of(verdicts.only(verdicts.readable), np.arange(len(verdicts.seed_ids))),
-        "abc",
-        2 * n_seeds,
-    )
+    return comparisons_of(verdicts.only(verdicts.readable), np.arange(len(verdicts.seed_ids)))
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))
-def test_pair_counts_are_those_by_hand(verdicts):
+def test_pair_results_are_those_by_hand(verdicts):
     """Each pair's wins, ties and losses from both orders, the rest of the 6 comparisons missing."""
-    counts = pair_counts(
-        [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()], 3
+    comparisons = compared(
+        [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()]
     )
+    results = covered(pair_results(comparisons), list(permutations("abc", 2)), 6)
     for a, b in permutations("abc", 2):
         pair = [
             (first, v) for (_, first, second), v in verdicts.items() if {first, second} == {a, b}
@@ -160,12 +149,16 @@ def test_pair_counts_are_those_by_hand(verdicts):
         wins = sum(v == ("2" if first == a else "1") for first, v in pair)
         ties = sum(v in ("both", "neither") for _, v in pair)
         n = sum(v is not None for _, v in pair)
-        assert counts.of_pair(a, b) == WinTieLose(wins, ties, n - wins - ties, 6 - n)
-    total, pairs = counts.total(), [counts.of_pair(a, b) for a, b in combinations("abc", 2)]
-    assert (total.win.n, total.missing) == (
-        sum(p.win.n for p in pairs),
-        sum(p.missing for p in pairs),
-    )
+        row = results.loc[(a, b)]
+        assert (row["n"], row["missing"]) == (n, 6 - n)
+        if n:
+            counts = [n * row[key] for key in ("win", "tie", "lose", "win_or_tie")]
+            assert counts == pytest.approx([wins, ties, n - wins - ties, wins + ties])
+        else:
+            assert np.isnan(row["win"])
+    models = covered(model_results(comparisons), "abc", 12)
+    both = results.groupby(level=0)[["n", "missing"]].sum()
+    assert models[["n", "missing"]].to_numpy().tolist() == both.to_numpy().tolist()
 
 
 def test_a_pair_without_a_win_or_a_verdict_is_counted():
@@ -174,9 +167,10 @@ def test_a_pair_without_a_win_or_a_verdict_is_counted():
         judgment("arena-n8", "s", ("a", "b"), "2"),
         judgment("arena-n8", "s", ("b", "a"), "1"),
     ]
-    counts = pair_counts(judgments, 1)
-    assert counts.of_pair("b", "a").win == Rate(0, 2, 0)
-    assert counts.of_pair("c", "a").win == Rate(0, 0, 2)
+    results = covered(pair_results(compared(judgments)), [("b", "a"), ("c", "a")], 2)
+    assert results[["win", "n", "missing"]].iloc[0].tolist() == [0, 2, 0]
+    assert results[["n", "missing"]].iloc[1].tolist() == [0, 2]
+    assert np.isnan(results["win"].iloc[1])
 
 
 @pytest.mark.parametrize(

@@ -389,7 +389,8 @@ def test_contestants_have_a_rank_by_every_judge() -> None:
     found = ranks([board, dataclasses.replace(board, judge="other")])
     assert list(found.frame["model"]) == list(board.main.frame["model"])
     assert found.frame["rank_0"].dropna().tolist() == found.frame["rank_1"].dropna().tolist()
-    assert [c.heading for c in found.columns][1:3] == ["Rank by rules", "Rank by rules, low"]
+    assert [c.heading for c in found.columns][1:3] == ["Rank by rules", "Bradley–Terry @16"]
+    assert [*found.frame][1:4] == ["rank_0", "rank_0_low", "rank_0_high"]
 
 
 def test_every_judge_has_a_part_of_one_page() -> None:
