@@ -86,8 +86,8 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
     leading = next((part for part in board.of(DetectionResult) if part.protocol.leads), None)
     by_contestant = board.verdicts[leading.protocol.name].by_contestant if leading else {}
     largest = leading.ranking[0].n or 0 if leading else 0
-    for name in by_contestant.keys() - {HUMAN}:
-        for judgment in by_contestant[name]:
+    for name, judgments in by_contestant.items():
+        for judgment in judgments if name != HUMAN else ():
             verdict, seed_id = judgment.verdict, judgment.seed_id
             index = None if verdict is None else accused_index(verdict, seed_id)
             is_cut = index == 0 and judgment.shown < largest
