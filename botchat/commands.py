@@ -7,7 +7,7 @@ one; everything gives a `Result`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,11 +19,10 @@ from botchat.pipeline.run.spending import JudgeName, Spending
 
 if TYPE_CHECKING:
     from botchat.pipeline.run.meter import Meter
-    from botchat.pipeline.run.plan import Plan
     from botchat.results import Result
     from botchat.workspace.folder import Workspace
 else:  # annotations are read when a command line is, and these are not imported for that
-    Meter = Plan = Result = Workspace = object
+    Meter = Result = Workspace = object
 
 
 def _version() -> str:
@@ -60,10 +59,7 @@ def _flag(text: str, name: str | None = None) -> Parameter:
 
 Here = Annotated[Workspace | str | Path | None, Parameter(parse=False)]
 Progress = Annotated[Meter | None, Parameter(parse=False)]
-Judge = Annotated[
-    str,
-    _flag("rules, a [judges] or [panels] entry, a preset panel, control:PANEL, or any model"),
-]
+Judge = Annotated[str, _flag("rules, an entry, a preset panel, control:PANEL, or any model")]
 JudgeModel = Annotated[str | None, _flag("model of a panel's agents that name none")]
 Judges = Annotated[Sequence[str], _flag("repeatable; only these judges", "--judge")]
 Models = Annotated[Sequence[str], _flag("repeatable; see models", "--model")]
@@ -87,16 +83,15 @@ def _workspace(workspace: Workspace | str | Path | None) -> Workspace:
     return workspace if isinstance(workspace, Folder) else Folder(Path(workspace or ""))
 
 
+def _set(workspace: Workspace, name: str) -> str:
+    from botchat.pipeline.run.contestants import seed_set_of
+
+    return seed_set_of(workspace, name)
+
+
 def _each(values: Any) -> tuple[Any, ...]:
     """Return several values also where one was given alone."""
     return (values,) if isinstance(values, str | Path) or callable(values) else tuple(values)
-
-
-def _asks(
-    plan: Callable[[], Plan], ask: Callable[[], Result], title: str, spending: Spending
-) -> Result:
-    """Ask, or say what would be asked."""
-    return plan().result(title, spending) if spending.plan else ask()
 
 
 @app.command(group=DAILY)
@@ -106,9 +101,7 @@ def run(
     model: Models = (),
     judge: Judge = "",
     judge_model: JudgeModel = None,
-    protocol: Annotated[
-        Sequence[str], _flag("repeatable (unieval, arena and gteval)", "--protocol")
-    ] = (),
+    protocol: Annotated[Sequence[str], _flag("repeatable (the paper's three)", "--protocol")] = (),
     limit: Limit = None,
     replace: Replace = False,
     format: Formats = (),
@@ -135,9 +128,7 @@ def run(
 def leaderboard(
     *,
     seeds: Seeds = "",
-    judge: Annotated[
-        Sequence[str], _flag("repeatable; the first leads, the page has all", "--judge")
-    ] = (),
+    judge: Annotated[Sequence[str], _flag("repeatable; the first leads the page", "--judge")] = (),
     out: Out = None,
     format: Formats = (),
     open: Annotated[bool, _flag("show the page in the browser")] = False,
@@ -147,19 +138,10 @@ def leaderboard(
 ) -> Result:
     """Tables, figures and a page of a judge's verdicts."""
     from botchat.pipeline.leaderboard import leaderboard as rank_set
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
-    return rank_set(
-        place,
-        seed_set_of(place, seeds),
-        _each(judge),
-        out=out,
-        formats=_each(format),
-        opens=open,
-        keep=keep,
-        meter=meter,
-    )
+    more: dict[str, Any] = {"opens": open, "keep": keep, "meter": meter}
+    return rank_set(place, _set(place, seeds), _each(judge), out=out, formats=_each(format), **more)
 
 
 @app.command(group=DAILY)
@@ -176,12 +158,9 @@ def figure(
 ) -> Result:
     """Figures of a board, as svg, png or pdf."""
     from botchat.pipeline.figure import write_figures
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
-    return write_figures(
-        place, seed_set_of(place, seeds), name, judge, form=format, size=size, out=out
-    )
+    return write_figures(place, _set(place, seeds), name, judge, form=format, size=size, out=out)
 
 
 @app.command(group=DAILY)
@@ -190,29 +169,18 @@ def agree(
     seeds: Seeds = "",
     protocol: Protocol = None,
     judge: Judges = (),
-    truth: Annotated[
-        str | None, _flag("labels of whose names begin so (human; built-in: who wrote it)")
-    ] = None,
+    truth: Annotated[str | None, _flag("who labels (human; built-in: who wrote it)")] = None,
     out: Out = None,
     format: Formats = (),
     workspace: Here = None,
 ) -> Result:
     """Judges beside people and each other, and their price."""
     from botchat.pipeline.agree import agree as compare_judges
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
-    seed_set = None if files and not (seeds or protocol) else seed_set_of(place, seeds)
-    return compare_judges(
-        place,
-        files,
-        seed_set=seed_set,
-        protocol=protocol,
-        judges=_each(judge),
-        truth=truth,
-        out=out,
-        formats=_each(format),
-    )
+    seed_set = None if files and not (seeds or protocol) else _set(place, seeds)
+    where: dict[str, Any] = {"seed_set": seed_set, "protocol": protocol, "truth": truth, "out": out}
+    return compare_judges(place, files, judges=_each(judge), formats=_each(format), **where)
 
 
 @app.command(group=DAILY)
@@ -221,11 +189,8 @@ def compare(
     after: Annotated[str, _flag("likewise")],
     /,
     *,
-    model: Annotated[
-        Sequence[str], _flag("repeatable; to test (all that changed, no bots)", "--model")
-    ] = (),
+    model: Annotated[Sequence[str], _flag("repeatable; to test (all but bots)", "--model")] = (),
     alpha: Annotated[float, _flag("rate of false alarms, over all models together")] = 0.05,
-    anyway: Annotated[bool, _flag("also boards of other seeds, judges, prompts or N")] = False,
     gate: Annotated[bool, _flag("exit 4 if a model fell")] = False,
     workspace: Here = None,
 ) -> Result:
@@ -235,7 +200,7 @@ def compare(
     from botchat.pipeline.compare import compare as compare_boards
 
     place = _workspace(workspace)
-    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha, anyway=anyway)
+    changes = compare_boards(place, before, after, models=_each(model), alpha=alpha)
     return changes if gate else replace(changes, failure=None)
 
 
@@ -264,9 +229,7 @@ def init(
 @app.command(name="models", group=BEGIN)
 def models_(
     *,
-    check: Annotated[
-        bool, _flag("send one tiny call to each configured model; exit 1 if one fails")
-    ] = False,
+    check: Annotated[bool, _flag("ask each configured model; exit 1 if one fails")] = False,
     workspace: Here = None,
 ) -> Result:
     """What can be named as a model or a judge."""
@@ -328,35 +291,28 @@ def generate(
     What is there is not made again.
     """
     from botchat.pipeline import generate as stage
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
     names = _each(model) or place.config.run.models
     limit = place.config.run.limit if limit is None else limit
-    seed_set, spending = seed_set_of(place, seeds), spending.within(place)
+    seed_set, spending = _set(place, seeds), spending.within(place)
     wanted = stage.Generating(seed_set, names, partner, turns, limit, replace)
-    return _asks(
-        lambda: stage.plan_generate(wanted, place),
-        lambda: stage.generate(wanted, place, spending, meter),
-        f"{', '.join(names)} on {seed_set}",
-        spending,
-    )
+    if spending.plan:
+        title = f"{', '.join(names)} on {seed_set}"
+        return stage.plan_generate(wanted, place).result(title, spending)
+    return stage.generate(wanted, place, spending, meter)
 
 
 @app.command(group=STEPS)
 def judge(
-    protocol: Annotated[
-        str, _flag("unieval, arena, gteval, diagnosis, or one of your own (docs/criteria.md)")
-    ],
+    protocol: Annotated[str, _flag("unieval, arena, gteval, diagnosis, or one of your own")],
     /,
     *,
     seeds: Seeds = "",
     judge: Judge = "",
     judge_model: JudgeModel = None,
     model: Annotated[Sequence[str], _flag("repeatable; contestants (all)", "--model")] = (),
-    turns: Annotated[
-        Sequence[int], _flag("repeatable; the first N utterances (arena: 8 and 16)", "--turns")
-    ] = (),
+    turns: Annotated[Sequence[int], _flag("repeatable; the first N (8 and 16)", "--turns")] = (),
     comparisons: Annotated[int | None, _flag("arena: K at each N, drawn at random (all)")] = None,
     limit: Limit = None,
     spending: Costs = FREE,
@@ -368,20 +324,17 @@ def judge(
     What is judged already is not asked again.
     """
     from botchat.pipeline import judge as stage
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
     usual = place.config.run
     name = JudgeName(judge or usual.judge or "", judge_model or usual.judge_model)
-    seed_set, spending = seed_set_of(place, seeds), spending.within(place)
+    seed_set, spending = _set(place, seeds), spending.within(place)
     several = (turns,) if isinstance(turns, int) else tuple(turns)
     wanted = stage.Judging(protocol, seed_set, name, _each(model), several, comparisons, limit)
-    return _asks(
-        lambda: stage.plan_judge(wanted, place),
-        lambda: stage.judge(wanted, place, spending, meter),
-        f"{protocol} on {seed_set}, judge {name.name}",
-        spending,
-    )
+    if spending.plan:
+        title = f"{protocol} on {seed_set}, judge {name.name}"
+        return stage.plan_judge(wanted, place).result(title, spending)
+    return stage.judge(wanted, place, spending, meter)
 
 
 @app.command(group=STEPS)
@@ -399,16 +352,13 @@ def rank(
     """Votes in, board out: anybody's file of who won."""
     from botchat.pipeline.rank import rank as rank_votes
 
-    place, formats = _workspace(workspace), _each(format)
-    names = _each(judge)
-    return rank_votes(place, files, names, per_pair=per_pair, out=out, formats=formats, meter=meter)
+    more: dict[str, Any] = {"out": out, "formats": _each(format), "meter": meter}
+    return rank_votes(_workspace(workspace), files, _each(judge), per_pair=per_pair, **more)
 
 
 @app.command(group=JUDGES)
 def bench(
-    benchmark: Annotated[
-        str, _flag("faireval, mateval, topicalchat, a FILE of texts or pairs; botchat: its figures")
-    ],
+    benchmark: Annotated[str, _flag("faireval, mateval, topicalchat, botchat, or a FILE")],
     /,
     *,
     data: Annotated[Path | None, _flag("folder of the benchmark's files")] = None,
@@ -427,15 +377,13 @@ def bench(
     from botchat.papers.requests import Benching
 
     place = _workspace(workspace)
-    names = [JudgeName(name, judge_model) for name in _each(judge)]
+    names = [stage.judge_name(name, judge_model, place) for name in _each(judge)]
     wanted = Benching(benchmark, data, names, published, limit, out, _each(format))
     spending = spending.within(place)
-    return _asks(
-        lambda: stage.plan_bench(wanted, place),
-        lambda: stage.bench(wanted, place, spending, meter),
-        f"{benchmark}, judges {', '.join(str(name.name) for name in names)}",
-        spending,
-    )
+    if spending.plan:
+        title = f"{benchmark}, judges {', '.join(str(name.name) for name in names)}"
+        return stage.plan_bench(wanted, place).result(title, spending)
+    return stage.bench(wanted, place, spending, meter)
 
 
 @app.command(group=JUDGES)
@@ -448,10 +396,9 @@ def label(
 ) -> Result:
     """A page of blind cases for people; or file what it exported."""
     from botchat.pipeline.label import label as label_cases
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
-    return label_cases(place, seed_set_of(place, seeds), files, protocol=protocol, most=cases)
+    return label_cases(place, _set(place, seeds), files, protocol=protocol, most=cases)
 
 
 @app.command(group=SHARE)
@@ -466,10 +413,9 @@ def publish(
 ) -> Result:
     """A set's run to the Hugging Face hub, its page as a Space."""
     from botchat.hub.repository import publish as send
-    from botchat.pipeline.run.contestants import seed_set_of
 
     place = _workspace(workspace)
-    return send(place, seed_set_of(place, seeds), name, dry_run=dry_run, private=private)
+    return send(place, _set(place, seeds), name, dry_run=dry_run, private=private)
 
 
 @app.command(group=SHARE)

@@ -112,13 +112,6 @@ def server() -> Iterator[Server]:
         yield running
 
 
-@pytest.fixture
-def other_server() -> Iterator[Server]:
-    """A second endpoint, on another port."""
-    with Server() as running:
-        yield running
-
-
 PICTURED = {"golden", "test_board.py", "test_figures.py"}
 """Folders and files of tests whose figures are drawn."""
 

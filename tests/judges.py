@@ -6,7 +6,6 @@ sees that amount with a little noise.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from itertools import combinations
 from typing import Any
 
 from botchat.boards.board import Board, build_board
-from botchat.interfaces import ShownDialogue
-from botchat.judges.rules import RulesJudge
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
@@ -109,17 +106,6 @@ class World:
         """The ideal judge, which throws a coin for a share of its verdicts."""
         rng, ideal, guess = random.Random(seed), self.ideal(seed=seed), coin(seed + 100)
         return lambda *case: guess(*case) if rng.random() < share else ideal(*case)
-
-    def rules(self) -> Judge:
-        """BotChat's own offline judge."""
-        rules = RulesJudge(seed.utterances for seed in self.seeds)
-
-        def judge(protocol: Protocol, dialogues: Sequence[Dialogue]) -> str | None:
-            n = None if len(dialogues) == 1 else min(len(d.utterances) for d in dialogues)
-            cases = [ShownDialogue.of(dialogue, n) for dialogue in dialogues]
-            return asyncio.run(rules.answer(protocol.case(dialogues[0].seed_id, *cases))).verdict
-
-        return judge
 
 
 def coin(seed: int = 3) -> Judge:

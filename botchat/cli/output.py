@@ -61,7 +61,8 @@ def note(text: str) -> None:
 
 def _spaced(text: str) -> str:
     """Return `public_line` of a text that keeps its columns."""
-    return "  ".join(public_line(part) for part in text.strip().split("  ")) if text.strip() else ""
+    parts = re.split(r"( {2,})", text.strip())
+    return "".join(part if part.isspace() else public_line(part) for part in parts)
 
 
 class LogFormatter(logging.Formatter):
@@ -146,13 +147,19 @@ def _text(part: str | Table | list[Row]) -> str:
         )
     if not isinstance(part, list):
         return grid([column.heading for column in part.headline], part.cells)
-    if len(part) == 1:
-        width = max(map(len, part[0]))
-        return "\n".join(f"{key:<{width}}  {cell(value)}" for key, value in part[0].items())
     if not part:
         return "nothing yet"
-    headings = [key.replace("cost_usd", "USD").replace("_", " ") for key in part[0]]
-    return grid(headings, [[cell(row.get(key)) for key in part[0]] for row in part])
+    cells = [[cell(row.get(key)) for key in part[0]] for row in part]
+    table = grid([*map(_heading, part[0])], cells)
+    if len(part) > 1 or len(table.splitlines()[-1]) <= WIDTH:
+        return table
+    width = max(map(len, part[0]))
+    pairs = zip(map(_heading, part[0]), cells[0], strict=True)
+    return "\n".join(f"{heading:<{width}}  {value}" for heading, value in pairs)
+
+
+def _heading(key: str) -> str:
+    return key.replace("cost_usd", "USD").replace("n_", "").replace("_", " ")
 
 
 def grid(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

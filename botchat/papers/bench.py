@@ -38,8 +38,9 @@ from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import with_controls
 from botchat.pipeline.run.meter import Meter
 from botchat.pipeline.run.plan import Plan
-from botchat.pipeline.run.spending import Spending
+from botchat.pipeline.run.spending import JudgeName, Spending
 from botchat.results import Result
+from botchat.workspace import panels
 from botchat.workspace.folder import Workspace
 
 BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
@@ -48,6 +49,12 @@ BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
     "topicalchat": topical_chat,
 }
 """Name -> the data set made of upstream's files."""
+
+
+def judge_name(name: str, model: str | None, workspace: Workspace) -> JudgeName:
+    """Return a judge of several, where only panels have agents that ask ``model``."""
+    is_panel = panels.find(name.removeprefix(panels.CONTROL), workspace.config.panels) is not None
+    return JudgeName(name, model if is_panel else None)
 
 
 def plan_bench(request: Benching, workspace: Workspace) -> Plan:

@@ -238,21 +238,37 @@ def publish(
 ) -> Result:
     """Write tables, md, json (default: all of the report) and figures to ``out``, if given."""
     data = {**(data or judge_agreement.as_json(report)), "out": None if out is None else str(out)}
-    lines = [*report.sentences, *report.notes, report.signature]
+    lines = [*report.sentences, *report.notes]
     if out is not None:
         from botchat.report.figures import judge_charts
 
-        texts = {"agreement.md": document(report.subject, lines[:-1], tables)}
+        texts = {"agreement.md": document(report.subject, lines, tables)}
         texts["agreement.json"] = to_json(data)
         jsonl.write_all(out, {**table_files(tables, formats), **texts})
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
-        lines.append(f"written to: {out}")
-    shown = [part for part in tables if part.name not in ("pairs", "rankings")]
-    parts: list[Piece] = []
-    for table in shown:
-        parts += [table.title, table, *filter(None, [table.note])]
-    return Result(data, [*parts, *lines])
+        lines.append(f"Tables: {out / 'agreement.md'}")
+    shown: list[Piece] = [_judge_rows(report)] if report.judges else [*tables[:1]]
+    return Result(data, [tables[0].title, *shown, *lines], table=tables[0])
+
+
+def _judge_rows(report: AgreementReport) -> list[Row]:
+    """Return a row a judge: accuracy with its interval and kappa where known, and the price."""
+    rows: list[Row] = []
+    for judge in report.judges:
+        accuracy = [judge.get(key) for key in ("accuracy", "accuracy_low", "accuracy_high")]
+        known = [f"{100 * value:.0f}" for value in accuracy if value is not None]
+        kappa, usd = judge.get("kappa"), judge.get("usd")
+        rows.append(
+            {
+                "judge": judge["judge"],
+                "n": judge["n"],
+                "accuracy (95 % CI)": "{} ({}–{})".format(*known) if len(known) == 3 else "–",
+                "kappa": "–" if kappa is None else f"{kappa:.2f}",
+                "USD/1000": "–" if usd is None else f"{1000 * usd:.2f}",
+            }
+        )
+    return rows
 
 
 def signature(verb: str, of: Mapping[str, str | None], data: Any, truth: str | None) -> str:

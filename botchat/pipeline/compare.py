@@ -38,7 +38,6 @@ def compare(
     *,
     models: Sequence[str] = (),
     alpha: float = 0.05,
-    anyway: bool = False,
 ) -> Result:
     """Compare two boards: ``data`` has ``rows``, ``alpha``, ``tested``, ``unchanged``, ``fell``.
 
@@ -53,16 +52,15 @@ def compare(
     if not 0 < alpha < 1:
         raise ConfigError(f"--alpha {alpha:g}: give a rate between 0 and 1, such as 0.05")
     boards = Boards(read_board(workspace, before), read_board(workspace, after))
-    if (why := list(_mismatches(boards))) and not anyway:
+    if why := list(_mismatches(boards)):
         raise DataError(
-            f"{before} and {after} do not measure the same: {'; '.join(why)}; make "
-            "both alike, or compare them all the same with --anyway"
+            f"{before} and {after} do not measure the same: {'; '.join(why)}; make both alike"
         )
     for name in models:
         if name not in boards.models:
             raise ConfigError(
                 f"--model {name}: not on both boards{did_you_mean(name, boards.models)}; on both: "
-                f"{', '.join([*boards.models][:8])}"
+                f"{', '.join(boards.models[:8])}"
             )
     unchanged = [name for name in boards.models if boards.is_unchanged(name)]
     tested = [
@@ -102,6 +100,8 @@ def compare(
             "nothing was tested: no changed model has UniEval verdicts on seeds of both boards; "
             "judge UniEval, or name a model with --model"
         )
+    elif gone := [name for name in boards.old.rows if name not in boards.new.rows]:
+        failure = GateFailed(f"not tested: {', '.join(gone)}, not on the second board any more")
     return Result(data, [table, table.note, *lines], failure=failure)
 
 
@@ -117,8 +117,6 @@ class SavedBoard:
     """Model -> seed id -> first AI utterance; 0: none, None: not known."""
     dialogues: Mapping[str, str] = field(default_factory=dict)
     """Model -> digest of its dialogues."""
-    answered: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Name and stage -> models or snapshots that answered."""
 
     @property
     def n(self) -> int:
@@ -143,34 +141,23 @@ class SavedBoard:
 
 
 class Boards:
-    """Two boards, and who is on both: ``models``, each with its names there.
-
-    The last revision of a model on the first board and its only new one on the second are one.
-    """
+    """Two boards, and the models that are on both."""
 
     def __init__(self, old: SavedBoard, new: SavedBoard) -> None:
         """Raises `DataError` if no model is on both."""
         self.old, self.new, self.n = old, new, old.n
-        self.models = {name: (name, name) for name in old.rows if name in new.rows}
-        added = [name for name in new.rows if name not in old.rows]
-        bases = [_base(name) for name in added]
-        for name, base in zip(added, bases, strict=True):
-            before = sorted(known for known in old.rows if _base(known) == base)
-            if before and bases.count(base) == 1:
-                self.models[f"{before[-1]} → {name}"] = (before[-1], name)
+        self.models = [name for name in old.rows if name in new.rows]
         if not self.models:
             raise DataError(f"no model is on both boards: {old.path} and {new.path}")
 
     def is_unchanged(self, model: str) -> bool:
         """Whether its dialogues are word for word the same on both boards."""
-        before, after = self.models[model]
-        digest = self.old.dialogues.get(before)
-        return digest is not None and digest == self.new.dialogues.get(after)
+        digest = self.old.dialogues.get(model)
+        return digest is not None and digest == self.new.dialogues.get(model)
 
     def changes(self, model: str, n: int) -> Floats:
         """Success at N after less before on every seed of both boards, nan where not known."""
-        before, after = self.models[model]
-        old, new = self.old.by_seed.get(before, {}), self.new.by_seed.get(after, {})
+        old, new = self.old.by_seed.get(model, {}), self.new.by_seed.get(model, {})
         shared = sorted(old.keys() & new.keys())
         pairs = [[_success(by[at], n, self.n) for by in (new, old)] for at in shared]
         return np.array([after - before for after, before in pairs], float)
@@ -187,11 +174,6 @@ def _p_fell(changes: Floats) -> float:
     """One-sided p that a model did not fall: of two equal ones, as likely as the other side."""
     known = changes[np.isfinite(changes)]
     return sign_flip(known) / 2 if known.sum() < 0 else 1.0
-
-
-def _base(name: str) -> str:
-    """A model, of a name with its revision."""
-    return name.rpartition("@")[0] or name
 
 
 def _is_bot(name: str) -> bool:
@@ -220,9 +202,7 @@ def read_board(workspace: Workspace, name: str) -> SavedBoard:
         rows = {row["model"]: row for row in data["rows"] if row["model"] != HUMAN}
         by_seed = {name: dict(by) for name, by in data.get("by_seed", {}).items()}
         signatures, dialogues = list(data["signatures"]), dict(data.get("dialogues", {}))
-        known = data.get("provenance", ())
-        answered = {f"{row['name']} ({row['stage']})": list(row["answered"]) for row in known}
-        return SavedBoard(path, rows, signatures, by_seed, dialogues, answered)
+        return SavedBoard(path, rows, signatures, by_seed, dialogues)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise DataError(f"{path} is not what leaderboard writes; make the board again") from None
 
@@ -239,17 +219,8 @@ def _lines(
         names = [name for name in here.rows if name not in other.rows]
         if names:
             yield f"{kind}: {', '.join(names)}"
-    settings = boards.new.settings
-    for protocol, before in boards.old.settings.items():
-        after = settings.get(protocol)
-        if after is None:
-            yield f"{protocol}: only on the first board"
-        elif changed := [f"{before.get(k)} → {after.get(k)}" for k in {**before, **after}
-                         if before.get(k) != after.get(k)]:  # fmt: skip
-            yield f"{protocol} has other settings, which may be the cause: {', '.join(changed)}"
-    for asked, models in boards.old.answered.items():
-        if (now := boards.new.answered.get(asked, models)) != models:
-            yield f"{asked} was answered by {', '.join(models)} before, by {', '.join(now)} after"
+    for protocol in boards.old.settings.keys() - boards.new.settings.keys():
+        yield f"{protocol}: only on the first board"
     if unchanged:
         n = len(unchanged)
         yield f"unchanged: {n} model{'s' * (n != 1)} answered word for word as before"

@@ -237,14 +237,11 @@ class _Job:
             for key in sorted({*before, *now})
             if before and before.get(key) != now.get(key)
         ]
-        there = before.get("base_url", now.get("base_url"))
-        moved = f'identity = "{there}" if the same model answers, '
-        if there == now.get("base_url"):
-            moved = ""
         raise ConfigError(
             f"{self.contestant} has {len(others)} dialogues on {self.seed_set} that were made with "
             f"other settings ({', '.join(differ) or 'unknown'}), and nothing was sent; keep both: "
-            f"set {moved}revision or label in its [models] entry; or make them anew with --replace"
+            "set identity, revision or display_name in its [models] entry; or make them anew with "
+            "--replace"
         )
 
     async def make(self, seed: Seed, counter: TokenCounter) -> Dialogue:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from botchat.errors import ConfigError, MissingDataError
 from botchat.interfaces import MakeCase, case_ref
 from botchat.pipeline.generate import first_seeds
-from botchat.pipeline.run.ask import Asked, Cases, stage_result
+from botchat.pipeline.run.ask import Asked, Cases, ask_all, plan_all, stage_result
 from botchat.pipeline.run.contestants import (
     at_each_n,
     of_people,
@@ -45,14 +45,15 @@ class Judging:
 
 def plan_judge(request: Judging, workspace: Workspace) -> Plan:
     """What `judge` would send."""
-    return asked(request, workspace).plan(workspace)
+    return plan_all([asked(request, workspace)], workspace)
 
 
 def judge(
     request: Judging, workspace: Workspace, spending: Spending, meter: Meter | None
 ) -> Result:
     """Ask and store; one row a protocol and N."""
-    return stage_result(asked(request, workspace).run(workspace, spending, meter))
+    stages = ask_all([asked(request, workspace)], workspace, spending, meter)
+    return stage_result(stages)
 
 
 def asked(request: Judging, workspace: Workspace, generated: Dialogues | None = None) -> Asked:

@@ -15,7 +15,7 @@ from botchat.pipeline.run.read_set import MOST_HELD_MB, Read, dialogue_megabytes
 from botchat.ratings.elo import EloSettings
 from botchat.results import Piece, Result
 from botchat.workspace import jsonl
-from botchat.workspace.folder import INVENTED, Workspace
+from botchat.workspace.folder import Workspace
 from botchat.workspace.jsonl import write_all
 
 if TYPE_CHECKING:
@@ -88,29 +88,24 @@ def leaderboard(
     if opens:
         webbrowser.open(page.absolute().as_uri())
     lines = [*view.board.notes, *[untold] * too_much]
-    if view.board.invented:
-        lines.append(INVENTED.format(seed_set))
     n = int(view.board.main.frame["complete"].max())
-    done = f"{n:,} of {len(found.seeds):,} dialogues"
+    done = f"{n:,} of {len(workspace.seeds(seed_set)):,} dialogues"
     if judged := [each for by in found.judged[view.board.judge].values() for each in by]:
         unreadable = sum(each.verdict is None for each in judged)
         done += f"; {unreadable:,} of {len(judged):,} verdicts unreadable"
         price = total_cost(workspace, found.dialogues, judged)
         done += "" if price is None else f". ${price:,.2f}"
-    lines.append(f"{done}.")
+    lines.append(done)
     return published(view, data, lines, page)
 
 
 def published(view: View, data: Row, lines: Sequence[str], page: Path, **more: object) -> Result:
     """Return a board as written: its main numbers, what leads, the judge, and where its page is."""
     where = {"out": str(page.parent), "page": str(page), "notes": lines}
-    shown: list[Piece] = [
-        main_numbers(view),
-        view.headline.sentence,
-        view.trust.sentence(view.board.judge),
-        *lines,
-        f"Page: {page}",
-    ]
+    shown: list[Piece] = [main_numbers(view), view.headline.sentence]
+    if view.trust.level in ("do not trust", "not usable"):
+        shown.reverse()
+    shown += [view.trust.sentence(view.board.judge), *lines, f"Page: {page}"]
     return Result({**data, **where, **more}, shown, table=view.board.main)
 
 

@@ -10,15 +10,15 @@ import re
 import secrets
 import tomllib
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from importlib import resources
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from msgspec import UNSET
 
 from botchat.errors import BotChatError, ConfigError, did_you_mean
-from botchat.interfaces import Row, describe_quirks
+from botchat.interfaces import Row, describe_quirks, token_count
 from botchat.languages import ENGLISH
 from botchat.metrics.reply_faults import find_mark
 from botchat.models.bots import BASELINES
@@ -32,9 +32,9 @@ from botchat.records import HUMAN
 from botchat.results import Result
 from botchat.workspace.folder import SAMPLE, Workspace
 from botchat.workspace.jsonl import write_atomic
-from botchat.workspace.model_settings import ModelSettings
+from botchat.workspace.model_settings import UTTERANCE_TOKENS, ModelSettings, access
 from botchat.workspace.panels import PRESETS
-from botchat.workspace.secrets import public_url
+from botchat.workspace.secrets import public, public_url
 from botchat.workspace.usage import CHECK
 
 _ENTRY = re.compile(r"^\[([a-z-]+)\.([a-z-]+)\]\n((?:(?!\[).*\n)*)", re.MULTILINE)
@@ -60,9 +60,11 @@ def templates() -> dict[str, tuple[str, str]]:
 def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None = None) -> Result:
     """Write ``botchat.toml``, for bots and the rules judge where no provider is named."""
     known = templates()
-    if unknown := [name for name in providers if name not in known]:
+    if unknown := [name for name in providers if name not in known and not _is_url(name)]:
         hint = did_you_mean(unknown[0], known)
-        raise ConfigError(f"unknown provider {unknown[0]!r}{hint}; providers: {', '.join(known)}")
+        raise ConfigError(
+            f"unknown provider {unknown[0]!r}{hint}; name a server's URL, or: {', '.join(known)}"
+        )
     path = workspace.root / "botchat.toml"
     if path.exists():
         raise ConfigError(f"{path} already exists and was not changed; edit it")
@@ -83,9 +85,17 @@ def init(workspace: Workspace, providers: Sequence[str] = (), data: str | None =
 
 
 def settings_text(providers: Sequence[str], seeds: str) -> str:
-    """Return the text of a ``botchat.toml``; a local server is asked for its model and window."""
-    known = templates()
-    models = {known[name][0]: _with_served_model(known[name][1]) for name in providers}
+    """Return the text of a ``botchat.toml``; a server at a URL, or here, is asked what it serves.
+
+    Raises `ConfigError` if there is none at a URL that was named.
+    """
+    known, models = templates(), dict[str, str]()
+    for provider in providers:
+        if _is_url(provider):
+            models |= _served_entries(provider)
+        else:
+            name, lines = known[provider]
+            models[name] = _with_served_model(lines)
     entries = "".join(f"[models.{name}]\n{lines}\n\n" for name, lines in models.items())
     matches = [re.search(r"(?m)^price_input = ([\d.]+)", text) for text in models.values()]
     prices = [price and float(price[1]) for price in matches]
@@ -101,20 +111,48 @@ def settings_text(providers: Sequence[str], seeds: str) -> str:
     )
 
 
+def _is_url(provider: str) -> bool:
+    return provider.startswith(("http://", "https://"))
+
+
+def _served(url: str) -> list[tuple[str, int | None]]:
+    """Return the models of a server's list, each with its context window if that is told.
+
+    Empty if nothing answers, or no list.
+    """
+    found = access(ModelSettings(model="m", base_url=url))
+    request = Request(f"{found.base_url}/models{found.query}", headers=dict(found.headers))
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        with urlopen(request, timeout=5) as response:
+            listed = json.loads(response.read(2**20))["data"]
+        windows = [m.get("max_model_len") or (m.get("meta") or {}).get("n_ctx") for m in listed]
+        return [(str(m["id"]), token_count(n)) for m, n in zip(listed, windows, strict=True)]
+    return []
+
+
+def _served_entries(url: str) -> dict[str, str]:
+    """Return an entry for each model of a server; raises `ConfigError` if it serves none."""
+    if not (served := _served(url)):
+        raise ConfigError(f"{public(url)} lists no models; start the server, or correct the URL")
+    entries = {}
+    for model, window in served:
+        name = re.sub(r"[^A-Za-z0-9]+", "-", model.rpartition("/")[2]).strip("-") or "model"
+        lines = [f"model = {json.dumps(model)}", f"base_url = {json.dumps(url)}"]
+        lines += [f"context_window = {window}"] if window else []
+        lines += [f"max_tokens = {UTTERANCE_TOKENS}", "price_input = 0", "price_output = 0"]
+        entries[name] = "\n".join(lines)
+    return entries
+
+
 def _with_served_model(lines: str) -> str:
-    """Fill in the model and the context window that a local server tells."""
+    """Fill in the model and the context window that a server on this machine tells."""
     url = re.search(r'^base_url = "(http://localhost[^"]*)"', lines, re.MULTILINE)
-    if url is None or _UNNAMED not in lines:
+    if url is None or _UNNAMED not in lines or not (served := _served(url[1])):
         return lines
-    try:
-        with urlopen(f"{url[1]}/models", timeout=2) as response:
-            served = json.loads(response.read(2**20))["data"][0]
-        lines = lines.replace(_UNNAMED, f"model = {json.dumps(str(served['id']))}")
-        window = served.get("max_model_len") or (served.get("meta") or {}).get("n_ctx")
-        line = f"context_window = {int(window)}" if window else "# context_window = 4096"
-        return re.sub(r"# context_window = \d+", line, lines)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return lines
+    model, window = served[0]
+    lines = lines.replace(_UNNAMED, f"model = {json.dumps(model)}")
+    line = f"context_window = {window}" if window else "# context_window = 4096"
+    return re.sub(r"# context_window = \d+", line, lines)
 
 
 def models(workspace: Workspace, *, check: bool = False) -> Result:
@@ -123,7 +161,10 @@ def models(workspace: Workspace, *, check: bool = False) -> Result:
     ``failure`` names those that gave no answer.
     """
     if not check:
-        return Result({"rows": _rows(workspace)})
+        rows = _rows(workspace)
+        return Result(
+            {"rows": rows}, [[{k: row[k] for k in ("name", "kind", "what")} for row in rows]]
+        )
     entries = workspace.config.models
     if not entries:
         raise ConfigError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import random
@@ -173,52 +172,6 @@ def test_filter_and_judge_are_in_the_address(browser: Browser, large: Path) -> N
     field.clear()
     field.send_keys(" \b")
     assert browser.run("return location.hash") in ("", "#")
-
-
-@pytest.mark.parametrize(
-    ("fragment", "words"),
-    [
-        ("#view=nonsense", "no nonsense"),
-        ("#sort=nonsense", "no column nonsense"),
-        ("#judge=nobody", "No judge nobody"),
-        ("#no-such-part", "no no-such-part"),
-    ],
-)
-def test_a_link_that_does_not_fit_says_so(
-    browser: Browser, large: Path, fragment: str, words: str
-) -> None:
-    """Above the board, which is shown as it is."""
-    browser.open(large, fragment)
-    assert words in browser.text("#wrong-link")
-    assert len(browser.run(SHOWN, TABLE)) == 25
-
-
-def test_a_part_of_the_page_is_scrolled_to(browser: Browser, page: Path) -> None:
-    """``#figure-0-success`` shows the figures, at the one that is asked for."""
-    browser.open(page, "#figure-0-success")
-    where = (
-        "const box = document.getElementById('figure-0-success').getBoundingClientRect();"
-        "return box.top >= 0 && box.top < innerHeight && box.width > 100"
-    )
-    browser.until(lambda: browser.run(where))
-    assert browser.run("return document.getElementById('board').hidden")
-
-
-def test_tables_are_files(browser: Browser, page: Path) -> None:
-    """A row a row, as csv."""
-    browser.open(page, "#view=tables")
-    plain = '#tables > [data-judge="0"] details table.plain'
-    name = browser.run("return document.querySelector(arguments[0]).dataset.file", plain)
-    browser.click('#tables > [data-judge="0"] details .tools button')
-    path = browser.downloads / f"{name}.csv"
-    browser.until(lambda: path.exists() and path.read_text().endswith("\n"))
-    rows = list(csv.reader(path.read_text().splitlines()))
-    assert "Model" in rows[0]
-    assert len(rows) == browser.run(
-        "return document.querySelector(arguments[0]).rows.length", plain
-    )
-    path.unlink()
-    assert browser.complaints() == []
 
 
 def judged(folder: Path, n_models: int, n_judges: int) -> Path:

@@ -9,61 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from botchat.pipeline.run.read_set import read
 from botchat.protocols.reports import ERRORS
 from botchat.records import Remark, Utterance
-from botchat.workspace.folder import Workspace
 from tests.boards import Records, judgment, make_records
 from tests.browser.conftest import Browser, serious_faults
 from tests.browser.pages import HOSTILE, write_page
-
-
-def test_a_link_opens_one_dialogue_with_the_accused_utterance(
-    browser: Browser, page: Path, demo_workspace: Workspace
-) -> None:
-    """The marked utterance is the judge's, and is the only one; its reason stays on top."""
-    judged = read(demo_workspace, "sample").judged["rules"]["unieval"]
-    accused = next(j for j in judged if j.verdict not in ("No", None))
-    (name,) = accused.contestants
-    dialogue = demo_workspace.dialogues("sample", name)[accused.seed_id]
-    browser.open(page, f"#view=unieval&a={name}&seed={accused.seed_id}")
-    assert accused.seed_id in browser.text(".reading h3")
-    marked = browser.driver.find_elements("css selector", ".reading li.accused .bubble")
-    assert len(marked) == 1
-    assert dialogue.utterances[int(accused.verdict or 0) - 1] in marked[0].text
-    assert browser.text(".head .reason") == accused.reason
-    bubbles = browser.driver.find_elements("css selector", ".reading > .chat .bubble")
-    assert len(bubbles) == len(dialogue.utterances)
-    assert browser.complaints() == []
-
-
-def test_two_dialogues_stand_side_by_side(browser: Browser, page: Path) -> None:
-    """Of an Arena pair both dialogues and both orders' rulings; the next seed takes their place."""
-    browser.open(page, "#view=arena-n16&a=bot:parrot&b=bot:verbose&seed=sample-3")
-    assert "sample-3" in browser.text(".case .part")
-    names = browser.seen(".columns h4")
-    assert names == ["bot:parrot", "bot:verbose"]
-    assert len(browser.driver.find_elements("css selector", ".ruling .said b")) == 2
-    browser.run("document.querySelector('[title=\"Next seed\"]').click()")
-    browser.until(lambda: "sample-4" in browser.text(".case .part"))
-
-
-def test_search_finds_what_was_said(
-    browser: Browser, page: Path, demo_workspace: Workspace
-) -> None:
-    """After all texts are loaded, words of a late utterance find their dialogue."""
-    dialogue = demo_workspace.dialogues("sample", "bot:retrieval")["sample-37"]
-    words = " ".join(dialogue.utterances[9].lower().split()[:5])  # each key searches all
-    browser.open(page, "#view=unieval&a=bot:retrieval")
-    browser.text(".cases a")
-    everywhere = browser.driver.find_element("css selector", "#reader .tools button")
-    everywhere.click()
-    browser.until(lambda: everywhere.text == "Searching all utterances")
-    browser.driver.find_element("css selector", "#reader input[type=search]").send_keys(words)
-    ids = browser.until(lambda: browser.seen(".cases .id"))
-    assert "sample-37" in ids
-    assert len(ids) < 40
-    assert {mark.lower() for mark in browser.texts(".cases mark")} == {words}
 
 
 def test_what_happened_in_a_dialogue_is_shown(browser: Browser, tmp_path: Path) -> None:
@@ -146,26 +96,6 @@ def test_own_scores_are_read_like_any_verdict(browser: Browser, own: Path) -> No
     assert browser.seen(".cases .badge") == ["Wit 55.5, Tact 80", "Wit 40, Tact 7"]
     serious = serious_faults(browser)
     assert serious == [], json.dumps(serious, indent=1)
-    assert browser.complaints() == []
-
-
-def test_own_places_and_reports_are_read_like_the_built_in_ones(
-    browser: Browser, own: Path
-) -> None:
-    """The utterance named is marked, but nobody is accused; errors stand where they are."""
-    browser.open(own, "#view=drift&a=m&seed=S-2")
-    assert browser.text(".reading .verdict").startswith("✕ Found from utterance 5 on by rules")
-    assert "faults -1" in browser.text(".reading .verdict")
-    assert browser.seen(".reading [data-at='5'].accused .here") == ["Found from here on"]
-    assert len(browser.seen(".reading > .chat > [data-at='3'] .error")) == 1
-    badges = ["nothing found", "found at 5", "found at 3", "unreadable"]
-    assert browser.seen(".cases .badge")[:4] == badges
-    browser.choose("#reader [aria-label='Verdict']", "lose")
-    assert browser.seen(".cases .id") == ["S-2", "S-3"]
-    browser.open(own, "#view=faults&a=m&seed=S-2")
-    assert browser.text(".reading .verdict") == "✕ faults -1 by rules"
-    assert browser.seen(".reading .error b") == ["Repetition"]
-    assert browser.seen(".cases .badge")[:4] == ["no errors", "−1", "unreadable", "not judged"]
     assert browser.complaints() == []
 
 

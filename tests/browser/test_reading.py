@@ -171,18 +171,6 @@ def test_what_the_judge_said_of_places_is_said_of_names(
     assert browser.text(".unseen summary") == "Not shown to the judge: from utterance 10 on"
 
 
-def test_both_dialogues_stand_utterance_beside_utterance(browser: Browser, shown: Path) -> None:
-    """Each utterance of the left begins as high as that of the right."""
-    browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha&b=beta")
-    browser.text(".case .columns")
-    tops = browser.run(
-        "return [...document.querySelectorAll('.case > .columns > .column')].map((one) =>"
-        "[...one.children].map((li) => li.getBoundingClientRect().top))"
-    )
-    assert len(tops[0]) == 14
-    assert tops[0] == tops[1]
-
-
 def test_cells_open_their_pair(browser: Browser, shown: Path) -> None:
     """By click and by keyboard, with people in their place; the table is one stop for Tab."""
     browser.open(shown, "#view=pair")
@@ -239,25 +227,6 @@ def test_the_score_and_the_boxes_are_those_of_the_verdicts(
     assert browser.texts(".others p")[0].startswith("judge: B: beta first: ")
 
 
-def test_keys_go_through_a_pair(browser: Browser, shown: Path, known: Any) -> None:
-    """Seeds by j and k, contradictions by n and p, keys by ?; the address follows."""
-    browser.open(shown, "#view=pair&protocol=arena-n16&a=alpha&b=beta")
-    browser.text(".case .columns")
-    told = results(known[1]["rules"]["arena-n16"], "alpha", "beta")
-    seeds = sorted(told, key=natural_sort_key)
-    broken = [s for s in seeds if None not in told[s] and told[s][0] != told[s][1]]
-    assert len(broken) > 1
-    at = seeds.index(broken[0])
-    for key, seed in (
-        ("j", seeds[at + 1]), ("k", seeds[at]), ("n", broken[1]), ("p", broken[0]),
-    ):  # fmt: skip
-        browser.press(key)
-        assert state(browser)["seed"] == seed
-        browser.until(lambda seed=seed: seed in browser.text(".case .part"))
-    browser.press("?")
-    assert "contradiction" in browser.text("dialog[open]")
-
-
 @pytest.mark.parametrize(
     ("link", "what"),
     [
@@ -283,14 +252,6 @@ def test_a_link_that_does_not_fit_shows_nothing_else(
     browser.run("location.hash = '#view=unieval&a=alpha&seed=S-1'")
     browser.text(".reading .chat")
     assert not browser.driver.find_element("id", "wrong-link").is_displayed()
-
-
-def test_what_a_link_asks_beside_a_dialogue_is_said_too(browser: Browser, shown: Path) -> None:
-    """A filter, an utterance or a judge that is not there; what fits is shown."""
-    for part, what in (("show=odd", "odd"), ("at=99", "99"), ("judge=nobody", "nobody")):
-        browser.open(shown, f"#view=unieval&a=alpha&seed=S-1&{part}")
-        assert what in wrong_link(browser)
-        assert "S-1" in browser.text(".reading h3")
 
 
 IN_SIGHT = """
@@ -344,21 +305,6 @@ def test_keys_go_through_dialogues(browser: Browser, shown: Path, known: Any) ->
     assert browser.run(members) == ["critic\thuman\tat 5", "author\tat 5\tat 5"]
 
 
-def test_every_judge_and_the_truth_stand_beside_a_dialogue(browser: Browser, shown: Path) -> None:
-    """A judge's name leads to its view of the same dialogue; people's own is people's."""
-    browser.open(shown, f"#view=unieval&a=alpha&seed={LATE}")
-    browser.text(".judges")
-    assert browser.texts(".judges th") == [*JUDGES, "truth"]
-    assert browser.texts(".judges td")[0] == "Machine from utterance 13 on"
-    assert browser.texts(".judges td")[2] == "machine from utterance 3 on"
-    browser.run("document.querySelectorAll('.judges a')[1].click()")
-    browser.until(lambda: "judge: B" in browser.text(".reading .verdict"))
-    assert state(browser) | {"judge": "judge: B", "seed": LATE} == state(browser)
-    browser.run("document.querySelector('.went-on a').click()")
-    browser.until(lambda: browser.text(".reading h3").startswith("people"))
-    assert browser.texts(".judges td")[-1] == "people wrote all of it"
-
-
 def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> None:
     """A link brings them back, with hits marked in the list and the text; so do the controls."""
     browser.open(shown, "#view=unieval&a=alpha&show=lose&q=XYLOPHONE")
@@ -382,17 +328,6 @@ def test_filter_and_search_are_in_the_address(browser: Browser, shown: Path) -> 
     again = browser.texts(".cases .id")
     browser.open(shown, address)
     browser.until(lambda: browser.texts(".cases .id") == again)
-
-
-def test_a_link_is_copied(browser: Browser, shown: Path) -> None:
-    """To what is shown; the button says so."""
-    browser.open(shown, "#view=read")
-    browser.text(".reading .chat")
-    assert {"view", "a", "seed"} <= set(state(browser))
-    find = "return document.querySelector('.acts .quiet')"
-    assert browser.run(f"{find}.textContent") == "Link to this"
-    browser.run(f"{find}.click()")
-    browser.until(lambda: browser.run(f"{find}.textContent") != "Link to this")
 
 
 def test_a_phone_has_the_list_behind_a_button(browser: Browser, shown: Path) -> None:
@@ -424,15 +359,6 @@ def test_what_is_missing_is_said(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "chunks" / "seeds-0.js").unlink()
     browser.open(page, "#view=unieval&a=m&seed=S-1")
     assert "chunks/seeds-0.js is not beside this page" in browser.text(".reading .warning")
-
-
-def test_dialogues_are_loaded_when_they_are_looked_at(browser: Browser, shown: Path) -> None:
-    """Not with the first screen."""
-    browser.open(shown)
-    assert not any("chunks" in url for url in browser.requests())
-    browser.run("location.hash = '#view=read'")
-    browser.text(".reading .chat")
-    assert any("chunks/index.js" in url for url in browser.requests())
 
 
 @pytest.mark.parametrize(("width", "dark"), SHOWN_AT)

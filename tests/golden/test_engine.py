@@ -1,8 +1,7 @@
-"""Requests, outcomes of faulty replies, and seeds of files are as they were before the rewrite.
+"""Requests, their ledger keys and MuTual's seeds are as they were before the rewrite.
 
-Recorded at 57ab8067: 72 request bodies with their ledger keys, the outcomes of the fault bodies of
-`tests.integration.test_finality`, digests of seed sets and boards made from files of each format.
-``pytest tests/golden/test_engine.py --update-golden`` records anew; a ledger key must never move.
+Recorded at 57ab8067: 72 request bodies with their ledger keys, requests after a refusal, digests of
+MuTual. ``pytest tests/golden/test_engine.py --update-golden`` records anew; a key must never move.
 """
 
 from __future__ import annotations
@@ -16,23 +15,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import pandas
 import pytest
 
-from botchat.errors import FatalModelError
-from botchat.interfaces import Decoding, Reply
-from tests.golden.families import ROOT, SHARED, said
-from tests.integration import test_finality
+from botchat.interfaces import Decoding
+from tests.golden.families import SHARED, said
 from tests.integration.test_endpoints import ask
 from tests.openai_server import Server, faults, per_request, text
 
 RECORDED = Path(__file__).parent / "engine.json"
-FAULTS = [
-    (f"{kind}: {name}", fault)
-    for kind in ("NO_ANSWER", "FILTERED", "OVERFLOW", "ACCOUNT", "UNKNOWN", "QUIRKS")
-    for name, fault in getattr(test_finality, kind).items()
-]
 
 
 def settle(request: pytest.FixtureRequest, part: str, found: Any) -> None:
@@ -129,61 +119,6 @@ def test_requests_after_a_refusal(tmp_path, request):
             bodies = [json.dumps(call.body) for call in server.calls]
         found[name] = {"bodies": bodies, "keys": stored(folder), "quirks": asked.quirks}
     settle(request, "refusals", found)
-
-
-@pytest.mark.parametrize(("name", "fault"), FAULTS, ids=[name for name, _ in FAULTS])
-def test_outcomes_of_faulty_replies(tmp_path, name, fault, request):
-    """Outcome, text, tokens, what is stored and how often it was asked."""
-    with Server(fault) as server:
-        try:
-            asked = ask(server, tmp_path)
-            reply, kept = asked.reply, asked.stored
-        except FatalModelError as error:
-            reply, kept = error.reply or Reply("malformed", "no reply"), None
-        usage = msgspec.to_builtins(reply.usage)
-        found = [reply.outcome, reply.text, reply.status, usage, kept, server.n_received]
-    settle(request, f"fault {name}", found)
-
-
-def seed_files(folder: Path) -> Iterator[Path]:
-    """The sample and the tests' own sets in each format that can be imported."""
-    yield ROOT / "seeds" / "sample.jsonl"
-    yield from (ROOT / "tests" / "data" / name for name in ("zh.jsonl", "es.jsonl"))
-    rows = [json.loads(row) for row in (ROOT / "seeds" / "sample.jsonl").read_text().splitlines()]
-    utterances = [row["utterances"] for row in rows]
-    ids = [row["id"] for row in rows]
-    listed = pandas.DataFrame({"index": ids, "conv-GT": [json.dumps(u) for u in utterances]})
-    listed.to_excel(folder / "listed.xlsx", index=False)
-    listed.to_csv(folder / "listed.csv", index=False)
-    listed.to_csv(folder / "listed.tsv", index=False, sep="\t")
-    long = [
-        {"dialogue_id": key, "turn": i, "speaker": "AB"[i % 2], "text": utterance}
-        for key, dialog in zip(ids, utterances, strict=True)
-        for i, utterance in enumerate(dialog)
-    ]
-    pandas.DataFrame(long).to_csv(folder / "long.csv", index=False)
-    messages = [
-        {"id": key, "messages": [{"role": ("user", "assistant")[i % 2], "content": u}
-                                 for i, u in enumerate(dialog)]}
-        for key, dialog in zip(ids, utterances, strict=True)
-    ]  # fmt: skip
-    (folder / "messages.jsonl").write_text("\n".join(map(json.dumps, messages)))
-    sharegpt = [
-        {"id": key, "conversations": [{"from": ("human", "gpt")[i % 2], "value": u}
-                                      for i, u in enumerate(dialog)]}
-        for key, dialog in zip(ids, utterances, strict=True)
-    ]  # fmt: skip
-    (folder / "sharegpt.json").write_text(json.dumps(sharegpt))
-    names = ["listed.xlsx", "listed.csv", "listed.tsv", "long.csv"]
-    yield from (folder / name for name in [*names, "messages.jsonl", "sharegpt.json"])
-
-
-def test_seeds_of_files(tmp_path, request):
-    """Digest and number of the seeds of each file."""
-    found = {}
-    for n, path in enumerate(seed_files(tmp_path)):
-        found[path.name] = imported(tmp_path / f"w{n}", path)
-    settle(request, "seeds", found)
 
 
 @pytest.mark.parametrize("kind", ["raw", "published"])

@@ -141,18 +141,6 @@ def test_published_again_what_was_removed_is_gone(run: Workspace, hub: Hub, tmp_
     assert data(old) == before
 
 
-def test_a_dry_run_sends_nothing(
-    run: Workspace, hub: Hub, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It says what would be sent."""
-    asked = ["publish", NAME, "--seeds", "s", "--dry-run", "--dir", str(run.root)]
-    assert main(asked) == 0
-    out = capsys.readouterr().out
-    assert "dataset: seeds/s.jsonl" in out
-    assert "space: index.html" in out
-    assert hub.asked == []
-
-
 @pytest.mark.parametrize("key", [TOKEN, "plain words of a file"])
 def test_a_key_is_not_published(
     run: Workspace, hub: Hub, monkeypatch: pytest.MonkeyPatch, key: str
@@ -285,12 +273,3 @@ def test_what_cannot_be_fetched_is_one_line(
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
-
-
-def test_without_the_right_to_write(
-    run: Workspace, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line with what to do."""
-    monkeypatch.setenv("HF_TOKEN", "hf_anotherToken0123456")
-    with pytest.raises(BotChatError, match=f"^{NAME}: no right to write there; log in with"):
-        botchat.publish(NAME, workspace=run, seeds="s")

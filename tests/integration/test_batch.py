@@ -8,10 +8,9 @@ from contextlib import closing
 import pytest
 
 from botchat.cli.main import main
-from botchat.models import batch
 from botchat.workspace.ledger import Ledger
 from tests.integration.test_runs import KEY, commands, stage_files, workspace
-from tests.openai_server import Gate, faults, templates
+from tests.openai_server import Gate, faults
 from tests.openai_server.batches import BatchServer, Fate
 from tests.processes import Started
 
@@ -79,23 +78,10 @@ def test_whole_runs_in_batches_are_the_same_to_the_byte(tmp_path, capsys):
         assert len(server.jobs) == 21
 
 
-def test_a_panel_talks_through_batches(tmp_path):
-    """Who speaks after the others is asked in a later batch; the judgments are the same."""
-    judge = ["judge", "arena", "--seeds", "small", "--turns", "5", "--model", "alpha"]
-    judge += ["--model", "human", "--judge", "chateval-3-roles", "--judge-model", "umpire"]
-    with BatchServer() as server:
-        plain, batched = (workspace(tmp_path / name, server, N_SEEDS) for name in "ab")
-        for folder in (plain, batched):
-            assert run(folder) == DONE
-        assert run(plain, command=judge) == DONE
-        assert to_the_end(batched, judge) == 6  # three speakers, two rounds, one after the other
-        assert stage_files(batched) == stage_files(plain)
-
-
 @pytest.mark.parametrize(
     "fates",
     [
-        [Fate(backwards=True, twice=True)],
+        [Fate(backwards=True)],
         [Fate("expired", answered=2, listed=False), Fate()],
         [Fate("expired", answered=0), Fate("cancelled", answered=2), Fate()],
         [Fate(looks=3)],
@@ -150,17 +136,6 @@ def test_a_batch_is_found_on_any_page_of_the_list_and_is_never_sent_twice(made):
     check(server, folder, files)
 
 
-def test_a_larger_run_sends_only_what_no_batch_holds(made):
-    """Three seeds are in a batch; the same command for all sends the other three."""
-    server, folder, files = made
-    server.fates = [Fate(looks=9)]
-    assert run(folder, "--batch", "--limit", "3") == SENT
-    assert run(folder, "--batch") == SENT
-    assert [len(job.requests) for job in server.jobs] == [3, 3]
-    to_the_end(folder)
-    check(server, folder, files)
-
-
 def test_a_refused_batch_is_one_line_and_may_be_sent_again(made, capsys):
     """With the endpoint's reason; nothing of it was paid for."""
     server, folder, files = made
@@ -170,26 +145,6 @@ def test_a_refused_batch_is_one_line_and_may_be_sent_again(made, capsys):
     assert run(folder, "--batch") == 1
     assert "The file is no good." in capsys.readouterr().err
     to_the_end(folder)
-    check(server, folder, files)
-
-
-def test_a_parameter_is_refused_once_and_then_left_out(tmp_path):
-    """What the first batch teaches holds for all later ones."""
-    with BatchServer(models={"alpha": templates.REASONING}) as server:
-        folder = workspace(tmp_path / "w", server, N_SEEDS)
-        to_the_end(folder)
-        bodies = [line["body"] for line in server.lines]
-        assert sum("temperature" in body for body in bodies) <= 2 * N_SEEDS
-        assert "temperature" not in bodies[-1]
-        assert set(server.paid.values()) == {1}
-
-
-def test_a_file_keeps_within_the_limit(made, monkeypatch):
-    """So many requests."""
-    server, folder, files = made
-    monkeypatch.setattr(batch, "MAX_REQUESTS", 2)
-    to_the_end(folder)
-    assert max(len(job.requests) for job in server.jobs) <= 2
     check(server, folder, files)
 
 
@@ -224,19 +179,3 @@ def test_an_endpoint_without_batches_is_one_line(made, capsys, fault):
     error = capsys.readouterr().err
     assert "leave --batch out" in error
     assert KEY not in error
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (["generate", "--seeds", "small", "--model", "bot:parrot"], "bot:parrot"),
-        (["judge", "unieval", "--seeds", "small", "--judge", "rules"], "rules"),
-    ],
-)
-def test_what_is_on_no_endpoint_has_no_batches(made, capsys, command, name):
-    """One line, before anything is sent."""
-    _, folder, _ = made
-    assert run(folder) == DONE
-    capsys.readouterr()
-    assert run(folder, "--batch", command=command) == 1
-    assert f"--batch: {name} is on no endpoint" in capsys.readouterr().err

@@ -12,12 +12,13 @@ import pytest
 from botchat.cli.main import main
 from botchat.pipeline.run.read_set import read
 from botchat.pipeline.run.session import catalogue_of
-from botchat.records import Dialogue, Judgment, Seed
+from botchat.records import Dialogue, Seed
 from botchat.report import archive
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import said
 from tests.openai_server import Server, text
+from tests.rows import rows
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "criteria.md"
 
@@ -158,19 +159,6 @@ def test_every_protocol_is_everywhere(tmp_path, capsys):
         assert pair["n"] > 0, name
 
 
-def test_a_panel_answers_a_criterion(tmp_path, capsys):
-    """As it answers a built-in question: means of the members' scores."""
-    panel = '[panels.two]\nstrategy = "ensemble"\nmodel = "x"\nagents = ["critic", "scientist"]\n'
-    with Server(everything) as server:
-        here = workspace(tmp_path / "w", server, f"{OWN}{panel}")
-        place = ["--seeds", "small", "--dir", here.root]
-        (row,) = said(capsys, "judge", "empathy", *place, "--judge", "two")["rows"]
-        assert (row["unreadable"], row["cases"]) == (0, (len(MODELS) + 1) * N_SEEDS)
-    verdict = next(iter(jsonl.read(Path(row["path"]), Judgment))).verdict
-    assert verdict is not None
-    assert len(verdict.split()) == 2
-
-
 def test_the_wording_is_signed(tmp_path, capsys):
     """Another word in the question, or another end of the scale, and everything is asked again."""
     with Server(everything) as server:
@@ -187,37 +175,7 @@ def test_the_wording_is_signed(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("entry", "message"),
-    [
-        ('kind = "grade"\nprompt = "one.txt"', "kind: Invalid enum value 'grade'"),
-        ('kind = "score"\nprompt = "one.txt"', "scores: name each number"),
-        ('kind = "score"\nprompt = "one.txt"\nscores = ["A"]', "scale: give the lowest"),
-        ('kind = "report"\nshows = "pair"\nprompt = "two.txt"', "shows: a report shows single"),
-        (
-            'kind = "detection"\nshows = "pair"\nprompt = "two.txt"',
-            "shows: a detection shows single",
-        ),
-        (
-            'kind = "detection"\nprompt = "one.txt"\nscale = [1, 2]',
-            "scale: it belongs to kind score",
-        ),
-        (
-            'kind = "detection"\nprompt = "one.txt"\nnamed_is = "loser"',
-            "named_is: it belongs to kind",
-        ),
-        (
-            'kind = "pairwise"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A"]',
-            "labels: give two",
-        ),
-        (
-            'kind = "pairwise"\nshows = "pair"\nprompt = "two.txt"\nlabels = ["A", "B"]',
-            "two.txt never names the label 'A'",
-        ),
-        ('kind = "detection"\nprompt = "gone.txt"', "prompt: cannot read gone.txt"),
-        ('kind = "detection"\nprompt = "two.txt"', "two.txt must have {{conversation}}"),
-        ('kind = "detection"\nprompt = "botchat.toml"', "botchat.toml must have {{conversation}}"),
-        ('kind = "detection"', "prompt: this key is required"),
-        ('kind = "detection"\nprompt = "one.txt"\nscal = 3', "scal: unknown key"),
-    ],
+    rows("a_bad_criterion_gets_one_line"),
 )
 def test_a_bad_entry_gets_one_line(tmp_path, capsys, entry, message):
     """File, line, key, and what is allowed."""
@@ -250,16 +208,6 @@ def test_a_judge_without_readable_replies_is_stopped_and_the_last_is_shown(tmp_p
         assert main([*judge, "x"]) == 1
         assert server.n_received == 25
         assert "20 replies of x in a row are unreadable" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["arena", "Empathy", "my-own"])
-def test_a_name_that_stands_for_something_else_is_refused(tmp_path, capsys, name):
-    """It would hide a built-in protocol, or could not be told from N."""
-    (tmp_path / "one.txt").write_text("{{conversation}}")
-    entry = f'[protocols.{name}]\nkind = "detection"\nprompt = "one.txt"\n'
-    (tmp_path / "botchat.toml").write_text(entry)
-    assert main(["models", "--dir", str(tmp_path)]) == 1
-    assert f"botchat.toml:1: [protocols.{name}]: a name is lower-case" in capsys.readouterr().err
 
 
 def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):

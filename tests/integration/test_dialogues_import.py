@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline.run.read_set import read
 from botchat.records import Dialogue
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -112,37 +111,6 @@ def test_dialogues_join_a_set_with_people_and_stand_on_its_board(tmp_path, capsy
     assert f"|{found['signature'].split('|')[1]}" in board["signature"]
     assert any("mine were not generated here but imported" in note for note in board["notes"])
     assert "mine" in (w / "leaderboards" / "people" / "index.html").read_text()
-
-
-def test_a_set_of_chatseeds_alone_has_an_arena(tmp_path, capsys):
-    """Where nobody went on, there are no human dialogues to be long enough; GTEval has none."""
-    w = tmp_path / "w"
-    for name, change in (("a", str), ("b", str.upper)):
-        path = tmp_path / f"{name}.jsonl"
-        talks = [[*talk[:2], *map(change, talk[2:])] for talk in TALKS]
-        path.write_text(lines(utterances(talk, n) for n, talk in enumerate(talks)))
-        place = ["--seeds", "shop", "--model", name, "--dir", w]
-        found = said(capsys, "import", path, *place)
-        assert found["new_seeds"] == (5 if name == "a" else 0)
-    made = said(capsys, "judge", "arena", "--seeds", "shop", "--judge", "rules", "--dir", w)
-    assert made["rows"][0]["cases"] == 10
-    board = read(Workspace(w), "shop").board("rules")
-    assert set(board.main.frame["model"]) == {"a", "b"}
-    assert board.main.signature.count("|imported:") == 2
-    assert main(["judge", "gteval", "--seeds", "shop", "--judge", "rules", "--dir", str(w)]) == 1
-    assert "GTEval has nothing to compare" in capsys.readouterr().err
-
-
-def test_an_empty_message_stops_a_dialogue(tmp_path, capsys):
-    """As where a model said nothing; what came before is kept."""
-    path = tmp_path / "x.jsonl"
-    talk = [*TALKS[0][:5], " ", *TALKS[0][6:]]
-    path.write_text(lines([utterances(talk, 0)]))
-    place = ["--seeds", "s", "--model", "M", "--dir", tmp_path / "w"]
-    found = said(capsys, "import", path, *place)
-    assert (found["dialogues"], found["stopped"], found["left_out"]) == (1, 1, {})
-    one = next(iter(Workspace(tmp_path / "w").dialogues("s", "M").values()))
-    assert (one.status, len(one.utterances)) == ("stopped:empty", 5)
 
 
 CHAT = openai(TALKS[0], 0)

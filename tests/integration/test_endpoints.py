@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,16 @@ from botchat.models.self_chat import chat_messages
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.model_settings import Access, ModelSettings
 from botchat.workspace.usage import stats
-from tests.openai_server import Gate, Server, faults, per_request, templates, text
+from tests.openai_server import (
+    Answer,
+    Gate,
+    Server,
+    completion,
+    faults,
+    per_request,
+    templates,
+    text,
+)
 
 KEY = "sk-canary-0123456789abcdef"
 ASK = [Message(role="user", content="How was the match?")]
@@ -101,13 +111,16 @@ def ask(
         (faults.content_policy(), "filtered", ""),
         (faults.no_choices([]), "filtered", ""),
         (faults.refused("I won't."), "refused", "I won't."),
-        (faults.null_content(), "empty", ""),
-        (faults.empty(), "empty", ""),
-        (faults.thinking_only(), "empty", ""),
-        (faults.parts("two ", "parts"), "ok", "two parts"),
+        (text(None), "empty", ""),
+        (text(""), "empty", ""),
+        (text(None, finish_reason="length", reasoning_content="Hm"), "empty", ""),
+        (text([{"type": "text", "text": part} for part in ("two ", "parts")]), "ok", "two parts"),
         (faults.no_usage("fine"), "ok", "fine"),
         (text("<think>hm</think> Fine."), "ok", "Fine."),
         (text("<think>only thoughts"), "empty", ""),
+        (text("<THINK>x</THINK>Hi <think>y</think>there"), "ok", "Hi there"),
+        (text("the template ate the tag</think> Hello."), "ok", "Hello."),
+        (text("  I think> that a < b  "), "ok", "I think> that a < b"),
     ],
 )
 def test_an_answer_is_typed_stored_and_asked_for_once(tmp_path, fault, outcome, said):
@@ -124,23 +137,23 @@ def test_an_answer_is_typed_stored_and_asked_for_once(tmp_path, fault, outcome, 
     [
         faults.rate_limited(),
         faults.rate_limited("0.01"),
-        faults.rate_limited(faults.http_date(-100)),
+        faults.rate_limited("Mon, 01 Jan 2024 00:00:00 GMT"),
         faults.rate_limited("soon"),
         faults.server_error(500),
-        faults.bad_gateway(502),
-        faults.reset_before_headers(),
-        faults.reset_in_body(),
-        faults.closed_in_body(),
-        faults.invalid_json(),
+        faults.html(502, "Bad Gateway"),
+        faults.cut(),
+        faults.cut(20),
+        faults.cut(20, reset=False),
+        Answer(200, b'{"choices": [{"index": 0, "mess'),
         faults.invalid_utf8(),
         faults.html(),
-        faults.error_object(),
+        Answer(200, {"error": {"message": "Provider returned error", "code": 502}}),
         faults.no_choices(),
-        faults.null_message(),
-        faults.not_an_object(),
-        faults.not_http(),
-        faults.long_header(),
-        faults.deeply_nested(),
+        completion([{"index": 0, "message": None, "finish_reason": "stop"}]),
+        Answer(200, b'["a", "list"]'),
+        Answer(body=b"SSH-2.0-OpenSSH_9.6\r\n\r\n", raw=True),
+        replace(text("late"), headers=(("x-trace", "a" * 100_000),)),
+        Answer(200, b"[" * 100_000 + b"]" * 100_000),
     ],
     ids=lambda fault: f"{fault.status}-{str(fault.body)[:30]}",
 )
@@ -158,7 +171,7 @@ def test_a_passing_fault_is_tried_again_and_noted(tmp_path, fault):
         (faults.server_error(503), "transport"),
         (faults.rate_limited(), "transport"),
         (faults.html(), "malformed"),
-        (faults.reset_before_headers(), "transport"),
+        (faults.cut(), "transport"),
     ],
     ids=["503", "429", "html", "reset"],
 )
@@ -221,7 +234,7 @@ def test_a_body_is_read_no_further_than_the_cap(tmp_path, monkeypatch, fault):
 def test_a_slow_server_is_cut_at_the_deadline(tmp_path, slow):
     """Nothing at all, or a byte now and then: the deadline, timeout_s, is wall-clock."""
     gate = Gate()
-    fault = faults.hang(gate) if slow == "hang" else faults.slow_drip(0.02)
+    fault = faults.hang(gate) if slow == "hang" else replace(text("drop by drop"), pace_s=0.02)
     with Server(per_request(fault, text("fine"))) as server:
         asked = ask(server, tmp_path, timeout_s=0.2)
         gate.open()
@@ -256,7 +269,7 @@ def test_strict_chat_templates_are_pleased_once_and_for_all(tmp_path, name):
     """Even and odd histories arrive at every template; what it refuses is asked only once."""
     dialogue = ["one", "two", "three", "four", "five"]
     requests = [chat_messages("Speak.", dialogue[:n]) for n in (2, 3, 4, 5)]
-    with Server(text("fine"), models={"m": templates.strict(name)}) as server:
+    with Server(text("fine"), models={"m": templates.Rules(templates.TEMPLATES[name])}) as server:
         asked = ask(server, tmp_path, *requests)
         assert [reply.text for reply in asked.replies] == ["fine"] * 4
         refused = server.n_received - 4
@@ -278,22 +291,6 @@ def test_a_reasoning_model_gets_the_parameters_it_takes(tmp_path):
         assert body["max_completion_tokens"] == 50
         assert "temperature" not in body
         assert "max_tokens" not in body
-
-
-def test_settings_that_name_a_layout_are_kept(tmp_path):
-    """A layout set by hand is sent from the first call and never changed."""
-    rules = {"m": templates.strict("gemma")}
-    with Server(text("fine"), models=rules) as server:
-        asked = ask(
-            server,
-            tmp_path,
-            chat_messages("Speak.", ["one", "two"]),
-            message_layout="placeholder-user",
-            system_role="system-in-user",
-        )
-        assert asked.reply.text == "fine"
-        assert server.n_received == 1
-        assert [m["role"] for m in server.calls[0].messages] == ["user", "assistant", "user"]
 
 
 def test_what_the_environment_adds_for_openai_goes_to_openai_only(tmp_path, monkeypatch):
@@ -367,18 +364,3 @@ def test_the_first_call_learns_the_window_from_the_list_of_models(tmp_path, fact
         assert asked.quirks == ({"context_window": 512} if window else {})
         server.listed = [{"id": "m", "max_model_len": 8192}]
         assert ask(server, tmp_path, [*ASK, *ASK]).quirks == asked.quirks
-
-
-def test_a_server_that_is_down_is_asked_for_its_window_later():
-    """Nothing is learnt of it."""
-    with Server(text("fine")) as server:
-        url = server.url
-    model = EndpointModel("m", ModelSettings(model="m", base_url=url), served(url))
-
-    async def run():
-        reply = await model.chat(ASK, Decoding())
-        await model.server.close()
-        return reply
-
-    assert not asyncio.run(run()).reached
-    assert model.quirks == {}

@@ -9,13 +9,21 @@ from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import endpoint
 from tests.integration.test_endpoints import ASK, KEY, ask
 from tests.openai_server import Answer, Server, completion, faults, per_request, text
+from tests.rows import rows
 
 FINE = text("fine")
+ERRORS = rows("errors_of_providers")
 
 
 def of(status, message, code=None, param=None):
     """An error in OpenAI's layout."""
     return faults.error(status, message, code=code, param=param)
+
+
+def each(kind, **more):
+    """A test with each error of a kind, in the words of providers, and with more faults."""
+    known = {name: of(*error) for of_kind, name, *error in ERRORS if of_kind == kind} | more
+    return pytest.mark.parametrize("fault", known.values(), ids=known)
 
 
 def ended(reason, content="Half a sent", **choice):
@@ -38,27 +46,11 @@ NO_ANSWER = {
     "an object in place of text": ended("stop", {"text": "Half a sent"}),
     "a part without text": ended("stop", [{"type": "text", "text": None}]),
     "a part that is none": ended("stop", [None, {"type": "text", "text": "Half a sent"}]),
-    "500 thread safety": of(500, "thread safety assertion failed in worker 3"),
-    "500 content filter": of(500, "content filter service crashed"),
-    "500 queue": of(500, "queue longer than the maximum length"),
-    "500 context": of(500, "maximum context length of the batch scheduler was exceeded"),
-    "400 tokens a minute": of(400, "Too many tokens per minute, please wait"),
-    "413 tokens a minute": of(
-        413, "Request too large for model on tokens per minute (TPM)", "rate_limit_exceeded"
-    ),
-    "429 context": of(429, "input token count exceeds the limit of 250000 per minute"),
-    "429 Gemini": of(
-        429,
-        "You exceeded your current quota, please check your plan and billing details. "
-        "Please retry in 0.5s.",
-    ),
-    "500 temperature": of(500, "GPU temperature too high on node 3"),
-    "503 max_tokens": of(503, "max_tokens scheduler is not supported right now"),
     "200 error": Answer(200, {"error": {"message": "content filter is down", "code": 503}}),
 }
 
 
-@pytest.mark.parametrize("fault", NO_ANSWER.values(), ids=NO_ANSWER)
+@each("NO_ANSWER", **NO_ANSWER)
 def test_what_is_no_answer_is_asked_again_as_it_was(tmp_path, fault):
     """Nothing is stored as an answer, and nothing is left out of the next request."""
     with Server(per_request(fault, FINE)) as server:
@@ -76,15 +68,11 @@ FILTERED = {
     "native SAFETY": ended("error", "", native_finish_reason="SAFETY"),
     "finish SAFETY": completion([{"index": 0, "finish_reason": "SAFETY"}]),
     "block reason": Answer(200, {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}),
-    "policy": of(400, "Your request was flagged as potentially violating our usage policy."),
-    "code": of(400, "No.", "content_filter"),
-    "moderation": of(403, "Your chosen model requires moderation and your input was flagged"),
-    "DashScope": of(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
     "200 with its code": Answer(200, {"error": {"message": "no", "code": "content_filter"}}),
 }
 
 
-@pytest.mark.parametrize("fault", FILTERED.values(), ids=FILTERED)
+@each("FILTERED", **FILTERED)
 def test_a_filter_is_final(tmp_path, fault):
     """One request, however often it is asked."""
     with Server(fault) as server:
@@ -93,40 +81,7 @@ def test_a_filter_is_final(tmp_path, fault):
         assert (server.n_received, asked.stored) == (1, 1)
 
 
-OVERFLOW = {
-    "TGI": of(
-        422,
-        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. "
-        "Given: 4000 `inputs` tokens and 200 `max_new_tokens`",
-    ),
-    "Gemini": of(
-        400,
-        "The input token count (1048999) exceeds the maximum number of tokens allowed (1048576).",
-    ),
-    "DashScope": of(400, "Range of input length should be [1, 6000]", "invalid_parameter_error"),
-    "Anthropic both": of(
-        400,
-        "input length and `max_tokens` exceed context limit: 199000 + 2048 > 200000, decrease "
-        "input length or `max_tokens` and try again",
-    ),
-    "Anthropic": of(400, "prompt is too long: 200001 tokens > 200000 maximum"),
-    "GitHub": of(413, "Request body too large for model. Max size: 8000 tokens."),
-    "Mistral": of(
-        400, "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"
-    ),
-    "Groq": of(
-        400, "Please reduce the length of the messages or completion.", "context_length_exceeded"
-    ),
-    "OpenRouter": of(
-        400,
-        "This endpoint's maximum context length is 8192 tokens. However, you requested about 9000 "
-        "tokens. Please reduce the length of either one",
-    ),
-    "zero window": of(400, "This model's maximum context length is 000 tokens."),
-}
-
-
-@pytest.mark.parametrize("fault", OVERFLOW.values(), ids=OVERFLOW)
+@each("OVERFLOW")
 def test_an_overflow_is_known_in_every_wording(tmp_path, fault):
     """At most one more request, with the reply's share cut; the cap on paid output stays."""
     with Server(fault) as server:
@@ -137,19 +92,7 @@ def test_an_overflow_is_known_in_every_wording(tmp_path, fault):
     assert "parameters" not in asked.quirks
 
 
-ACCOUNT = {
-    "abuse": of(403, "Your account was flagged for potential abuse"),
-    "abuse 400": of(400, "Your organization has been flagged for violating the content policy"),
-    "no credits 429": of(429, "No credits remaining"),
-    "no credits 403": of(403, "No credits remaining"),
-    "Anthropic": of(400, "Your credit balance is too low to access the API."),
-    "DeepSeek": of(402, "Insufficient Balance"),
-    "billing": of(429, "You exceeded your current quota, please check your plan and billing."),
-    "suspended": of(403, "This project has been suspended."),
-}
-
-
-@pytest.mark.parametrize("fault", ACCOUNT.values(), ids=ACCOUNT)
+@each("ACCOUNT")
 def test_an_account_error_ends_the_model_with_one_line_and_is_on_record(tmp_path, fault):
     """Nothing is stored as an answer; the account's trouble is not the prompt's."""
     with Server(fault) as server:
@@ -161,19 +104,7 @@ def test_an_account_error_ends_the_model_with_one_line_and_is_on_record(tmp_path
         assert ask(server, tmp_path).reply.text == "fine"
 
 
-UNKNOWN = {
-    "LiteLLM": of(
-        400,
-        "/chat/completions: Invalid model name passed in model=m. Call `/v1/models` to view "
-        "available models for your key.",
-    ),
-    "DeepSeek": of(400, "Model Not Exist", "invalid_request_error"),
-    "Mistral": of(400, "Invalid model: m", "invalid_model"),
-    "OpenRouter": of(400, "m is not a valid model ID", 400),
-}
-
-
-@pytest.mark.parametrize("fault", UNKNOWN.values(), ids=UNKNOWN)
+@each("UNKNOWN")
 def test_an_unknown_model_is_asked_for_once_whatever_the_status(tmp_path, fault):
     """Not once for every seed."""
     with Server(fault) as server:
@@ -182,14 +113,7 @@ def test_an_unknown_model_is_asked_for_once_whatever_the_status(tmp_path, fault)
         assert server.n_received == 1
 
 
-QUIRKS = {
-    "temperature": of(400, "Unsupported value: 'temperature' does not support 0 with this model."),
-    "temperature by param": of(400, "Only the default is supported.", param="temperature"),
-    "max_tokens": of(422, "max_tokens: Extra inputs are not permitted"),
-}
-
-
-@pytest.mark.parametrize("fault", QUIRKS.values(), ids=QUIRKS)
+@each("QUIRKS")
 def test_a_parameter_is_left_out_only_where_it_is_refused_by_name(tmp_path, fault):
     """Once; every later call goes without it."""
     with Server(per_request(fault, FINE)) as server:

@@ -6,12 +6,11 @@ import json
 import shutil
 import zlib
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 
 from botchat.cli.main import main
-from botchat.records import Dialogue, Seed
+from botchat.records import Seed
 from botchat.workspace import jsonl
 from botchat.workspace.ledger import Ledger
 from tests.commands import refused
@@ -131,27 +130,6 @@ def test_after_forgetting_everything_is_as_if_it_had_never_happened(
         assert forget(folder, capsys, "--outcome", outcome)["calls"] == 0
 
 
-def test_only_the_dialogues_that_rest_on_a_call_are_made_again(tmp_path, capsys):
-    """One model's filtered calls: the other's dialogues, and all finished ones, stay."""
-    with Server(spoilt("filtered", 15)) as server:
-        folder = workspace(tmp_path / "w", server)
-        run(folder, GENERATE)
-        dialogues = {
-            path.name[:4]: jsonl.read(path, Dialogue)
-            for path in (folder / "generations" / "small").iterdir()
-        }
-        stopped = {name: sum(not d.complete for d in made) for name, made in dialogues.items()}
-        assert min(stopped.values()) > 0
-        said = forget(folder, capsys, "--outcome", "filtered", "--model", "alpha")
-        assert said == {"calls": stopped["alph"], "dialogues": stopped["alph"], "judgments": 0}
-        left = {
-            path.name[:4]: jsonl.read(path, Dialogue)
-            for path in (folder / "generations" / "small").iterdir()
-        }
-        assert left["beta"] == dialogues["beta"]
-        assert left["alph"] == [d for d in dialogues["alph"] if d.complete]
-
-
 def test_what_was_forgotten_was_paid_for(tmp_path, capsys):
     """Stats count it, apart; it answers nothing, also in a copy of the ledger."""
     with Server(spoilt("filtered", 20)) as server:
@@ -224,48 +202,3 @@ def test_what_to_forget_must_be_said(tmp_path, capsys):
     assert main(["ledger", "--forget", "--outcome", "transport", "--dir", str(folder)]) == 2
     assert 'Invalid value "transport" for --outcome' in capsys.readouterr().err
     assert (stage_files(folder), keys(folder)) == (before, had)
-
-
-def test_a_damaged_stage_file_is_found_before_anything_is_forgotten(tmp_path, capsys):
-    """File and line are named; files and ledger stay."""
-    with Server(spoilt("filtered", 20)) as server:
-        folder = workspace(tmp_path / "w", server)
-        run(folder, GENERATE)
-    path = sorted((folder / "generations" / "small").iterdir())[-1]
-    path.write_bytes(b"{}\n" + path.read_bytes())
-    before, had = stage_files(folder), keys(folder)
-    assert main(["ledger", "--forget", "--outcome", "filtered", "--dir", str(folder)]) == 1
-    assert f"{path}:1:" in capsys.readouterr().err
-    assert (stage_files(folder), keys(folder)) == (before, had)
-
-
-def test_without_a_ledger_there_is_nothing_to_forget(tmp_path, capsys):
-    """As the other ledger commands say it; no ledger is made."""
-    assert main(["ledger", "--forget", "--outcome", "ok", "--dir", str(tmp_path)]) == 1
-    assert "no model has been called" in capsys.readouterr().err
-    assert not (tmp_path / ".botchat" / "ledger.sqlite3").exists()
-
-
-@pytest.mark.parametrize("tokens", [2**63, -5])
-def test_absurd_usage_loses_no_paid_reply(tmp_path, capsys, tokens):
-    """Every reply is stored once, the count is unknown, and the run goes on to the same files."""
-    with Server(converse) as server:
-        clean, folder = workspace(tmp_path / "clean", server), workspace(tmp_path / "w", server)
-        run(clean, GENERATE)
-        usage = {"prompt_tokens": tokens, "completion_tokens": 5, "total_tokens": tokens}
-
-        def absurd(call):
-            answer = converse(call)
-            return replace(answer, body={**answer.body, "usage": usage})
-
-        server.play(absurd)
-        sent = server.n_received
-        run(folder, GENERATE)
-        assert server.n_received == sent + 80
-        run(folder, GENERATE)
-        assert server.n_received == sent + 80
-        assert stage_files(folder) == stage_files(clean)
-        capsys.readouterr()
-        assert main(["ledger", "--json", "--dir", str(folder)]) == 0
-        rows = json.loads(capsys.readouterr().out)["rows"]
-        assert [(row["calls"], row["prompt_tokens"]) for row in rows] == [(40, 0), (40, 0)]

@@ -12,7 +12,8 @@ import botchat
 from botchat.cli.main import main
 from botchat.languages import ENGLISH
 from botchat.records import Seed
-from tests.openai_server import Server, text
+from botchat.workspace.folder import Workspace
+from tests.openai_server import Server, templates, text
 from tests.openai_server.replies import talk
 
 SEEDS = [Seed(f"s{n}", (f"hello from {n}", f"hi, {n}", "fine", "bye")) for n in range(3)]
@@ -198,40 +199,54 @@ def test_what_was_edited_by_hand_is_said(place, server, capsys):
     did(place, *board, "rules")  # Accused without a place: a judge may say so.
 
 
-def test_compare_holds_a_new_revision_against_the_last_one(tmp_path, capsys):
-    """And names what was asked otherwise under one name."""
+def test_a_model_that_is_gone_does_not_pass_the_gate(tmp_path, capsys):
+    """Such as one of another revision: nothing is known of it."""
 
-    def board(name, models, answered):
+    def board(name, models):
         """``models``: name -> dialogues of 40 seeds with an AI utterance."""
         data = {
             "rows": [{"model": model, "success_n4": 1 - n / 40} for model, n in models.items()],
             "signatures": ["botchat|unieval|set:s"],
             "by_seed": {m: {f"s{i}": 3 * (i < n) for i in range(40)} for m, n in models.items()},
-            "provenance": [{"name": "umpire", "stage": "unieval", "answered": [answered]}],
         }
         (tmp_path / name).write_text(json.dumps(data))
         return str(tmp_path / name)
 
-    old = board("old.json", {"m": 20, "m@1": 4, "x": 20}, "u-1")
-    new = board("new.json", {"m@1": 4, "m@2": 32, "x": 20}, "u-2")
+    old, new = board("old.json", {"m@1": 4, "x": 20}), board("new.json", {"m@2": 32, "x": 20})
     did(tmp_path, "compare", old, new, "--gate", code=4)
-    printed = capsys.readouterr()
-    assert "fell: m@1 → m@2 (" in printed.err
-    assert "umpire (unieval) was answered by u-1 before, by u-2 after" in printed.out
+    assert "not tested: m@1, not on the second board any more" in capsys.readouterr().err
 
 
-def test_limits_count_what_the_plan_prints_and_hold_for_single_steps(place, server, capsys):
-    """Models of price 0 too; what has no price at all is refused under max_usd."""
-    (place / "botchat.toml").write_text(
-        entry("m", server.url, "price_input = 0", "price_output = 0")
-    )
-    run = ("run", "--seeds", "small", "--model", "m", "--model", "bot:verbose", "--judge", "rules")
-    did(place, *run, "--max-calls", 41, code=3)
-    assert "the plan comes to 42 calls, over --max-calls 41" in capsys.readouterr().err
-    assert server.n_received == 0
-    did(place, *run, "--protocol", "unieval", "--max-calls", 42)
-    limit = "[run]\nmax_usd = 0.000001\n"
-    priced = entry("m", server.url, "price_input = 9", "price_output = 9", 'revision = "2"')
-    (place / "botchat.toml").write_text(priced + limit)
-    did(place, *GENERATE, "m", code=3)
-    assert server.n_received <= 43
+# What an endpoint refuses is learnt once, and is no secret.
+
+
+ASK_PICKY = ["generate", "--seeds", "two", "--model", "picky", "--turns"]
+
+
+def test_what_an_endpoint_refuses_is_said_listed_and_signed(tmp_path, capsys, caplog):
+    """Once on stderr; in ``botchat models``; in signatures."""
+    Workspace(tmp_path).write_seeds("two", [Seed("a", ("Hi.", "Ho.")), Seed("b", ("So?", "No."))])
+
+    def run(*command):
+        code = main([*command, "--dir", str(tmp_path)])
+        return code, *capsys.readouterr()
+
+    with Server(models={"m": templates.Rules(default_temperature=True)}) as server:
+        entry = f'[models.picky]\nmodel = "m"\nbase_url = "{server.url}"\ntemperature = 0.5\n'
+        (tmp_path / "botchat.toml").write_text(entry)
+        code, _, _ = run(*ASK_PICKY, "4")
+        assert (code, server.n_received) == (0, 5)  # the first is refused
+        said = caplog.text
+        assert said.count("picky is asked without temperature from now on") == 1
+        (path,) = (tmp_path / "generations" / "two").glob("*.jsonl")
+        before = path.read_text()
+        assert before.count("|adapted:picky without temperature") == 2
+
+        caplog.clear()
+        code, _, _ = run(*ASK_PICKY, "4")
+        assert (code, server.n_received, path.read_text()) == (0, 5, before)
+        assert "from now on" not in caplog.text
+
+        _, listed, _ = run("models", "--json")
+        (row,) = [row for row in json.loads(listed)["rows"] if row["name"] == "picky"]
+        assert row["adapted"] == "without temperature"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import msgspec
 import pytest
 
 from botchat.cli.main import main
-from botchat.pipeline import agree
-from botchat.pipeline.run import contestants, read_set
 from botchat.records import Judgment, Seed
+from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
 from tests.commands import said
 from tests.integration.test_runs import workspace
@@ -105,21 +105,6 @@ def test_samples_stopped_by_a_limit_go_on_without_paying_twice(tmp_path):
     assert server.n_repeated == 0
 
 
-def test_the_name_of_a_judge_says_how_it_was_asked(tmp_path):
-    """Its samples stand in it and in its method; agree counts its calls."""
-    with Server(drawn) as server:
-        folder = prepared(tmp_path / "w", server)
-        for name in ("three", "umpire"):
-            assert judge(folder, name, protocol="gteval") == 0
-    workspace = Workspace(folder)
-    report = agree.set_reports(workspace, read_set.read(workspace, "small"))["gteval"]
-    calls = {row["judge"]: row["calls"] for row in report.judges}
-    assert calls == {"three (3 samples)": 3, "umpire": 1}
-    method = contestants.method(workspace, "three (3 samples)")
-    assert method == ("three", "single (3 samples)")
-    assert contestants.own_name(workspace, "three (3 samples)") == "umpire"
-
-
 def test_samples_of_what_is_always_the_same_are_refused(tmp_path, capsys):
     """At temperature 0, where they are set."""
     (tmp_path / "botchat.toml").write_text('[judges.x]\nmodel = "m"\nsamples = 3\n')
@@ -141,3 +126,44 @@ def test_limits_of_replies(tmp_path, judge_limit, model_limit, utterance, verdic
         assert main(["generate", *at, "--model", "m", "--turns", "3"]) == 0
         assert main(["judge", "unieval", *at, "--judge", "j"]) == 0
         assert [call.body["max_tokens"] for call in server.calls] == [utterance] * 2 + [verdict] * 4
+
+
+# `judge arena --comparisons K`: a random part of the Arena, the same every time.
+
+
+def sampled(folder, capsys, k):
+    """Seeds and contestants of what K comparisons at N = 8 are, asked of the rules judge."""
+    judge = ["judge", "arena", "--seeds", "sample", "--judge", "rules", "--turns", "8"]
+    (row,) = said(capsys, *judge, "--comparisons", str(k), "--dir", str(folder))["rows"]
+    path = folder / "judgments" / "sample" / "arena-n8"
+    (file,) = path.iterdir()
+    found = {(one.seed_id, one.contestants) for one in jsonl.read(file, Judgment)}
+    file.unlink()
+    assert row["cases"] == len(found)
+    return found
+
+
+@pytest.mark.parametrize("k", [2, 7, 60])
+def test_a_draw_is_balanced_in_both_orders_and_repeated(tmp_path, capsys, k):
+    """Never more than K, pairs within one of each other; again the same."""
+    bots = [
+        part for name in ("parrot", "verbose", "retrieval") for part in ("--model", f"bot:{name}")
+    ]
+    said(capsys, "generate", "--seeds", "sample", *bots, "--turns", "8", "--dir", str(tmp_path))
+    found = sampled(tmp_path, capsys, k)
+    assert len(found) == k - k % 2
+    assert {(seed, names[::-1]) for seed, names in found} == found
+    pairs = Counter(tuple(sorted(names)) for _, names in found)
+    assert max(pairs.values()) - (min(pairs.values()) if len(pairs) == 3 else 0) <= 2
+    assert sampled(tmp_path, capsys, k) == found
+
+
+def test_a_larger_draw_holds_the_smaller(tmp_path, capsys):
+    """So more comparisons add to those that are there, up to the whole Arena."""
+    bots = [
+        part for name in ("parrot", "verbose", "retrieval") for part in ("--model", f"bot:{name}")
+    ]
+    said(capsys, "generate", "--seeds", "sample", *bots, "--turns", "8", "--dir", str(tmp_path))
+    draws = [sampled(tmp_path, capsys, k) for k in (10, 36, 90, 1000)]
+    assert all(one < other for one, other in pairwise(draws))
+    assert len(draws[-1]) == 2 * 3 * 40

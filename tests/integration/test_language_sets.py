@@ -7,11 +7,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from botchat.cli.main import main
-from botchat.languages import built_in, load
-from botchat.protocols.catalogue import ARENA
+from botchat.languages import built_in
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -19,8 +16,6 @@ from tests.commands import walk
 from tests.openai_server import text
 
 ROOT = Path(__file__).resolve().parents[2]
-KDCONV = ROOT.parent / "shared" / "data" / "kdconv" / "travel_test.json"
-LOT = ROOT.parent / "shared" / "data" / "mateval" / "LOT"
 OWN = ROOT / "tests" / "data" / "zh.jsonl"
 DOCS = ROOT / "docs" / "languages.md"
 
@@ -33,13 +28,6 @@ SAYS = (
     "首先，此外，综上所述，请随时联系。",
     "好啊，走。",
 )
-
-
-def kdconv():
-    """People's dialogues, which are not ours to keep."""
-    if not KDCONV.exists():
-        pytest.skip(f"no {KDCONV.name} beside the checkout")
-    return KDCONV
 
 
 def run(capsys, *command):
@@ -143,48 +131,6 @@ def test_chinese_from_seeds_to_board(tmp_path, monkeypatch, capsys, server):
     assert again["rows"][0]["new"] == again["rows"][0]["cases"]
 
 
-EMPATHY = """[protocols.empatia]
-kind = "score"
-prompt = "empatia.txt"
-scores = ["Empatía"]
-scale = [1, 10]
-title = "Empatía"
-"""
-
-
-def test_an_own_criterion_in_spanish_takes_four_commands(tmp_path, monkeypatch, capsys, server):
-    """Asked, framed and read in Spanish; the board says on what the floors of its flags rest."""
-    monkeypatch.chdir(tmp_path)
-    entries(tmp_path, server, "ada", "bob", "umpire")
-    with (tmp_path / "botchat.toml").open("a", encoding="utf-8") as file:
-        file.write(EMPATHY)
-    asked = "¿Cuánta empatía muestran? De 1 a 10.\n{{conversation}}\nTermina así:\nEmpatía: número"
-    (tmp_path / "empatia.txt").write_text(asked, "utf-8")
-
-    def says(call):
-        if call.model != "umpire":
-            return text("Pues sí, ¿y tú qué tal?" if call.model == "ada" else "Ya.")
-        warm = "qué tal" in call.messages[-1]["content"]
-        return text(
-            f"Razón: es {'cálida' if warm else 'fría'}.\n**Empatía**: {8 if warm else 3}/10"
-        )
-
-    server.play(says)
-    source, of_set = str(OWN.with_name("es.jsonl")), ("--seeds", "charlas")
-    for command in (
-        ("import", source, "--seeds", "charlas", "--language", "es"),
-        ("generate", *of_set, "--model", "ada", "--model", "bob", "--turns", "4"),
-        ("judge", "empatia", *of_set, "--judge", "umpire"),
-        ("leaderboard", *of_set),
-    ):
-        status, made, said = run(capsys, *command)
-        assert (status, said.count("error")) == (0, 0), said
-    means = {row["model"]: row["empatia_mean_1"] for row in made["rows"]}
-    assert means["ada"] > 7 > 4 > means["bob"]
-    shown = [call.messages[-1]["content"] for call in server.calls if call.model == "umpire"]
-    assert all("<fin>" in prompt and "chat_end" not in prompt for prompt in shown)
-
-
 def of_the_page(folder):
     """The files that docs/languages.md has a translator write; its pack is ``languages/de``."""
     page = DOCS.read_text("utf-8")
@@ -267,64 +213,7 @@ def test_what_cannot_be_is_one_line(tmp_path, monkeypatch, capsys):
     assert workspace.language("a").code == "zh"
 
 
-def test_a_panel_speaks_the_language_of_the_set(tmp_path, monkeypatch, capsys, server):
-    """ChatEval's debate and MATEval's discussion, with all that agents are told, in Chinese."""
-    monkeypatch.chdir(tmp_path)
-    entries(tmp_path, server, "umpire")
-    labels = built_in()["zh"].labels
-    server.play(answers(labels, SAYS))
-    jsonl.finish(tmp_path / "few.jsonl", jsonl.read(OWN, Seed)[:3], lambda seed: seed.id)
-    assert run(capsys, "import", "few.jsonl", "--seeds", "zh-set", "--language", "zh")[0] == 0
-    bot = ("--seeds", "zh-set", "--model", "bot:retrieval")
-    assert run(capsys, "generate", *bot, "--turns", "4", "--limit", "1")[0] == 0
-    for panel in ("chateval-3-roles-summarizer", "mateval-sr-cot", "faireval-mec-bpc"):
-        judge = ("--judge", panel, "--judge-model", "umpire")
-        status, made, said = run(capsys, "judge", "unieval", *bot, *judge)
-        assert (status, made["rows"][0]["unreadable"]) == (0, 0), said
-    prompts = " ".join(said["content"] for call in server.calls for said in call.messages)
-    names = {"General", "Public", "Critic", "News", "Author", "Evaluator", "Summarizer", "Feedback"}
-    assert set(ENGLISH.findall(prompts)) <= names
-
-
-def test_matevals_chinese_stories_are_asked_in_chinese(tmp_path, monkeypatch, capsys, server):
-    """LOT live: prompt and scores in the language of the stories; ROC stays as it was."""
-    if not LOT.exists():
-        pytest.skip("no mateval/LOT beside the checkout")
-    monkeypatch.chdir(tmp_path)
-    entries(tmp_path, server, "umpire")
-    kinds = ("重复问题", "逻辑问题", "连贯性问题", "用词不当", "事实性错误")
-    server.play(
-        lambda call: text(
-            "理由：略。\n" + "\n".join(f"{kind}：-{len(kind) % 2}分" for kind in kinds)
-        )
-    )
-    (tmp_path / "LOT").mkdir()
-    table = (LOT / "LOT_test_output_new.csv").read_bytes()
-    (tmp_path / "LOT" / "stories.csv").write_bytes(table)
-    status, _, said = run(capsys, "bench", "mateval", "--data", "LOT", "--judge", "umpire")
-    assert status == 0, said
-    (path,) = (tmp_path / "judgments" / "bench-mateval").rglob("*.jsonl")
-    made = jsonl.read(path, Judgment)
-    assert {one.verdict for one in made} == {"0 0 -1 0 -1"}
-    assert all("|lang:zh" in one.signature for one in made)
-    asked = [call.messages[0]["content"] for call in server.calls]
-    frame = re.sub(r"故事：\n.*\n\n请先", "", asked[0], flags=re.DOTALL)
-    assert ENGLISH.findall(frame) == []
-
-
 def test_the_page_on_languages_runs_as_written(tmp_path, monkeypatch, capsys):
     """Every file and command of docs/languages.md, in an empty folder, in order."""
     monkeypatch.chdir(tmp_path)
     assert walk(of_the_page(tmp_path), capsys) >= 2
-
-
-def test_protocol_digests_tell_packs_apart(tmp_path):
-    """The same prompts with other labels are read otherwise, so signed otherwise."""
-    of_the_page(tmp_path)
-    folder = tmp_path / "languages" / "de"
-    one = load(folder, "de")
-    file = folder / "language.toml"
-    told = file.read_text("utf-8")
-    assert 'both = ["Beide", ' in told
-    file.write_text(told.replace('both = ["Beide", ', 'both = ["Beide", "zwo", '), "utf-8")
-    assert ARENA.spoken(load(folder, "de")).digest != ARENA.spoken(one).digest

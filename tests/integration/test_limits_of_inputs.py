@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import json
-import zipfile
-
 import pytest
 
 from botchat.cli.main import main
-from botchat.records import natural_sort_key
-from botchat.workspace import jsonl
 from tests.integration.test_runs import commands, workspace
 from tests.openai_server import Server, converse
 
@@ -70,19 +64,6 @@ def test_numbers_of_a_run_that_pays(tmp_path, capsys, flags, said):
         assert server.n_received == 0
 
 
-def test_turns_of_the_settings_are_bounded_too(tmp_path, capsys):
-    """The same limit wherever the number stands."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        settings = folder / "botchat.toml"
-        settings.write_text(f"{settings.read_text()}\n[generation]\nturns = 1000000000\n")
-        line = one_line(
-            ["generate", "--seeds", "small", "--model", "alpha", "--dir", folder], capsys
-        )
-        assert "1000000000" in line
-        assert server.n_received == 0
-
-
 @pytest.mark.parametrize("flag", ["--dir", "--out"])
 def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
     """NUL in it."""
@@ -100,43 +81,6 @@ def test_a_path_that_no_file_can_have(tmp_path, capsys, flag):
 def test_a_name_that_is_no_utf_8(tmp_path, capsys, command):
     """As bytes of another encoding come from the command line."""
     assert "is not UTF-8" in one_line([*command, "--dir", tmp_path], capsys)
-
-
-def test_a_folder_that_is_no_utf_8_is_used_and_printed_as_json(tmp_path, capsysbinary):
-    """A path is whatever the system has."""
-    bots = ["--model", "bot:parrot", "--limit", "1", "--dir", f"{tmp_path}/\udcff", "--json"]
-    assert main(["generate", "--seeds", "sample", *bots]) == 0
-    (row,) = json.loads(capsysbinary.readouterr().out)["rows"]
-    assert "\udcff" in row["path"]
-
-
-def zipped(path, members):
-    """An archive of names and contents."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members:
-            archive.writestr(name, content)
-    return path
-
-
-def test_a_sheet_with_a_cell_far_away_is_bounded(tmp_path, capsys):
-    """A few hundred bytes that stand for billions of empty cells."""
-    from openpyxl import Workbook
-
-    whole = io.BytesIO()
-    Workbook().save(whole)
-    rows = "".join(f'<row r="{n}"><c r="XFD{n}"><v>1</v></c></row>' for n in range(1, 100))
-    sheet = (
-        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
-        f"<sheetData>{rows}</sheetData></worksheet>"
-    )
-    with zipfile.ZipFile(whole) as book:
-        members = [
-            (name, sheet if name.endswith("sheet1.xml") else book.read(name))
-            for name in book.namelist()
-        ]
-    path = zipped(tmp_path / "far.xlsx", members)
-    line = one_line(["import", path, "--seeds", "x", "--dir", tmp_path], capsys)
-    assert "far.xlsx" in line
 
 
 @pytest.mark.parametrize(
@@ -164,13 +108,6 @@ def test_seeds_that_are_deep_long_or_broken(tmp_path, capsys, name, text):
     line = one_line(["import", source, "--seeds", "x", "--dir", tmp_path], capsys)
     assert name in line
     assert not (tmp_path / "seeds").exists()
-
-
-def test_a_number_of_any_length_is_sorted():
-    """In order of value, equal ones by their text, as ever."""
-    names = ["b2", f"b{LONG}", "b10", "b010", "b0", "a", "b1", "b"]
-    found = sorted(names, key=natural_sort_key)
-    assert found == ["a", "b", "b0", "b1", "b2", "b010", "b10", f"b{LONG}"]
 
 
 @pytest.mark.parametrize("stage", ["generations", "judgments"])
@@ -230,16 +167,3 @@ def test_a_stage_that_cannot_be_written_is_found_before_a_call(tmp_path, capsys,
         line = one_line([*command, "--dir", folder], capsys)
         assert "cannot" in line
         assert server.n_received == before
-
-
-def test_the_test_of_a_stage_file_leaves_nothing_behind(tmp_path):
-    """No file where no record is written, and none beside one that is there."""
-    path = tmp_path / "a" / "b.jsonl"
-    with jsonl.Appender(path) as file:
-        file.ready()
-        assert list(path.parent.iterdir()) == []
-    path.write_text("{}\n")
-    with jsonl.Appender(path) as file:
-        file.ready()
-    assert [one.name for one in path.parent.iterdir()] == ["b.jsonl"]
-    assert path.read_text() == "{}\n"

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import signal
-import socket
 
 import pytest
 
 from botchat.cli.main import main
-from botchat.models.limits import Retry
-from botchat.pipeline.run import session
 from botchat.workspace.ledger import Ledger
 from botchat.workspace.usage import stats
 from tests.integration.test_runs import IN_FLIGHT, commands, start, workspace
-from tests.openai_server import Server, by_model, converse, faults, text
+from tests.openai_server import Server, converse, faults, text
 
 GENERATE = ["generate", "--seeds", "small", "--turns", "4", "--model", "alpha"]
 PRICES = {"max_tokens": 2048, "price_input": 1.0, "price_output": 10.0}
@@ -82,16 +78,6 @@ def test_a_cost_of_zero_beside_a_price_counts_as_reserved(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["cost_usd"] is None
 
 
-def test_the_summary_says_that_calls_are_estimates_also_without_a_limit(tmp_path, capsys):
-    """A finished run: how many calls, and what they were counted at."""
-    with Server(SILENT["none"]) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=2, **PRICES)
-        assert run(folder) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"4 calls, [\d,]+ tokens, \$0\.08\d+, 4 calls estimated", said)
-    assert "of unknown cost" not in said
-
-
 def test_a_dollar_with_64_in_flight_is_never_exceeded(tmp_path, capsys):
     """Every reply takes all that it may: 50 calls of 2 cents, whatever is in flight."""
     with Server(usage(prompt_tokens=1, completion_tokens=2000), latency_s=0.001) as server:
@@ -104,31 +90,6 @@ def test_a_dollar_with_64_in_flight_is_never_exceeded(tmp_path, capsys):
         assert 0.97 < usd <= 1.0
         assert server.max_in_flight > 2
     assert "the next call may cost up to $0.02" in capsys.readouterr().err
-
-
-def test_an_attempt_that_broke_counts_under_a_limit(tmp_path, capsys, monkeypatch):
-    """The connection breaks after the request was sent: it may have been billed."""
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=6, first_s=0.0))
-    with Server(faults.reset_before_headers()) as server:
-        folder = workspace(tmp_path / "w", server, **PRICES)
-        assert run(folder, "--max-usd", "0.05", "--json") == 3
-        assert server.n_received == 2
-    found = json.loads(capsys.readouterr().out)
-    assert found["estimated"]["calls"] == 2
-
-
-def test_attempts_that_were_turned_away_cost_nothing(tmp_path, monkeypatch):
-    """429 and 503 are no bill: the limit is as it was."""
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=6, first_s=0.0))
-
-    def script(call):
-        turned_away = [faults.rate_limited("0"), faults.server_error(503)]
-        return [*turned_away, converse(call)][min(call.repeat, 3) - 1]
-
-    with Server(script) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=2, **PRICES)
-        assert run(folder, "--max-usd", "0.025") == 0
-        assert server.n_received == 3 * 4
 
 
 @pytest.mark.parametrize(
@@ -166,17 +127,6 @@ def test_an_unknown_price_is_refused_before_anything_is_sent(
         assert server.n_received == before
 
 
-def test_a_plan_says_of_which_models_the_price_is_not_known(tmp_path, capsys):
-    """One named by its address has none; with a price there is no such line."""
-    with Server(converse) as server:
-        folder, bare = workspace(tmp_path / "w", server, **PRICES), f"{server.url}#gamma"
-        main(["generate", "--seeds", "small", "--model", bare, "--dir", str(folder), "--plan"])
-        said = capsys.readouterr().out
-        assert f"The price of {bare} is not known: tell it by price_input and price_output" in said
-        assert run(folder, "--plan") == 0
-        assert "not known" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("flags", [["--max-usd", "5"], ["--max-tokens", "100000"]])
 def test_a_reply_that_nothing_limits_is_refused_before_anything_is_sent(tmp_path, capsys, flags):
     """No max_tokens and no window: one line that says which to give; either is enough."""
@@ -203,34 +153,6 @@ def test_an_unknown_model_costs_one_request_however_many_seeds_wait(tmp_path, ca
         assert run(folder) == 1
         assert server.n_received == 1
         assert "404" in capsys.readouterr().err
-
-
-def test_a_server_that_is_down_costs_the_tries_of_one_call(tmp_path, capsys, monkeypatch):
-    """A refused port: six tries in all, in the record, and no word of a bill."""
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=6, first_s=0.0))
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server, n_seeds=547)
-        settings = folder / "botchat.toml"
-        with socket.socket() as closed:  # bound, but nobody listens: it refuses
-            closed.bind(("127.0.0.1", 0))
-            refused = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
-            settings.write_text(settings.read_text().replace(server.url, refused))
-            assert run(folder) == 1
-        assert server.n_received == 0
-    error = capsys.readouterr().err
-    assert "alpha has not answered once" in error
-    assert "billed" not in error
-    assert account(folder)[:2] == (0, 6)
-
-
-def test_one_model_in_three_roles_knocks_once(tmp_path):
-    """A panel of one model that is unknown: one request, not one a role."""
-    judge = ["judge", "unieval", "--seeds", "small", "--judge", "chateval-3-roles"]
-    with Server(by_model({"umpire": faults.model_not_found("umpire")})) as server:
-        folder = workspace(tmp_path / "w", server)
-        assert run(folder) == 0
-        assert run(folder, "--judge-model", "umpire", command=judge) == 1
-        assert server.n_by_model["umpire"] == 1
 
 
 def test_an_interrupt_during_a_pause_ends_at_once(tmp_path):

@@ -16,12 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from botchat.pipeline.ledger import conversation_costs
 from botchat.pipeline.run.read_set import read
-from botchat.records import HUMAN
 from botchat.workspace.folder import Workspace
 from tests.commands import said
 
@@ -145,46 +142,3 @@ def test_a_number_has_one_interval_everywhere(folder: Path, capsys: Any) -> None
     assert rates | {"false_positive_rate", "true_positive_rate"} <= numbers
     twice = {number: dict(ends) for number, ends in places.numbers.items() if len(ends) > 1}
     assert not twice, twice
-
-
-def test_numbers_do_not_depend_on_who_else_is_on_the_page(
-    folder: Path, tmp_path: Path, capsys: Any
-) -> None:
-    """Tables and checks are of the judge who was asked; labels that are there count at once."""
-    workspace = Workspace(Path(shutil.copytree(folder, tmp_path / "w")))
-    rules = workspace.judgments_path("sample", "unieval", "rules")
-    labels = rules.read_text("utf-8").replace('"judge":"rules"', '"judge":"human:amy"')
-    rules.with_name("human-amy.jsonl").write_text(labels, "utf-8")
-    boards = []
-    for others in ((), ("noisy", "human:amy")):
-        out, judges = tmp_path / f"out-{len(others)}", ("rules", *others)
-        where = ["--seeds", "sample", "--dir", workspace.root, "--out", out]
-        printed = said(capsys, "leaderboard", *where, *(f"--judge={name}" for name in judges))
-        assert f'"judges":{json.dumps(judges, separators=(",", ":"))}' in (
-            out / "index.html"
-        ).read_text("utf-8")
-        written = json.loads((out / "leaderboard.json").read_text("utf-8"))
-        tables = {path.name: path.read_text("utf-8") for path in out.glob("*.csv")}
-        assert printed["judge"] == written["judge"]
-        boards.append((tables, written["judge"]))
-    assert boards[0] == boards[1]
-    checks = {check["key"]: check for check in boards[0][1]["checks"]}
-    assert checks["label_kappa"]["value"] == 1
-    assert boards[0][1]["trust"] == "use with care"
-
-
-def test_a_dialogue_costs_what_its_calls_cost(demo_folder: Path, tmp_path: Path) -> None:
-    """Bots are free; who has no call in the ledger is not known, and humans are no model."""
-    workspace = Workspace(Path(shutil.copytree(demo_folder, tmp_path / "w")))
-    dialogues = workspace.all_dialogues("sample")
-    free = dict.fromkeys(dialogues, 0.0)
-    assert conversation_costs(workspace, dialogues) == free
-    some = dict(dialogues["bot:verbose"])
-    seed_id, dialogue = next(iter(some.items()))
-    facts = tuple(msgspec.structs.replace(fact, call="0" * 64) for fact in dialogue.facts)
-    some[seed_id] = msgspec.structs.replace(dialogue, facts=facts)
-    strange = {**dialogues, "bot:verbose": some, HUMAN: {}}
-    del free["bot:verbose"]
-    assert conversation_costs(workspace, strange) == free
-    workspace.ledger_path.unlink()
-    assert conversation_costs(workspace, dialogues) == {}

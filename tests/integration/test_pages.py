@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import pytest
 
 import botchat
 from botchat.cli.main import main
 from botchat.errors import MissingDataError
-from botchat.pipeline import leaderboard as publishing
 from botchat.workspace.folder import SAMPLE, Workspace
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -36,27 +34,6 @@ def test_a_page_and_its_chunks_are_the_same_twice(workspace: Workspace, tmp_path
     assert {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.*"))} == before
     names = {path.relative_to(tmp_path).as_posix() for path in before}
     assert {"index.html", "chunks/index.js", "chunks/seeds-0.js"} <= names
-
-
-def test_the_page_is_opened_from_disk(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By the browser of the user, if that is asked for."""
-    shown: list[str] = []
-    monkeypatch.setattr("webbrowser.open", shown.append)
-    botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path, open=True)
-    assert shown == [(tmp_path / "index.html").as_uri()]
-
-
-def test_of_many_contestants_the_page_has_no_reader_and_says_so(
-    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No chunk is written; one judge's verdicts on pairs are then read in columns."""
-    monkeypatch.setattr(publishing, "MOST_READ", 1)
-    board = botchat.leaderboard(workspace=workspace, seeds=SAMPLE, out=tmp_path)
-    assert any("2 contestants, and it takes at most 200, " in line for line in board.lines)
-    assert not (tmp_path / "chunks").exists()
-    assert "nothing to read on this page" in (tmp_path / "index.html").read_text("utf-8")
 
 
 def written(workspace: Workspace, *words: object, **more: object) -> list[Path]:
@@ -87,16 +64,6 @@ def test_figures_are_written_as_asked(workspace: Workspace, tmp_path: Path) -> N
         written(workspace, "elo")
     with pytest.raises(MissingDataError, match="fewer than two judges"):
         written(workspace, "cost-agreement-unieval")
-
-
-def test_the_python_api_returns_the_figure(workspace: Workspace) -> None:
-    """Of the size that was asked for; the caller's settings stay as they are."""
-    before = dict(mpl.rcParams)  # the backend among them
-    made = botchat.plot(
-        workspace, SAMPLE, "success", size=(5, 4)
-    )  # fmt: skip
-    assert tuple(made.get_size_inches()) == pytest.approx((5, 4))
-    assert dict(mpl.rcParams) == before
 
 
 @pytest.mark.parametrize(

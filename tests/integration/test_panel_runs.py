@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 import tomllib
 
 import msgspec
@@ -15,12 +13,6 @@ from botchat.records import Judgment, Seed
 from botchat.workspace import jsonl
 from botchat.workspace.panels import PanelSettings
 from tests.openai_server import Server, converse, text
-
-STRATEGIES = ("one-by-one", "simultaneous-talk", "simultaneous-talk-with-summarizer")
-NAMES = ("Ann", "Ben", "Cleo")
-_TASK = "\n\nThere are a few other referees"
-_OWN = re.compile(r"please make your talk short and clear, (\w+) !")
-_HEARD = re.compile(r"^\[(\w+)\]: (.*)$", re.MULTILINE)
 
 
 def workspace(folder, server, panel, n_seeds=3, in_flight=4):
@@ -41,15 +33,6 @@ def workspace(folder, server, panel, n_seeds=3, in_flight=4):
     return folder
 
 
-def panel(strategy, turns=2, more=""):
-    """Three members with names of their own."""
-    members = ", ".join(f'{{ name = "{n}", text = "You are {n}." }}' for n in NAMES)
-    return (
-        f'[panels.three]\nstrategy = "{strategy}"\nrounds = {turns}\nmodel = "umpire"\n'
-        f"agents = [{members}]\n{more}\n"
-    )
-
-
 def judge_arena(folder, *more, judge="three"):
     """The command: three seeds, one pair of bots, both orders make six cases."""
     asked = ["judge", "arena", "--seeds", "small", "--turns", "4", "--judge", judge, *more]
@@ -63,38 +46,6 @@ def judgments(folder):
         made = jsonl.read(path, Judgment)
         found[made[0].judge] = made
     return found
-
-
-def debater(call):
-    """Says who it is, about which question and in which turn; votes by its prompt's hash."""
-    prompt = call.messages[-1]["content"]
-    own = _OWN.search(prompt)
-    if own is None:
-        return text(f"sum of {len(_HEARD.findall(prompt))} messages")
-    question = hashlib.sha256(prompt.split(_TASK)[0].encode()).hexdigest()[:8]
-    history = prompt.split("Here is your discussion history:\n")[1].split("\n\nYou are ")[0]
-    turn = 2 if f"[{own[1]}]:" in history or "[Summarizer]:" in history else 1
-    side = "Conversation 1" if call.digest < "8" else "Both"
-    return text(f"Choice: {side}; Reason: {own[1]} on {question} in turn {turn}")
-
-
-@pytest.mark.parametrize(
-    ("strategy", "calibrated"), [*((one, False) for one in STRATEGIES), (STRATEGIES[-1], True)]
-)
-def test_calls_are_agents_times_turns_and_summaries(tmp_path, strategy, calibrated):
-    """Exactly; position calibration doubles a verdict's calls, which both orders share."""
-    more = "position_calibration = true" if calibrated else ""
-    summaries = 2 if strategy.endswith("summarizer") else 0
-    with Server(debater) as server:
-        folder = workspace(tmp_path / "w", server, panel(strategy, more=more))
-        assert main(judge_arena(folder)) == 0
-        # A case in one order and its mirror ask the same two talks: 3 seeds × 2 orders either way.
-        assert server.n_received == 6 * (3 * 2 + summaries)
-        assert server.n_repeated == 0
-    per_verdict = (3 * 2 + summaries) * (2 if calibrated else 1)
-    made = judgments(folder)["three"]
-    assert {len(judgment.calls) for judgment in made} == {per_verdict}
-    assert len({call for judgment in made for call in judgment.calls}) == 6 * (3 * 2 + summaries)
 
 
 @pytest.mark.parametrize(

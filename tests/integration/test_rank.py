@@ -1,13 +1,21 @@
 """`botchat rank` from the command line: files in, a board, figures and a page out."""
 
-import csv
 import re
+import shlex
+from html import escape
 from pathlib import Path
 
+import msgspec
 import numpy as np
+import pandas as pd
 import pytest
 
+import botchat
 from botchat.cli.main import main
+from botchat.pipeline.rank import rank
+from botchat.ratings.elo import EloSettings
+from botchat.records import Judgment
+from botchat.workspace.folder import Workspace
 from tests.commands import refused, said, walk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,24 +121,67 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
     assert "<script>alert" not in (out / "index.html").read_text()
 
 
-def test_the_crowd_in_one_command(tmp_path, monkeypatch, capsys):
-    """59 models by 124 workers, in the order that other people's code has."""
-    if not (SHARED / "llmfao.csv").exists():
-        pytest.skip(f"{SHARED} is not on this machine")
-    monkeypatch.chdir(tmp_path)
-    text = (SHARED / "llmfao.csv").read_text("utf-8")
-    Path("llmfao.csv").write_text(text.replace("left,right", "model_a,model_b", 1))
-    found = said(capsys, "rank", "llmfao.csv")
-    with (SHARED / "llmfao-golden.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["algorithm"] == "bradley_terry"]
-    rows.sort(key=lambda row: -float(row["score"]))
-    assert [row["model"] for row in found["rows"]] == [row["item"] for row in rows]
-    assert (tmp_path / "leaderboards" / "llmfao" / "index.html").exists()
-
-
 def test_the_walk_of_the_docs(tmp_path, monkeypatch, capsys):
     """The file and the commands of docs/votes.md, as printed."""
     monkeypatch.chdir(tmp_path)
     assert walk(DOCS.read_text("utf-8"), capsys) == 3
     assert (tmp_path / "leaderboards" / "votes" / "index.html").exists()
     assert (tmp_path / "kims-board" / "leaderboard.csv").exists()
+
+
+# Results as data frames and files of tables.
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "out.md").read_text("utf-8")
+
+
+def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
+    """What `rank` says and writes of a table of rates; its csv is such a table again."""
+    rates = tmp_path / "rates.csv"
+    rates.write_text(
+        "model_a,model_b,win_rate,win_or_tie_rate\na,b,0.5,0.7\na,c,0.6,0.9\nb,c,.4,.8\n"
+    )
+    out = tmp_path / "out"
+    asked = ["rank", str(rates), "--out", str(out)]
+    assert main([*asked, "--format", "parquet", "--format", "csv"]) == 0
+    made = botchat.rank(rates, workspace=tmp_path)
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(out / f"{made.tables[0].name}.parquet"), made.frame, check_dtype=False
+    )
+    assert made._repr_html_().startswith(made.tables[0]._repr_html_())  # its notes follow
+    assert all(escape(note) in made._repr_html_() for note in made.lines)
+    pairs = next(out.glob("*-pairs.csv"))
+    again = rank(botchat.Workspace(tmp_path), [pairs], elo=EloSettings(shuffles=5))
+    assert again.frame["model"].tolist() == made.frame["model"].tolist()
+
+
+def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command and every line of Python in docs/out.md, in its order."""
+    monkeypatch.chdir(tmp_path)
+    models = [flag for name in ("verbose", "parrot") for flag in ("--model", f"bot:{name}")]
+    assert main(["generate", "--seeds", "sample", *models, "--limit", "6"]) == 0
+    for protocol in ("unieval", "gteval"):
+        assert main(["judge", protocol, "--seeds", "sample", "--judge", "rules"]) == 0
+    known: dict[str, object] = {}
+    blocks = re.findall(r"^```(bash|python)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 2
+    for language, text in blocks:
+        if language == "python":
+            exec(text, known)
+        else:
+            for line in text.splitlines():
+                assert main(shlex.split(line)[1:]) == 0
+    assert known["run"].judgments["protocol"].nunique() == 2
+    folder = tmp_path / "leaderboards" / "sample"
+    csv = pd.read_csv(folder / "leaderboard.csv")
+    assert csv["model"].tolist() == known["board"].frame["model"].tolist()
+    assert (folder / "gteval.tex").exists()
+    assert pd.read_parquet(folder / "gteval.parquet").attrs["signatures"]
+
+
+def test_nothing_judged_is_an_empty_frame(tmp_path: Path) -> None:
+    """With the columns that there will be."""
+    run = botchat.read(Workspace(tmp_path), "sample")
+    assert run.frame.empty
+    assert list(run.frame) == list(Judgment.__struct_fields__)
+    assert msgspec.to_builtins(run.workspace.seeds("sample")[0])["id"] == run.seeds["id"][0]

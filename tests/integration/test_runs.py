@@ -14,7 +14,7 @@ import pytest
 from botchat.cli.main import main
 from botchat.records import Dialogue, Judgment, Seed
 from botchat.workspace import jsonl
-from tests.openai_server import Server, converse, flaky
+from tests.openai_server import Server, converse
 from tests.processes import Started
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -213,27 +213,6 @@ def test_a_limit_stops_cleanly_and_the_next_run_goes_on(tmp_path, capsys):
         assert server.n_received == CALLS
 
 
-def test_a_flaky_server_costs_attempts_but_no_answers(tmp_path, finished, monkeypatch, capsys):
-    """With 10 % transient failures of every kind the files are the same to the byte."""
-    from botchat.models.limits import Retry
-    from botchat.pipeline.run import session
-
-    monkeypatch.setattr(session, "Retry", lambda: Retry(attempts=30, first_s=0.0))
-    with Server(flaky(0.1, seed=3)) as server:
-        folder = workspace(tmp_path / "w", server)
-        run(folder)
-        assert {n: len(b) for n, b in stage_files(folder).items()} == {
-            n: len(b) for n, b in finished["files"].items()
-        }
-        capsys.readouterr()
-        assert main(["ledger", "--json", "--dir", str(folder)]) == 0
-        rows = json.loads(capsys.readouterr().out)["rows"]
-    assert sum(row["calls"] for row in rows) == finished["calls"]
-    failed = sum(row["failed_attempts"] for row in rows)
-    assert failed > 0
-    assert server.n_received == finished["calls"] + failed
-
-
 def test_rates_of_an_endpoint_hold_for_all_its_models_together(tmp_path, monkeypatch):
     """[endpoints]: every call of every model and stage takes one request and its tokens."""
     from botchat.models import limits
@@ -327,46 +306,3 @@ def test_a_plan_with_unknown_prices_says_so(tmp_path, capsys):
         assert main([*next(commands()), "--plan", "--dir", str(folder)]) == 0
         assert re.search(r"total +\d+ +unknown", capsys.readouterr().out)
         assert server.n_received == 0
-
-
-def test_a_judgment_of_a_dialogue_that_has_changed_does_not_count(tmp_path, capsys):
-    """Dialogues made again with other settings: the board says so until they are judged again."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        place = ["--dir", str(folder)]
-        generate = ["generate", "--seeds", "small", "--model", "bot:verbose", "--model", "alpha"]
-        judge = ["judge", "unieval", "--seeds", "small", "--judge", "rules"]
-        board = ["leaderboard", "--seeds", "small", "--json"]
-        assert main([*generate, "--turns", "6", *place]) == 0
-        assert main([*judge, *place]) == 0
-        assert main([*generate, "--turns", "9", *place]) == 0
-        capsys.readouterr()
-        assert main([*board, *place]) == 0
-        before = json.loads(capsys.readouterr().out)
-        assert any(
-            "16 judgments are about dialogues that have changed" in n for n in before["notes"]
-        )
-        assert main([*judge, *place]) == 0
-        capsys.readouterr()
-        assert main([*board, *place]) == 0
-        after = json.loads(capsys.readouterr().out)
-        assert not any("have changed" in note for note in after["notes"])
-        assert {row["coverage"] for row in after["rows"]} == {1.0}
-
-
-def test_dialogues_of_an_older_set_do_not_count(tmp_path, capsys, caplog):
-    """A set imported anew under its name: what does not begin with its ChatSEEDs is left out."""
-    with Server(converse) as server:
-        folder = workspace(tmp_path / "w", server)
-        place = ["--dir", str(folder)]
-        bots = ["--model", "bot:verbose", "--model", "bot:parrot"]
-        assert main(["generate", "--seeds", "small", *bots, "--turns", "5", *place]) == 0
-        path = folder / "seeds" / "small.jsonl"
-        changed = path.read_text().replace("line 0 of talk 3", "something else").splitlines()
-        path.write_text("\n".join(line for line in changed if '"s4"' not in line) + "\n")
-        capsys.readouterr()
-        judge = ["judge", "unieval", "--seeds", "small", "--judge", "rules", "--json"]
-        assert main([*judge, *place]) == 0
-        assert "2 dialogues do not belong to the set small" in caplog.text
-        (row,) = json.loads(capsys.readouterr().out)["rows"]
-        assert row["cases"] == 3 * 6

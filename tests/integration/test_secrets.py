@@ -5,6 +5,7 @@ What a secret is looked for in is first decoded by other means than the redactor
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import gzip
 import html
@@ -19,8 +20,15 @@ from urllib.parse import quote, unquote
 import pytest
 
 from botchat.cli.main import main
+from botchat.interfaces import Decoding, Message
+from botchat.models.cached import CachedModel
+from botchat.models.connection import server_of
+from botchat.models.endpoint import EndpointModel
 from botchat.records import Seed
 from botchat.workspace import jsonl
+from botchat.workspace.ledger import Ledger
+from botchat.workspace.model_settings import ModelSettings
+from tests.integration.test_endpoints import QUICK
 from tests.openai_server import Server, converse, faults, text
 from tests.processes import Started
 
@@ -332,3 +340,59 @@ def test_a_secret_in_a_wrong_name_is_not_printed(tmp_path, capfd, monkeypatch, n
     assert main([*more, "--api-key", name]) == 2
     assert not leaks(capfd.readouterr().err)
     assert leaking(tmp_path) == {}
+
+
+# What lets requests in: a header of one's own, further headers, keys that expire.
+
+
+EXPIRED = faults.error(401, "The access token has expired.", code="token_expired")
+
+
+class Guarded(Server):
+    """Lets in whoever has the token, in one header."""
+
+    def answer(self, call):
+        """The script's answer, or a refusal of the token."""
+        return super().answer(call) if call.headers.get("api-key") == "token-1" else EXPIRED
+
+
+def ask(url, tmp_path, **settings):
+    """One request: its reply."""
+    entry = ModelSettings(model="m", base_url=url, **settings)
+
+    async def run():
+        ledger, server = Ledger(tmp_path / "ledger.sqlite3"), server_of(entry)
+        model = CachedModel(EndpointModel("m", entry, server), ledger, stage="test", retry=QUICK)
+        try:
+            return await model.chat([Message(role="user", content="Question?")], Decoding())
+        finally:
+            await model.drain()
+            await server.close()
+            ledger.close()
+
+    return asyncio.run(run())
+
+
+def test_a_key_in_a_header_of_its_own_goes_nowhere_else(tmp_path, monkeypatch):
+    """As Azure's ``api-key``, beside further headers, in small letters or not."""
+    monkeypatch.setenv("TOKEN_OF_M", "token-1")
+    monkeypatch.setenv("TEAM", "eval")
+    headers = {"api-key": "$TOKEN_OF_M", "X-Team": "$TEAM", "x-gateway-provider": "openai"}
+    with Guarded(converse) as server:
+        reply = ask(server.url, tmp_path, headers=headers)
+        (call,) = server.calls
+    assert reply.outcome == "ok"
+    assert call.headers["api-key"] == "token-1"
+    assert (call.headers["x-team"], call.headers["x-gateway-provider"]) == ("eval", "openai")
+    assert "authorization" not in call.headers
+
+
+def test_a_version_in_a_urls_query_is_no_secret_and_a_key_is(tmp_path):
+    """Azure's ``api-version`` may stand in an answer; a key in the URL may not."""
+    said = "On 2024-10-21 it was true that preview and Hush-4711 are hunter22."
+    query = "?api-version=2024-10-21&beta=true&stage=preview&sig=Hush-4711&key=hunter22"
+    with Server(text(said)) as server:
+        reply = ask(server.url + query, tmp_path)
+        (call,) = server.calls
+    assert "api-version=2024-10-21" in call.path
+    assert reply.text == "On 2024-10-21 it was true that preview and [key] are [key]."

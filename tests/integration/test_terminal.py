@@ -133,22 +133,3 @@ def test_the_log_and_the_progress_are_printable_lines():
     meter = Meter(calls=2)
     meter.failures[EVIL] += 1
     assert not steering(printable(spent_line(meter)))
-
-
-def test_libraries_tell_warnings_only(monkeypatch, capsys):
-    """Dask lets its own loggers say more, and filled the terminal with it."""
-    root, theirs = logging.getLogger(), logging.getLogger("told.by.a.library")
-    monkeypatch.setattr(root, "handlers", [])
-    monkeypatch.setattr(root, "level", root.level)
-    theirs.setLevel(logging.INFO)
-    assert main(["seeds"]) == 0
-    theirs.info("State start")
-    theirs.warning("a worker is lost")
-    assert capsys.readouterr().err == "botchat: a worker is lost\n"
-
-
-def test_what_is_printable_stays():
-    """Any script, newlines, tabs and emoji."""
-    text = "Grüße, 你好,\tשלום 👩‍👩‍👧\nline"
-    assert printable(text) == text
-    assert printable("a\x1b[0m\x85\ud800\u2028") == "a\\x1b[0m\\x85\\ud800\\u2028"

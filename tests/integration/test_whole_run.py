@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import tomllib
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,6 @@ from botchat.cli.main import main
 from botchat.errors import LimitReached
 from botchat.models.limits import Retry
 from botchat.pipeline.models import settings_text, templates
-from botchat.pipeline.run.plan import _made_up
-from botchat.pipeline.run.spending import JudgeName
-from botchat.pipeline.whole_run import Running, plan_run
 from botchat.records import Seed
 from botchat.workspace.config import load
 from tests.openai_server import text
@@ -89,7 +85,7 @@ def test_one_command_plans_asks_and_shows_the_board(place, server, capsys):
     assert Path(whole["page"]).is_file()
     assert {row["coverage"] for row in whole["rows"]} == {1.0}
     assert "So far" not in whole["headline"]
-    assert any(note.startswith("3 of the set's 6 seeds take part") for note in whole["notes"])
+    assert any(note.startswith("3 of 6 dialogues; ") for note in whole["notes"])
     assert not any("without a readable verdict" in note for note in whole["notes"])
     assert whole["calls"] == server.n_received
     assert {s.id for s in SEEDS[:3]} == {
@@ -164,13 +160,6 @@ def test_a_judge_that_cannot_be_asked_costs_nothing(place, server, capsys):
     assert server.n_received == 0
 
 
-def test_protocols_that_have_nothing_to_ask_are_left_out_aloud(place, server, capsys):
-    """One model has no Arena; a protocol asked for by name is an error instead."""
-    run(place, "--model", "one")
-    assert "arena is left out: the Arena needs at least two" in capsys.readouterr().err
-    run(place, "--model", "one", "--protocol", "arena", code=1)
-
-
 def test_the_limit_of_the_dialogues_is_the_limit_of_the_judge(place, server, capsys):
     """Human dialogues are judged only of the seeds that a model was given."""
     settings = place.root / "botchat.toml"
@@ -185,32 +174,6 @@ def test_the_limit_of_the_dialogues_is_the_limit_of_the_judge(place, server, cap
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Plan: gteval on small, judge judge"
     assert re.fullmatch(r"  total +8 +0\.00   at most 0\.\d\d", lines[3])
-
-
-def test_a_plan_needs_as_many_calls_however_long_replies_are(place):
-    """Of a panel that has a fixed number of them: no two made-up replies are the same."""
-    wanted = Running("small", ("one", "two"), JudgeName("mateval-sr", "judge"), limit=6)
-    judged = [each for each in plan_run(wanted, place).planned if each.model == "judge"]
-    assert {each.calls for each in judged} == {17 * (18 + 24 + 24)}
-
-
-def test_made_up_replies_have_their_length_and_words_of_their_own():
-    """Thousands of a plan are all different."""
-    keys = [sha256(str(n).encode()).hexdigest() for n in range(5_000)]
-    assert len({_made_up(key, 20) for key in keys}) == len(keys)
-    assert {len(_made_up(key, n).split()) + 4 for key in keys[:9] for n in (20,)} == {20}
-    assert [len(_made_up(keys[0], n).split()) for n in (1, 2, 5, 8)] == [1, 1, 3, 4]
-
-
-def test_a_notebook_shows_the_board_with_its_notes(place, capsys):
-    """By IPython's display protocol; the price is said first, and a repr is short."""
-    ran = botchat.run(workspace=place)
-    assert capsys.readouterr().err.startswith("Plan: 2 models, 3 dialogues of small")
-    html = ran._repr_html_()
-    assert html.startswith("<p>") or html.startswith("<table")
-    assert "3 of the set&#x27;s 6 seeds take part" in html
-    assert "Judge judge: " in html
-    assert len(repr(ran)) < 300
 
 
 def test_python_has_a_limit_where_none_is_named(place, server):
@@ -266,19 +229,6 @@ def test_an_outage_of_the_judge_is_not_judged_never_unreadable(place, server, ca
     assert said.err.splitlines()[-1].startswith("botchat: HTTP 503: ")
 
 
-def test_a_judge_that_is_out_from_the_start_is_told_in_its_own_words(
-    place, server, capsys, monkeypatch
-):
-    """It said that there are no judgments, and to make some."""
-    monkeypatch.setattr(Retry, "wait_s", lambda *_: None)
-    server.play(by_model({"judge": lambda _: server_error(503)}, judge_or_speak))
-    few = ["--limit", "1", "--model", "one", "--protocol", "unieval"]
-    run(place, *few, "--quiet", code=1)
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("botchat: HTTP 503: ")
-    assert last.endswith("(judge has judged nothing); run again when it answers")
-
-
 # ------------------------------------------------------------------------------------- init
 
 
@@ -311,6 +261,23 @@ def test_the_providers_are_those_of_the_docs():
         prices = ("price_input", "price_output")
         entry = {k: v for k, v in tomllib.loads(lines).items() if k not in prices}
         assert entry == blocks[name]
+
+
+def test_init_asks_a_server_what_it_serves(tmp_path, server, capsys):
+    """An entry a model, free, with a limit; what lists none is one line, and no file."""
+    server.listed = [{"id": "org/Small-1B", "max_model_len": 4096}, {"id": "big"}]
+    assert main(["init", server.url, "--dir", str(tmp_path)]) == 0
+    settings = load(tmp_path / "botchat.toml")
+    assert settings.run.models == ("Small-1B", "big", "bot:parrot")
+    entry = settings.models["Small-1B"]
+    assert (entry.model, entry.base_url) == ("org/Small-1B", server.url)
+    assert (entry.max_tokens, entry.price_input, entry.price_output) == (256, 0, 0)
+    assert (entry.context_window, settings.models["big"].context_window) == (4096, None)
+    capsys.readouterr()
+    nowhere = ["init", "http://127.0.0.1:9/v1", "--dir", str(tmp_path / "other")]
+    assert main(nowhere) == 1
+    assert "lists no models; start the server" in capsys.readouterr().err
+    assert not (tmp_path / "other" / "botchat.toml").exists()
 
 
 def test_init_writes_several_providers_and_imports_dialogues(tmp_path, monkeypatch, capsys):

@@ -1,10 +1,10 @@
 """A real HTTP server that speaks the OpenAI chat API and fails in every way that real ones do.
 
-    with Server(per_request(faults.rate_limited(retry_after="0"), converse)) as server:
+    with Server(per_request(faults.rate_limited("0"), converse)) as server:
         ...                              # talk to server.url
     assert len(server.calls) == 2
 
-A *script* looks at a `Call` and returns an `Answer`; `faults` has one constructor per fault,
+A *script* looks at a `Call` and returns an `Answer`; `faults` has constructors of faults,
 `replies` the scripts, `templates` the models that refuse role layouts, parameters and long
 prompts. A `Gate` holds answers until the test opens it, so no test needs to sleep.
 """
@@ -15,24 +15,19 @@ from tests.openai_server import faults, templates
 from tests.openai_server.answers import Answer, Call, Cut, Script, completion, text
 from tests.openai_server.gates import Gate
 from tests.openai_server.replies import (
-    Billed,
     by_model,
     converse,
     drawn,
-    flaky,
-    in_turn,
     judge,
     per_request,
     talk,
 )
 from tests.openai_server.server import Server
-from tests.openai_server.templates import ChatTemplate, Rules
+from tests.openai_server.templates import Rules
 
 __all__ = [
     "Answer",
-    "Billed",
     "Call",
-    "ChatTemplate",
     "Cut",
     "Gate",
     "Rules",
@@ -43,8 +38,6 @@ __all__ = [
     "converse",
     "drawn",
     "faults",
-    "flaky",
-    "in_turn",
     "judge",
     "per_request",
     "talk",

@@ -1,6 +1,6 @@
 """The Batch API in front of a `Server`: files, batches, and everything that becomes of them.
 
-    with BatchServer(fates=[Fate(status="expired", answered=3), Fate(looks=2)]) as server:
+    with BatchServer(fates=[Fate("expired", answered=3), Fate(looks=2)]) as server:
         ...                              # the first batch expires after three answers
     assert max(server.paid.values()) == 1
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import email
 import email.policy
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,13 +24,11 @@ import msgspec
 
 from tests.openai_server import faults
 from tests.openai_server.answers import Answer, Call, Script, render
+from tests.openai_server.gates import Gate
 from tests.openai_server.replies import converse
-from tests.openai_server.server import BatchingServer
+from tests.openai_server.server import Server
 
-MAX_REQUESTS = 50_000
-MAX_BYTES = 200_000_000
-PAGE = 20
-"""Batches on a page of the list, if the client asks for no other number."""
+ENDED = ("completed", "expired", "cancelled", "failed")
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Fate:
     """What becomes of one batch."""
 
     status: str = "completed"
-    """``completed``, ``expired``, ``cancelled`` or ``failed``."""
+    """One of `ENDED`."""
     answered: int | None = None
     """Only the first so many requests are answered; ``None``: all."""
     looks: int = 0
@@ -46,10 +44,7 @@ class Fate:
     listed: bool = True
     """Unanswered requests stand in the error file; otherwise nowhere."""
     backwards: bool = False
-    """Answers come in the reverse order."""
-    twice: bool = False
-    """Each answer comes twice."""
-    code: str = "invalid_request"
+    """Answers come in the reverse order, each of them twice."""
     message: str = "The batch cannot be processed, or not to its end."
     """Why a batch failed, or a request of it was not run."""
 
@@ -72,36 +67,44 @@ class Job:
     n_failed: int = 0
     created_at: int = field(default_factory=lambda: int(time.time()))
 
-    @property
-    def keys(self) -> list[str]:
-        """The requests' ids."""
-        return [request["custom_id"] for request in self.requests]
+    def shown(self) -> dict[str, Any]:
+        """The object that the API gives."""
+        return {
+            "id": self.id,
+            "object": "batch",
+            "endpoint": "/v1/chat/completions",
+            "completion_window": "24h",
+            "input_file_id": self.file,
+            "created_at": self.created_at,
+            "status": self.status,
+            "metadata": self.metadata,
+            "errors": {"object": "list", "data": self.errors} if self.status == "failed" else None,
+            "output_file_id": self.output,
+            "error_file_id": self.error_output,
+            "request_counts": {
+                "total": len(self.requests),
+                "completed": self.n_completed,
+                "failed": self.n_failed,
+            },
+        }
 
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more becomes of it."""
-        return self.status in ("completed", "expired", "cancelled", "failed")
 
-
-class BatchServer(BatchingServer):
-    """An endpoint with a Batch API."""
+class BatchServer(Server):
+    """An endpoint with a Batch API, whose exchanges go wrong as a test says."""
 
     def __init__(
         self, script: Script | Answer = converse, *, fates: Sequence[Fate] = (), **more: Any
     ) -> None:
-        """Make a server.
-
-        Args:
-            script: what to answer, to requests in batches too.
-            fates: of the first, second, … batch; the last one is that of all later ones.
-            more: as for `Server`.
-        """
-        super().__init__(script, fates or [Fate()], **more)
-        self.room: int | None = None
-        """Requests in batches under way together; a batch beyond that is refused."""
+        """Fates of the first, second, … batch, the last for later ones; more as of `Server`."""
+        super().__init__(script, **more)
+        self.fates = list(fates) or [Fate()]
         self.jobs: list[Job] = []
-        self.asked: Counter[str] = Counter()
-        """Times each request was in a batch that was not refused."""
+        self.paid: Counter[str] = Counter()
+        """Times each request was answered with status 200."""
+        self.gates: dict[str, Gate] = {}
+        """Step -> what its answers wait at, after its effect."""
+        self._losses: defaultdict[str, list[Answer]] = defaultdict(list)
+        self._refusals: defaultdict[str, list[Answer]] = defaultdict(list)
         self._files: dict[str, bytes] = {}
         self._repeats: Counter[bytes] = Counter()
 
@@ -110,17 +113,13 @@ class BatchServer(BatchingServer):
         """Every request of every batch."""
         return [request for job in self.jobs for request in job.requests]
 
-    def file(self, job: Job) -> bytes:
-        """The file that a batch was made from."""
-        return self._files[job.file]
-
     def refuse(self, step: str, *answers: Answer) -> None:
         """Give these answers to the next exchanges of a kind; nothing else happens then."""
-        self.refusals[step] += answers
+        self._refusals[step] += answers
 
     def lose(self, step: str, *answers: Answer) -> None:
         """Do what the next exchanges of a kind ask for, but answer with these."""
-        self.losses[step] += answers
+        self._losses[step] += answers
 
     def answer(self, call: Call) -> Answer:
         """What to do with a request: files and batches here, everything else as any server."""
@@ -129,7 +128,13 @@ class BatchServer(BatchingServer):
             return super().answer(call)
         if self.is_stranger(call):
             return faults.unauthorized()
-        return self.exchange(step, lambda: self._done(step, call))
+        if self._refusals[step]:
+            return self._refusals[step].pop(0)
+        answer = self._done(step, call)
+        if self._losses[step]:
+            answer = self._losses[step].pop(0)
+        gate = self.gates.get(step)
+        return answer if gate is None else answer.held(gate)
 
     def _done(self, step: str, call: Call) -> Answer:
         last = urlsplit(call.path).path.split("/")
@@ -143,15 +148,11 @@ class BatchServer(BatchingServer):
             data = self._files.get(last[-2])
             headers = (("content-type", "application/octet-stream"),)
             return faults.not_found() if data is None else Answer(body=data, headers=headers)
-        name = last[-2] if step == "cancel" else last[-1]
-        job = next((job for job in self.jobs if job.id == name), None)
+        job = next((job for job in self.jobs if job.id == last[-1]), None)
         if job is None:
-            return faults.error(404, f"No batch found with id '{name}'.")
-        if step == "cancel":
-            self._end(job, "cancelled", job.fate.answered or 0)
-        else:
-            self._advance(job)
-        return Answer(body=_shown(job))
+            return faults.error(404, f"No batch found with id '{last[-1]}'.")
+        self._advance(job)
+        return Answer(body=job.shown())
 
     def _upload(self, call: Call) -> Answer:
         fields = _form(call)
@@ -166,61 +167,44 @@ class BatchServer(BatchingServer):
             return faults.error(400, "Invalid 'input_file_id' or 'endpoint'.")
         job = Job(
             id=f"batch_{len(self.jobs) + 1:04}",
-            fate=self.fate(len(self.jobs)),
+            fate=self.fates[min(len(self.jobs), len(self.fates) - 1)],
             file=call.body["input_file_id"],
             metadata=call.body.get("metadata") or {},
             requests=[msgspec.json.decode(line) for line in data.splitlines()],
         )
-        job.errors = self._problems(job, data)
+        job.errors = _problems(job)
         self.jobs.append(job)
-        if not job.errors:
-            self.asked.update(job.keys)
-        return Answer(body=_shown(job))
-
-    def _problems(self, job: Job, data: bytes) -> list[dict[str, Any]]:
-        """Why a batch is refused, as the real API checks it."""
-        if job.fate.status == "failed":
-            return [{"code": job.fate.code, "message": job.fate.message, "line": None}]
-        under_way = sum(len(other.requests) for other in self.jobs if not other.ended)
-        if self.room is not None and under_way + len(job.requests) > self.room:
-            message = "Enqueued token limit reached for this model. Please try again later."
-            return [{"code": "token_limit_exceeded", "message": message, "line": None}]
-        wrong = {
-            "duplicate_custom_id": len(set(job.keys)) < len(job.keys),
-            "invalid_custom_id": any(not 0 < len(key) <= 64 for key in job.keys),
-            "mismatched_model": len({request["body"]["model"] for request in job.requests}) != 1,
-            "invalid_url": {(r["method"], r["url"]) for r in job.requests}
-            != {("POST", "/v1/chat/completions")},
-            "too_large": len(job.requests) > MAX_REQUESTS or len(data) > MAX_BYTES,
-        }
-        return [
-            {"code": code, "message": code, "line": 1} for code, is_so in wrong.items() if is_so
-        ]
+        return Answer(body=job.shown())
 
     def _advance(self, job: Job) -> None:
         """One look further."""
         job.looks += 1
-        if job.ended:
+        if job.status in ENDED:
             return
         if job.errors:
             job.status = "failed"
         elif job.looks > job.fate.looks:
-            n = len(job.requests) if job.fate.answered is None else job.fate.answered
-            self._end(job, job.fate.status, n)
+            self._end(job)
         else:
             job.status = "in_progress" if job.looks < job.fate.looks else "finalizing"
 
-    def _end(self, job: Job, status: str, n: int) -> None:
-        """Answer the first ``n`` requests and write the files."""
-        job.status = status
-        done = [self._answered(request) for request in job.requests[:n]]
+    def _end(self, job: Job) -> None:
+        """Answer the first requests and write the files."""
+        job.status = job.fate.status
+        done = [self._answered(request) for request in job.requests[: job.fate.answered]]
         good = [line for line in done if line["response"]["status_code"] == 200]
         bad = [line for line in done if line["response"]["status_code"] != 200]
         if job.fate.listed:
-            bad += [_unanswered(request, job) for request in job.requests[n:]]
+            error = {"code": f"batch_{job.status}", "message": job.fate.message}
+            bad += [
+                {"id": "0", "custom_id": request["custom_id"], "response": None, "error": error}
+                for request in job.requests[len(done) :]
+            ]
         job.n_completed, job.n_failed = len(good), len(job.requests) - len(good)
-        job.output = self._store(_jsonl(good, job.fate)) if good else None
-        job.error_output = self._store(_jsonl(bad, job.fate)) if bad else None
+        if job.fate.backwards:
+            good, bad = (2 * lines[::-1] for lines in (good, bad))
+        job.output = self._store(_jsonl(good)) if good else None
+        job.error_output = self._store(_jsonl(bad)) if bad else None
 
     def _answered(self, request: dict[str, Any]) -> dict[str, Any]:
         raw = msgspec.json.encode(request["body"])
@@ -232,22 +216,17 @@ class BatchServer(BatchingServer):
             headers={"authorization": f"Bearer {self.api_key}"},
             raw=raw,
             body=request["body"],
-            connection=0,
             repeat=self._repeats[raw],
         )
-        if self._log:
-            self._log({"event": "received", "model": call.model, "digest": call.digest})
+        self.note(call)
         answer = super().answer(call)
         if answer.status == 200:
             self.paid[request["custom_id"]] += 1
+        body = msgspec.Raw(render(answer, call)[1])
         return {
             "id": f"batch_req_{call.n}",
             "custom_id": request["custom_id"],
-            "response": {
-                "status_code": answer.status,
-                "request_id": f"req-{call.n}",
-                "body": msgspec.Raw(render(answer, call)[1]),
-            },
+            "response": {"status_code": answer.status, "request_id": "req", "body": body},
             "error": None,
         }
 
@@ -256,10 +235,10 @@ class BatchServer(BatchingServer):
         jobs = self.jobs[::-1]
         after = query.get("after", [""])[0]
         start = next((n + 1 for n, job in enumerate(jobs) if job.id == after), 0)
-        end = start + min(int(query.get("limit", [PAGE])[0]), PAGE)
+        end = start + int(query.get("limit", [20])[0])
         for job in jobs[start:end]:
             self._advance(job)
-        page = [_shown(job) for job in jobs[start:end]]
+        page = [job.shown() for job in jobs[start:end]]
         return Answer(body={"object": "list", "data": page, "has_more": end < len(jobs)})
 
     def _store(self, data: bytes) -> str:
@@ -282,8 +261,6 @@ def _step(call: Call) -> str | None:
             return "list"
         case ("GET", "batches", _):
             return "look"
-        case ("POST", "batches", _, "cancel"):
-            return "cancel"
     return None
 
 
@@ -300,39 +277,20 @@ def _form(call: Call) -> dict[str, bytes]:
     return fields
 
 
-def _shown(job: Job) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "object": "batch",
-        "endpoint": "/v1/chat/completions",
-        "completion_window": "24h",
-        "input_file_id": job.file,
-        "created_at": job.created_at,
-        "status": job.status,
-        "metadata": job.metadata,
-        "errors": {"object": "list", "data": job.errors} if job.status == "failed" else None,
-        "output_file_id": job.output,
-        "error_file_id": job.error_output,
-        "request_counts": {
-            "total": len(job.requests),
-            "completed": job.n_completed,
-            "failed": job.n_failed,
-        },
+def _problems(job: Job) -> list[dict[str, Any]]:
+    """Why a batch is refused, as the real API checks it."""
+    if job.fate.status == "failed":
+        return [{"code": "invalid_request", "message": job.fate.message, "line": None}]
+    keys = [request["custom_id"] for request in job.requests]
+    wrong = {
+        "duplicate_custom_id": len(set(keys)) < len(keys),
+        "invalid_custom_id": any(not 0 < len(key) <= 64 for key in keys),
+        "mismatched_model": len({request["body"]["model"] for request in job.requests}) != 1,
+        "invalid_url": {(r["method"], r["url"]) for r in job.requests}
+        != {("POST", "/v1/chat/completions")},
     }
+    return [{"code": code, "message": code, "line": 1} for code, is_so in wrong.items() if is_so]
 
 
-def _unanswered(request: dict[str, Any], job: Job) -> dict[str, Any]:
-    return {
-        "id": "batch_req_0",
-        "custom_id": request["custom_id"],
-        "response": None,
-        "error": {"code": f"batch_{job.status}", "message": job.fate.message},
-    }
-
-
-def _jsonl(lines: list[dict[str, Any]], fate: Fate) -> bytes:
-    if fate.twice:
-        lines = lines + lines
-    if fate.backwards:
-        lines = lines[::-1]
+def _jsonl(lines: list[dict[str, Any]]) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)

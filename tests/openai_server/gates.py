@@ -70,10 +70,6 @@ class Gate:
             if not self._changed.wait_for(lambda: len(self._waiting) >= n, timeout_s):
                 raise TimeoutError(f"{len(self._waiting)} of {n} answers held at the gate")
 
-    async def until_held(self, n: int, timeout_s: float = PATIENCE_S) -> None:
-        """`wait_held` for a test whose client shares the event loop it waits in."""
-        await asyncio.to_thread(self.wait_held, n, timeout_s)
-
     def _let_through(self) -> None:
         loop, future = self._waiting.popleft()
         loop.call_soon_threadsafe(_resolve, future)

@@ -7,12 +7,10 @@ order, the number or the timing of its requests.
 from __future__ import annotations
 
 import hashlib
-import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
-from tests.openai_server.answers import Answer, Call, Script, completed, content_text, text
-from tests.openai_server.faults import TRANSIENT
+from tests.openai_server.answers import Answer, Call, Script, content_text, text
 
 Step = Answer | Script
 
@@ -21,22 +19,6 @@ def converse(call: Call) -> Answer:
     """`judge` where a judgment is asked for (the prompt says ``Choice:``), otherwise `talk`."""
     asked = any("Choice:" in content_text(message.get("content")) for message in call.messages)
     return judge(call) if asked else talk(call)
-
-
-class Billed:
-    """Answers as another script does, and bills every answer, also where nobody waits for it."""
-
-    def __init__(self, script: Script = converse) -> None:
-        self._script = script
-        self.tokens = 0
-        """Of all prompts and answers."""
-
-    def __call__(self, call: Call) -> Answer:
-        """The other's answer."""
-        answer = self._script(call)
-        assert isinstance(answer.body, Mapping)
-        self.tokens += completed(answer.body, call, 0)["usage"]["total_tokens"]
-        return answer
 
 
 def talk(call: Call) -> Answer:
@@ -79,11 +61,6 @@ def _judged(call: Call, digest: bytes) -> Answer:
     return text(reply)
 
 
-def in_turn(*steps: Step) -> Script:
-    """The first request gets the first step, and so on; the last step also all later ones."""
-    return lambda call: _done(steps[min(call.n, len(steps)) - 1], call)
-
-
 def per_request(*steps: Step) -> Script:
     """The same for each distinct request: the first step at its first sending, and so on."""
     return lambda call: _done(steps[min(call.repeat, len(steps)) - 1], call)
@@ -92,22 +69,6 @@ def per_request(*steps: Step) -> Script:
 def by_model(steps: Mapping[str, Step], otherwise: Step = converse) -> Script:
     """A step for each model."""
     return lambda call: _done(steps.get(call.model, otherwise), call)
-
-
-def flaky(
-    rate: float, seed: int = 0, *, kinds: Iterable[str] = TRANSIENT, otherwise: Step = converse
-) -> Script:
-    """Fails a share ``rate`` of all attempts in a transient way.
-
-    Whether and how attempt k of a request fails depends on ``seed``, the request and k alone.
-    """
-    makers = [TRANSIENT[kind] for kind in kinds]
-
-    def script(call: Call) -> Answer:
-        draw = random.Random(f"{seed}|{call.digest}|{call.repeat}")
-        return draw.choice(makers)() if draw.random() < rate else _done(otherwise, call)
-
-    return script
 
 
 def _done(step: Step, call: Call) -> Answer:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -44,7 +45,7 @@ class Server:
             latency_s: added before every answer.
             port: 0 for a free one.
             keep: remember requests in `calls`; off for long runs.
-            log: called with a small dict for each request received and each answer done.
+            log: called with a small dict for each request received.
         """
         self.play(script)
         self.models: dict[str, Rules] = (
@@ -64,8 +65,6 @@ class Server:
         self.n_received = 0
         """Requests received."""
         self._n_done = 0
-        self.n_connections = 0
-        """Connections accepted."""
         self.n_by_model: Counter[str] = Counter()
         """Chat requests received for each model."""
         self._by_digest: Counter[str] = Counter()
@@ -121,10 +120,7 @@ class Server:
 
     @property
     def calls(self) -> list[Call]:
-        """Every request received, in order; the list is a copy, its items stay up to date.
-
-        What became of a request whose client hung up is known after `wait_idle`.
-        """
+        """Every request received, in order; the list is a copy, its items stay up to date."""
         with self._changed:
             return list(self._calls)
 
@@ -145,10 +141,6 @@ class Server:
     def wait_idle(self, timeout_s: float = PATIENCE_S) -> None:
         """Block until every request received is answered, cut or lost."""
         self._wait(lambda: self._n_done >= self.n_received, "no request in flight", timeout_s)
-
-    async def until(self, n: int, timeout_s: float = PATIENCE_S) -> None:
-        """`wait_for` for a test whose client shares the event loop it waits in."""
-        await asyncio.to_thread(self.wait_for, n, timeout_s)
 
     # --- control ---------------------------------------------------------------------------------
 
@@ -211,12 +203,9 @@ class Server:
                     f"in flight {self.in_flight}"
                 )
 
-    def connected(self, connection: Connection) -> int:
-        """Number a new connection."""
+    def connected(self, connection: Connection) -> None:
+        """Remember a new connection."""
         self._connections.add(connection)
-        with self._changed:
-            self.n_connections += 1
-            return self.n_connections
 
     def disconnected(self, connection: Connection) -> None:
         """Forget a connection."""
@@ -238,72 +227,28 @@ class Server:
             if self._keep:
                 self._calls.append(call)
             self._changed.notify_all()
-        if self._log:
-            self._log(
-                {
-                    "event": "received",
-                    "n": call.n,
-                    "repeat": call.repeat,
-                    "model": call.model,
-                    "digest": call.digest,
-                }
-            )
+        self.note(call)
         try:
             answer = self.answer(call)
         except Exception as error:  # reported by close(): the loop must live on
             self._error = error
             answer = faults.server_error()
         if self.latency_s:
-            answer = answer.late(self.latency_s + answer.latency_s)
+            answer = replace(answer, latency_s=self.latency_s + answer.latency_s)
         if self._gate is not None and answer.gate is None:
             answer = answer.held(self._gate)
         return answer
+
+    def note(self, call: Call) -> None:
+        """Log a request."""
+        if self._log:
+            self._log({"event": "received", "model": call.model, "digest": call.digest})
 
     def done(self, call: Call) -> None:
         """Record that nothing more will be sent for ``call``."""
         if not call.n:
             return
-        if self._log:
-            event = "lost" if call.lost else "answered" if call.answered else "cut"
-            self._log({"event": event, "n": call.n, "status": call.status})
         with self._changed:
             self.in_flight -= 1
             self._n_done += 1
             self._changed.notify_all()
-
-
-class BatchingServer(Server):
-    """What the servers of both batch APIs have in common: exchanges that are counted and go wrong.
-
-    ``fates`` are of the first, second, … batch; the last one is that of all later ones.
-    """
-
-    def __init__(self, script: Script | Answer, fates: Sequence[Any], **more: Any) -> None:
-        """Make a server; ``more`` as for `Server`."""
-        super().__init__(script, **more)
-        self.fates = list(fates)
-        self.steps: Counter[str] = Counter()
-        """Exchanges about batches, by kind."""
-        self.paid: Counter[str] = Counter()
-        """Times each request was answered with status 200."""
-        self.gates: dict[str, Gate] = {}
-        """Step -> what its answers wait at, after its effect."""
-        self.losses: defaultdict[str, deque[Answer]] = defaultdict(deque)
-        """Step -> what its next exchanges are answered with, after their effect."""
-        self.refusals: defaultdict[str, deque[Answer]] = defaultdict(deque)
-        """Step -> what its next exchanges are answered with; nothing else happens then."""
-
-    def fate(self, n: int) -> Any:
-        """Of the batch after ``n`` others."""
-        return self.fates[min(n, len(self.fates) - 1)]
-
-    def exchange(self, step: str, do: Callable[[], Answer]) -> Answer:
-        """One exchange of a kind, as it goes or as it was told to go wrong."""
-        self.steps[step] += 1
-        if self.refusals[step]:
-            return self.refusals[step].popleft()
-        answer = do()
-        if self.losses[step]:
-            answer = self.losses[step].popleft()
-        gate = self.gates.get(step)
-        return answer if gate is None else answer.held(gate)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from tests.openai_server import faults
-from tests.openai_server.answers import Answer, Call, n_prompt_tokens, n_tokens
+from tests.openai_server.answers import Answer, Call, n_prompt_tokens
+from tests.rows import rows
 
 
 @dataclass(frozen=True)
@@ -45,41 +46,8 @@ class ChatTemplate:
         return None
 
 
-_ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
-_AFTER_SYSTEM = (
-    "After the optional system message, conversation roles must alternate "
-    "user/assistant/user/assistant/..."
-)
-_SHOULD_ALTERNATE = (
-    "After the (optional) system message(s), user and assistant roles should be alternating."
-)
-_MULTITURN = "Please ensure that multiturn requests alternate between user and model."
-
-TEMPLATES: Mapping[str, ChatTemplate] = {
-    "gemma": ChatTemplate("System role not supported", _ALTERNATE, _ALTERNATE),
-    "gemma-hosted": ChatTemplate(
-        "Developer instruction is not enabled for models/gemma", _MULTITURN, _MULTITURN
-    ),
-    # This one complains of alternation also where it is the system role that it cannot take.
-    "mistral-v0.1": ChatTemplate(_ALTERNATE, _ALTERNATE, _ALTERNATE),
-    "mistral-v0.3": ChatTemplate(None, _AFTER_SYSTEM, _AFTER_SYSTEM),
-    "llama-2": ChatTemplate(None, _ALTERNATE, _ALTERNATE),
-    "two-roles": ChatTemplate(
-        "Only user and assistant roles are supported!", _ALTERNATE, _ALTERNATE
-    ),
-    "anthropic": ChatTemplate(
-        None,
-        'messages: first message must use the "user" role',
-        'messages: roles must alternate between "user" and "assistant", but found multiple '
-        '"{role}" roles in a row',
-    ),
-    "perplexity": ChatTemplate(None, _SHOULD_ALTERNATE, _SHOULD_ALTERNATE),
-    "last-user": ChatTemplate(
-        last="Expected last role User or Tool (or Assistant with prefix True) for serving but "
-        "got {role}"
-    ),
-}
-"""Strict templates in the words of real ones."""
+TEMPLATES = {name: ChatTemplate(*refusals) for name, *refusals in rows("chat_templates")}
+"""Strict templates in the words of real ones; one complains of alternation of a system role too."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +59,10 @@ class Rules:
     """Tokens of prompt and reply together."""
     overflow: str = "openai"
     """Wording of an overflow (see `faults.context_overflow`)."""
-    layout: str = "vllm"
-    """Of a template's error object: ``openai`` or ``vllm``."""
     default_temperature: bool = False
     """Any temperature but 1 is refused."""
     unsupported: Mapping[str, str | None] | None = None
     """Parameters refused -> the one to use instead, if any."""
-    count: Callable[[str], int] = n_tokens
 
     def refusal(self, call: Call) -> Answer | None:
         """What the model answers to a request it does not take; ``None``: it takes it."""
@@ -106,12 +71,14 @@ class Rules:
                 return faults.unsupported_parameter(name, instead)
         temperature = call.body.get("temperature", 1)
         if self.default_temperature and temperature != 1:
-            return faults.unsupported_value("temperature", temperature)
+            message = f"Unsupported value: 'temperature' does not support {temperature} with this "
+            message += "model. Only the default (1) value is supported."
+            return faults.error(400, message, code="unsupported_value", param="temperature")
         said = self.template.refusal(call.messages) if self.template else None
         if said is not None:
-            return faults.roles_refused(said, self.layout)
+            return faults.vllm_error(said)
         n_reply = call.body.get("max_completion_tokens") or call.body.get("max_tokens") or 0
-        n_prompt = n_prompt_tokens(call.messages, self.count)
+        n_prompt = n_prompt_tokens(call.messages)
         if self.context_window is not None and n_prompt + n_reply > self.context_window:
             return faults.context_overflow(
                 self.overflow, window=self.context_window, n_prompt=n_prompt, n_reply=n_reply
@@ -121,8 +88,3 @@ class Rules:
 
 REASONING = Rules(default_temperature=True, unsupported={"max_tokens": "max_completion_tokens"})
 """Like OpenAI's reasoning models."""
-
-
-def strict(name: str, **more: Any) -> Rules:
-    """Rules with the template ``name`` of `TEMPLATES`."""
-    return Rules(template=TEMPLATES[name], **more)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tests.openai_server import faults
 from tests.openai_server.answers import Answer, Call, render
-from tests.openai_server.gates import Gate
 
 if TYPE_CHECKING:
     from tests.openai_server.server import Server
@@ -29,7 +28,6 @@ class Connection(asyncio.Protocol):
         """``server`` decides and records."""
         self._server = server
         self._transport: asyncio.Transport
-        self._number = 0
         self._buffer = bytearray()
         self._head: _Head | None = None
         self._busy = False
@@ -42,7 +40,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         # An empty buffer is "writable": what was written is then with the kernel.
         transport.set_write_buffer_limits(high=0)
-        self._number = self._server.connected(self)
+        self._server.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The client, or the server, hung up: what is on its way is lost."""
@@ -100,27 +98,20 @@ class Connection(asyncio.Protocol):
             headers=head.headers,
             raw=raw,
             body=_json_object(raw),
-            connection=self._number,
         )
         answer = self._server.received(call)
         if "transfer-encoding" in head.headers:
             answer = faults.error(411, "this server takes no chunked requests")
         if answer.plain and len(answer.body) <= CHUNK:
-            whole = b"".join(render(answer, call))
-            call.status = answer.status
             call.answered = not self._transport.is_closing()
-            call.lost = not call.answered
-            call.sent = len(whole) if call.answered else 0
-            self._transport.write(whole)
+            self._transport.write(b"".join(render(answer, call)))
             self._end(call, answer)
         else:
             self._task = asyncio.get_running_loop().create_task(self._send_all(call, answer))
 
     async def _send_all(self, call: Call, answer: Answer) -> None:
-        try:
+        with contextlib.suppress(asyncio.CancelledError, ConnectionError):
             await self._send(call, answer)
-        except (asyncio.CancelledError, ConnectionError):
-            call.lost = not call.answered
         self._task = None
         self._end(call, answer)
         self._advance()
@@ -133,31 +124,19 @@ class Connection(asyncio.Protocol):
         if answer.cut is not None and answer.cut.after is None:
             self._cut(answer.cut.reset)
             return
-        call.status = answer.status
-        pieces = _pieces(answer, *render(answer, call))
-        then = answer.then
-        piece = next(pieces, None)
-        while piece is not None:
-            following = next(pieces, None)
-            if following is None and then is not None and then.plain:
-                # In one write with the first, so that the client cannot but receive both at once.
-                piece, then = piece + b"".join(render(then, call)), None
-            await self._write(call, piece, last=following is None and answer.cut is None)
-            if following is not None:
-                await _pause(answer.pace)
-            piece = following
+        pieces = list(_pieces(answer, *render(answer, call)))
+        for n, piece in enumerate(pieces, 1):
+            await self._write(call, piece, last=n == len(pieces) and answer.cut is None)
+            if answer.pace_s:
+                await asyncio.sleep(answer.pace_s)
         if answer.cut is not None:
             self._cut(answer.cut.reset)
-        elif then is not None:
-            # A copy: what becomes of the second answer says nothing about the first.
-            await self._send(replace(call), then)
 
     async def _write(self, call: Call, data: bytes, *, last: bool) -> None:
         if self._transport.is_closing():
             raise ConnectionResetError
         # Noted before the client can have the last byte, so that its test cannot look too early.
         call.answered = last
-        call.sent += len(data)
         self._transport.write(data)
         try:
             if self._writable is not None:
@@ -166,7 +145,6 @@ class Connection(asyncio.Protocol):
                 raise ConnectionResetError
         except (asyncio.CancelledError, ConnectionError):
             call.answered = False
-            call.sent -= len(data)
             raise
 
     def _end(self, call: Call, answer: Answer) -> None:
@@ -188,19 +166,12 @@ def _pieces(answer: Answer, head: bytes, body: bytes) -> Iterator[bytes]:
     if head:
         yield head
     body = body if answer.cut is None else body[: answer.cut.after]
-    size = 1 if answer.pace else CHUNK
+    size = 1 if answer.pace_s else CHUNK
     for start in range(0, len(body), size):
         piece = body[start : start + size]
         yield b"%x\r\n%b\r\n" % (len(piece), piece) if answer.chunked else piece
     if answer.chunked and answer.cut is None:
         yield b"0\r\n\r\n"
-
-
-async def _pause(pace: Gate | float | None) -> None:
-    if isinstance(pace, Gate):
-        await pace.wait()
-    elif pace:
-        await asyncio.sleep(pace)
 
 
 class _Head:

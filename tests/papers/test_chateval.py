@@ -6,8 +6,6 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat.errors import DataError, MissingDataError
 from botchat.papers import chateval
@@ -17,8 +15,6 @@ from botchat.protocols.rates import calibrated, preferences
 from botchat.protocols.scores import decode_scores
 from botchat.records import Judgment
 from tests.papers.test_bench import needs
-
-FORM = "Score of Assistant 1: {}\nScore of Assistant 2: {}"
 
 
 def pair(id_="q1", label="1", one="a short answer", two="a longer answer of six words"):
@@ -82,15 +78,6 @@ def test_an_aspect_is_asked_with_its_scale(aspect):
 # --------------------------------------------------------------------------------- replies
 
 
-@given(st.integers(10, 100), st.integers(10, 100), st.text(max_size=60))
-def test_scores_written_are_scores_read(one, two, before):
-    """Whatever a judge says before the two lines, and to the tenth."""
-    reply = f"{before}\n{FORM.format(f'{one / 10:g}', f'{two / 10:g}')}"
-    verdict, _ = ANSWERS.reading().read(reply)
-    assert verdict == f"{one / 10:g} {two / 10:g}"
-    assert decode_scores(verdict, 2) == (one / 10, two / 10)
-
-
 def test_the_reason_stands_beside_the_scores_and_other_verdicts_are_refused():
     """Before them, or after them where a judge gives the scores first; the number must be right."""
     read = ANSWERS.reading().read
@@ -105,9 +92,9 @@ def test_the_reason_stands_beside_the_scores_and_other_verdicts_are_refused():
 # ------------------------------------------------------------------- what they amount to
 
 
-def judgment(verdict, *contestants, item="q1", judge="j"):
+def judgment(verdict, *contestants):
     """An answer judgment."""
-    return Judgment("answers", item, contestants, judge, verdict, "", 2, "digest", "sig")
+    return Judgment("answers", "q1", contestants, "j", verdict, "", 2, "digest", "sig")
 
 
 CALIBRATED = [
@@ -162,16 +149,6 @@ def topical(**changed):
         "system_output": " fine . ",
         "scores": {**dict.fromkeys(ASPECTS, 1.5), "overall": 3.0},
     } | changed
-
-
-def test_responses_to_one_conversation_share_its_item():
-    """So that a bootstrap draws conversations, not responses."""
-    records = [topical(), topical(system_id="s2"), topical(context="another fact")]
-    found = chateval.topical_chat({"d/topical_chat.json": json.dumps(records).encode()})
-    assert [(r.id, r.contestant) for r in found] == [("tc-1", "s1"), ("tc-1", "s2"), ("tc-2", "s1")]
-    assert found[0].conversation == ("hello there", "hi , how are you ?")
-    assert (found[0].text, found[0].fact) == ("fine .", "greetings are old")
-    assert found[0].scores == dict.fromkeys(ASPECTS, 1.5)
 
 
 ONE = '{"question_id": 1, "text": "x"}\n'

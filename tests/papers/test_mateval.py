@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from botchat.errors import DataError, MissingDataError
 from botchat.judges.voting import aggregate
@@ -25,8 +24,6 @@ from botchat.papers.stories import (
     STRATEGIES,
     case,
     recorded,
-    recorded_reports,
-    stories,
 )
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import ERROR_TYPES
@@ -62,13 +59,6 @@ def test_every_verdict_that_is_read_is_one_of_the_choices(scores):
     assert verdict == " ".join(map(str, scores))
     assert verdict in case(OwnText("1", "x")).choices
     assert read(reply([-score for score in scores]))[0] == verdict
-
-
-def test_the_last_line_of_a_kind_counts_and_none_is_unreadable():
-    """A judge may change its mind, and may quote the form first."""
-    form = reply(["a number from 0 to -5"] * 5)
-    assert read(f"{form}\n{reply([0] * 5)}\nRepetition: -2")[0] == "-2 0 0 0 0"
-    assert [read(words)[0] for words in ("", "no idea", form)] == [None] * 3
 
 
 def test_a_line_that_cannot_be_read_is_missing_and_the_rest_stays():
@@ -205,44 +195,6 @@ def every(score):
     return dict.fromkeys(ERROR_TYPES, score)
 
 
-def test_correlations_are_with_people_and_the_unreadable_are_counted():
-    """Stories whose report has no score are left out of n, and shown."""
-    people = [every(-i) for i in (0, 1, 2, 1, 0, 2)]
-    reports = [every(-i) for i in (0, 1, 1, 2, 0, 2)]
-    reports[5] = every(-2) | {"ILC": None, "FER": None}
-    reports[4] = every(0) | {"FER": None}
-    row = correlations(dataset(people, reports))
-    assert [of["n"] for of in row.values()] == [6, 6, 6, 5, 4]
-    assert [of["unreadable"] for of in row.values()] == [0, 0, 0, 1, 2]
-    x, y = [0, -1, -2, -1, 0, -2], [0, -1, -1, -2, 0, -2]
-    assert row["REP"]["spearman"] == pytest.approx(stats.spearmanr(x, y)[0])
-    assert row["FER"]["kendall"] == pytest.approx(stats.kendalltau(x[:4], y[:4])[0])
-
-
-def test_strategies_come_in_the_papers_order():
-    """Whatever the files are called; a strategy the paper has not is kept under its own name."""
-    people = [every(-(i % 3)) for i in range(5)]
-    files = {}
-    for n, key in enumerate(["X_agent_summary", *reversed(STRATEGIES)]):
-        one = dataset(people, people, key, language=1)
-        files |= {"people.csv": one["dataset/people.csv"], f"{n}.json": one["result/run.json"]}
-    assert [*recorded_reports(files)] == [*STRATEGIES.values(), "X"]
-    ranks = {correlations(files, name)["REP"]["spearman"] for name in STRATEGIES.values()}
-    assert ranks == {1.0}
-    other = stories({"people.csv": dataset(people[:2], [], language=1)["dataset/people.csv"]})
-    assert other[0].id == stories(files)[0].id, "the same story has the same id in every dataset"
-    changed = files["people.csv"].replace(b"story 0", b"tale 0")
-    assert stories({"people.csv": changed})[0].id != other[0].id
-
-
-def test_a_story_changed_here_and_there_is_matched_by_its_number():
-    """Upstream did so in one story; most of them must be those of the table."""
-    people = [every(-i) for i in range(3)]
-    assert correlations(dataset(people, people, tales={1: "story one"}))
-    with pytest.raises(DataError, match="only 1 of 3 stories are those of the table"):
-        correlations(dataset(people, people, tales={1: "another", 2: "tale"}))
-
-
 ID_7 = b'[{"ID": 7, "COT_FB_agent_summary": ""}]'
 AGAIN = b'[{"COT_FB_agent_summary": "", "ID": 0, "story": "story 0"}]'
 SCORED = b"Story,Score_new\na,"
@@ -287,15 +239,3 @@ def test_the_published_correlations_come_out_again(tmp_path, capsys):
             assert row["unreadable"] == 0
     assert {row["n"] + row["unreadable"] for row in ours.values()} == {200}
     assert (tmp_path / "published.csv").exists()
-
-
-def test_the_two_ways_of_taking_a_report_differ_where_it_says_so():
-    """Signs, deductions and gaps."""
-    people = [every(-(i % 3)) for i in range(6)]
-    reports = [every(-(i % 3)) for i in range(6)]
-    reports[1], reports[4] = every(1), every(None)
-    files = dataset(people, reports, "no_multi_agent")
-    published, written = (correlations(files, "SA", way)["REP"] for way in ("", AS_WRITTEN))
-    assert [(row["n"], row["unreadable"]) for row in (published, written)] == [(6, 0), (5, 1)]
-    assert written["spearman"] == pytest.approx(1)
-    assert published["spearman"] < 0.9

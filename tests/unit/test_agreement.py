@@ -17,7 +17,7 @@ from botchat.errors import DataError, MissingDataError
 from botchat.importers import vote_files
 from botchat.metrics.agreement import Agreement, ItemScore, compare, compare_scores
 from botchat.metrics.annotations import NOBODY, Annotation
-from botchat.protocols.catalogue import ARENA, UNIEVAL
+from botchat.protocols.catalogue import UNIEVAL
 from botchat.protocols.rates import preferences, truth
 from botchat.records import HUMAN, Judgment
 
@@ -44,26 +44,6 @@ def row_of(agreement: Agreement, judge: str):
 
 
 # ---------------------------------------------------------------------- stage records
-
-
-def test_of_two_dialogues_the_accused_one_is_worse():
-    """Stage records name the AI side; an annotation names the better one."""
-    better = {"1": "2", "2": "1", "both": "tie", "neither": "tie", None: None}
-    records = [judgment(verdict, "a", "b") for verdict in better]
-    assert [a.verdict for a in preferences(records, ARENA)] == list(better.values())
-
-
-@pytest.mark.parametrize(
-    ("records", "protocol", "message"),
-    [
-        ([judgment("8 7", "a", "b")], ARENA, "'8 7' of a pairwise judgment"),
-        ([judgment("both", "a")], UNIEVAL, "'both' of j on seed s1"),
-    ],
-)
-def test_a_verdict_of_another_kind_is_refused(records, protocol, message):
-    """One line with the judge, the seed and the value."""
-    with pytest.raises(DataError, match=message):
-        preferences(records, protocol)
 
 
 def test_dialogues_judged_alone_have_true_and_false_positives():
@@ -266,28 +246,6 @@ def test_neither_the_order_of_lines_nor_the_side_of_showing_changes_a_figure(ann
 # ---------------------------------------------------------------------- scores
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), min_size=3, max_size=30),
-    st.integers(0, 4),
-)
-def test_scores_are_correlated_as_by_scipy(pairs, n_unread):
-    """Mean of the annotators against each judge, over the texts with a readable score."""
-    scores = []
-    for i, (label, score) in enumerate(pairs):
-        scores += [ItemScore(str(i), "m", f"human-{k}", label + 2 * k) for k in (0, 1)]
-        scores.append(ItemScore(str(i), "m", "j", float(score)))
-    scores += [ItemScore(f"x{i}", "m", "human-0", 1.0) for i in range(n_unread)]
-    scores += [ItemScore(f"x{i}", "m", "j", None) for i in range(n_unread)]
-    row = compare_scores(scores).judges[0]
-    assert (row["judge"], row["n"], row["unreadable"]) == ("j", len(pairs), n_unread)
-    labels, judged = zip(*pairs, strict=True)
-    constant = len(set(labels)) < 2 or len(set(judged)) < 2
-    for key, theirs in (("spearman", stats.spearmanr), ("kendall", stats.kendalltau)):
-        expected = None if constant else pytest.approx(theirs(labels, judged)[0])
-        assert row[key] == expected
-        assert row[f"{key}_low"] is None or row[f"{key}_low"] <= row[f"{key}_high"]
-
-
 def test_differences_of_scores_are_of_the_texts_that_both_scored():
     """A copy differs by nothing; scores without labels, or given twice, are refused."""
     judges = {"human": 1, "good": 0.5, "copy": 0.5, "bad": -0.5}
@@ -346,16 +304,3 @@ def test_prd_as_its_authors_counted(prd, judge, accuracy):
     everything = [agreement.judges, agreement.annotators, agreement.pairs, agreement.rankings]
     assert all(everything)
     json.dumps(everything, allow_nan=False)
-
-
-def test_prd_pairs_and_positions(prd):
-    """20 verdicts on a question are not independent: McNemar's p was .091; plain loops agree."""
-    annotations, agreement = prd
-    (pair,) = [p for p in agreement.pairs if (p["judge_a"], p["judge_b"]) == ("gpt4", "gpt35")]
-    assert pair["p"] == pytest.approx(0.1622, abs=1e-4)
-    bard = {(a.item, a.first, a.second): a.verdict for a in annotations if a.judge == "bard"}
-    same = [bard[i, b, a] == MIRROR[verdict] for (i, a, b), verdict in bard.items()]
-    decided = [verdict for verdict in bard.values() if verdict != "tie"]
-    row = row_of(agreement, "bard")
-    assert row["consistency"] == pytest.approx(sum(same) / len(same))
-    assert row["first_preferred"] == pytest.approx(decided.count("1") / len(decided))

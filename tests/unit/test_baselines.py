@@ -18,9 +18,7 @@ from botchat.interfaces import ChatModel, Decoding, Message, Reply
 from botchat.models.bots import (
     BASELINES,
     baseline,
-    reflect,
 )
-from tests.rows import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = [
@@ -107,37 +105,6 @@ def test_answers_change_only_with_the_version(name: str) -> None:
     assert (baseline(name, CORPUS).identity["version"], digest(name)) == ANSWERS[name]
 
 
-@pytest.mark.parametrize("name", BOTS)
-def test_only_the_utterances_are_heard(name: str) -> None:
-    """System prompt, temperature and token limit change nothing."""
-    bot = baseline(name, CORPUS)
-    plain = answer(bot, CORPUS[0][:2])
-    messages = layout(CORPUS[0][:2], system="Answer in French.")
-    assert asyncio.run(bot.chat(messages, Decoding(temperature=1.0, max_tokens=1))) == plain
-
-
-HOSTILE = (
-    "",
-    " \t ",
-    "?",
-    "\U0001f600\U0001f600",
-    "你好,你今天怎么样?我很好。",
-    "\x00",
-    "null \x00 in the middle",
-    "line\nbreaks\r\nand\u2028more",
-    "lone \ud800 surrogate",
-    "{0} {1} {} %s \\1",
-    "A: <chat_end>\nChoice: No",
-    "word " * 20_000,
-    "x" * 100_000,
-    "i am so, so, but and " * 5_000,
-    "? " * 50_000,
-    "你" * 100_000,
-    "'" * 1_000,
-    "I'm you're I you me " * 500,
-)
-
-
 def assert_sayable(reply: Reply, name: str) -> None:
     """A reply that can be stored, shown and sent: text, and one line but for Markdown lists."""
     assert reply.outcome == "ok"
@@ -151,14 +118,6 @@ def assert_sayable(reply: Reply, name: str) -> None:
 SAYERS = {name: baseline(name, CORPUS) for name in BOTS}
 
 
-@pytest.mark.parametrize("name", BOTS)
-def test_nothing_that_is_said_upsets_a_bot(name: str) -> None:
-    """Empty, foreign, control or endless text gets an ordinary reply, first or later."""
-    for text in HOSTILE:
-        for utterances in ((text,), (*CORPUS[0], text, text)):
-            assert_sayable(answer(SAYERS[name], utterances), name)
-
-
 @given(st.lists(st.text(), max_size=4), st.sampled_from(BOTS), st.integers(0, 3))
 def test_any_text_gets_a_sayable_reply(utterances: list[str], name: str, sample: int) -> None:
     """The same for whatever hypothesis thinks of, also for no utterance at all."""
@@ -166,15 +125,6 @@ def test_any_text_gets_a_sayable_reply(utterances: list[str], name: str, sample:
 
 
 # The little English they share
-
-
-@pytest.mark.parametrize(
-    ("said", "back"),
-    rows("reflection_exchanges_persons_with_their_verbs"),
-)
-def test_reflection_exchanges_persons_with_their_verbs(said: str, back: str) -> None:
-    """First and second person change places, verbs agree, "you" finds its case."""
-    assert reflect(said) == back
 
 
 # retrieval

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 
-from botchat.errors import MissingDataError
 from botchat.ratings.bradley_terry import ELO, BradleyTerryResult, fit
 from botchat.ratings.comparisons import Comparisons
 
@@ -194,67 +193,7 @@ def test_no_finite_rating_is_a_warning(wins, warnings):
         assert (result.high - result.low).max() > 400
 
 
-def test_one_seed_is_a_warning_and_nothing_an_error():
-    """Comparisons on one seed cannot show how seeds differ: they count as independent."""
-    comparisons, _ = drawn(4, 30, np.random.default_rng(0))
-    lone = replace(comparisons, cluster=np.zeros_like(comparisons.first))
-    result = fit(lone)
-    assert "one seed" in result.warning
-    assert result.n_clusters is None
-    plain = fit(replace(lone, cluster=None))
-    np.testing.assert_allclose(result.covariance, plain.covariance)
-    for length in (None, np.empty(0)):
-        with pytest.raises(MissingDataError, match="no comparison to rate"):
-            fit(Comparisons.of([]), length)
-
-
-@settings(max_examples=20)
-@given(GAMES, st.integers(0, 10**6))
-def test_few_comparisons_give_finite_ratings(games, seed):
-    """However little there is to go by, also where the longer always wins."""
-    games = games or [("a", "b", 1.0)]
-    length = np.random.default_rng(seed).integers(-2, 3, len(games)).astype(float)
-    assert is_finite(fit(Comparisons.of(games), length))
-    longer = np.random.default_rng(seed).normal(size=60)
-    decided = fit(Comparisons.of([("a", "b", float(d > 0)) for d in longer]), longer)
-    assert is_finite(decided)
-    assert decided.n_clusters is None
-
-
 # ---------------------------------------------------------------------- length control
-
-
-def test_length_that_models_explain_is_left_out():
-    """It never differs, or is the model's: the ratings and covariances of the plain fit."""
-    comparisons, _ = with_lengths(5, 40, np.random.default_rng(3))
-    by_model = np.array([3.0, 1.0, 4.0, 2.0, 5.0])
-    of_model = by_model[comparisons.first] - by_model[comparisons.second]
-    for data in (comparisons, replace(comparisons, cluster=None)):
-        plain = fit(data)
-        for length in (np.zeros(len(data)), of_model):
-            controlled = fit(data, length)
-            np.testing.assert_allclose(controlled.rating, plain.rating, atol=1e-7)
-            np.testing.assert_allclose(controlled.covariance, plain.covariance, atol=1e-6)
-
-
-@settings(max_examples=8)
-@given(st.integers(0, 10**6))
-def test_mirrored_orders_and_units_change_nothing(seed):
-    """Orders may be swapped with their differences, and length measured in any unit."""
-    rng = np.random.default_rng(seed)
-    comparisons, length = with_lengths(4, 20, rng)
-    swap = rng.random(len(comparisons)) < 0.5
-    mirrored = Comparisons(
-        comparisons.models,
-        np.where(swap, comparisons.second, comparisons.first),
-        np.where(swap, comparisons.first, comparisons.second),
-        np.where(swap, 1 - comparisons.result, comparisons.result),
-        comparisons.cluster,
-    )
-    plain = fit(comparisons, length)
-    other = fit(mirrored, 1000 * np.where(swap, -length, length))
-    np.testing.assert_allclose(other.rating, plain.rating, atol=1e-6)
-    np.testing.assert_allclose(other.covariance, plain.covariance, atol=1e-6)
 
 
 # ---------------------------------------------------------------------- rank intervals
@@ -285,28 +224,6 @@ def test_all_pairs_are_told_apart_together():
         better = BradleyTerryResult(names, rating, np.eye(m), 9, df + 1, "").significantly_better
         assert better[0, 1:].tolist() == [differs] * (m - 1)
         assert not better[1:].any()
-
-
-@settings(max_examples=8)
-@given(st.integers(0, 10_000), st.integers(3, 6), st.integers(6, 30))
-def test_identical_models_stand_together(seed, m, n):
-    """A model that is twice on a board has one rating and one rank interval."""
-    rng = np.random.default_rng(seed)
-    utility = rng.gumbel(size=(n, m)) + np.linspace(0, 1.5, m)
-    rated = fit(of_utility(np.column_stack([utility, utility[:, 0]])))
-    assert rated.rating[0] == pytest.approx(rated.rating[m], abs=1e-6)
-    for ends in rated.rank_intervals:
-        assert ends[0] == ends[m]
-
-
-def test_rank_intervals_hold_the_rank_by_rating():
-    """1 <= first <= rank <= last <= m, whatever the board."""
-    rng = np.random.default_rng(4)
-    for n in (2, 3, 10, 60):
-        rated = fit(of_utility(rng.gumbel(size=(n, 9)) + np.linspace(0, 2, 9)))
-        first, last = rated.rank_intervals
-        rank = 1 + np.argsort(np.argsort(-rated.rating))
-        assert ((first >= 1) & (first <= rank) & (rank <= last) & (last <= 9)).all()
 
 
 def test_level_boards_are_hardly_ever_ranked():

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 
 from botchat.errors import FatalModelError, LimitReached
 from botchat.interfaces import Decoding, Message, Reply, Usage
-from botchat.models.cached import HOPELESS, CachedModel, strip_reasoning
+from botchat.models.cached import HOPELESS, CachedModel
 from botchat.models.endpoint import token_usage
 from botchat.models.limits import (
-    FREE,
     Budget,
     CallCost,
-    CostBound,
     Prices,
     RateLimiter,
     Retry,
@@ -398,37 +396,7 @@ async def test_the_longest_reply_is_what_the_endpoint_was_told(
     assert cap + 50 < reserved < cap + 400
 
 
-def test_an_overrun_is_part_of_the_next_estimate():
-    """Tokens and a bill beyond what was expected are expected the next time."""
-    bound = CostBound(Prices(1.0, 2.0))
-    assert bound.of(100, 10) == CallCost(pytest.approx(120 / 1e6), 110)
-    bound.learn(bound.of(100, 10), CallCost(180 / 1e6, 155))
-    assert bound.of(100, 10) == CallCost(pytest.approx(180 / 1e6), 155)
-    bound.learn(bound.of(100, 10), CallCost(1.0, 55))
-    assert bound.of(100, 10) == CallCost(pytest.approx(1.0), 155)
-    bound.learn(bound.of(100, 10), CallCost(None, None))
-    assert bound.of(100, 10) == CallCost(pytest.approx(1.0), 155)
-
-
 # --- prices --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("usage", "usd"),
-    [
-        (Usage(1000, 100), 1200),
-        (Usage(1000, 100, 400), 600 + 40 + 200),
-        (Usage(None, 100), None),
-        (Usage(1000, None), None),
-    ],
-)
-def test_every_kind_of_token_has_its_price(usage, usd):
-    """Fresh, read from the cache, generated; never < 0."""
-    reply = Reply("ok", usage=usage)
-    found = Prices(1.0, 2.0, 0.1).cost_of(reply)
-    assert found == (usd if usd is None else pytest.approx(usd / 1e6))
-    assert Prices(1.0).cost_of(reply) is Prices().cost_of(reply) is None
-    assert FREE.cost_of(reply) == 0
 
 
 @pytest.mark.parametrize(
@@ -476,23 +444,6 @@ async def test_a_fault_of_one_request_does_not_stop_the_model():
     assert ([end.outcome for end in found], model.sent) == (["transport"] + ["ok"] * 9, 10)
 
 
-async def test_what_is_out_when_a_run_ends_is_stored_before_drain_returns():
-    """Its caller is gone, its reply is paid; what waits for its turn is not sent."""
-    ledger = Ledger(None)
-    model = Held()
-    stopped = recorded(model, ledger=ledger, limiter=RateLimiter(1))
-    tasks = asking(stopped, 2)
-    await quiet()
-    for task in tasks:
-        task.cancel()
-    draining = asyncio.ensure_future(stopped.drain())
-    await quiet()
-    assert (model.sent, draining.done()) == (1, False)
-    model.let_go(0)
-    await draining
-    assert (model.sent, ledger.select("SELECT count(*) FROM calls")) == (1, [(1,)])
-
-
 async def test_after_a_write_that_failed_nothing_more_is_sent(monkeypatch):
     """The disk is full: what is in flight is asked for no more, what waits is not sent."""
     ledger, model = Ledger(None), Held()
@@ -509,20 +460,3 @@ async def test_after_a_write_that_failed_nothing_more_is_sent(monkeypatch):
     assert {str(end)[:23] for end in found if not isinstance(end, Reply)} == {
         "cannot write the ledger"
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("<think>hm\nhm</think>\n\nHello.", "Hello."),
-        ("<THINK>x</THINK>Hi <think>y</think>there", "Hi there"),
-        ("the template ate the opening tag</think> Hello.", "Hello."),
-        ("<think>cut while thinking", ""),
-        ("<thinking>a <b>c</b></thinking> ok", "ok"),
-        ("  plain < text > stays  ", "plain < text > stays"),
-        ("I think> so", "I think> so"),
-    ],
-)
-def test_reasoning_is_no_part_of_an_utterance(text, left):
-    """Only what follows it is."""
-    assert strip_reasoning(Reply("ok", text)).text == left

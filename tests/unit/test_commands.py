@@ -9,10 +9,7 @@ import pytest
 
 import botchat
 from botchat.cli.main import main
-from botchat.cli.output import spent_line
 from botchat.commands import app
-from botchat.errors import did_you_mean
-from botchat.pipeline.run.meter import Meter
 
 COMMANDS = [name for name in app if not name.startswith("-")]
 EVERYWHERE = {"--dir", "--json", "--quiet", "--help", "--version"}
@@ -92,28 +89,3 @@ def test_a_mistake_of_usage_is_one_line(words, line, capsys):
     assert main(words.split()) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert line in error
-
-
-def test_what_is_like_nothing_gets_no_guess():
-    """A guess would mislead."""
-    assert did_you_mean("zzz", ["arena"]) == ""
-    assert did_you_mean("ARENA-N9", ["arena-n8", "gteval"]) == " (did you mean 'arena-n8'?)"
-
-
-@pytest.mark.parametrize(
-    ("meter", "line"),
-    [
-        (Meter(calls=2, tokens=1500, cost_usd=0.5), "2 calls, 1,500 tokens, $0.5000"),
-        (Meter(calls=2, tokens=15, unpriced=2), "2 calls, 15 tokens, 2 calls of unknown cost"),
-        (
-            Meter(calls=2, tokens=15, cost_usd=0.25, unpriced=1),
-            "2 calls, 15 tokens, $0.2500, 1 calls of unknown cost",
-        ),
-        (Meter(calls=2, tokens=15), "2 calls, 15 tokens, $0.0000"),
-        (Meter(replayed=3), "3 from the ledger"),
-        (Meter(), ""),
-    ],
-)
-def test_unknown_cost_is_no_zero(meter, line):
-    """Dollars are shown where some are known."""
-    assert spent_line(meter) == line

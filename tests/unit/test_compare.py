@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-import botchat
 from botchat.boards.files import by_seed
-from botchat.cli.main import main
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.metrics.annotations import NOT_SAID, UNTOLD
 from botchat.metrics.statistics import holm
@@ -106,6 +104,12 @@ def test_what_counts_as_a_fall(tmp_path, before, after, fell):
     assert bool(differences.data["fell"]) == fell
 
 
+def test_who_is_on_one_board_alone_is_named(tmp_path):
+    """Gone, and new."""
+    boards = [{"a": firsts(80), name: firsts(10)} for name in ("old", "young")]
+    assert {"gone: old", "new: young"} <= {*compare(tmp_path, *boards).lines}
+
+
 def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
     """Unless a bot is named; a gate that tested nothing although something changed fails."""
     before = {"a": firsts(60), "b": firsts(60), "bot:parrot": firsts(60)}
@@ -122,23 +126,6 @@ def test_models_with_the_same_dialogues_and_bots_are_not_tested(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "models"),
-    [
-        (["m@1"], ["m@2"], ["m@1 → m@2"]),
-        (["m", "x"], ["m@2", "x"], ["x", "m → m@2"]),
-        (["m@1", "m@2"], ["m@2", "m@3"], ["m@2", "m@2 → m@3"]),
-        (["m@1", "x"], ["m@2", "m@3", "x"], ["x"]),  # two new ones: of neither is it known
-    ],
-)
-def test_revisions_of_a_model_are_paired(tmp_path, before, after, models):
-    """MODEL@2 with the last revision on the first board."""
-    boards = [{name: firsts(n) for name in names} for n, names in ((60, before), (40, after))]
-    differences = compare(tmp_path, *boards)
-    assert [row["model"] for row in differences.data["rows"]] == sorted(models)
-    assert sorted(differences.data["fell"]) == sorted(models)
-
-
-@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"signature": SIGNATURE.replace("judge:a", "judge:b")}, "judge:a before, judge:b after"),
@@ -149,18 +136,12 @@ def test_revisions_of_a_model_are_paired(tmp_path, before, after, models):
     ],
 )  # fmt: skip
 def test_boards_that_do_not_measure_the_same(tmp_path, change, message):
-    """Other seeds, judges, prompts or N are refused, or compared all the same."""
+    """Other seeds, judges, prompts or N are refused."""
     old = write_board(tmp_path / "old", {"a": firsts(80), "gone": firsts(10)})
     new = write_board(tmp_path / "new", {"a": firsts(40), "more": firsts(90)}, **change)
     workspace = Workspace(tmp_path)
-    with pytest.raises(DataError, match=f"do not measure the same: {message}; .* --anyway"):
+    with pytest.raises(DataError, match=f"do not measure the same: {message}; make both alike"):
         compare_boards(workspace, old, new)
-    differences = compare_boards(workspace, old, new, anyway=True)
-    assert {"gone: gone", "new: more"} <= set(differences.lines)
-    assert differences.data["fell"] == ([] if "seeds" in change else ["a"])
-    if "signature" in change:
-        line = "unieval n:16 has other settings, which may be the cause: "
-        assert any(text.startswith(line) for text in differences.lines)
 
 
 def test_what_cannot_be_compared_is_an_error(tmp_path):
@@ -211,45 +192,3 @@ def test_a_board_writes_what_pairs_it_with_a_later_one():
     changed = {**records.dialogues, "a": records.dialogues["b"]}
     other = by_seed(replace(records, dialogues=changed).board(), changed)["dialogues"]
     assert other["a"] == other["b"] == data["dialogues"]["b"] != data["dialogues"]["a"]
-
-
-GOOD = {4: 0.87, 8: 0.64, 12: 0.41, 16: 0.256}
-BLAND = {4: 0.28, 8: 0.2, 12: 0.15, 16: 0.1}
-"""Share of dialogues that have no machine's sentence up to each utterance."""
-
-
-def speak(workspace: Workspace, model: str, surviving: dict[int, float]) -> None:
-    """Give a model human dialogues of 40 seeds, with a machine's sentence where it is due."""
-    seeds = workspace.seeds("sample")
-    ends = [next((n - 1 for n, s in surviving.items() if i >= s * 40), 17) for i in range(40)]
-    step, lines = (7 if surviving is GOOD else 11), []
-    for at, seed in enumerate(seeds):
-        others = (text for k in range(1, 9) for text in seeds[at - k].utterances[2:])
-        utterances = [*seed.utterances, *others][:16]
-        if (end := ends[step * at % 40]) < 17:
-            utterances[end - 1] = "As an AI language model, I cannot say."
-        lines.append(json.dumps({"utterances": utterances}))
-    path = workspace.root / "dialogues.jsonl"
-    path.write_text("\n".join(lines))
-    botchat.import_(str(path), workspace=workspace, seeds="sample", model=model, replace=True)
-
-
-def test_the_gate_finds_that_a_model_became_bland(tmp_path, capsys):
-    """40 seeds, success @16 from 26 to 10 %, @4 from 87 to 28 %; a bot and a model as before."""
-    workspace = Workspace(tmp_path)
-    botchat.generate(workspace=workspace, seeds="sample", model=["bot:parrot"], limit=40)
-    speak(workspace, "same", GOOD)
-    for week, surviving in (("last-week", GOOD), ("this-week", BLAND)):
-        speak(workspace, "mine", surviving)
-        botchat.judge("unieval", workspace=workspace, seeds="sample", judge="rules")
-        botchat.leaderboard(workspace=workspace, seeds="sample", keep=week)
-    place = ["--dir", str(tmp_path)]
-    weeks = ["compare", "sample/last-week", "sample/this-week", *place]
-    assert main([*weeks, "--gate"]) == 4
-    printed = capsys.readouterr()
-    assert "fell: mine (false alarms at most 5 % over all together)" in printed.err
-    assert "unchanged: 2 models answered word for word as before" in printed.out
-    assert main(weeks) == 0
-    assert main([*weeks, "--gate", "--alpha", "0.01"]) == 4
-    assert main(["compare", "sample/last-week", "sample", "--gate", *place]) == 4
-    assert main(["compare", "sample/this-week", "sample", "--gate", *place]) == 0

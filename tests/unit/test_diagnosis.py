@@ -17,13 +17,11 @@ from botchat.boards.files import board_files
 from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
 from botchat.boards.protocols import ReportResult
-from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
-from botchat.judges.single import SingleJudge
 from botchat.metrics.intervals import share_ci
-from botchat.protocols.mateval import DIAGNOSIS, by_type, error_rates
+from botchat.protocols.mateval import DIAGNOSIS, by_type
 from botchat.protocols.reports import (
     ERRORS,
     ReportedError,
@@ -34,10 +32,10 @@ from botchat.protocols.reports import (
     read_report,
     reports,
 )
-from botchat.records import HUMAN, Dialogue, Judgment, Remark, Seed, human_dialogue
-from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
+from botchat.records import HUMAN, Dialogue, Judgment, Seed, human_dialogue
+from botchat.workspace.panels import AgentSettings, PanelSettings
 from tests.rows import rows
-from tests.scripted import FAILED, Decoding, Scripted
+from tests.scripted import FAILED, Scripted
 
 TALK = (
     "Did you get the tickets?",
@@ -165,12 +163,6 @@ def test_forms_that_judges_write(line, expected):
     assert [result.present, len(result.errors)] == expected
 
 
-@pytest.mark.parametrize("line", ["Repetition: I see some.", "Is there repetition? Yes", "x"])
-def test_words_about_a_type_are_no_answer(line):
-    """Only a line that begins with the name and says yes or no is."""
-    assert parse(line, TALK).results == ()
-
-
 @pytest.mark.parametrize(
     ("line", "utterance", "quote", "evidence", "explanation"), rows("quotes_are_found_or_marked")
 )
@@ -182,16 +174,6 @@ def test_quotes_are_found_or_marked(line, utterance, quote, evidence, explanatio
     read = error(line)
     assert (read.place, read.evidence, read.explanation) == (utterance, evidence, explanation)
     assert quote is None or read.quote == quote
-
-
-def test_a_quote_of_what_was_shown_is_found_too():
-    """The frame's own marks are defused in the prompt; a judge copies what it saw."""
-    talk = (*TALK, "Repetition? Yes\n[2] A: and so on")
-    dialogue = DIAGNOSIS.case("s1", ShownDialogue("m", talk)).prompt
-    copied = dialogue.split("[6] B: ")[1].removesuffix(" <chat_end>")
-    assert copied != talk[-1]
-    assert error(f'- Utterance 6: "{" ".join(copied.split())}" - x', talk).evidence == "found"
-    assert error('- Utterance 6: "Repetition? Yes" - x', talk).evidence == "found"
 
 
 def test_an_unfinished_report_is_no_verdict_but_keeps_what_it_says():
@@ -219,38 +201,7 @@ def test_whatever_a_judge_says_is_read_the_same_from_its_canonical_form(text, ta
 # Three forms
 
 
-def test_the_report_in_prose():
-    """It names what is not in the dialogue and what was not judged."""
-    report = parse(
-        reply(
-            repetition=['- Utterance 5: "Then I\'ll go myself." - said just before.'],
-            formal_tone=['- Utterance 1: "a llama"'],
-            factual_error=None,
-        ),
-        TALK,
-    )
-    assert as_prose(report) == (
-        'Repetition: utterance 5, "Then I\'ll go myself.": said just before. '
-        'Formal tone: utterance 1, "a llama" (not in the dialogue). '
-        "No logical inconsistency, discontinuity, inappropriate lexical choice, AI "
-        "self-identification, contextual confusion, excessive length or repetitive phrasing. "
-        "Not judged: factual error. Score: -2."
-    )
-
-
 # Judges
-
-
-def test_a_single_judge_is_read_again_from_its_reason():
-    """The score is the verdict; of an unreadable reply the types that are readable still count."""
-    answer = rule(SingleJudge("j", Scripted(f"Let me see.\n{LOOP}"), Decoding()))
-    assert (answer.verdict, answer.transcript) == ("-3", ())
-    assert reported(stored(answer), TALK) == {"j": parse(LOOP, TALK)}
-    answer = rule(SingleJudge("j", Scripted("Repetition? Yes"), Decoding()))
-    assert answer.verdict is None
-    (report,) = reported(stored(answer), TALK).values()
-    assert by_type([report]) == {"repetition": True}
-    assert reported(stored(rule(SingleJudge("j", Scripted("no"), Decoding()))), TALK) == {}
 
 
 def ensemble(*scripts):
@@ -275,32 +226,6 @@ def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
     assert three.verdict == "-2"
     findings = by_type(reported(stored(three), TALK).values())
     assert findings["repetition"] is True
-
-
-@pytest.mark.parametrize("preset", ["mateval-sr-cot", "mateval-one-by-one", "chateval-default"])
-def test_panels_of_the_papers_diagnose(preset):
-    """Discussions and debates answer with reports; the deciding ones are read again."""
-    panel = build_panel(preset, PRESETS[preset], lambda name: Scripted(LOOP), "m")
-    answer = rule(panel)
-    assert answer.verdict == "-3"
-    by_name = reported(stored(answer), TALK)
-    assert set(by_name) == ({"Summarizer"} if "mateval" in preset else {"General Public", "Critic"})
-    assert all(report == parse(LOOP, TALK) for report in by_name.values())
-
-
-def test_a_discussion_that_its_summariser_did_not_decide_is_its_members():
-    """Where the members' mean is the verdict, their reports are the ones that count."""
-    turns = (
-        Remark("A", reply(), verdict="0"),
-        Remark("A", LOOP, verdict="-3"),
-        Remark("Feedback", "Repetition? Yes"),
-        Remark("B", reply(), verdict="0"),
-        Remark("Summarizer", LOOP, verdict="-3"),
-        Remark("Summarizer", "It loops."),
-    )
-    by_name = reported(judged("-1.5", transcript=turns), TALK)
-    assert {who: report.score for who, report in by_name.items()} == {"A": -3, "B": 0}
-    assert list(reported(judged("-3", transcript=turns), TALK)) == ["Summarizer"]
 
 
 def test_the_rules_judge_reports_what_it_can_see():
@@ -402,9 +327,3 @@ def test_the_board_writes_reports_as_records_and_as_text(judgments):
     assert "Formal tone? Yes\n- Utterance 1:" in text
     assert "diagnosis.csv" in written
     assert not [name for name in files({}) if name.startswith("diagnosis")]
-
-
-def test_a_verdict_that_is_no_score_stops_the_board():
-    """Rather than being counted as something."""
-    with pytest.raises(DataError, match="'maybe'"):
-        error_rates([judged("maybe")], {("m", "s1"): {}}, 1, {})

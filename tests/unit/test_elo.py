@@ -83,34 +83,6 @@ def test_median_of_shuffles_and_mean_of_runs(monkeypatch):
     assert np.isnan(bootstrap_elo(comparisons, EloSettings(shuffles=3, runs=1)).run_std).all()
 
 
-def test_the_end_of_a_shuffle_is_long_enough():
-    """From where ratings settle it gives what all games give from equal ratings, to 1e-6 Elo."""
-    comparisons, s = simulated(14, 444, spread=1.5), EloSettings()
-    level, n = fit_logits(comparisons), len(comparisons)
-    length = engine._length_of_end(comparisons, level, s)
-    assert length < n / 4
-    rng = np.random.default_rng(0)
-    orders = np.array([rng.permutation(n) for _ in range(20)])
-    whole = play(comparisons, orders, s)
-    ends = play(comparisons, orders[:, -length:], s, level)
-    np.testing.assert_allclose(ends, whole, rtol=0, atol=1e-6)
-    shorter = play(comparisons, orders[:, -length // 2 :], s, level)
-    assert np.abs(shorter - whole).max() > 1e-6
-
-
-def test_ends_of_one_shuffle_share_no_game(monkeypatch):
-    """Of one random order of n games come n // length ends, each game in one of them at most."""
-    blocks = []
-    monkeypatch.setattr(engine, "play", lambda _, orders, *rest: blocks.append(orders))
-    comparisons = simulated(3, 10)
-    engine._play_block(comparisons, 0, (7, 9), np.zeros(3), EloSettings())
-    (orders,) = blocks
-    assert orders.shape == (9, 7)
-    for low in (0, 4):
-        games = orders[low : low + 4].ravel().tolist()
-        assert len(set(games)) == len(games) == 28
-
-
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_same_digits_on_any_number_of_workers(monkeypatch, n_jobs):
     """Each block of shuffles has a random stream of its own."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding
 from botchat.judges.debate import Agent, PanelAgents
 from botchat.judges.panel import Panel, build_panel, vote_alone
-from botchat.judges.single import SingleJudge
-from botchat.judges.voting import aggregate, first_remarks, swap_sides
+from botchat.judges.single import SingleJudge, base_judge_name, repeated_judge
+from botchat.judges.voting import aggregate, swap_sides
 from botchat.papers import stories
-from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
+from botchat.protocols.catalogue import ARENA, UNIEVAL
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import KINDS
-from botchat.records import Remark
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
 from tests.rows import rows
 from tests.scripted import (
@@ -108,27 +105,6 @@ def test_both_orders_cancel_a_place_where_there_is_an_order():
     assert len(model.prompts) == 1
 
 
-@pytest.mark.parametrize(
-    ("case", "said", "verdict"),
-    [
-        (arena_case(), [choice("1"), choice("2"), choice("2")], "2"),
-        (arena_case(protocol=GTEVAL), [choice("1"), choice("1"), choice("both")], "1"),
-        (unieval_case(), [accusation("3"), accusation("No"), accusation("4")], "4"),
-        (
-            rating_case(
-                lambda text: (re.search(r"\d+", text)[0], text), [str(n) for n in range(1, 6)]
-            ),
-            ["I say 3", "4!", "It is a 5"],
-            "4",
-        ),
-    ],
-    ids=["arena", "gteval", "unieval", "rating"],
-)
-def test_any_protocols_case_is_answered(case, said, verdict):
-    """Labels by majority, an index by the median, scores by the mean."""
-    assert rule(panel(*map(Scripted, said)), case).verdict == verdict
-
-
 def test_what_is_no_vote_is_recorded():
     """Failed, unreadable, or not offered: the reason says how many votes there are."""
     answer = rule(
@@ -164,13 +140,6 @@ def test_when_all_fail_there_is_no_verdict_and_the_worst_outcome_is_told(replies
     assert answer.reason.startswith("0 of 2 votes; no vote: A (")
 
 
-def test_a_model_that_cannot_answer_at_all_ends_the_ruling_with_its_own_error():
-    """No exception group: `Judge.rule` promises FatalModelError."""
-    dead = Scripted([FatalModelError("no key")])
-    with pytest.raises(FatalModelError, match="no key"):
-        rule(panel(Scripted(choice("1")), dead), arena_case())
-
-
 def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
     """Once a question, whatever the text; then 20 draws whose mean is the score."""
     forms = ["\n".join(f"{kind}: {n}" for kind in KINDS) for n in (0, -1)]
@@ -187,14 +156,6 @@ def test_g_eval_writes_steps_without_the_text_and_every_draw_follows_them():
     assert {one.temperature for one in model.samplings} == {1.0}
     assert answer.transcript[0].verdict is None
     assert answer.verdict == "-0.5 -0.5 -0.5 -0.5 -0.5"
-
-
-def test_without_steps_nobody_is_asked():
-    """A failure that may pass in another run is none of the judge's."""
-    model = Scripted([FAILED["transport"]])
-    judge = build_panel("g-eval", PRESETS["g-eval"], lambda _: model, "m")
-    answer = rule(judge, arena_case())
-    assert (answer.verdict, answer.outcome, len(model.prompts)) == (None, "transport", 1)
 
 
 # How votes become one verdict.
@@ -255,21 +216,6 @@ def test_swapping_the_sides_of_every_vote_swaps_the_verdict(choices, data):
     assert swapped == swap_sides(aggregate(votes, choices))
 
 
-def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
-    """Speakers without a vote are left out; votes on the swapped order are swapped back."""
-    talk = (
-        Remark("Decomposer", "1. a"),
-        Remark("Critic", "x", verdict="1"),
-        Remark("Scientist", "", outcome="refused"),
-        Remark("Summarizer", "s"),
-        Remark("Critic", "y", verdict="2"),
-        Remark("Critic (swapped)", "z", verdict="1"),
-        Remark("Feedback (swapped)", "f"),
-        Remark("Critic (swapped)", "z", verdict="2"),
-    )
-    assert [r.verdict for r in first_remarks(talk)] == ["1", None, "2"]
-
-
 @pytest.mark.parametrize(
     ("votes", "verdict"),
     [
@@ -285,3 +231,33 @@ def test_opening_votes_are_the_first_of_each_member_in_the_order_of_the_case():
 def test_a_panel_names_a_place_only_where_its_votes_do(votes, verdict):
     """The median, wherever the votes without a place would fall."""
     assert aggregate(votes.split(), UNIEVAL.reading(("x",) * 12).choices) == verdict
+
+
+# One judge asked several times.
+
+
+def test_samples_differ_in_their_number_alone_and_the_majority_decides():
+    """The bare question K times; the first sample is the call of a judge that is asked once."""
+    case = arena_case()
+    model = Scripted([choice("1"), choice("2"), choice("1")], name="m")
+    answer = rule(repeated_judge("m", model, Decoding(0.7, 9), 3), case)
+    assert (answer.verdict, len(answer.calls)) == ("1", 3)
+    assert model.prompts == [case.prompt] * 3
+    assert model.samplings == [Decoding(0.7, 9, sample) for sample in range(3)]
+    once = Scripted(choice("1"), name="m")
+    rule(SingleJudge("m", once, Decoding(0.7, 9)), case)
+    assert once.samplings == model.samplings[:1]
+
+
+def test_a_sampled_judge_is_another_judge():
+    """Name and digest change with the number of samples, and the decoding."""
+    model = Scripted("", name="m")
+    one = SingleJudge("m", model, Decoding(0.7))
+    several = [
+        repeated_judge("m", model, Decoding(0.7), 3),
+        repeated_judge("m", model, Decoding(0.7), 5),
+        repeated_judge("m", model, Decoding(0.8), 3),
+    ]
+    assert len({judge.digest for judge in (one, *several)}) == 4
+    assert several[1].name == "m (5 samples)"
+    assert [base_judge_name(judge.name) for judge in (one, *several)] == ["m"] * 4

@@ -72,11 +72,6 @@ def test_points_are_read_in_chinese(said, score):
     assert (told.score if told else None) == score
 
 
-def test_the_longest_word_is_taken_whole():
-    """Where no blank ends a word: what follows a Yes does not begin with the rest of it."""
-    assert part("答案：是的，重复。", ZH).lines[0] == "，重复。"
-
-
 CLOSING = rows("closing_forms_of_a_report")
 
 
@@ -87,31 +82,6 @@ def test_every_form_of_a_report_is_read(form, names):
     scores = [-1, 0, -2, -1, -6]
     lines = (form.format(n[names], s) for n, s in zip(ERROR_TYPES.values(), scores, strict=True))
     assert [one.score for one in read_kinds("Well.\n" + "\n".join(lines), ZH)] == scores
-
-
-def test_json_is_a_report_too_and_what_opens_no_kind_changes_none():
-    """Fenced or not; signs as written; a kind named in passing, or the total, changes no score."""
-    flat = {names[0]: -1 for names in ERROR_TYPES.values()}
-    deep = {names[0]: {"answer": "Yes", "score": -2} for names in ERROR_TYPES.values()}
-    assert [one.score for one in read_kinds(json.dumps(flat))] == [-1] * 5
-    assert [one.score for one in read_kinds(f"```json\n{json.dumps(deep)}\n```")] == [-2] * 5
-    assert part("Score for individual questions: 1").written == 1
-    off = part("Answer: Yes\nDeduction: -1")
-    assert (off.kind, off.present, off.score, off.written) == (1, True, -1, None)
-    assert off.lines == ["", "Deduction: -1"]
-    scores = [-1, 0, 0, -1, 0]
-    text = report(scores) + "\nminus one for 'Repetition'.\nScore for individual questions: -5"
-    assert [one.score for one in read_kinds(text)] == scores
-    told = read_kinds("Question: 'Repetition'?\nAnswer: No\nQuestion: 'Spelling'?\nScore: -3")
-    assert [(one.kind, one.score) for one in told] == [(0, 0)]
-    assert read_kinds("nothing of the kind") == []
-
-
-@pytest.mark.parametrize("language", [ENGLISH, ZH])
-def test_the_live_reader_reads_the_same_report(language):
-    """The verdict of a report, its gap a question mark; the reason is the report."""
-    text = report([-1, 0, None, -1, 0], language)
-    assert asked_in(language).reading().read(text) == ("-1 0 ? -1 0", " ".join(text.split()))
 
 
 @given(st.text() | st.lists(st.sampled_from(re.findall(r"\S+|\s", report([-1] * 5)))).map("".join))

@@ -149,13 +149,3 @@ def test_names_are_text_and_nothing_else():
     for chart in board_charts(board):
         assert "<script" not in chart.inline("f")
         assert chart.inline("f").startswith("<svg")
-
-
-def test_what_callers_have_set_stays_and_does_not_show():
-    """Matplotlib's settings are the caller's."""
-    chart = charts(4)["success"]
-    before = chart.render("svg")
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
-        settings = dict(mpl.rcParams)
-        assert chart.render("svg") == before
-        assert dict(mpl.rcParams) == settings

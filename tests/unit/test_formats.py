@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 from functools import reduce
 from operator import add
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 from botchat import commands
 from botchat.boards import writers
 from botchat.boards.tables import Column, Table, table
-from botchat.boards.writers import WRITERS, described, document, table_files
+from botchat.boards.writers import WRITERS, described, table_files
 from botchat.errors import ConfigError
 from botchat.interfaces import round_floats
 from tests.boards import make_records
@@ -96,23 +95,6 @@ def test_every_format_of_every_table_of_a_board():
         pd.testing.assert_frame_equal(read, part.frame, check_dtype=False)
 
 
-def test_a_board_in_a_notebook_is_short():
-    """One line as text; as HTML the main table, no matter how much there is behind it."""
-    board = make_records({"a": 0.9, "b <i>": 0.1}, 8).board()
-    assert repr(board).startswith("<Board of made-up by rules: 3 contestants; tables leaderboard,")
-    assert len(repr(board)) < 500
-    assert (
-        repr(board.main)
-        == f"<Table leaderboard: Leaderboard; 3 rows, {board.frame.shape[1]} columns>"
-    )
-    assert board._repr_html_() == board.main._repr_html_()
-    assert "b &lt;i&gt;" in board._repr_html_()
-    assert re.search(r"<td>\d+\.\d \[\d+–\d+\]</td>", board._repr_html_())
-    assert len(board._repr_html_()) < 8_000
-    assert board.frames["leaderboard"] is board.frame is board.main.frame
-    assert set(board.frames) == {part.name for part in board.every_table}
-
-
 def test_the_formats_there_are():
     """The command line knows each, though it imports none; another one is one line."""
     message = "--format docx: give one of csv, md, json, tex, parquet"
@@ -122,70 +104,6 @@ def test_the_formats_there_are():
 
 
 # Tables: a column is declared once, asked for by what it means, and written in any format.
-
-
-COLUMNS = (
-    Column("name", "Model", "name"),
-    Column("rate", "Won", "rate", interval=True, n=8),
-    Column("games", "Games", "count"),
-    Column("rank", "Rank", "rank", interval=True),
-    Column("lost", "Lost", "count", detail=True),
-)
-
-
-def two_models() -> Table:
-    """Two models, one of which has not played."""
-    rows = [
-        {"name": "a", "rate": 0.25, "rate_low": 0.0, "rate_high": 1.0, "games": 4, "lost": 3,
-         "rank": 1, "rank_low": 1, "rank_high": 2},
-        {"name": "b", "rate": None, "rate_low": None, "games": 0, "lost": 0, "more": 1},
-    ]  # fmt: skip
-    return table("t", "T", COLUMNS, rows, ["sig"], "Note.")
-
-
-def test_columns_have_values_and_may_be_left_out():
-    """What rows have under the keys, None without; names stay; details are for machines."""
-    first, second = two_models().records
-    assert first == {
-        "name": "a", "rate": 0.25, "rate_low": 0.0, "rate_high": 1.0, "games": 4,
-        "rank": 1, "rank_low": 1, "rank_high": 2, "lost": 3,
-    }  # fmt: skip
-    assert second["rate"] is second["rate_high"] is second["rank"] is None
-    assert two_models().cells == [["a", "25.0 [0–100]", "4", "1–2"], ["b", "–", "0", "–"]]
-    columns = [Column("name", "Model", "name"), Column("why", "Why", "name")]
-    x = Column("x", "X", "rate", interval=True)
-    part = table("t", "T", [*columns, x], [{"name": "a"}], [""])
-    assert [column.key for column in part.filled().columns] == ["name", "why"]
-    assert list(part.filled().frame) == ["name", "why"]
-
-
-def test_columns_are_found_by_key():
-    """With the keys of the ends of their intervals."""
-    part = two_models()
-    assert part.column("lost").keys == ["lost"]
-    assert part.column("rate").keys == ["rate", "rate_low", "rate_high"]
-    assert [key for column in part.columns for key in column.keys] == [*part.frame]
-    with pytest.raises(KeyError, match="missing"):
-        part.column("missing")
-
-
-def test_a_format_is_one_entry_and_a_document_holds_tables(monkeypatch):
-    """Every table can be written in it then; notes and tables stand under one title."""
-
-    def tsv(part: Table) -> str:
-        return "".join("\t".join(row) + "\n" for row in part.cells)
-
-    monkeypatch.setattr(writers, "WRITERS", {**writers.WRITERS, "tsv": tsv})
-    assert table_files([two_models()], ("tsv",)) == {
-        "t.tsv": "a\t25.0 [0–100]\t4\t1–2\nb\t–\t0\t–\n"
-    }
-    assert json.loads(writers.WRITERS["json"](two_models())) == {
-        "rows": two_models().records,
-        "signatures": ["sig"],
-    }
-    text = document("All", ["first", "second"], [two_models(), two_models()])
-    assert text.startswith("# All\n\n- first\n- second\n\n## T\n")
-    assert text.count("## T\n") == 2
 
 
 def test_numbers_are_the_same_whichever_processor_made_them():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -11,17 +10,17 @@ from hypothesis import strategies as st
 
 from botchat import prompts
 from botchat.interfaces import Decoding, Reply
+from botchat.metrics.reply_faults import dialogue_faults, fault_notes, find_mark, is_loop
 from botchat.models.self_chat import (
     Speaker,
     TokenCounter,
-    apply_layout,
     chat_messages,
     count_dropped,
     generate_dialogue,
     prompt_tokens,
     reply_tokens,
 )
-from botchat.records import Seed
+from botchat.records import Dialogue, Seed, Utterance
 from tests.scripted import Scripted
 
 SEED = Seed("s1", ("Hello there, how are you?", "Fine, and you?", "a human third", "a fourth"))
@@ -113,47 +112,6 @@ def roles(messages):
     return "".join(m["role"][0] for m in messages)
 
 
-@given(utterances=words)
-def test_the_last_utterance_is_always_the_users(utterances):
-    """The model that speaks next sees the other's utterance last, its own as assistant."""
-    messages = chat_messages("S", utterances)
-    assert messages[-1]["role"] == "user"
-    assert [m["content"] for m in messages[1:]] == utterances
-    spoken = roles(messages)[1:]
-    assert all(a != b for a, b in pairwise(spoken))
-
-
-def test_even_history_in_every_layout():
-    """The paper's first request (two seed utterances) in the layouts that templates take."""
-    natural = chat_messages("S", ["one", "two"])
-    assert roles(natural) == "sau"
-    merged = apply_layout(natural, "merge-leading", "system")
-    assert roles(merged) == "su"
-    assert merged[1]["content"] == "[You said before:] one\n\ntwo"
-    placed = apply_layout(natural, "placeholder-user", "system")
-    assert roles(placed) == "suau"
-    assert [m["content"] for m in placed[1:]] == ["...", "one", "two"]
-    folded = apply_layout(natural, "merge-leading", "system-in-user")
-    assert roles(folded) == "u"
-    assert folded[0]["content"] == "S\n\n[You said before:] one\n\ntwo"
-    assert roles(apply_layout(natural, "placeholder-user", "system-in-user")) == "uau"
-
-
-@given(
-    utterances=words,
-    layout=st.sampled_from(["merge-leading", "placeholder-user"]),
-    system=st.sampled_from(["system", "system-in-user"]),
-)
-def test_strict_layouts_alternate_from_user_to_user(utterances, layout, system):
-    """After the system message strict templates get user, assistant, ..., user; no word is lost."""
-    messages = apply_layout(chat_messages("S", utterances), layout, system)
-    spoken = roles(messages).removeprefix("s")
-    assert spoken == ("ua" * len(spoken))[: len(spoken)]
-    assert spoken.endswith("u")
-    joined = "\n".join(m["content"] for m in messages)
-    assert all(text in joined for text in [*utterances, "S"])
-
-
 @given(utterances=words, window=st.integers(1, 60), reserve=st.integers(0, 20))
 def test_truncation_drops_the_oldest_and_no_more_than_needed(utterances, window, reserve):
     """What is left fits, one utterance more would not, and the last one always stays."""
@@ -178,3 +136,43 @@ def test_a_reply_takes_a_quarter_of_the_window_at_most():
     assert reply_tokens(2048, None) == 2048
     assert reply_tokens(2048, 2048) == 512
     assert reply_tokens(2048, 128_000) == 2048
+
+
+# Marks of a chat template, another speaker's turn, loops and cut replies are named.
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ("Fine.<|im_end|>", "<|im_end|>"),
+        ("Hi <start_of_turn>model", "<start_of_turn>"),
+        ("[INST] Go on", "[INST]"),
+        ("Yes.</s>", "</s>"),
+        ("Fine, thanks.\nUser: And you?", "User:"),
+        ("Plan B: we walk. 2 < 3 | 4 > 1", ""),
+        ("I said:\nthat is it", ""),
+    ],
+)
+def test_a_mark_is_found_and_nothing_else(text, mark):
+    """Plain sentences have none."""
+    assert find_mark(text) == mark
+
+
+def test_a_loop_is_twelve_of_fourteen():
+    """A short dialogue is none."""
+    assert is_loop(["Bye."] * 12 + ["a", "b"])
+    assert not is_loop(["Bye."] * 11 + ["a", "b", "c"])
+    assert not is_loop(["Bye."] * 6)
+
+
+def test_the_board_names_models_with_marks_and_cut_replies():
+    """With their numbers; bots and humans are left out."""
+    facts = (Utterance("truncated"), Utterance("ok"))
+    utterances = ("Hi.", "Ho.", "Well<|im_end|>", "Yes.")
+    dialogue = Dialogue("s", "m", utterances, 2, facts, "complete", "sig")
+    assert [kind for kind, _ in dialogue_faults(dialogue)] == ["mark"]
+    notes = [*fault_notes({"m": {"s": dialogue}, "human": {"s": dialogue}})]
+    assert notes == [
+        "Replies with marks of a chat template or another speaker: m 1 of 2.",
+        "Replies cut by max_tokens: m 50 %.",
+    ]

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import socket
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -15,24 +11,22 @@ import botchat
 from botchat.errors import ConfigError, DataError, MissingDataError
 from botchat.importers import hub
 from botchat.workspace.folder import Workspace
-from tests.hub_server import Hub, serving
-from tests.openai_server import Answer, Call, Server
+from tests.hub_server import serving
+from tests.openai_server import Answer, Server
 
-
-def digest(content: bytes) -> str:
-    """SHA-256 of it."""
-    return hashlib.sha256(content).hexdigest()
+MUTUAL = b"a" * 90
+DIGEST = hashlib.sha256(MUTUAL).hexdigest()
 
 
 class Table(Server):
     """Answers from a table: path -> status, headers, body."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.answers: dict[str, tuple[int, dict[str, str], bytes]] = {}
-        self.asked: list[str] = []
+        self.answers = {}
+        self.asked = []
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, call):
         """What stands there, and the connection ends."""
         path = call.path.partition("?")[0].removeprefix("/v1")
         self.asked.append(path)
@@ -41,232 +35,162 @@ class Table(Server):
 
 
 @pytest.fixture
-def server() -> Iterator[Table]:
+def server():
     """A real HTTP server on a free port."""
     with Table() as running:
         yield running
 
 
-class TestFetchMutual:
-    """`fetch_mutual`."""
-
-    def test_a_download_is_kept_and_not_made_again(self, server: Table, tmp_path: Path) -> None:
-        """The table lies where the answer says; a second call asks nobody."""
-        server.answers["/m.zip"] = (200, {}, b"ab")
-        found = [
-            hub.fetch_mutual(tmp_path / "new", url=f"{server.url}/m.zip", digest=digest(b"ab"))
-            for _ in range(2)
-        ]
-        assert found == [tmp_path / "new" / "MuTual_test.xlsx"] * 2
-        assert found[0].read_bytes() == b"ab"
-        assert server.asked == ["/m.zip"]
-        assert list((tmp_path / "new").iterdir()) == [found[0]]
-
-    def test_a_damaged_copy_is_replaced(self, server: Table, tmp_path: Path) -> None:
-        """What is in the cache is checked before it is used."""
-        server.answers["/m.zip"] = (200, {}, b"a" * 90)
-        (tmp_path / "MuTual_test.xlsx").write_bytes(b"damaged")
-        path = hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90))
-        assert path.read_bytes() == b"a" * 90
-
-    def test_redirects_are_followed(self, server: Table, tmp_path: Path) -> None:
-        """GitHub answers with another address."""
-        server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
-        server.answers["/b"] = (200, {}, b"a" * 90)
-        assert hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=digest(b"a" * 90)).exists()
-
-    @pytest.mark.parametrize(
-        ("answer", "reason"),
-        [
-            ((404, {}, b"no"), "404: Not Found"),
-            ((200, {"Content-Length": "90"}, b"a" * 50), "not the file expected"),
-            ((200, {}, b"other"), "not the file expected"),
-            ((200, {}, b"a" * 50), "not the file expected"),
-            ((200, {}, b"<html>hello</html>"), "not the file expected"),
-            ((200, {}, b"x" * 5000), "not the file expected"),
-            ((302, {"Location": "file:///etc/passwd"}, b""), "'file://"),
-        ],
-    )
-    def test_a_bad_answer_leaves_nothing_behind(
-        self,
-        answer: tuple[int, dict[str, str], bytes],
-        reason: str,
-        server: Table,
-        tmp_path: Path,
-    ) -> None:
-        """One line says what came back and how to get the table by hand."""
-        server.answers["/m.zip"] = answer
-        with pytest.raises(DataError) as caught:
-            hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=digest(b"a" * 90))
-        assert reason in str(caught.value)
-        assert f"download {hub.MUTUAL_URL} by hand" in str(caught.value)
-        assert "\n" not in str(caught.value)
-        assert list(tmp_path.iterdir()) == []
-
-    def test_no_network_is_one_line(self, tmp_path: Path) -> None:
-        """A refused connection says how to go on without a network."""
-        url = f"http://127.0.0.1:{closed_port()}/m.zip"
-        with pytest.raises(DataError, match=r"^cannot download .*refused.* by hand and give"):
-            hub.fetch_mutual(tmp_path, url=url)
+def test_a_download_is_kept_and_not_made_again(server, tmp_path):
+    """Behind a redirect; a copy that was damaged is replaced, a good one asks nobody."""
+    server.answers["/a"] = (302, {"Location": f"{server.url}/b"}, b"")
+    server.answers["/b"] = (200, {}, MUTUAL)
+    (tmp_path / "MuTual_test.xlsx").write_bytes(b"damaged")
+    for _ in range(2):
+        found = hub.fetch_mutual(tmp_path, url=f"{server.url}/a", digest=DIGEST)
+        assert (found.name, found.read_bytes()) == ("MuTual_test.xlsx", MUTUAL)
+    assert server.asked == ["/a", "/b"]
+    assert list(tmp_path.iterdir()) == [found]
 
 
-class TestLoadRows:
-    """`load_rows`."""
-
-    @pytest.fixture(autouse=True)
-    def own_cache(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """`datasets` keeps its lock files out of the user's cache."""
-        monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
-
-    @pytest.mark.parametrize(
-        "uri", ["hf://", "hf://name", "hf://a/b/c/d", "hf://a/b@c@d", "hf://a/@b", "hf://a/b#c#d"]
-    )
-    def test_a_malformed_name_is_told_the_syntax(self, uri: str) -> None:
-        """What cannot be a dataset is not asked for."""
-        with pytest.raises(
-            ConfigError, match=r"is not hf://ORG/NAME\[@REVISION\]\[/CONFIG\]\[#SPLIT\]"
-        ):
-            list(hub.load_rows(uri))
-
-    @pytest.mark.parametrize(
-        ("status", "code", "message"),
-        [
-            (404, "RepoNotFound", "some/thing: not on the hub, or not for you"),
-            (403, "GatedRepo", "it is gated; accept its terms"),
-            (404, "RevisionNotFound", r"no such revision; give a branch"),
-            (500, "", r"the hub answers 500"),
-        ],
-    )
-    def test_what_the_hub_refuses_is_one_line(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        server: Table,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        """Unknown, gated and failing: what to do in each case; it is asked once."""
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
-        path = "/api/datasets/some/thing/revision/v1"
-        server.answers[path] = (status, {"X-Error-Code": code}, b"{}")
-        with pytest.raises((MissingDataError, DataError), match=message) as caught:
-            list(hub.load_rows("hf://datasets/some/thing@v1/config#test"))
-        assert "\n" not in str(caught.value)
-        assert server.asked.count(path) == 1
-
-    def test_no_network_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Offline the hub is asked once, and the cache and the folder form are offered."""
-        monkeypatch.setattr(
-            "huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{closed_port()}"
-        )
-        offered = r"cannot reach the hub.*HF_HUB_OFFLINE"
-        with pytest.raises(DataError, match=offered):
-            list(hub.load_rows("hf://some/thing"))
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((404, {}, b"no"), "404: Not Found"),
+        ((200, {"Content-Length": "90"}, b"a" * 50), "not the file expected"),
+        ((200, {}, b"a" * 50), "not the file expected"),
+        ((200, {}, b"x" * 5000), "not the file expected"),
+        ((302, {"Location": "file:///etc/passwd"}, b""), "'file://"),
+        ((302, {"Location": "http://127.0.0.1:9/"}, b""), "refused"),
+    ],
+)
+def test_a_bad_answer_leaves_nothing_behind(answer, reason, server, tmp_path):
+    """One line says what came back and how to get the table by hand."""
+    server.answers["/m.zip"] = answer
+    with pytest.raises(DataError) as caught:
+        hub.fetch_mutual(tmp_path, url=f"{server.url}/m.zip", digest=DIGEST)
+    assert reason in str(caught.value)
+    assert f"download {hub.MUTUAL_URL} by hand" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
 
 
-class TestHubDatasets:
-    """Datasets of a hub that the suite serves: revisions, configurations, the cache."""
-
-    NAME = "datasets/some/talk"
-    CARD = (
-        b"---\nconfigs:\n"
-        b"- config_name: short\n  data_files:\n"
-        b"  - {split: test, path: short/test.jsonl}\n  - {split: train, path: short/train.jsonl}\n"
-        b"- config_name: long\n  data_files:\n  - {split: test, path: long/*.jsonl}\n---\n"
-    )
-
-    @pytest.fixture
-    def theirs(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
-        """A hub with two commits of a dataset, the older one tagged; and a video."""
-        with serving(monkeypatch, tmp_path / "cache") as running:
-            files = {
-                "README.md": self.CARD,
-                "short/test.jsonl": talk("Old."),
-                "short/train.jsonl": talk("Train."),
-                "long/test.jsonl": talk("Long."),
-                "film.mp4": b"0" * 2000,
-            }
-            running.tags["v1"] = running.commit(self.NAME, files)
-            running.commit(self.NAME, {**files, "short/test.jsonl": talk("New.")})
-            yield running
-
-    def first(self, uri: str) -> str:
-        """The first utterance of the only dialogue."""
-        (row,) = hub.load_rows(uri)
-        return str(row["dialog"][0])
-
-    def test_a_revision_configuration_and_split_are_chosen(self, theirs: Hub) -> None:
-        """A tag, a commit and the newest; what is not there is said, and no film is taken."""
-        tagged = theirs.tags["v1"]
-        assert self.first("hf://some/talk/short") == "New."
-        assert self.first("hf://some/talk@v1/short") == "Old."
-        assert self.first(f"hf://datasets/some/talk@{tagged}/short#train") == "Train."
-        assert self.first("hf://some/talk@v1/long") == "Long."
-        assert not [one for one in theirs.asked if "film" in one]
-        with pytest.raises(DataError, match=r"Config name is missing.*'short', 'long'"):
-            list(hub.load_rows("hf://some/talk"))
-        with pytest.raises(DataError, match=r"'tall' not found. Available: .*'short', 'long'"):
-            list(hub.load_rows("hf://some/talk/tall"))
-        with pytest.raises(MissingDataError, match="no such revision"):
-            list(hub.load_rows("hf://some/talk@nine/short"))
-
-    def test_a_pin_is_the_commit(self, theirs: Hub, tmp_path: Path) -> None:
-        """What is read is the same after the dataset has changed; ."""
-        pin = hub.pin_revision("hf://some/talk@main/short#test")
-        assert pin == f"hf://some/talk@{theirs.sha(self.NAME, 'main')}/short#test"
-        theirs.commit(self.NAME, {"README.md": self.CARD, "short/test.jsonl": talk("Newer.")})
-        assert self.first(pin) == "New."
-
-    def test_offline_the_cache_of_an_earlier_import_is_used(
-        self, theirs: Hub, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The commit that was the newest then; nobody is asked; what was not taken is one line."""
-        pin = hub.pin_revision("hf://some/talk/short")
-        assert pin is not None
-        n_asked = len(theirs.asked)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-        theirs.commit(self.NAME, {"README.md": self.CARD, "short/test.jsonl": talk("Newer.")})
-        assert hub.pin_revision("hf://some/talk/short") == pin
-        assert self.first("hf://some/talk/short") == self.first(pin) == "New."
-        assert self.first("hf://some/talk/long") == "Long."
-        for uri in ("hf://some/talk@v1/short", "hf://some/other"):
-            with pytest.raises(DataError, match="cannot reach the hub, and it is not in the cache"):
-                list(hub.load_rows(uri))
-        assert len(theirs.asked) == n_asked
-
-    def test_what_would_fill_the_disk_is_not_taken(
-        self, theirs: Hub, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Its size is known before anything is downloaded."""
-        monkeypatch.setattr(hub, "MAX_DATASET_BYTES", 100)
-        with pytest.raises(ConfigError, match=r"^some/talk: \d+ bytes, more than 100"):
-            hub.pin_revision("hf://some/talk/short")
-        assert not [one for one in theirs.asked if "resolve" in one]
-
-    def test_the_set_keeps_its_commit(self, theirs: Hub, tmp_path: Path) -> None:
-        """Beside the language; a set made again from elsewhere has none."""
-        workspace = Workspace(tmp_path / "w")
-        botchat.import_("hf://some/talk@v1/short", workspace=workspace, seeds="s", language="zh")
-        pin = f"hf://some/talk@{theirs.tags['v1']}/short"
-        assert (workspace.about("s").source, workspace.language("s").code) == (pin, "zh")
-        assert (workspace.root / "seeds/s.toml").read_text() == (
-            f'language = "zh"\nsource = "{pin}"\n'
-        )
-        botchat.import_(pin, workspace=workspace, seeds="s")
-        assert (workspace.about("s").source, workspace.language("s").code) == (pin, "en")
-        (tmp_path / "s.jsonl").write_bytes(talk("Old."))
-        botchat.import_(str(tmp_path / "s.jsonl"), workspace=workspace, seeds="s", replace=True)
-        assert workspace.about("s").source is None
-        assert not (workspace.root / "seeds/s.toml").exists()
+@pytest.mark.parametrize(
+    "uri", ["hf://", "hf://name", "hf://a/b/c/d", "hf://a/b@c@d", "hf://a/@b", "hf://a/b#c#d"]
+)
+def test_a_malformed_name_is_told_the_syntax(uri):
+    """What cannot be a dataset is not asked for."""
+    syntax = r"is not hf://ORG/NAME\[@REVISION\]\[/CONFIG\]\[#SPLIT\]"
+    with pytest.raises(ConfigError, match=syntax):
+        list(hub.load_rows(uri))
 
 
-def talk(first: str) -> bytes:
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (404, "RepoNotFound", "some/thing: not on the hub, or not for you"),
+        (403, "GatedRepo", "it is gated; accept its terms"),
+        (404, "RevisionNotFound", r"no such revision; give a branch"),
+        (500, "", r"the hub answers 500"),
+    ],
+)
+def test_what_the_hub_refuses_is_one_line(status, code, message, server, monkeypatch, tmp_path):
+    """Unknown, gated and failing: what to do in each case; it is asked once."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
+    path = "/api/datasets/some/thing/revision/v1"
+    server.answers[path] = (status, {"X-Error-Code": code}, b"{}")
+    with pytest.raises((MissingDataError, DataError), match=message) as caught:
+        list(hub.load_rows("hf://datasets/some/thing@v1/config#test"))
+    assert "\n" not in str(caught.value)
+    assert server.asked.count(path) == 1
+
+
+NAME = "datasets/some/talk"
+CARD = (
+    b"---\nconfigs:\n"
+    b"- config_name: short\n  data_files:\n"
+    b"  - {split: test, path: short/test.jsonl}\n  - {split: train, path: short/train.jsonl}\n"
+    b"- config_name: long\n  data_files:\n  - {split: test, path: long/*.jsonl}\n---\n"
+)
+
+
+def talk(first):
     """A dataset of one dialogue."""
     return json.dumps({"id": "1", "dialog": [first, "Yes.", "So?", "No."]}).encode() + b"\n"
 
 
-def closed_port() -> int:
-    """A port on which nothing listens."""
-    with closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+@pytest.fixture
+def theirs(monkeypatch, tmp_path):
+    """A hub with two commits of a dataset, the older one tagged; and a video."""
+    monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "datasets")
+    with serving(monkeypatch, tmp_path / "cache") as running:
+        files = {
+            "README.md": CARD,
+            "short/test.jsonl": talk("Old."),
+            "short/train.jsonl": talk("Train."),
+            "long/test.jsonl": talk("Long."),
+            "film.mp4": b"0" * 2000,
+        }
+        running.tags["v1"] = running.commit(NAME, files)
+        running.commit(NAME, {**files, "short/test.jsonl": talk("New.")})
+        yield running
+
+
+def first(uri):
+    """The first utterance of the only dialogue."""
+    (row,) = hub.load_rows(uri)
+    return row["dialog"][0]
+
+
+def test_a_revision_configuration_and_split_are_chosen(theirs):
+    """A tag, a commit and the newest; what is not there is said, and no film is taken."""
+    tagged = theirs.tags["v1"]
+    assert first("hf://some/talk/short") == "New."
+    assert first("hf://some/talk@v1/short") == "Old."
+    assert first(f"hf://datasets/some/talk@{tagged}/short#train") == "Train."
+    assert first("hf://some/talk@v1/long") == "Long."
+    assert not [path for path in theirs.asked if "film" in path]
+    with pytest.raises(DataError, match=r"Config name is missing.*'short', 'long'"):
+        list(hub.load_rows("hf://some/talk"))
+    with pytest.raises(DataError, match=r"'tall' not found. Available: .*'short', 'long'"):
+        list(hub.load_rows("hf://some/talk/tall"))
+    with pytest.raises(MissingDataError, match="no such revision"):
+        list(hub.load_rows("hf://some/talk@nine/short"))
+
+
+def test_offline_the_cache_of_an_earlier_import_is_used(theirs, monkeypatch):
+    """The commit that was the newest then; nobody is asked; what was not taken is one line."""
+    pin = hub.pin_revision("hf://some/talk/short")
+    assert pin == f"hf://some/talk@{theirs.sha(NAME, 'main')}/short"
+    n_asked = len(theirs.asked)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    theirs.commit(NAME, {"README.md": CARD, "short/test.jsonl": talk("Newer.")})
+    assert hub.pin_revision("hf://some/talk/short") == pin
+    assert first("hf://some/talk/short") == first(pin) == "New."
+    assert first("hf://some/talk/long") == "Long."
+    for uri in ("hf://some/talk@v1/short", "hf://some/other"):
+        with pytest.raises(DataError, match="cannot reach the hub, and it is not in the cache"):
+            list(hub.load_rows(uri))
+    assert len(theirs.asked) == n_asked
+
+
+def test_what_would_fill_the_disk_is_not_taken(theirs, monkeypatch):
+    """Its size is known before anything is downloaded."""
+    monkeypatch.setattr(hub, "MAX_DATASET_BYTES", 100)
+    with pytest.raises(ConfigError, match=r"^some/talk: \d+ bytes, more than 100"):
+        hub.pin_revision("hf://some/talk/short")
+    assert not [path for path in theirs.asked if "resolve" in path]
+
+
+def test_the_set_keeps_its_commit(theirs, tmp_path):
+    """Beside the language; a set made again from elsewhere has none."""
+    workspace = Workspace(tmp_path / "w")
+    botchat.import_("hf://some/talk@v1/short", workspace=workspace, seeds="s", language="zh")
+    pin = f"hf://some/talk@{theirs.tags['v1']}/short"
+    assert (workspace.root / "seeds/s.toml").read_text() == f'language = "zh"\nsource = "{pin}"\n'
+    botchat.import_(pin, workspace=workspace, seeds="s")
+    assert (workspace.about("s").source, workspace.language("s").code) == (pin, "en")
+    (tmp_path / "s.jsonl").write_bytes(talk("Old."))
+    botchat.import_(str(tmp_path / "s.jsonl"), workspace=workspace, seeds="s", replace=True)
+    assert not (workspace.root / "seeds/s.toml").exists()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat.boards import judge_checks
 from botchat.boards.board import Board
 from botchat.boards.judge_checks import RULES, Check, JudgeTrust, judge_trust
-from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, Catalogue
-from botchat.protocols.protocol import Protocol
-from botchat.protocols.scores import Scale
+from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
 from tests.judges import USELESS, World, always
+from tests.rows import rows
 
 MODELS = {f"model-{i:02}": 0.25 + 0.06 * i for i in range(5)}
 
@@ -42,28 +39,7 @@ def check(key: str, low: float, high: float) -> Check:
 
 @pytest.mark.parametrize(
     ("key", "passes", "warns", "fails", "finding"),
-    [
-        ("false_positive_rate", (0, 0.25), (0.1, 0.4), (0.21, 0.5),
-         "It calls 36 % of human dialogues AI (21–50)."),
-        ("true_positive_rate", (0.3, 0.6), (0.05, 0.4), (0, 0.09),
-         "It catches 4 % of generated dialogues (0–9)."),
-        ("true_positive_rate_bots", (0.8, 1), (0.4, 0.9), (0.1, 0.49),
-         "It catches 30 % of bots (10–49)."),
-        ("model_picked", (0.8, 1), (0.5, 0.9), (0.2, 0.59),
-         "It picks out the model's dialogue in 40 % of pairs with a human one (20–59)."),
-        ("consistency", (0.7, 0.9), (0.5, 0.8), (0.2, 0.54),
-         "It gives the same verdict in both orders in 37 % of pairs (20–54)."),
-        ("first_preferred", (0.36, 0.64), (0.3, 0.6), (0.1, 0.24),
-         "It prefers the dialogue shown first in 17 % of decided comparisons (10–24)."),
-        ("first_preferred", (0.45, 0.46), (0.5, 0.9), (0.76, 0.9),
-         "It prefers the dialogue shown first in 83 % of decided comparisons (76–90)."),
-        ("ties", (0.1, 0.6), (0.5, 0.9), (0.81, 0.95),
-         "It calls 88 % of comparisons a tie (81–95)."),
-        ("unreadable_rate", (0, 0.2), (0.1, 0.3), (0.26, 0.5),
-         "It leaves 38 % of verdicts unreadable (26–50)."),
-        ("label_kappa", (0.2, 0.6), (0.1, 0.5), (-0.2, 0.05),
-         "It agrees with human labels with a kappa of -0.08 (-0.20 to 0.05)."),
-    ],
+    rows("each_rule_by_its_whole_interval"),
 )  # fmt: skip
 def test_each_rule_by_its_whole_interval(key, passes, warns, fails, finding):
     """It fails or passes if the whole interval is beyond the line, and warns between."""
@@ -75,15 +51,6 @@ def test_each_rule_by_its_whole_interval(key, passes, warns, fails, finding):
     line = JudgeTrust("do not trust", (), checks[2:]).sentence("j" * 60)
     assert line == f"Judge {'j' * 20}…{'j' * 19}: do not trust. It {text}."
     assert judge_checks._check(key, {}).state == "unknown"
-
-
-@given(st.sampled_from(sorted(RULES)), st.floats(0, 1), st.floats(0, 1))
-def test_a_wider_interval_never_says_more(key, value, more):
-    """From a point to everything: what fails or passes becomes a warning, and nothing else."""
-    point = check(key, value, value).state
-    wider = check(key, max(0, value - more), min(1, value + more)).state
-    assert wider in (point, "warns")
-    assert check(key, 0, 1).state == "warns"
 
 
 @pytest.mark.parametrize(
@@ -128,12 +95,6 @@ def test_human_labels_count_by_the_interval_of_kappa(ideal, low, high, level):
     assert judge_trust(ideal, row).level == level
 
 
-@pytest.mark.parametrize(("share", "level"), [(0.25, "use with care"), (0.9, "do not trust")])
-def test_a_noisy_judge_is_never_trusted(world, share, level):
-    """A coin for a quarter of its verdicts, and for nine in ten."""
-    assert judge_trust(world.board(world.noisy(share))).level == level
-
-
 def test_ties_beside_a_human_are_a_warning(world):
     """A judge that picks out the model where it decides, and hardly ever decides."""
     ideal = world.ideal()
@@ -171,29 +132,6 @@ def test_one_protocol_alone(world, protocols, level, unknown):
     assert judge_trust(world.board(USELESS["never accuses"], protocols)).level == "do not trust"
 
 
-def test_of_several_arenas_the_one_that_decides_most_counts(world):
-    """Two dialogues that are both bad are rightly tied."""
-    ideal = world.ideal()
-    judge = lambda protocol, dialogues: (  # noqa: E731
-        "both" if protocol.n == 8 else ideal(protocol, dialogues)
-    )
-    trust = judge_trust(world.board(judge, [ARENA.at(8), ARENA.at(16), UNIEVAL]))
-    assert (trust.level, states(trust)["ties"]) == ("trust", "passes")
-    assert {c.protocol for c in trust.checks if c.key == "ties"} == {"arena-n16"}
-
-
-def test_a_criterion_of_ones_own_tests_no_judge(world):
-    """It says nothing about who wrote what."""
-    scale = Scale(1, 5, ("warmth",))
-    own = Protocol(
-        "warmth", "Warmth", "score", "one", "how warm?", template="{conversation}", scale=scale
-    )
-    catalogue = Catalogue((UNIEVAL, ARENA, GTEVAL, own))
-    trust = judge_trust(world.board(lambda *_: "4", [own], catalogue=catalogue))
-    assert trust.level == "not tested"
-    assert set(states(trust).values()) == {"unknown"}
-
-
 def test_a_judge_that_nobody_can_read_is_not_usable(world):
     """None of its verdicts; where nothing was asked it is not tested."""
     trust = judge_trust(world.board(always(None, None)))  # type: ignore[arg-type]
@@ -222,11 +160,3 @@ def test_what_no_check_can_see_is_used_with_care(n_seeds, name, reason):
     small = World.of(n_seeds, {"bot:parrot": 0.0, **MODELS})
     trust = judge_trust(small.board(small.ideal(), name=name))
     assert (trust.level, trust.reasons) == ("use with care", (reason,))
-
-
-def test_the_rules_are_never_trusted():
-    """They catch the floor bots, which break them."""
-    small = World.of(20, {"bot:parrot": 0.0, "one": 0.3, "two": 0.6})
-    trust = judge_trust(small.board(small.rules(), name="rules"))
-    assert trust.level != "trust"
-    assert states(trust)["true_positive_rate_bots"] == "passes"

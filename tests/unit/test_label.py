@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat.errors import BotChatError, ConfigError, DataError, MissingDataError
 from botchat.interfaces import ShownDialogue, case_digest
-from botchat.pipeline.label import label, rater
+from botchat.pipeline.label import label
 from botchat.pipeline.run.read_set import read
-from botchat.records import HUMAN, Judgment, slug
+from botchat.records import HUMAN, slug
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace, stage_order
 from tests.boards import make_records
@@ -84,19 +82,6 @@ def test_a_label_is_filed_under_its_case(
     assert label.signature.endswith(signature)
     path = workspace.judgments_path("made-up", protocol, "human:amy")
     assert path.name == f"{slug('human:amy')}.jsonl"
-
-
-def test_twice_adds_nothing_and_a_second_answer_counts(workspace: Workspace) -> None:
-    """Nothing is rewritten; the newest line of a case is the label; an exported file goes on."""
-    new = [filed(workspace, row("unieval", ("m",), verdict)) for verdict in ("No", "4", "4")]
-    assert new == [[1], [1], [0]]
-    path = workspace.judgments_path("made-up", "unieval", "human:amy")
-    assert [one.verdict for one in jsonl.read(path, Judgment)] == ["No", "4"]
-    assert [one.verdict for one in workspace.judgments(path).values()] == ["4"]
-    exported = path.rename(path.with_name("unieval.human-amy.jsonl"))
-    filed(workspace, row("unieval", ("o",), "No", judge="human: AMY "))
-    assert not path.exists()
-    assert len(jsonl.read(exported, Judgment)) == 3
 
 
 WRONG: list[tuple[dict[str, Any], type[BotChatError], str]] = [
@@ -173,16 +158,3 @@ def test_what_cannot_be_labelled_is_refused(
     with pytest.raises(error, match=message):
         label(workspace, **{"seed_set": "made-up", **flags})
     assert not (workspace.root / "leaderboards").exists()
-
-
-@given(st.text(max_size=70))
-def test_two_spellings_are_one_annotator(name: str) -> None:
-    """Case, white space and the form of letters are no part of a name; folding twice is once."""
-    assert {rater(name) for name in ("Amy", " amy\t", "AMY", "\uff21my")} == {"amy"}
-    assert rater("Jose\u0301  Maria") == rater("JOS\u00c9 MARIA")
-    assert rater("Straße") == rater("STRASSE")
-    try:
-        folded = rater(name)
-    except ConfigError:
-        return
-    assert rater(folded) == folded

@@ -13,9 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from botchat.boards import arena
-from botchat.boards import files as file_module
-from botchat.boards.arena import of_votes
 from botchat.boards.board import Board, build_board
 from botchat.boards.files import as_json, board_files
 from botchat.boards.headline import headline
@@ -25,12 +22,9 @@ from botchat.boards.protocols import DetectionResult
 from botchat.boards.tables import Column, table
 from botchat.boards.writers import WRITERS, Content, to_json
 from botchat.errors import DataError
-from botchat.protocols.catalogue import UNIEVAL
-from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Seed
-from tests.boards import QUICK, Records, judgment, make_records
-from tests.judges import World
+from tests.boards import Records, judgment, make_records
 from tests.rows import rows
 
 SKILLS = {"best": 0.95, "good": 0.6, "poor": 0.1}
@@ -52,11 +46,6 @@ def files(board: Board) -> dict[str, Content]:
     """Every file of a board."""
     trust = judge_trust(board)
     return board_files(board, headline(board, trust), trust)
-
-
-def judged_in(records: Records, *protocols: str) -> Board:
-    """The board of some of the protocols."""
-    return replace(records, judgments={p: records.judgments[p] for p in protocols}).board()
 
 
 def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board):
@@ -88,22 +77,6 @@ def test_the_board_agrees_with_the_records(records, board):
     assert board.main.values("complete")["best"] == len(records.seeds)
 
 
-def test_rates_add_up_and_lie_in_their_intervals(board):
-    """In every table; only the spread of Elo's runs and error-free numbers have no interval."""
-    for part in board.every_table:
-        for row in part.records if "tie" in part.frame and "win" in part.frame else ():
-            assert row["win"] + row["tie"] + row["lose"] == pytest.approx(1, abs=2e-4)
-            assert row["win"] + row["tie"] == pytest.approx(row["win_or_tie"], abs=2e-4)
-        for column in part.columns:
-            if column.interval:
-                known = part.frame[column.key].notna()
-                value, low, high = (part.frame.loc[known, key] for key in column.keys)
-                assert ((low <= value + 1e-9) & (value <= high + 1e-9)).all(), column.key
-                assert column.kind == "rank" or (high - low > 1e-5).all(), column.key
-            elif column.kind in ("rate", "rating"):
-                assert column.key in ("elo_run_std", "coverage")
-
-
 def test_unreadable_verdicts_are_missing():
     """Ten of twelve verdicts lost: the rate is of two."""
     some = make_records({"a": 0.9, "b": 0.1}, 20, unreadable=0.0, arena=())
@@ -120,55 +93,6 @@ def test_unreadable_verdicts_are_missing():
     assert row["win_high"] > 0.9
     assert part.pair("a", "b") == (1, 0, 1)
     assert [row["missing"] for row in part.table.records] == [10, 10]
-
-
-def test_a_table_of_many_rows_is_in_its_own_file_alone(board, monkeypatch):
-    """The json of the board names it."""
-    before = json.loads(files(board)["leaderboard.json"])
-    assert len(before["tables"]["arena-n16-pairs"]["rows"]) == 6
-    monkeypatch.setattr(file_module, "MOST_IN_JSON", 5)
-    written = files(board)
-    after = json.loads(written["leaderboard.json"])
-    assert after["tables"]["arena-n16-pairs"]["rows"] == []
-    assert after["rows"] == before["rows"]
-    assert "The 6 rows of arena-n16-pairs are in its own file alone." in after["notes"]
-    assert len(str(written["arena-n16-pairs.csv"]).splitlines()) == 7
-
-
-def test_of_many_models_only_compared_pairs_are_listed(monkeypatch):
-    """Each once, the better one first; counts, ratings and matrices of rates are the same."""
-    some = make_records({"a": 0.9, "b": 0.5, "c": 0.1}, 10)
-    for name in ("arena-n8", "arena-n16"):
-        kept = [j for j in some.judgments[name] if set(j.contestants) != {"a", "c"}]
-        some.judgments[name] = kept
-    all_pairs = some.board()
-    monkeypatch.setattr(arena, "MOST_LISTED", 2)
-    listed = some.board()
-    frame = all_pairs.arenas[0].pairs.frame
-    order = [*all_pairs.main.frame["model"]].index
-    once = frame["model_a"].map(order) < frame["model_b"].map(order)
-    expected = frame[frame["win_rate"].notna() & once].reset_index(drop=True)
-    pd.testing.assert_frame_equal(listed.arenas[0].pairs.frame, expected)
-    assert len(expected) == 2
-    for key in ("win", "win_or_tie"):
-        matrices = [each.arenas[0].matrix(key) for each in (listed, all_pairs)]
-        pd.testing.assert_frame_equal(*matrices, atol=1e-12)
-        assert np.isnan(matrices[1].loc["a", "c"])
-    pd.testing.assert_frame_equal(listed.arenas[0].results, all_pairs.arenas[0].results)
-    pd.testing.assert_frame_equal(listed.main.frame, all_pairs.main.frame)
-
-
-def test_elo_is_left_out_of_many_models(monkeypatch):
-    """Unless its settings are given; the signature says which."""
-    compared = Comparisons.of([("a", "b", r) for r in (1.0, 0.5, 0.0, 1.0)] * 10)
-    few = of_votes(compared, "x", None, per_pair=40)
-    (played,) = re.findall(r"\|elo:k32,\d+x\d+\|seed:0(?=\|data:full)", few.table.signature)
-    monkeypatch.setattr(arena, "MOST_ELO", 1)
-    many = of_votes(compared, "x", None, per_pair=40)
-    assert many.table.signature == few.table.signature.replace(played, "")
-    assert not [key for key in many.table.frame if "elo" in key]
-    assert not many.has_elo
-    assert "|elo:k32,4x2|" in of_votes(compared, "x", QUICK, per_pair=40).table.signature
 
 
 def test_comparisons_that_were_not_judged_are_missing():
@@ -205,35 +129,6 @@ def test_a_model_or_protocol_without_a_readable_verdict(records):
     assert "Arena @8 has no readable verdict, so no rating." in mute.notes
 
 
-def test_without_an_arena_unieval_or_gteval_ranks(records):
-    """Success at the largest N, humans unranked; else win + tie against humans."""
-    board = judged_in(records, "unieval")
-    assert board.main.frame["model"].tolist() == [HUMAN, "best", "good", "poor"]
-    assert board.main.written("rank")[0] == "–"
-    assert board.main.frame["rank"].tolist()[1:] == [1, 2, 3]
-    assert board.arenas == []
-    board = judged_in(records, "gteval")
-    assert board.main.frame["model"].tolist() == ["best", "good", "poor"]
-    assert board.of(DetectionResult) == []
-    empty = judged_in(records)
-    assert empty.main.frame["rank"].isna().all()
-    assert empty.main.signature.startswith("botchat:")
-    assert set(files(empty)) == {
-        "leaderboard.csv", "leaderboard.md", "leaderboard.json", "lengths.csv", "meta.json",
-    }  # fmt: skip
-
-
-def test_a_board_without_an_arena_leaves_ranks_open():
-    """Models that pass alike share rank intervals; humans have none."""
-    world = World.of(25, {f"model-{i:02}": 0.25 + 0.06 * i for i in range(12)})
-    frame = world.board(world.ideal(), [UNIEVAL]).frame.set_index("model")
-    assert frame.loc["model-11", ["rank", "rank_low"]].tolist() == [1, 1]
-    assert frame["rank_high"].dropna().between(frame["rank"].dropna(), 12).all()
-    never = frame.loc[frame["success_n16"] == 0, ["rank_low", "rank_high"]].drop_duplicates()
-    assert len(never) == 1
-    assert frame.loc[HUMAN, ["rank", "rank_low", "rank_high"]].isna().all()
-
-
 def test_other_judgments_are_passed_over_and_other_verdicts_stop_the_board(records, board):
     """Seeds and models that are not of the board change nothing."""
     more = [
@@ -247,17 +142,6 @@ def test_other_judgments_are_passed_over_and_other_verdicts_stop_the_board(recor
     seeds = [Seed("S-4", ("a", "b", "c", "d"))]
     with pytest.raises(DataError, match="'maybe'"):
         build_board(seeds, records.dialogues, broken, seed_set="s", judge="j")
-
-
-def test_success_is_counted_at_the_lengths_that_dialogues_reach():
-    """Dialogues of 9 utterances have success rates at 4 and 8, not at 12 and 16."""
-    board = make_records({"a": 0.9, "b": 0.2}, 10, turns=9, arena=(8,)).board()
-    (part,) = board.of(DetectionResult)
-    keys = [column.key for column in part.table.headline if column.key.startswith("success")]
-    assert keys == ["success_n8", "success_n4", "success_human_length"]
-    assert [key for key in board.main.frame if key.startswith("success")] == [
-        "success_n8", "success_n8_low", "success_n8_high",
-    ]  # fmt: skip
 
 
 def test_signatures_name_the_settings(board, records):

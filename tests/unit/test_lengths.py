@@ -86,22 +86,6 @@ def test_a_download_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch
     hang.set()
 
 
-@pytest.mark.parametrize(
-    ("text", "n"),
-    [
-        ("", 0),
-        ("one two", 2),
-        ("don't stop", 2),
-        ("rock'n'roll 99", 2),
-        ("你好 world", 3),
-        ("…!", 0),
-    ],
-)
-def test_words(text: str, n: int) -> None:
-    """Runs of letters and digits; each Chinese or Japanese character is one."""
-    assert lengths.words(text) == n
-
-
 def test_seed_utterances_are_not_measured() -> None:
     """Recorded tokens are taken as they are, no counter is asked; who said nothing has no mean."""
 

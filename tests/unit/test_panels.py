@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import tomllib
 from pathlib import Path
 from typing import get_args
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botchat import prompts
 from botchat.errors import ConfigError
 from botchat.interfaces import Subject
-from botchat.judges.panel import build_panel, wording
+from botchat.judges.debate import SWAPPED
+from botchat.judges.panel import (
+    build_panel,
+    calls,
+    equal_calls_panel,
+    is_debate,
+    votes_before_debate,
+    wording,
+)
 from botchat.languages import ENGLISH, built_in
-from botchat.papers.chateval import ASPECTS
-from botchat.papers.stories import STORIES
-from botchat.protocols.answers import ANSWERS
-from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL, catalogue
-from botchat.protocols.mateval import DIAGNOSIS, MATEVAL
+from botchat.protocols.catalogue import ARENA
+from botchat.records import Judgment, Remark
 from botchat.workspace.config import TomlFile
-from botchat.workspace.criteria import CriterionSettings
-from botchat.workspace.panels import PRESETS, ROLES, AgentSettings, PanelSettings, Strategy
+from botchat.workspace.panels import (
+    DECOMPOSER,
+    FEEDBACK,
+    PRESETS,
+    ROLES,
+    SUMMARIZER,
+    PanelSettings,
+    Strategy,
+)
 from tests.scripted import Scripted, accusation, arena_case, choice, unieval_case
 
 
@@ -33,24 +42,6 @@ def panel(entry, *names, default=None, said=None):
     """The judge, with scripted models of these names."""
     models = {name: Scripted(said or choice("1"), name=name) for name in names}
     return build_panel("x", entry, models.__getitem__, default), models
-
-
-def test_agents_of_the_same_role_are_told_apart():
-    """By number; without a role a debater is an Annotator, a discussant an evaluator."""
-
-    def members(strategy, **settings):
-        return [(a.name, a.role) for a in PanelSettings(strategy=strategy, **settings).members]
-
-    assert members("one-by-one", agents=("critic",) * 2) == [
-        ("Critic 1", "critic"),
-        ("Critic 2", "critic"),
-    ]
-    assert members("one-by-one") == [("General Public", "general-public"), ("Critic", "critic")]
-    assert members("discussion-sr") == [("Evaluator 1", "evaluator"), ("Evaluator 2", "evaluator")]
-    assert members("one-by-one", agents=(AgentSettings(),) * 2) == [
-        ("Referee 1", "annotator"),
-        ("Referee 2", "annotator"),
-    ]
 
 
 SUBJECTS = get_args(Subject)
@@ -71,48 +62,6 @@ def test_every_role_has_its_texts(language):
     assert all(text.startswith(("You are", "你")) for told in sets for text in told)
     for role, told in zip(ROLES, zip(*sets, strict=True), strict=True):
         assert len(set(told)) == (3 if role in ROLES[:5] else 1), role
-
-
-@pytest.mark.parametrize("language", LANGUAGES, ids=lambda one: one.code)
-def test_only_roles_about_answers_look_for_the_better_one(language):
-    """Where machines are asked for, the better one loses; one text has no better one."""
-    better = re.compile("better|更好|two responses|两个回答")
-    assert sum(bool(better.search(text)) for text in texts("answers", language)) >= 4
-    assert not any(better.search(text) for text in texts("texts", language))
-    about_ai = "人工智能" if not language.english else "AI"
-    for text in texts("dialogues", language)[:5]:
-        assert about_ai in text
-        assert not better.search(text)
-
-
-def test_the_protocol_says_which_roles_fit():
-    """By its kind and by what it shows, a value; nobody asks for its name."""
-    own = CriterionSettings(kind="pairwise", shows="pair", prompt="{{conversation_1}}")
-    one = CriterionSettings(kind="score", prompt="{{conversation}}", scores=("Wit",), scale=(1, 5))
-    loses = msgspec.structs.replace(own, named_is="loser")
-    mine = catalogue({"warmth": own, "wit": one, "rude": loses})
-    texts = (*ASPECTS.values(), STORIES, MATEVAL, DIAGNOSIS, *map(mine.named, ("wit", "rude")))
-    for subject, protocols in (
-        ("dialogues", (UNIEVAL, ARENA, ARENA.at(8), GTEVAL)),
-        ("answers", (ANSWERS, mine.named("warmth"))),
-        ("texts", texts),
-    ):
-        assert {protocol.subject for protocol in protocols} == {subject}
-
-
-def test_groups_may_be_of_different_models():
-    """Each agent is asked of its own model."""
-    agents = (
-        AgentSettings(role="critic", model="a"),
-        AgentSettings(role="scientist", model="b"),
-    )
-    settings = PanelSettings(strategy="one-by-one", agents=agents)
-    judge, models = panel(settings, "a", "b")
-    asyncio.run(judge.answer(arena_case()))
-    assert judge.name == "x"
-    assert all("Critic !" in prompt for prompt in models["a"].prompts)
-    assert all("Scientist !" in prompt for prompt in models["b"].prompts)
-    assert len(models["a"].prompts) == len(models["b"].prompts) == 2
 
 
 def test_a_panel_without_a_model_says_what_to_do():
@@ -203,15 +152,74 @@ def test_a_hostile_dialogue_changes_no_verdict_of_agents_that_ignore_it(name, sa
     assert any(prompt.startswith(case.prompt) for prompt in models["m"].prompts)
 
 
-def test_what_a_panel_is_told_can_be_read():
-    """Roles and prompts of its own strategy, in full; nothing where it has no words of its own."""
-    told = wording(PRESETS["chateval-default"])
-    assert told["role of Critic"] == prompts.text("roles/critic").strip()
-    assert told["debate"] == prompts.text("debate")
-    assert not any(title.startswith("discussion") for title in told)
-    assert "discussion report" in wording(PRESETS["mateval-sr"])
-    own = PanelSettings(
-        strategy="ensemble",
-        agents=(AgentSettings(name="Teacher", text="You are Teacher."), "critic"),
+# What a panel is measured against: its own opening votes, and one judge asked as often.
+
+
+def judgment(transcript, verdict="1", protocol="arena-n4", contestants=("a", "b")):
+    """What a panel left behind."""
+    turns = tuple(transcript)
+    made = tuple(turn.call for turn in turns)
+    return Judgment(protocol, "s1", contestants, "p", verdict, "", 4, "d", "s", "ok", turns, made)
+
+
+def turn(speaker, vote, call="k"):
+    """One contribution."""
+    return Remark(speaker, "said", call, "ok", vote)
+
+
+def test_votes_of_a_talk_are_counted_as_the_panel_counts_them():
+    """On the swapped order turned back; an index by which more than half accuse."""
+    opening = [turn("A", "1", "k1"), turn("A", "2", "k2")]
+    mirrored = [turn(f"A{SWAPPED}", "1", "k3"), turn(f"A{SWAPPED}", "1", "k4")]
+    (control,) = votes_before_debate(
+        [judgment([*opening, *mirrored])], lambda _: ARENA.reading().choices
     )
-    assert wording(own)["role of Teacher"] == "You are Teacher."
+    assert control.verdict == "neither"
+    assert control.calls == ("k1", "k3")
+    opening = [turn("A", "3"), turn("B", "No"), turn("C", "5"), turn("D", None)]
+    made = judgment([*opening, *opening], "3", "unieval", ("m",))
+    (control,) = votes_before_debate([made], lambda _: {"No", "1"})
+    assert control.verdict == "5"
+
+
+@pytest.mark.parametrize(
+    ("speakers", "expected"),
+    [
+        ([], False),
+        (["judge"], False),
+        (["A", "B"], False),
+        (["A", "B", f"A{SWAPPED}", f"B{SWAPPED}"], False),
+        (["A", SUMMARIZER], False),
+        (["A", "B", "A", "B"], True),
+        (["A", "B", FEEDBACK, SUMMARIZER], True),
+        ([DECOMPOSER, "A", "B", "A", "B"], False),
+    ],
+)
+def test_only_those_who_heard_each_other_have_talked(speakers, expected):
+    """Singles, ensembles and single reports have no votes before a talk."""
+    assert is_debate([judgment([turn(speaker, "1") for speaker in speakers])]) is expected
+
+
+@pytest.mark.parametrize(
+    ("preset", "expected"),
+    [
+        ("chateval-default", 4),
+        ("chateval-3-roles-simultaneous", 6),
+        ("chateval-3-roles-summarizer", 8),
+        ("chateval-ensemble", 3),
+        ("faireval-mec-bpc", 3),
+        ("mateval-sa", 2),
+        ("mateval-one-by-one", 3 * 3 + 2),
+        ("mateval-sr", 3 * 5 + 2),
+        ("mateval-cot", 1 + 3 * 3 + 2),
+        ("mateval-sr-cot", 1 + 3 * 5 + 2),
+    ],
+)
+def test_the_control_is_asked_as_often_as_the_panel(preset, expected):
+    """Calls of a talk in one order; position calibration is the control's too."""
+    settings = PRESETS[preset]
+    control = equal_calls_panel(settings, "m")
+    assert calls(settings) == calls(control) == expected
+    assert control.position_calibration == settings.position_calibration
+    assert (control.strategy, control.temperature) == ("ensemble", 1.0)
+    assert [member.role for member in control.members] == [None]

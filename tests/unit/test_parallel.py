@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
@@ -17,7 +16,6 @@ import pytest
 
 from botchat import parallel
 from botchat.errors import BotChatError, ConfigError, DataError
-from botchat.pipeline.run.work import run_now
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 
@@ -110,14 +108,6 @@ def test_a_killed_process_is_said() -> None:
 
 
 @linux
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_a_worker_starts_no_workers(backend: str) -> None:
-    """It uses its own core alone."""
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        assert parallel.run_tasks([parallel.n_workers] * 2, LARGE) == [1, 1]
-
-
-@linux
 def test_an_interrupt_ends_the_workers() -> None:
     """Ctrl-C reaches all processes of a terminal; one of them speaks, and none stays."""
     program = """
@@ -145,28 +135,3 @@ except KeyboardInterrupt:
         rest, _ = parent.communicate(timeout=60)
     assert rest == b"interrupted\n"
     assert parent.returncode == 0
-
-
-@pytest.fixture
-def collector():
-    """As Python begins with it, whatever tests in this process have left."""
-    before = gc.get_threshold()
-    gc.set_threshold(700, 10, 10)
-    yield
-    gc.set_threshold(*before)
-
-
-@pytest.mark.usefixtures("collector")
-def test_garbage_is_collected_seldom_while_calls_are_made_and_as_before_afterwards():
-    """Also after an error."""
-    before = gc.get_threshold()
-
-    async def ask(error: Exception | None) -> int:
-        if error is not None:
-            raise error
-        return gc.get_threshold()[0]
-
-    assert run_now(ask(None)) > before[0]
-    with pytest.raises(BotChatError):
-        run_now(ask(BotChatError("no")))
-    assert gc.get_threshold() == before

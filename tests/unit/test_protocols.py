@@ -24,13 +24,11 @@ from botchat.boards.protocols import (
 from botchat.errors import DataError
 from botchat.interfaces import ShownDialogue
 from botchat.languages import ENGLISH
-from botchat.metrics.intervals import share_ci
 from botchat.protocols.answers import AnswerPair, pair_case
 from botchat.protocols.catalogue import ARENA, GTEVAL, UNIEVAL
-from botchat.protocols.frame import neutralise, prompt_frame
+from botchat.protocols.frame import prompt_frame
 from botchat.protocols.mateval import DIAGNOSIS, OwnText, text_case
 from botchat.protocols.rates import successes
-from botchat.protocols.scores import Scale
 from botchat.ratings.elo import EloSettings
 from botchat.records import HUMAN, Dialogue, Seed, human_dialogue
 from botchat.verdicts import Verdicts
@@ -113,14 +111,6 @@ def test_marks_of_chat_templates_are_no_control_tokens_for_the_judge(mark):
         assert mark.strip("<>[]|｜") in prompt
 
 
-def test_ordinary_text_is_shown_unchanged():
-    """Neutralising touches only what imitates the frame."""
-    text = "At 5: I had no choice, and the index was A+. Reason enough?\nSecond line: fine."
-    assert neutralise(text) == text
-    text = prompt_frame(ENGLISH).conversation(["Hi.", "Yo."])
-    assert text == "A: Hi. <chat_end>\nB: Yo. <chat_end>"
-
-
 def test_unieval_asks_about_everything_that_was_generated():
     """Complete and stopped dialogues are asked about; one with its seed alone is not."""
     generated = [
@@ -181,31 +171,6 @@ def test_gteval_cuts_the_model_to_the_human_length():
     assert "exactly one of the two conversations contains AI-generated" in cases[0].prompt
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"shows": "pair"}, "a place shows one"),
-        ({"shows": "human"}, "a place shows one"),
-        ({"kind": "score"}, "has a scale if it is a score"),
-        ({"scale": Scale(1, 5, ("Wit",))}, "has a scale if it is a score"),
-    ],
-)
-def test_a_protocol_that_nobody_could_read_is_no_value(change, message):
-    """It would be asked, paid for and found unreadable, or fail on a board."""
-    with pytest.raises(ValueError, match=f"protocol unieval: .*{message}"):
-        replace(UNIEVAL, **change)
-
-
-def test_prompts_are_filled_strictly_and_once():
-    """A missing or unknown value is an error; filled text is never filled again."""
-    with pytest.raises(ValueError, match="placeholders"):
-        ENGLISH.fill("arena", conversation_1="x")
-    with pytest.raises(ValueError, match="placeholders"):
-        ENGLISH.fill("arena", conversation_1="x", conversation_2="y", extra="z")
-    filled = ENGLISH.fill("arena", conversation_1="{{conversation_2}}", conversation_2="y")
-    assert filled.count("{{conversation_2}}") == 1
-
-
 @pytest.mark.parametrize(("protocol", "size"), [(ARENA.at(4), 2), (GTEVAL, 2), (UNIEVAL, 1)])
 @pytest.mark.parametrize("n", range(4))
 def test_a_verdict_of_another_number_of_contestants_is_refused(protocol, size, n):
@@ -219,15 +184,6 @@ def test_a_verdict_of_another_number_of_contestants_is_refused(protocol, size, n
 
 
 # ---------------------------------------------------------------------- success curves
-
-
-def test_a_curve_worked_by_hand():
-    """Six dialogues of up to 5 utterances: AI from 2, 3 and 3; ended at 3; went on to 5 twice."""
-    ends = [(2, True), (3, True), (3, True), (3, False), *[(5, False)] * 2]
-    curve = SuccessCurve.of(ends, list("abcdef"), 5)
-    assert curve.rate == pytest.approx([1, 5 / 6, 1 / 2, 1 / 2, 1 / 2])
-    assert curve.n == pytest.approx([6, 6, 6, 5, 5])
-    assert curve.row(6, "x") == {"x": None, "x_low": None, "x_high": None}
 
 
 ENDS = st.lists(st.tuples(st.integers(1, 12), st.booleans()), min_size=1, max_size=40)
@@ -247,17 +203,6 @@ def test_the_curve_is_scipys_kaplan_meier(ends):
     assert (np.diff(known) <= 1e-12).all()
     assert not (np.diff(curve.n) > 1e-9).any()
     assert curve.n[0] == pytest.approx(len(ends))
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=60))
-def test_where_none_is_cut_short_the_interval_is_wilsons(firsts):
-    """Of the share of dialogues without an AI utterance up to each N."""
-    ends = [(min(first, 5), first < 6) for first in firsts]
-    curve = SuccessCurve.of(ends, [str(i) for i, _ in enumerate(ends)], 5)
-    for n in range(1, 6):
-        row = curve.row(n, "x")
-        expected = share_ci(sum(first > n for first in firsts), len(firsts))
-        assert (row["x_low"], row["x_high"]) == pytest.approx(expected, abs=1e-9)
 
 
 def test_where_none_is_cut_short_it_is_the_success_rate():

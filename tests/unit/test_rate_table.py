@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from dataclasses import replace
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,16 +72,6 @@ def test_rounding_is_all_that_is_lost(count, percent, both, digits):
     assert abs(won + tied - wins_or_ties) <= lost
 
 
-def test_order_of_rows_does_not_matter():
-    """A shuffled table gives the same comparisons in the same order."""
-    lines = ["b,a,0.2,0.5\n", "c,a,0.1,0.9\n", "a,b,0.5,0.8\n", "c,b,0.3,0.3\n"]
-    plain = comparisons_of(HEADER + "".join(lines), 10)
-    random.Random(1).shuffle(lines)
-    other = comparisons_of(HEADER + "".join(lines), 10)
-    assert np.array_equal(plain.first, other.first)
-    assert np.array_equal(plain.result, other.result)
-
-
 def test_spreadsheet_habits_are_read():
     """A byte order mark, CRLF, blanks, quotes, blank lines and further columns do no harm."""
     text = (
@@ -118,32 +104,3 @@ def test_comparisons_refuse_what_is_none(row):
     """A comparison of a model with itself, or without a result 1, ½ or 0, is refused."""
     with pytest.raises(DataError, match="give two different models"):
         Comparisons.of([("x", "y", 1.0), row])
-
-
-def test_seeds_become_clusters():
-    """Comparisons on one seed share a cluster; models are sorted by name."""
-    results = [("y", "x", 1.0), ("x", "z", 0.5), ("z", "y", 0.0)]
-    comparisons = Comparisons.of(results, seeds=["MT-2", "MT-1", "MT-2"])
-    assert comparisons.models == ("x", "y", "z")
-    assert comparisons.first.tolist() == [1, 0, 2]
-    assert comparisons.cluster is not None
-    assert comparisons.cluster[0] == comparisons.cluster[2] != comparisons.cluster[1]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"result": [1.0, 0.0]}, "columns of one length"),
-        ({"models": ("a",)}, "outside 0..0"),
-        ({"second": [0]}, "same model on both sides"),
-        ({"result": [0.7]}, "not 1, 0.5 or 0"),
-        ({"cluster": [-1]}, "a cluster is below 0"),
-        ({"first": ["a"]}, "not numbers; of rows .* Comparisons.of"),
-    ],
-)
-def test_columns_that_do_not_fit(change, message):
-    """Columns of other lengths or kinds, unknown models and results are programming errors."""
-    plain = Comparisons(("a", "b"), pd.Series([0]), [1], [1.0])
-    assert plain.first.tolist() == [0]
-    with pytest.raises(ValueError, match=message):
-        replace(plain, **change)

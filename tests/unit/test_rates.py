@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations
+from dataclasses import replace
+from itertools import permutations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botchat.boards.judge_table import pair_rates
+from botchat.boards.judge_table import judge_table, pair_rates
 from botchat.boards.pairs import comparisons_of, covered, model_results, pair_results
-from botchat.errors import DataError
-from botchat.metrics.annotations import NOT_SAID, UNTOLD, accused_index
+from botchat.boards.protocols import ProtocolVerdicts
 from botchat.protocols.catalogue import ARENA
 from botchat.protocols.rates import passes, successes
 from botchat.ratings.comparisons import Comparisons
-from botchat.records import HUMAN, UNDECIDED, Dialogue, Judgment, Seed
+from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
-from tests.boards import judgment
+from tests.boards import judgment, make_records
 
 
 def dialogue(
@@ -40,13 +41,6 @@ def seed(n: int, seed_id: str = "S-1") -> Seed:
 def test_result_is_for_the_first_shown(verdict, result):
     """The contestant whose conversation alone is AI-involved loses; no verdict is no result."""
     assert ARENA.result(verdict) == result
-
-
-@pytest.mark.parametrize("verdict", ["", "3", "No", "Both", "tie"])
-def test_a_verdict_out_of_the_set_is_an_error(verdict):
-    """Nothing that Arena does not offer is taken for a tie."""
-    with pytest.raises(DataError, match="pairwise"):
-        ARENA.result(verdict)
 
 
 PASSES = """
@@ -71,21 +65,6 @@ def test_a_dialogue_passes_up_to_the_accused_utterance(row):
     assert passed is {"pass": True, "fail": False, "unknown": None}[result]
 
 
-@pytest.mark.parametrize("verdict", ["yes", "0", "-1", "²", "1.5", ""])
-def test_a_verdict_that_is_no_index_is_an_error(verdict):
-    """UniEval offers No, Yes and the indices from 1."""
-    with pytest.raises(DataError, match="UniEval"):
-        passes(dialogue(16), verdict, 8)
-
-
-def test_an_accused_index_is_one_of_four_kinds():
-    """None, an utterance, not said from where, and an annotator who cannot tell."""
-    verdicts = ("No", "7", "Yes", UNDECIDED)
-    assert [accused_index(verdict, "x") for verdict in verdicts] == [0, 7, NOT_SAID, UNTOLD]
-    with pytest.raises(DataError, match="neither No, Yes nor an index"):
-        accused_index("perhaps", "x")
-
-
 def test_success_counts_every_seed():
     """Without a dialogue, a judgment or a verdict a seed is missing, not failed."""
     seeds = [seed(4, f"S-{i}") for i in range(5)]
@@ -102,27 +81,6 @@ def test_success_at_human_length_takes_each_seeds_own():
     dialogues = {s.id: dialogue(16, seed_id=s.id) for s in seeds}
     passed = successes(seeds, dialogues, dict.fromkeys(dialogues, "6"), None)
     assert passed == {"a": True, "b": False}
-
-
-SHAPES = st.tuples(
-    st.integers(2, 20), st.sampled_from(["complete", "stopped:empty"]), st.booleans()
-)
-
-
-@given(st.lists(SHAPES, min_size=1, max_size=12), st.data())
-def test_success_never_rises_with_n(shapes, data):
-    """Whatever the lengths, stops and verdicts, the rate at a greater N is not higher."""
-    seeds = [seed(5, str(i)) for i in range(len(shapes))]
-    dialogues, verdicts = {}, {}
-    for i, (n, status, is_human) in enumerate(shapes):
-        name = HUMAN if is_human else "m"
-        dialogues[str(i)] = dialogue(n, model=name, seed_id=str(i), status=status)
-        verdicts[str(i)] = data.draw(st.sampled_from([None, "No", *map(str, range(1, n + 1))]))
-    passed = [successes(seeds, dialogues, verdicts, n) for n in range(1, 22)]
-    known = [[one for one in each.values() if one is not None] for each in passed]
-    rates = [sum(each) / len(each) for each in known if each]
-    assert all(later <= earlier for earlier, later in pairwise(rates))
-    assert all(len(each) == len(seeds) for each in passed)
 
 
 KEYS = [(s, *pair) for s in ("s1", "s2", "s3") for pair in permutations("abc", 2)]
@@ -161,18 +119,6 @@ def test_pair_results_are_those_by_hand(verdicts):
     assert models[["n", "missing"]].to_numpy().tolist() == both.to_numpy().tolist()
 
 
-def test_a_pair_without_a_win_or_a_verdict_is_counted():
-    """A model that never wins has a win rate of 0; a pair that was not judged has none."""
-    judgments = [
-        judgment("arena-n8", "s", ("a", "b"), "2"),
-        judgment("arena-n8", "s", ("b", "a"), "1"),
-    ]
-    results = covered(pair_results(compared(judgments)), [("b", "a"), ("c", "a")], 2)
-    assert results[["win", "n", "missing"]].iloc[0].tolist() == [0, 2, 0]
-    assert results[["n", "missing"]].iloc[1].tolist() == [0, 2]
-    assert np.isnan(results["win"].iloc[1])
-
-
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
     [
@@ -193,3 +139,61 @@ def test_verdict_rates_of_a_judge_by_hand(verdicts, expected):
     names = ("consistency", "first_preferred", "ties", "unreadable_rate")
     assert tuple(rates[name] for name in names) == pytest.approx(expected)
     assert (rates["judged"], rates["unreadable"]) == (len(rows), verdicts.count("-"))
+
+
+# The judge's own table: lengths it prefers, and humans and machines it calls AI.
+
+
+RECORDS = make_records({"short": 0.5, "long": 0.5}, 6)
+DIALOGUES = {
+    name: {
+        seed_id: msgspec.structs.replace(
+            dialogue, utterances=("Hi there.", "Hello.", *["word " * times] * 6)
+        )
+        for seed_id, dialogue in RECORDS.dialogues[name].items()
+    }
+    for name, times in (("short", 1), ("long", 3))
+}
+
+
+def row_of(judgments: list[Judgment]) -> dict[str, object]:
+    """The row of one pairwise protocol."""
+    judged = ProtocolVerdicts(ARENA.at(8), (), Verdicts.of(judgments, ARENA))
+    (row,) = judge_table([judged], DIALOGUES, ["x"]).records
+    return row
+
+
+def test_the_longer_dialogue_has_more_words_of_those_shown():
+    """Of five: two for the longer, one for the shorter, a tie, an unreadable one."""
+    verdicts = [("S-1", ("short", "long"), "1"), ("S-1", ("long", "short"), "2"),
+                ("S-2", ("long", "short"), "1"), ("S-3", ("long", "short"), "both"),
+                ("S-4", ("long", "short"), None)]  # fmt: skip
+    judgments = [judgment("arena-n8", s, pair, verdict, 8) for s, pair, verdict in verdicts]
+    row = row_of(judgments)
+    assert row["longer_preferred"] == pytest.approx(2 / 3, abs=1e-4)
+    assert (row["judged"], row["unreadable"], row["unreadable_rate"]) == (5, 1, 0.2)
+    # Cut before the first generated utterance both are as long.
+    cut = [msgspec.structs.replace(j, shown=2) for j in judgments]
+    assert "longer_preferred" not in row_of(cut)
+
+
+def test_rates_of_calling_ai_by_hand():
+    """Of humans, of everybody generated, of bots; who cannot tell calls nobody AI."""
+    records = make_records({"m": 0.5, "bot:parrot": 0.1}, 6)
+    verdicts = {
+        HUMAN: ["No", "4", "No", None, "Undecided"],
+        "m": ["3", "No", "Yes", "Undecided"],
+        "bot:parrot": ["3", "5", None],
+    }
+    judgments = [
+        judgment("unieval", f"S-{i}", (name,), verdict)
+        for name, each in verdicts.items()
+        for i, verdict in enumerate(each, 1)
+    ]
+    board = replace(records, judgments={"unieval": judgments}).board()
+    row = board.judge_facts["unieval"]
+    assert (row["judged"], row["unreadable"]) == (12, 2)
+    assert row["false_positive_rate"] == pytest.approx(1 / 3)
+    assert row["true_positive_rate"] == pytest.approx(4 / 5)
+    assert row["true_positive_rate_bots"] == 1
+    assert row["true_positive_rate_low"] < 4 / 5 < row["true_positive_rate_high"]

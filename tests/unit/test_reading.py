@@ -9,8 +9,6 @@ import joblib
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat import parallel
 from botchat.boards.board import Board
@@ -19,10 +17,10 @@ from botchat.boards.headline import headline
 from botchat.boards.judge_checks import judge_trust
 from botchat.boards.writers import Content
 from botchat.errors import DataError
-from botchat.interfaces import ShownDialogue, case_digest, digests_of_pairs
+from botchat.interfaces import ShownDialogue, case_digest
 from botchat.pipeline.run import read_set
-from botchat.protocols.catalogue import ARENA, Catalogue
-from botchat.records import HUMAN, Dialogue, Judgment, PairJudgment, Unread
+from botchat.protocols.catalogue import Catalogue
+from botchat.records import HUMAN, Dialogue, Judgment, Unread
 from botchat.verdicts import Verdicts
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
@@ -165,26 +163,6 @@ def test_the_last_line_on_a_case_is_the_one_that_counts(workspace, records):
     assert after.result[place] == 1.0
 
 
-def test_judgments_of_who_is_not_there_are_passed_over(workspace):
-    """Neither counted nor stale."""
-    before, _ = columns(workspace, "arena-n8")
-    workspace.dialogues_path("set", "poor").unlink()
-    after, stale = columns(workspace, "arena-n8")
-    assert (after.judged_contestants, stale) == (["fair", "good"], 0)
-    assert len(after) == len(before) // 3
-
-
-def test_some_verdicts_keep_their_own_signatures():
-    """Signatures of verdicts that are left out are not counted."""
-    judgments = [
-        Judgment("arena-n8", f"S-{n}", ("a", "b"), "x", "1", "", 8, "", f"way {n % 2}")
-        for n in range(4)
-    ]
-    verdicts = Verdicts.of(judgments, ARENA)
-    assert verdicts.signatures == {"way 0": 2, "way 1": 2}
-    assert verdicts.on(["S-0", "S-2"]).signatures == {"way 0": 2}
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -201,24 +179,3 @@ def test_a_line_that_is_no_judgment_is_named(workspace, records, line, message):
     path.write_bytes(b"\n".join([lines[0], line or msgspec.json.encode(wrong), *lines[1:]]))
     with pytest.raises(DataError, match=message):
         columns(workspace, "arena-n8")
-
-
-def test_columns_are_read_from_a_judgments_own_fields():
-    """A field that was renamed in one record and not in the other would be missed."""
-    of_judgment = {field.name: field.type for field in msgspec.structs.fields(Judgment)}
-    of_pair = {field.name: field.type for field in msgspec.structs.fields(PairJudgment)}
-    assert of_pair.keys() <= of_judgment.keys()
-    assert of_pair | {"contestants": of_judgment["contestants"]} == {
-        name: of_judgment[name] for name in of_pair
-    }
-
-
-@given(st.lists(st.lists(st.text(), min_size=1, max_size=3).map(tuple), min_size=1, max_size=5))
-def test_many_digests_are_those_of_the_cases(dialogues):
-    """What is computed at once for a file is what each case says of itself."""
-    pairs = [(i, j) for i in range(len(dialogues)) for j in range(len(dialogues))]
-    cases = [ShownDialogue("", utterances) for utterances in dialogues]
-    digests = [dialogue.digest for dialogue in cases]
-    digest = digests_of_pairs("arena-n8", digests, *zip(*pairs, strict=True))
-    expected = [case_digest("arena-n8", cases[i], cases[j]) for i, j in pairs]
-    assert [digest[8 * k : 8 * k + 8].hex() for k in range(len(pairs))] == expected

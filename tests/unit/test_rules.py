@@ -8,7 +8,6 @@ import random
 import re
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,6 @@ for line in (ROOT / "tests" / "data" / "dialogues.jsonl").read_text("utf-8").spl
         BAD[talk["name"]] = talk["criterion"], talk["index"], said
     else:
         GOOD[talk["name"]] = said
-START, BUS = GOOD["plans"][:2], GOOD["echo"][:2]
 
 
 def unieval(*utterances: str) -> Case:
@@ -60,15 +58,6 @@ def pair(a: Utterances, b: Utterances, choices: frozenset[str] = COMPARISON) -> 
         choices=choices,
         read=lambda _: (None, ""),
     )
-
-
-def test_the_prompt_of_a_case_is_worded_only_if_it_is_read() -> None:
-    """Once, and then kept: this judge reads none, a model many times."""
-    made = []
-    case = replace(unieval("Hello.", "Hi."), wording=lambda: made.append(1) or "Who?")
-    answer(RulesJudge([BUS]), case)
-    assert made == []
-    assert (case.prompt, case.prompt, made) == ("Who?", "Who?", [1])
 
 
 def answer(judge: Judge, case: Case) -> JudgeAnswer:
@@ -108,19 +97,6 @@ def test_seed_utterances_are_never_accused():
     assert answer(FLOORS, unieval(wild, wild, "How odd.")).verdict == "No"
 
 
-def test_a_judge_by_its_interface_that_names_its_reason():
-    """The reason holds utterance, criterion, value, threshold and a short quote."""
-    judge: Judge = RulesJudge([START])
-    assert judge.name == "rules"
-    found = answer(judge, unieval(*START, "so " * 61 + "long"))
-    assert found.verdict == "3"
-    assert re.fullmatch(
-        r'utterance 3: too long \(words\), 62 > 60 of people: "so so .{50,55}…"', found.reason
-    )
-    assert found.outcome == "ok"
-    assert found.calls == ()
-
-
 def test_comparison_accuses_each_dialogue_by_itself():
     """One accused gives its number, two "both", none "neither"."""
     good, bad = GOOD["plans"], BAD["as an AI"][2]
@@ -128,28 +104,6 @@ def test_comparison_accuses_each_dialogue_by_itself():
     assert answer(FLOORS, pair(good, bad)).verdict == "2"
     assert answer(FLOORS, pair(bad, BAD["long"][2])).verdict == "both"
     assert answer(FLOORS, pair(good, GOOD["echo"])).verdict == "neither"
-
-
-def test_comparison_without_both_takes_the_earlier_then_the_stronger():
-    """Where only one may be named, the earlier accusation counts, then the greater excess."""
-    only = frozenset({"1", "2"})
-    early, late = BAD["as an AI"][2], BAD["language model"][2]
-    assert answer(FLOORS, pair(late, early, only)).verdict == "2"
-    long, longer = (*START, "so " * 70), (*START, "well " * 90)
-    assert answer(FLOORS, pair(longer, long, only)).verdict == "1"
-    assert answer(FLOORS, pair(long, long, only)).verdict is None
-    assert answer(FLOORS, pair(long, long, only | {"neither"})).verdict is None
-    assert answer(FLOORS, pair(GOOD["echo"], GOOD["plans"], only)).verdict is None
-    assert answer(FLOORS, pair(GOOD["echo"], long, only)).verdict == "2"
-
-
-def test_other_questions_get_no_verdict():
-    """A case that is neither UniEval's nor a comparison's is answered by ``None`` and why."""
-    scores = replace(unieval(*START), choices=frozenset({"1", "2", "3"}))
-    for case in (pair(START, START, frozenset({"1", "2", "tie"})), scores):
-        assert answer(FLOORS, case) == JudgeAnswer(
-            None, "the rules judge answers UniEval, Arena, GTEval and diagnosis questions only"
-        )
 
 
 PHRASES = st.sampled_from(
@@ -160,13 +114,6 @@ CHOICES = st.sets(st.sampled_from(sorted(COMPARISON))).map(frozenset)
 MIRROR = {"1": "2", "2": "1"}
 
 
-@given(TALK)
-def test_verdict_is_always_offered_in_unieval(talk: Utterances):
-    """UniEval's answer is one of its choices, never an utterance of the ChatSEED."""
-    case = unieval(*talk)
-    assert answer(FLOORS, case).verdict in case.choices - {"1", "2"}
-
-
 @given(TALK, TALK, CHOICES)
 def test_swapping_the_dialogues_swaps_the_verdict(a: Utterances, b: Utterances, some: frozenset):
     """In any subset of the choices closed under the swap, sides do not matter."""
@@ -175,14 +122,6 @@ def test_swapping_the_dialogues_swaps_the_verdict(a: Utterances, b: Utterances, 
     assert there.verdict is None or there.verdict in choices
     assert back.verdict == (there.verdict and MIRROR.get(there.verdict, there.verdict))
     assert (back.outcome, back.transcript, back.calls) == ("ok", (), ())
-
-
-@given(TALK, TALK)
-def test_more_utterances_never_move_the_first_accusation(talk: Utterances, more: Utterances):
-    """What follows an accused utterance leaves index and reason as they are."""
-    short = answer(FLOORS, unieval(*talk))
-    if short.verdict != "No":
-        assert answer(FLOORS, unieval(*talk, *more)) == short
 
 
 @settings(max_examples=10)
@@ -271,15 +210,3 @@ def test_false_alarms_on_people(humans: list[Utterances]):
     shuffled = random.Random(7).sample(humans, len(humans))
     fitted, held_out = shuffled[:273], shuffled[273:]
     assert len(accused(RulesJudge(fitted), held_out)) <= 0.06 * len(held_out)
-
-
-def test_finds_a_bot_that_quotes_strangers(humans: list[Utterances]):
-    """Of dialogues continued with random human lines, most are accused of drifting."""
-    rng = random.Random(3)
-    lines = [line for talk in humans for line in talk[2:]]
-    judge = RulesJudge(humans)
-    drifting = 0
-    for talk in rng.sample(humans, 100):
-        mixed = (*talk[:2], *rng.choices(lines, k=14))
-        drifting += any(f.criterion == "drift" for f in flags(mixed, judge.thresholds))
-    assert drifting >= 70

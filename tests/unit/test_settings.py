@@ -234,23 +234,6 @@ def test_parts_of_an_address_may_stand_in_the_environment(tmp_path):
     assert load(write(tmp_path, '[endpoints.e]\nbase_url = "http://h:$PORT/v1"\n')).endpoints
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        f"host/v1?api-key={SECRET}#m",
-        f"https://host:x/v1?api-key={SECRET}#m",
-        f"https://host/v1#m?api-key={SECRET}",
-        f"user:{SECRET}@host/v1#m",
-        f"sk-{SECRET}",
-    ],
-)
-def test_a_secret_in_a_wrong_name_is_not_repeated(name):
-    """The line says what is wrong without it."""
-    with pytest.raises(ConfigError, match="named") as caught:
-        model_name(name, Config(), {})
-    assert SECRET not in str(caught.value)
-
-
 def test_headers_may_stand_in_the_environment(tmp_path):
     """Alone or after a scheme; what is not set is one line; only those values are secrets."""
     text = (

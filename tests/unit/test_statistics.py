@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from botchat.metrics import statistics
-from botchat.metrics.statistics import distinct, holm, sign_flip, student_t
+from botchat.metrics.statistics import holm, sign_flip, student_t
 
 FLEISS_1971 = """
     0 0 0 0 14   0 2 6 4 2   0 0 3 5 6   0 3 9 2 0   2 2 8 1 1
@@ -107,11 +107,3 @@ def test_holm_is_the_closed_test_of_bonferroni(p):
         sets = [s for s in product([False, True], repeat=len(p)) if s[i]]
         bonferroni = (sum(s) * min(q for q, held in zip(p, s, strict=True) if held) for s in sets)
         assert adjusted[i] == pytest.approx(min(1, max(bonferroni)))
-
-
-@given(st.lists(st.integers(0, 12) | st.integers(0, 10**12), max_size=30))
-def test_distinct_labels_are_numpys(labels):
-    """Small numbers, which are counted, and large ones, which are sorted."""
-    values = np.array(labels, dtype=np.intp)
-    for ours, theirs in zip(distinct(values), np.unique(values, return_inverse=True), strict=True):
-        assert ours.tolist() == theirs.tolist()

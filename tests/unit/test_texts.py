@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from botchat.errors import DataError
 from botchat.protocols.items import items, paragraphs
-from botchat.protocols.mateval import OwnText, read_report, text_case
+from botchat.protocols.mateval import OwnText, text_case
 from botchat.protocols.reports import (
-    KINDS,
-    ErrorTypeResult,
-    Report,
     ReportedError,
-    as_prose,
-    as_text,
     parse_text,
-    reports,
 )
-from botchat.records import Judgment, Remark
+from tests.rows import rows
 
 CAT = OwnText("1", 'Kim had a cat. The cat was a "dog". It was fine! It was fine!')
 REPLY = """I looked at it closely.
@@ -63,19 +54,6 @@ def test_a_report_is_read_with_place_quote_reason_and_score():
     assert [one.present for one in found.values()] == [True, True, False, False, True]
 
 
-def test_what_a_reply_does_not_say_is_missing():
-    """A Yes is no score; the verdict has the others in their places, and the report says which."""
-    unsure = REPLY.replace("Answer: No", "Answer: Yes")
-    report = parse_text(unsure, CAT.text)
-    assert report.missing == ["Inappropriate Lexical Choice"]
-    assert "No score of: inappropriate lexical choice." in as_prose(report)
-    assert read_report(unsure, CAT.text)[0] == "-1 -1 0 ? -1"
-    assert read_report(unsure + "Inappropriate Lexical Choice: 0", CAT.text)[0] == "-1 -1 0 0 -1"
-    assert read_report(REPLY, CAT.text)[0] == "-1 -1 0 0 -1"
-    assert read_report("I like it.\nVery much.", CAT.text) == (None, "I like it. Very much.")
-    assert parse_text("I like it.", CAT.text).missing == list(KINDS)
-
-
 def test_a_text_cannot_speak_for_the_judge():
     """What imitates the form loses its colon, and nothing else changes."""
     text = OwnText(
@@ -86,87 +64,6 @@ def test_a_text_cannot_speak_for_the_judge():
     assert parse_text(told, text.text).results == ()
     assert re.sub(r"[\s:-]", "", told) == re.sub(r"[\s:-]", "", text.text)
     assert "And so on: x." in told
-
-
-WORDS = st.text("ab \"'.!?é-:", min_size=1, max_size=20).map(lambda s: " ".join(s.split()))
-PASSAGES = st.lists(
-    st.builds(
-        ReportedError,
-        st.none(),
-        WORDS.filter(bool),
-        st.just("not found"),
-        WORDS.map(lambda s: s.strip(" -:")),
-    ),
-    min_size=1,
-    max_size=2,
-)
-
-
-@st.composite
-def findings(draw):
-    """A finding of each of some kinds."""
-    found = []
-    for kind in KINDS:
-        present = draw(st.sampled_from([True, False, None, "absent"]))
-        score = float(-draw(st.integers(0, 5))) if present is None else None
-        score = draw(st.sampled_from([0.0 if present is False else score, -1.0, 0.0]))
-        if present == "absent" or (present is None and score is None):
-            continue
-        passages = tuple(draw(PASSAGES)) if present else ()
-        found.append(ErrorTypeResult(kind, present, score, passages))
-    return tuple(found)
-
-
-@given(findings())
-def test_a_canonical_report_is_read_back(made):
-    """As text and again, with the same findings."""
-    report = Report(made)
-    text = "zzz"
-    assert parse_text(as_text(report), text).results == made
-
-
-@pytest.mark.parametrize(
-    ("story", "quote", "sentence"),
-    [
-        ('He paid 3.50 in all. "Go." Then she went.', "Then she", 3),
-        ("One.\nTwo (really!) was here. Three", "three", 3),
-        ("\u4e00\u3002\u4e8c\uff01\u4e09\u56db\u3002", "\u4e8c\uff01\u4e09", 2),
-        ("A cat sat there. It saw a dog.", "A cat ... a dog", 1),
-        ("A cat sat there.", "a cow", None),
-        ("... odd. Yes.", "odd", 2),
-    ],
-)
-def test_the_sentence_of_a_quote(story, quote, sentence):
-    """Where it begins, of numbers, quotation marks, elisions and other scripts too."""
-    reply = f'Question: Repetition?\nAnswer: Yes\n- "{quote}" - odd\nScore: -1'
-    ((passage,),) = (one.errors for one in parse_text(reply, story).results)
-    assert passage.place == sentence
-
-
-def judgment(*transcript, reason="", verdict=None):
-    """A judgment of the text by judge J."""
-    what = ("mateval", "1", ("text",), "J", verdict, reason, 1, "", "")
-    return Judgment(*what, transcript=transcript)
-
-
-def reported(judgment):
-    """The reports of a judgment on the text."""
-    return reports(judgment, partial(parse_text, text=CAT.text))
-
-
-def test_the_summarisers_report_and_prose_are_taken():
-    """Of a discussion its own; of a debate the last of every member; else the reason."""
-    canonical = as_text(parse_text(REPLY, CAT.text))
-    prose = Remark("Summarizer", "Kim's cat  is said to be a dog.")
-    agent = Remark("A", "Question: Repetition?\nAnswer: No\nScore: 0")
-    summary = Remark("Summarizer", REPLY, verdict="-1 -1 0 0 -1")
-    summed = judgment(agent, summary, prose, verdict="-1 -1 0 0 -1")
-    ((who, report),) = reported(summed).items()
-    assert (who, as_prose(report)) == ("Summarizer", "Kim's cat is said to be a dog.")
-    assert set(reported(judgment(agent, Remark("B", REPLY)))) == {"A", "B"}
-    (single,) = reported(judgment(reason=canonical)).values()
-    assert single.results == parse_text(REPLY, CAT.text).results
-    assert reported(judgment(reason="no idea")) == {}
 
 
 def test_rows_are_texts_or_pairs():
@@ -189,23 +86,9 @@ def test_rows_are_texts_or_pairs():
     assert [text.text for text in paragraphs("A\nb\n\n \nC\r\n\r\nD\n")] == ["A\nb", "C", "D"]
 
 
-BOTH = {"answer1": "x", "answer2": "y", "model1": "m", "model2": "m"}
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ([], "f: no texts"),
-        ([{"name": "x"}], "f:2: no text (columns: name); expected one of text"),
-        ([{"text": "x"}, {"text": " "}], "f:3: column text: ' ' is not text"),
-        ([{"text": "x"}, {"answer": "y"}], "f:3: column text: it is missing"),
-        ([{"text": "x", "id": "a"}] * 2, "f:3: column id: 'a' is taken by f:2"),
-        ([{"text": "x", "score": "good"}], "f:2: column score: 'good' is no number"),
-        ([{"text": "x", "score": "nan"}], "f:2: column score: 'nan' is no number"),
-        ([{"answer1": "x", "answer2": "y", "winner": "z"}], "f:2: column winner: 'z' is none"),
-        ([{"answer1": "x", "answer2": 7}], "f:2: column answer2: 7 is not text"),
-        ([BOTH], "both answers are by 'm'"),
-    ],
+    rows("a_wrong_row_is_one_line"),
 )
 def test_a_wrong_row_is_one_line(rows, message):
     """Which row, which column, what was expected."""

@@ -1,4 +1,4 @@
-"""The reader of verdicts: hard replies in three languages, and what may not change a verdict."""
+"""The reader of verdicts: hard replies in four languages, and what may not change a verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.rows import rows
 DATA = Path(__file__).resolve().parents[1] / "data"
 PACKS = {
     "en": languages.ENGLISH,
-    "zh": languages.built_in()["zh"],
+    **{code: languages.built_in()[code] for code in ("zh", "es")},
     "de": languages.load(DATA / "languages" / "de", "de"),
 }
 ASKED = {protocol.name: protocol for protocol in (ARENA, UNIEVAL, ANSWERS, MATEVAL)}

@@ -20,7 +20,6 @@ from botchat.boards import votes as boards
 from botchat.boards.pairs import pair_results
 from botchat.boards.votes import compared
 from botchat.errors import DataError
-from botchat.importers import vote_files
 from botchat.importers.vote_files import read_votes
 from botchat.metrics.annotations import VerdictArrays
 from botchat.metrics.vote_arrays import Votes
@@ -187,14 +186,6 @@ def test_a_wrong_file_is_refused_in_one_line(suffix, data, message):
     assert "\n" not in str(refused.value)
 
 
-def test_too_many_names_are_no_models(monkeypatch):
-    """A column of questions taken for models would make tables of any size."""
-    monkeypatch.setattr(vote_files, "MAX_MODELS", 2)
-    rows = [{"model_a": str(n), "model_b": "b", "winner": "tie"} for n in range(3)]
-    with pytest.raises(DataError, match=r"f\.csv: 4 names of models, such as .*; at most 2"):
-        read_votes(as_csv(rows), "f.csv")
-
-
 VOTES = st.lists(
     st.tuples(
         st.sampled_from("abcd"),
@@ -232,30 +223,6 @@ def test_neither_order_nor_sides_nor_files_change_a_count(rows, more, random):
     )
 
 
-SIDES = [(a, b) for a in "ab" for b in "wx"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([(*side, "tie", str(i), "j") for side in SIDES for i in range(5)], (5, "items")),
-        # Few items cannot tell many models apart; an item a vote says nothing.
-        ([(*side, "tie", i, str(j)) for side in SIDES for i in "12" for j in range(6)],
-         (6, "judges")),
-        ([("a", "b", "tie", str(i), "j") for i in range(9)], None),
-        ([("a", "b", "tie", str(i), str(j)) for i in range(5) for j in range(6)],
-         (5, "items")),
-        ([(*side, "tie", str(i), f"{side}{i}") for side in SIDES for i in range(5)],
-         (5, "items")),
-    ],
-)  # fmt: skip
-def test_clusters_are_items_else_judges_else_nothing(rows, expected):
-    """What votes share, for errors."""
-    votes = read_as_csv(rows)
-    clusters = votes.clusters(len(votes.contestants))
-    assert (clusters and (len(set(clusters[0].tolist())), clusters[1])) == expected
-
-
 def test_position_bias_needs_both_orders():
     """A file that always names the weak one first says nothing about it."""
     one_way = [("a", "w", "model_b", str(i), "j") for i in range(9)]
@@ -268,25 +235,6 @@ def test_position_bias_needs_both_orders():
     assert table is not None
     row = table.records[0]
     assert (row["judged"], row["consistency"], row["first_preferred"]) == (13, 1, 0.5)
-
-
-def test_length_is_measured_where_texts_are():
-    """The longer wins; the board has length-controlled ratings."""
-    rng = np.random.default_rng(0)
-    rows = []
-    for n in range(300):
-        words = rng.integers(1, 30, 2)
-        a, b = rng.permutation(["x", "y", "z"])[:2].tolist()
-        winner = "model_a" if words[0] + rng.integers(-9, 9) > words[1] else "model_b"
-        texts = ["word " * k if n % 2 else [{"type": "text", "text": "word " * k}] for k in words]
-        turns = [[{"role": "user", "content": "?"}, {"role": "assistant", "content": text}]
-                 for text in texts]  # fmt: skip
-        rows.append({"question_id": n, "model_a": a, "model_b": b, "winner": winner,
-                     "conversation_a": turns[0], "conversation_b": turns[1]})  # fmt: skip
-    board = boards.build(read_votes(as_lines(rows), "f.jsonl").votes, "f", FAST)
-    frame = board.arenas[0].table.frame
-    controlled, plain = (frame[key] for key in ("bt_length_controlled", "bt"))
-    assert (controlled != plain).all()
 
 
 # ------------------------------------------------------------------- other people's numbers

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,10 +69,6 @@ class Asked:
     judge: JudgeName
     cases: Sequence[Cases]
 
-    def plan(self, workspace: Workspace) -> Plan:
-        """What `run` would send."""
-        return plan_all([self], workspace)
-
     async def walk(self, workspace: Workspace, session: PlanningSession) -> None:
         """Answer every case as a plan does; nothing is stored."""
         for answering, cases in self.judges(session):
@@ -86,15 +81,8 @@ class Asked:
                 if answering.models and filing.stored(case) is None:
                     await answering.answer(case)
 
-    def run(
-        self, workspace: Workspace, spending: Spending | None = None, meter: Meter | None = None
-    ) -> list[StageResult]:
-        """One result for each judge and protocol."""
-        ask = partial(self.ask, workspace)
-        return in_session(workspace, self.seeds, spending, meter, ask, self.language)
-
     async def ask(self, workspace: Workspace, session: Session, stops: Stops) -> list[StageResult]:
-        """`run` in a session that is there."""
+        """Ask, in a session that is there; one result for each protocol."""
         answerers = self.judges(session)
         n_cases = sum(len(cases.make) for cases in self.cases)
         asked = []

@@ -118,28 +118,13 @@ def at_each_n(
         if (made := at(n)) is not None:
             found.append(made)
         elif turns:
-            raise too_short(n)
+            raise MissingDataError(
+                f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
+                f"least 4); generate with --turns {n}"
+            )
     if not found:
         raise MissingDataError("no two dialogues are long enough to compare; see --turns")
     return found
-
-
-def too_short(n: int | None) -> MissingDataError:
-    """Nothing can be compared at N = ``n``."""
-    return MissingDataError(
-        f"no two dialogues of one seed have {n} utterances (and a human dialogue of at "
-        f"least 4); generate with --turns {n}"
-    )
-
-
-def method(workspace: Workspace, judge: str) -> tuple[str, str]:
-    """(model asked, how it is asked)."""
-    base = _bare(judge)
-    how = judge[len(base) :]
-    if panel_of(workspace, base) is None:
-        return base, f"single{how}"
-    name, _, model = base.partition("@")
-    return model or own_name(workspace, base), f"{name}{how}"
 
 
 def own_name(workspace: Workspace, judge: str) -> str:

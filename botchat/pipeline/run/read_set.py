@@ -63,8 +63,6 @@ class Read:
     """Model -> number of dialogues in which its endpoint did not answer, where there are any."""
     catalogue: Catalogue
     """What can be asked in the workspace."""
-    passed_over: int
-    """Seeds of the set that no model was given and nobody judged; they are not in ``seeds``."""
     gone: list[str]
     """Contestants that were judged and whose dialogues are not there."""
 
@@ -84,11 +82,6 @@ class Read:
         )
         invented = self.workspace.about(self.seed_set).invented
         notes = [INVENTED.format(self.seed_set)] if invented else []
-        if self.passed_over:
-            notes.append(
-                f"{len(self.seeds)} of the set's {len(self.seeds) + self.passed_over} seeds take "
-                "part; no model was given the others, and they are not counted as missing."
-            )
         if self.gone:
             notes.append(
                 f"Judged, but without dialogues on {self.seed_set}, so not on the board: "
@@ -236,7 +229,6 @@ def read(
         stale,
         unanswered,
         catalogue,
-        len(seeds) - len(used),
         sorted(named - {HUMAN, *dialogues, *unanswered}),
     )
 

@@ -115,10 +115,9 @@ class Session:
         if panel is not None:
             return self._built(name, panel, asked.model, subject=subject)
         if asked.model is not None:
-            known = [*self._config.panels, *PRESETS]
+            hint = did_you_mean(name, [*self._config.panels, *PRESETS])
             raise ConfigError(
-                f"--judge-model is for panels and {name!r} is none{did_you_mean(name, known)}; "
-                f"panels: {', '.join(known)}"
+                f"--judge-model is for panels and {name!r} is none{hint}; botchat models lists them"
             )
         if name in config.OFFLINE:
             if self._batch:
