@@ -70,7 +70,7 @@ Replace = Annotated[bool, _flag("also in place of what is there")]
 Turns = Annotated[int | None, _flag("utterances, the two seeds included (16)")]
 Out = Annotated[Path | None, _flag("where to (a folder of leaderboards)")]
 Formats = Annotated[
-    Sequence[Literal["csv", "md", "json", "tex", "parquet", "html"]],
+    Sequence[Literal["csv", "md", "json", "tex", "parquet"]],
     _flag("repeatable; files of tables (csv)", "--format"),
 ]
 Costs = Annotated[Spending, Parameter(name="*", group=Group("Cost", sort_key=9))]

@@ -54,9 +54,9 @@ class Result:
     @property
     def frame(self) -> DataFrame:
         """The exact numbers of the first table; else the rows as a data frame."""
-        from botchat.boards.tables import frame_of  # pandas, which no run needs
+        from pandas import DataFrame  # which no run needs
 
-        return self.tables[0].frame if self.tables else frame_of(self.rows)
+        return self.tables[0].frame if self.tables else DataFrame(self.rows)
 
     def __repr__(self) -> str:
         """The first table and the last line."""

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 
-from botchat.boards.pairs import MOST_LISTED, PairCounts, PairRates, comparisons_of
-from botchat.boards.protocols import MODEL, PAIRWISE, ProtocolResult, ProtocolVerdicts, covered
-from botchat.boards.tables import Column, Table, rank_by, table, with_ends, with_interval
-from botchat.interfaces import Row
+from botchat.boards.pairs import comparisons_of, covered, model_results, pair_results
+from botchat.boards.protocols import (
+    MODEL,
+    PAIRWISE,
+    RANK,
+    ProtocolResult,
+    ProtocolVerdicts,
+    rank_columns,
+)
+from botchat.boards.tables import Column, Table, table
 from botchat.metrics.lengths import log_words
 from botchat.protocols.catalogue import VOTES
 from botchat.protocols.protocol import Protocol
@@ -27,6 +35,9 @@ MOST_ELO = 100
 """Contestants up to which Elo is played: of more it takes most of the time, and orders them as
 Bradley-Terry does."""
 
+MOST_LISTED = 300
+"""Models up to which pairs are listed both ways, and those that were never compared too."""
+
 _DIGITS = 6
 """Decimals in which the ratings of models that did the same are equal."""
 
@@ -38,8 +49,6 @@ class ComparisonCounts:
     made: int
     expected: int | None
     """None: votes as they came, which have no plan."""
-    unit: str = "ChatSEEDs"
-    """What comparisons share, and errors are clustered by."""
 
     @property
     def full(self) -> bool:
@@ -60,22 +69,17 @@ class Arena(ProtocolResult):
 
     pairs: Table
     """One row an ordered pair; its csv is such a table of rates as `rank` reads."""
-    pair_counts: PairCounts
-    elo: EloSettings | None
-    """How it is rated by Elo, if it is."""
+    results: pd.DataFrame
+    """As `pair_results` has them."""
+    has_elo: bool
     counts: ComparisonCounts
     fitted: BradleyTerryResult
-    compared: Comparisons
-    """What they are from."""
-
-    @property
-    def comparisons(self) -> WinTieLose:
-        """Each comparison once."""
-        return self.pair_counts.total()
 
     def pair(self, a: str, b: str) -> WinTieLose:
         """Comparisons of two contestants, seen from the first."""
-        return self.pair_counts.of_pair(a, b)
+        rows = self.results.reindex([(a, b)]).fillna(0)
+        counts = rows[["win", "tie", "lose"]].to_numpy() * rows[["n"]].to_numpy()
+        return WinTieLose(*np.rint(counts[0]).astype(int).tolist())
 
     @property
     def n_dialogues(self) -> int:
@@ -90,42 +94,14 @@ class Arena(ProtocolResult):
         """Whether any contestant is significantly better than another."""
         return bool(self.fitted.significantly_better.any())
 
-    @property
-    def main_columns(self) -> list[Column]:
-        """Elo, as in the paper."""
-        return [replace(self.table.column("elo"), priority=1)] if self.elo else []
-
-    @property
-    def ranking(self) -> list[Column]:
-        """Bradley-Terry, which every rank is by."""
-        return [self.table.column("bt")]
-
-    @property
-    def rated(self) -> list[Column]:
-        """The same with its interval, for the main table."""
-        return [self.table.column(key) for key in ("bt", "bt_low", "bt_high")]
-
     def better(self, names: Sequence[str]) -> Flags:
         """As `ProtocolResult.better`, by the ratings."""
-        at = [self.fitted.models.index(name) for name in names]
-        return np.asarray(self.fitted.significantly_better[np.ix_(at, at)])
-
-    @property
-    def ratings(self) -> dict[str, float]:
-        """Contestant -> Elo, in the order of the table; without those that have no comparison."""
-        elos = self.table.values("elo") if self.elo else {}
-        return {name: elo for name, elo in elos.items() if not pd.isna(elo)}
+        return _better(self.fitted, names)
 
     def matrix(self, key: str) -> pd.DataFrame:
-        """A rate of `pairs`, of the row against the column; NaN where nothing was compared."""
+        """A rate of `results`, of the row against the column; NaN where nothing was compared."""
         order = self.table.frame["model"].tolist()
-        square = self.pairs.frame.pivot(index="model_a", columns="model_b", values=key)
-        square = square.reindex(index=order, columns=order)
-        if len(order) > MOST_LISTED:  # each pair stands there once; who does not win or tie loses
-            other = {"win_rate": "win_or_tie_rate", "win_or_tie_rate": "win_rate"}[key]
-            turned = self.pairs.frame.pivot(index="model_b", columns="model_a", values=other)
-            square = square.fillna(1 - turned.reindex(index=order, columns=order))
-        return square.rename_axis(index=None, columns=None)
+        return self.results[key].unstack().reindex(index=order, columns=order)
 
 
 def rate(
@@ -146,12 +122,12 @@ def rate(
             continue
         comparisons = comparisons_of(readable, part.cluster)
         # Those that only unreadable verdicts name are contestants too.
-        contestants, expected = part.verdicts.judged_contestants, 2 * len({*seed_ids})
-        pairs = PairCounts.of(comparisons, contestants, expected)
-        counts = ComparisonCounts(len(verdicts), expected * math.comb(len(contestants), 2))
+        contestants, per_pair = part.verdicts.judged_contestants, 2 * len({*seed_ids})
+        rows = covered(model_results(comparisons), contestants, per_pair * (len(contestants) - 1))
+        counts = ComparisonCounts(len(verdicts), per_pair * math.comb(len(contestants), 2))
         length = _length_differences(readable, comparisons, dialogues, part.protocol.n)
         results.append(
-            _arena(part.protocol, pairs, comparisons, counts, part.signature, elo, length)
+            _arena(part.protocol, rows, comparisons, counts, part.signature, elo, length)
         )
     return results
 
@@ -162,24 +138,21 @@ def of_votes(
     elo: EloSettings | None,
     *,
     per_pair: int | None = None,
-    unit: str = "ChatSEEDs",
-    unreadable: Mapping[tuple[str, str], int] | None = None,
+    unreadable: Mapping[str, int] | None = None,
     length: Floats | None = None,
 ) -> Arena:
     """The Arena's tables from comparisons without judgments: votes, or a table of rates.
 
     ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
-    no plan that says so. ``unit``: what clusters are called. ``unreadable``: of a pair in the order
-    of its names, votes without a result. ``length``: as of `fit`, nan where not known.
+    no plan that says so. ``unreadable``: contestant -> votes on it without a result. ``length``: as
+    of `fit`, nan where not known.
     """
-    pairs = PairCounts.of(comparisons, comparisons.models, per_pair or 0)
-    for (a, b), n in (unreadable or {}).items():
-        if a in pairs.place and b in pairs.place:
-            pair = pairs.place[a], pairs.place[b]
-            pairs.missing[pair] = pairs.missing[pair[::-1]] = n
-    expected = None if per_pair is None else per_pair * math.comb(len(comparisons.models), 2)
-    counts = ComparisonCounts(len(comparisons), expected, unit)
-    return _arena(VOTES, pairs, comparisons, counts, signature, elo, length)
+    models = comparisons.models
+    rows = covered(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
+    rows["missing"] += [(unreadable or {}).get(name, 0) for name in models]
+    expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
+    counts = ComparisonCounts(len(comparisons), expected)
+    return _arena(VOTES, rows, comparisons, counts, signature, elo, length)
 
 
 def _length_differences(
@@ -188,102 +161,96 @@ def _length_differences(
     """How much longer the first is than the second in each comparison, nan where not known."""
     if turns is None:
         return None
-    place = {seed_id: i for i, seed_id in enumerate(readable.seed_ids)}
-    length = np.full((len(comparisons.models), len(place)), np.nan)
-    for of_model, model in zip(length, comparisons.models, strict=True):
-        for seed_id, value in log_words(dialogues.get(model, {}), turns).items():
-            if seed_id in place:
-                of_model[place[seed_id]] = value
-    differences = length[comparisons.first, readable.seed]
-    differences = differences - length[comparisons.second, readable.seed]
-    differences[readable.shown != turns] = np.nan
-    return np.asarray(differences)
+    words = {name: log_words(dialogues.get(name, {}), turns) for name in comparisons.models}
+    length = pd.DataFrame(words, index=list(readable.seed_ids), dtype=np.float64).to_numpy()
+    first, second = (length[readable.seed, at] for at in (comparisons.first, comparisons.second))
+    return np.where(readable.shown == turns, first - second, np.nan)
 
 
 def _arena(
     protocol: Protocol,
-    counted: PairCounts,
+    rows: pd.DataFrame,
     comparisons: Comparisons,
     counts: ComparisonCounts,
     signature: str,
     elo: EloSettings | None,
     length: Floats | None,
 ) -> Arena:
-    """Rate, and make the tables; ``counted``: of all contestants."""
+    """Rate, and make the tables; ``rows``: results of all contestants."""
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title
-    few = len(comparisons.models) <= MOST_ELO
-    rated = bootstrap_elo(comparisons, elo) if few or elo else None
-    fitted, ratings = fit(comparisons), dict[str, Row]()
-    _add(ratings, fitted, "bt")
+    fitted = fit(comparisons)
+    ratings = [_bradley_terry(fitted, "bt")]
     if length is not None and (known := np.isfinite(length)).any():
-        _add(ratings, fit(comparisons.select(known), length[known]), "bt_length_controlled")
-    if rated:
-        _add_elo(ratings, rated, fitted)
-    for model, low, high in zip(fitted.models, *fitted.rank_intervals, strict=True):
-        ratings[model] |= {"rank_low": int(low), "rank_high": int(high)}
-    signature += f"|{_elo_signature(rated.settings)}" if rated else ""
+        controlled = fit(comparisons.select(known), length[known])
+        ratings.append(_bradley_terry(controlled, "bt_length_controlled"))
+    if has_elo := len(comparisons.models) <= MOST_ELO or elo is not None:
+        played = bootstrap_elo(comparisons, elo)
+        ratings.append(_elo(played, fitted))
+        signature += f"|{_elo_signature(played.settings)}"
     errors = "by-seed" if fitted.n_clusters else "independent"
     signature += f"|{counts.signature}|bt:ties0.5,95%,{errors}"
-    of_models = PairRates(comparisons, by_pair=False)
-    of_pairs = PairRates(comparisons, by_pair=True)
+    ranks = rank_columns(ratings[0]["bt"], partial(_better, fitted))
     standing = table(
         protocol.name,
         title,
-        [*with_ends(rank_by("bt"), detail=True), MODEL, *_COLUMNS, *PAIRWISE],
-        [
-            {
-                "model": model,
-                **ratings.get(model, {}),
-                "counts": counted.of_model(model),
-                **of_models.row(model),
-            }
-            for model in counted.place
-        ],
+        [RANK, MODEL, *_COLUMNS, *PAIRWISE],
+        pd.concat([rows, ranks, *ratings], axis=1).rename_axis("model").reset_index(),
         [signature],
         "Rates in percent of the comparisons with all others; brackets are 95 % intervals. Ranked "
         "by Bradley–Terry; ranks are simultaneous 95 % rank intervals.",
         ["bt"],
     ).filled()
-    order = standing.frame["model"].tolist()
+    results, order = pair_results(comparisons), standing.frame["model"].tolist()
+    listed = list(permutations(order, 2))
+    if len(order) > MOST_LISTED:
+        compared = {*results.index}
+        listed = [pair for pair in combinations(order, 2) if pair in compared]
     pairs = table(
         f"{protocol.name}-pairs",
         f"{title}, pair by pair",
         _PAIRS,
-        [
-            {
-                "model_a": a,
-                "model_b": b,
-                "counts": counted.of_pair(a, b),
-                **{_rate_key(key): value for key, value in of_pairs.row(a, b).items()},
+        covered(results, listed, 0)
+        .rename(
+            columns={
+                f"{key}{end}": f"{key}_rate{end}"
+                for key in ("win", "win_or_tie")
+                for end in ("", "_low", "_high")
             }
-            for a, b in counted.listed(order)
-        ],
+        )
+        .rename_axis(["model_a", "model_b"])
+        .reset_index(),
         [signature],
     )
-    settings = rated.settings if rated else None
-    return Arena(protocol, standing, pairs, counted, settings, counts, fitted, comparisons)
+    return Arena(protocol, standing, pairs, results, has_elo, counts, fitted, keys=["bt"])
 
 
-def _add(ratings: dict[str, Row], fitted: BradleyTerryResult, key: str) -> None:
-    """Put ratings and their intervals into the rows of models."""
+def _better(fitted: BradleyTerryResult, names: Sequence[str]) -> Flags:
+    at = [fitted.models.index(name) for name in names]
+    return np.asarray(fitted.significantly_better[np.ix_(at, at)])
+
+
+def _bradley_terry(fitted: BradleyTerryResult, key: str) -> pd.DataFrame:
+    """Ratings and the ends of their intervals, by model."""
     # To the digits in which models that did the same are equal.
-    columns = fitted.rating.round(_DIGITS), fitted.low, fitted.high
-    for model, *values in zip(fitted.models, *(c.tolist() for c in columns), strict=True):
-        keys = (key, f"{key}_low", f"{key}_high")
-        ratings.setdefault(model, {}).update(zip(keys, values, strict=True))
+    columns = {
+        key: fitted.rating.round(_DIGITS),
+        f"{key}_low": fitted.low,
+        f"{key}_high": fitted.high,
+    }
+    return pd.DataFrame(columns, index=list(fitted.models))
 
 
-def _add_elo(ratings: dict[str, Row], rated: EloResult, fitted: BradleyTerryResult) -> None:
-    """Put Elo, the spread of its runs and its interval into the rows of models.
+def _elo(played: EloResult, fitted: BradleyTerryResult) -> pd.DataFrame:
+    """Elo, the spread of its runs and the ends of its interval, by model.
 
     Elo's mean over shuffles follows the same comparisons as Bradley-Terry, so its error is taken to
     be Bradley-Terry's, in quadrature with the error of the mean over runs.
     """
-    error = np.hypot(fitted.std_error, np.nan_to_num(rated.run_std) / rated.settings.runs**0.5)
-    reach = (fitted.reach() * error).tolist()
-    for i, (model, elo) in enumerate(zip(rated.models, rated.rating.tolist(), strict=True)):
-        ends = {"elo_low": elo - reach[i], "elo_high": elo + reach[i]}
-        ratings[model] |= {"elo": elo, "elo_run_std": float(rated.run_std[i]), **ends}
+    rating, spread = played.rating, played.run_std
+    error = np.hypot(fitted.std_error, np.nan_to_num(spread) / played.settings.runs**0.5)
+    reach = fitted.reach() * error
+    columns = {"elo": rating, "elo_low": rating - reach, "elo_high": rating + reach}
+    return pd.DataFrame({**columns, "elo_run_std": spread}, index=list(played.models))
 
 
 def _elo_signature(settings: EloSettings) -> str:
@@ -296,24 +263,16 @@ def _elo_signature(settings: EloSettings) -> str:
     return f"{text}|seed:{settings.seed}"
 
 
-def _rate_key(key: str) -> str:
-    """``win_low`` -> ``win_rate_low``, as a table of rates calls it."""
-    for end in ("_low", "_high"):
-        if key.endswith(end):
-            return f"{key.removesuffix(end)}_rate{end}"
-    return f"{key}_rate"
-
-
 _COLUMNS = (
-    *with_ends(Column("bt", "Bradley–Terry", "rating"), "95 %"),
-    *with_interval(Column("bt_length_controlled", "Length-controlled", "rating", priority=1)),
-    *with_interval(Column("elo", "Elo", "rating")),
+    Column("bt", "Bradley–Terry", "rating", interval=True),
+    Column("bt_length_controlled", "Length-controlled", "rating", interval=True),
+    Column("elo", "Elo", "rating", interval=True),
     Column("elo_run_std", "± runs", "rating"),
 )
 _PAIRS = (
     Column("model_a", "Model", "name"),
     Column("model_b", "Against", "name"),
-    *with_interval(Column("win_rate", "Win", "rate")),
-    *with_interval(Column("win_or_tie_rate", "Win + tie", "rate")),
-    *covered(lambda row: row["counts"].win),
+    Column("win_rate", "Win", "rate", interval=True),
+    Column("win_or_tie_rate", "Win + tie", "rate", interval=True),
+    Column("n", "n", "count"),
 )

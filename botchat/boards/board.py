@@ -1,16 +1,14 @@
 """Stage 3: judgments of one judge on one seed set -> a `Board` of tables; pure.
 
 Every number has its number of cases: a comparison or dialogue without a readable verdict is missing
-from it. A new column is a `Column` in the file of its table and its value: a getter finds it, or
-the row has it under the same key.
+from it. A new column is a `Column` in the file of its table, whose rows have it under the same key.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pandas as pd
@@ -19,8 +17,8 @@ from botchat.boards import arena, protocols
 from botchat.boards.arena import Arena
 from botchat.boards.judge_table import judge_table
 from botchat.boards.names import shorten
-from botchat.boards.protocols import ProtocolResult, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, rank_by, table
+from botchat.boards.protocols import MODEL, RANK, ProtocolResult, ProtocolVerdicts
+from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.metrics.lengths import ENCODING, Lengths, measure, summary
 from botchat.protocols.catalogue import Catalogue
@@ -99,9 +97,8 @@ class Board:
         """Protocol -> its row of `judge_table`; of votes the first, which is of all of them."""
         if self.judge_table is None:
             return {}
-        frame = self.judge_table.frame
-        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-        return dict(zip(frame.get("protocol", self.verdicts), rows, strict=False))
+        names = self.judge_table.frame.get("protocol", self.verdicts)
+        return dict(zip(names, self.judge_table.rows, strict=False))
 
     @property
     def arenas(self) -> list[Arena]:
@@ -117,10 +114,7 @@ class Board:
     @property
     def ranked_by(self) -> ProtocolResult | None:
         """The part whose number the board is ranked by; None if it is not."""
-        key = self.main.column(role="rank").of
-        return next(
-            (p for p in self.parts for column in p.ranking if p.quote(column).key == key), None
-        )
+        return next((part for part in self.parts if part.keys), None)
 
     @property
     def tables(self) -> list[Table]:
@@ -164,20 +158,38 @@ def build_board(
     contestants = _contestants(dialogues, judged)
     measured = measure(contestants)
     imported = imported_contestants(dialogues)
-    length_table = lengths_table(measured, seed_set, _imported_signature(imported))
+    lengths = lengths_table(measured, seed_set, _imported_signature(imported))
     pairs = [part for part in judged.values() if part.protocol.shows == "pair"]
-    others = [part for part in judged.values() if part.protocol.shows != "pair"]
-    parts = (
-        *arena.rate(pairs, min4, elo, everyone),
-        *(protocols.result(part, seeds, dialogues) for part in others),
-    )
+    arenas = arena.rate(pairs, min4, elo, everyone)
+    others = [
+        protocols.result(part, seeds, dialogues)
+        for part in judged.values()
+        if part.protocol.shows != "pair"
+    ]
+    parts, ranking = (*arenas, *others), [part for part in (*arenas, *others) if part.keys]
+    mean = Column(f"mean_{measured.unit}", f"Mean {measured.unit}", "number")
+    complete = {name: outline(by_seed).complete for name, by_seed in contestants.items()}
     signatures = [judged[name].signature for name in sorted(judged)]
     return Board(
         seed_set=seed_set,
         judge=judge,
-        main=_main(contestants, parts, length_table),
+        main=main_table(
+            contestants,
+            parts,
+            [
+                *((part, "bt") for part in arenas[:1]),
+                *((part, "elo") for part in arenas if part.has_elo),
+                *((part, part.keys[0]) for part in others if part.keys),
+            ],
+            {
+                mean: lengths.values("mean"),
+                Column("complete", "Complete dialogues", "count"): complete,
+                Column("coverage", "Coverage", "rate"): _coverage(ranking),
+            },
+            [s for part in ranking for s in part.table.signatures] + [lengths.signature],
+        ),
         parts=parts,
-        lengths=length_table,
+        lengths=lengths,
         judge_table=judge_table(judged.values(), everyone, signatures) if judged else None,
         utterance_lengths=measured,
         human_lengths=tuple(len(seed.utterances) for seed in seeds if seed.utterances),
@@ -218,13 +230,12 @@ def imported_contestants(dialogues: Dialogues) -> dict[str, str]:
 
     A contestant has one signature, except where a run was cut off or made with other settings.
     """
-    found = {}
+    imported = {}
     for name, by_seed in dialogues.items():
-        signatures = outline(by_seed).signatures
-        parts = sorted({part for text in signatures for part in text.split("|")})
-        if digests := [part for part in parts if part.startswith("imported:")]:
-            found[name] = "+".join(digests)
-    return found
+        parts = {part for text in outline(by_seed).signatures for part in text.split("|")}
+        if digests := sorted(part for part in parts if part.startswith("imported:")):
+            imported[name] = "+".join(digests)
+    return imported
 
 
 def _imported_signature(imported: Mapping[str, str]) -> str:
@@ -243,96 +254,89 @@ def protocol_verdicts(
     # An imported contestant has its own dialogues, and is counted on their seeds alone.
     counted = {n: [s for s in seeds if s.id in dialogues[n]] for n in imported}
     topics = {seed.id: seed.topic for seed in seeds if seed.topic}
-    found = {}
+    parts = {}
     for name, protocol in known.items():
-        given = judgments[name]
+        stored, single = judgments[name], list[Judgment]()
         # The other side of GTEval is the seeds' own dialogues.
         names = dialogues.keys() | ({HUMAN} if protocol.shows == "human" else set())
-        if isinstance(given, Verdicts):
-            verdicts = given.on(ids).between(names)
-            found[name] = ProtocolVerdicts(protocol, (), verdicts, signature, topics=topics)
-            continue
-        kept = [j for j in given if j.seed_id in ids and names.issuperset(j.contestants)]
-        single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
-        verdicts = Verdicts.of(pairs, protocol)
-        found[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
-    return {name: part for name, part in found.items() if part.judgments or len(part.verdicts)}
+        if isinstance(stored, Verdicts):
+            verdicts = stored.on(ids).between(names)
+        else:
+            kept = [j for j in stored if j.seed_id in ids and names.issuperset(j.contestants)]
+            single, pairs = (kept, []) if protocol.shows == "one" else ([], kept)
+            verdicts = Verdicts.of(pairs, protocol)
+        parts[name] = ProtocolVerdicts(protocol, single, verdicts, signature, counted, topics)
+    return {name: part for name, part in parts.items() if part.judgments or len(part.verdicts)}
 
 
 def lengths_table(measured: Lengths, seed_set: str, imported: str = "") -> Table:
     """Statistics of the lengths of generated utterances, the shortest first."""
     unit = ENCODING if measured.unit == "tokens" else measured.unit
-    mean = Column(
-        f"mean_{measured.unit}", f"Mean {measured.unit}", "number", getter=itemgetter("mean")
-    )
-    shown = table(
+    rows = [
+        {"model": name, "utterances": len(values), **summary(values)}
+        for name, values in measured.by_contestant.items()
+    ]
+    return table(
         "lengths",
         "Length of generated utterances",
         [
-            protocols.MODEL,
-            Column("utterances", "Utterances", "count", getter=itemgetter("n")),
-            mean,
+            MODEL,
+            Column("utterances", "Utterances", "count"),
+            Column("mean", f"Mean {measured.unit}", "number"),
             Column("median", "Median", "number"),
             Column("p95", "95 %", "number"),
             Column("max", "Longest", "count"),
         ],
-        [{"model": name, **summary(values)} for name, values in measured.by_contestant.items()],
+        sorted(rows, key=lambda row: (row["mean"], row["model"])),
         [f"{SIGNED}|lengths|set:{seed_set}|unit:{unit}{imported}"],
         f"In {measured.unit} an utterance; ChatSEED utterances are not counted.",
-        [mean.key],
     )
-    return replace(shown, frame=shown.frame[::-1].reset_index(drop=True))
 
 
-def _main(
-    contestants: Dialogues,
+def main_table(
+    names: Collection[str],
     parts: Sequence[ProtocolResult],
-    length_table: Table,
+    quoted: Sequence[tuple[ProtocolResult, str]],
+    more: Mapping[Column, Mapping[str, float]],
+    signatures: Sequence[str],
 ) -> Table:
-    """One row a contestant: the main numbers of each protocol, and their coverage."""
-    first = next((part for part in parts if isinstance(part, Arena)), None)
-    rated = [first.quote(column) for column in first.rated] if first else []
-    quoted = [part for part in parts if part.main_columns]
-    ranking = [part.quote(column) for part in quoted for column in part.ranking
-               if part is first or not isinstance(part, Arena)]  # fmt: skip
-    ranked = first or next((part for part in quoted if part.ranking), None)
-    mean = next(column for column in length_table.columns if column.key.startswith("mean_"))
-    coverages = [(part.table.values("n"), part.table.values("missing")) for part in quoted]
+    """One row a contestant, in the order of the first of ``parts`` that ranks.
 
-    def coverage(name: str) -> float | None:
-        """The least of the protocols that judged the contestant."""
-        shares = [n[name] / (n[name] + missing[name]) for n, missing in coverages
-                  if n.get(name, 0) + missing.get(name, 0)]  # fmt: skip
-        return min(shares, default=None)
-
+    ``quoted``: columns of their tables by key. ``more``: columns with their values by contestant.
+    """
+    ranked = next((part for part in parts if part.keys), None)
+    order = dict.fromkeys([*(ranked.table.frame["model"] if ranked else ()), *sorted(names)])
+    frame = pd.DataFrame(index=[name for name in order if name in names])
+    columns = [RANK, MODEL]
+    if ranked:
+        frame = frame.join(ranked.ranks)
+    for part, key in quoted:
+        column = part.table.column(key)
+        columns.append(part.quote(column))
+        values = part.table.frame.set_index("model")[column.keys]
+        frame = frame.join(values.set_axis(columns[-1].keys, axis=1))
+    for column, by_name in more.items():
+        columns.append(column)
+        frame[column.key] = frame.index.map(by_name)
     return table(
         "leaderboard",
         "Leaderboard",
-        [
-            rank_by(ranking[0].key if ranking else ""),
-            *(ranked.places if ranked else ()),
-            protocols.MODEL,
-            *rated,
-            *(column for part in quoted for column in part.quoted_with_ends()),
-            replace(mean, priority=1, getter=length_table.values(mean.key).get),
-            Column(
-                "complete",
-                "Complete dialogues",
-                "count",
-                priority=2,
-                getter=lambda name: outline(contestants[name]).complete,
-            ),
-            Column("coverage", "Coverage", "rate", role="coverage", priority=2, getter=coverage),
-        ],
-        contestants,
-        [
-            signature
-            for shown in [*(part.table for part in quoted), length_table]
-            for signature in shown.signatures
-        ],
+        columns,
+        frame.rename_axis("model").reset_index(),
+        signatures,
         "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
-        [column.key for column in ranking],
     )
+
+
+def _coverage(parts: Iterable[ProtocolResult]) -> dict[str, float]:
+    """Contestant -> the least coverage of the protocols that judged it."""
+    least: dict[str, float] = {}
+    for part in parts:
+        rows = part.table.frame[["model", "n", "missing"]].itertuples(index=False)
+        for name, n, missing in rows:
+            if n + missing:
+                least[name] = min(least.get(name, 1.0), n / (n + missing))
+    return least
 
 
 def _notes(

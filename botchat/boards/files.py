@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from botchat.boards.board import Board
 from botchat.boards.headline import Headline
 from botchat.boards.judge_checks import JudgeTrust
 from botchat.boards.protocols import DetectionResult, ReportResult
-from botchat.boards.writers import Content, Formats, document, table_files, to_json
+from botchat.boards.writers import Content, document, table_files, to_json
 from botchat.interfaces import settings_digest
 from botchat.metrics.annotations import accused_index
 from botchat.protocols.reports import as_prose, as_records, as_text
@@ -26,7 +26,7 @@ def board_files(
     board: Board,
     headline: Headline,
     trust: JudgeTrust,
-    formats: Formats | None = None,
+    formats: Sequence[str] = (),
     data: Mapping[str, Any] | None = None,
 ) -> dict[str, Content]:
     """File name -> content of every table, for the folder of the set; ``data``: `as_json`."""
@@ -84,16 +84,14 @@ def by_seed(board: Board, dialogues: Dialogues) -> dict[str, Any]:
     """
     first: dict[str, dict[str, int | None]] = {}
     leading = next((part for part in board.of(DetectionResult) if part.protocol.leads), None)
-    largest = max(leading.table.by_n(), default=0) if leading else 0
-    for judgment in board.verdicts[leading.protocol.name].judgments if leading else ():
-        (name,) = judgment.contestants
-        if name != HUMAN:
-            index = None
-            if judgment.verdict is not None:
-                index = accused_index(judgment.verdict, judgment.seed_id)
-            if index == 0 and judgment.shown < largest:
-                index = None
-            first.setdefault(name, {})[judgment.seed_id] = index
+    by_contestant = board.verdicts[leading.protocol.name].by_contestant if leading else {}
+    largest = leading.ranking[0].n or 0 if leading else 0
+    for name, judgments in by_contestant.items():
+        for judgment in judgments if name != HUMAN else ():
+            verdict, seed_id = judgment.verdict, judgment.seed_id
+            index = None if verdict is None else accused_index(verdict, seed_id)
+            is_cut = index == 0 and judgment.shown < largest
+            first.setdefault(name, {})[seed_id] = None if is_cut else index
     digests = {
         name: settings_digest(*((at, d.utterances) for at, d in sorted(by.items())))
         for name, by in dialogues.items()

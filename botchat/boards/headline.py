@@ -72,9 +72,7 @@ def headline(board: Board, trust: JudgeTrust | None = None) -> Headline:
 
 def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
     """The leader, and the sentence on it, in pieces."""
-    column = part.ranking[0]
-    values = {k: v for k, v in part.table.values(column.key).items() if k != HUMAN and v == v}
-    order = [name for name, value in values.items() if value is not None]
+    order = [*part.ranks.index]
     if part.n_dialogues < LEAST or not order:
         return None, [f"Too few dialogues to rank: {part.n_dialogues} of {LEAST}."]
     models = [name for name in order if not is_floor_bot(name)]
@@ -83,43 +81,44 @@ def _ranked(part: ProtocolResult) -> tuple[str | None, list[str]]:
     if len(models) == 1:
         return models[0], [models[0], " is the only model."]
     better = part.better(models)
-    open_ = [name for i, name in enumerate(models) if i and not better[:, i].any()]
-    leader, rival = models[0], (open_ or models[1:])[0]
+    rivals = [name for i, name in enumerate(models) if i and not better[:, i].any()]
+    leader, rival = models[0], (rivals or models[1:])[0]
     counts = ""
     if isinstance(part, Arena):
         pair = part.pair(leader, rival)
         counts = f"won {pair.wins}, tied {pair.ties}, lost {pair.losses}"
-    if not open_:
+    if not rivals:
         about = f", {counts}" if counts else ""
         return leader, [leader, " leads clearly (next: ", rival, f"{about})."]
-    verb = " is not ruled out" if len(open_) == 1 else " are not ruled out"
-    against = "against it" if len(open_) == 1 else f"against {rival}"
+    verb, against = " is not ruled out", "against it"
+    if len(rivals) > 1:
+        verb, against = " are not ruled out", f"against {rival}"
     end = f" ({counts} {against})." if counts else "."
-    return leader, [leader, " leads; ", *_listed(open_), f"{verb}{end}"]
+    return leader, [leader, " leads; ", *_listed(rivals), f"{verb}{end}"]
 
 
 def _listed(names: Sequence[str]) -> list[str]:
     """Names with commas between; those beyond `_NAMED` are counted."""
-    shown = names[:_NAMED] if len(names) > _NAMED + 1 else names
-    more = len(names) - len(shown)
-    between = [", "] * (len(shown) - 1) + ["" if not more else f" and {more} more"]
-    if not more and len(shown) > 1:
+    named = names[:_NAMED] if len(names) > _NAMED + 1 else names
+    more = len(names) - len(named)
+    between = [", "] * (len(named) - 1) + ["" if not more else f" and {more} more"]
+    if not more and len(named) > 1:
         between[-2] = " and "
-    return [text for both in zip(shown, between, strict=True) for text in both]
+    return [text for both in zip(named, between, strict=True) for text in both]
 
 
 def _passes(board: Board, name: str | None) -> str:
     """How often a contestant passes for human, and humans do, a sentence."""
-    part = next((one for one in board.of(DetectionResult) if one.protocol.about_ai), None)
+    part = next((part for part in board.of(DetectionResult) if part.protocol.about_ai), None)
     if part is None or name is None:
         return ""
-    n, column = next(iter(part.table.by_n().items()))
-    rates = part.table.values(column.key)
-    if (rate := rates.get(name)) is None or rate != rate:
+    column = part.ranking[0]
+    known = {k: 100 * v for k, v in part.table.values(column.key).items() if v == v}
+    if name not in known:
         return ""
-    human = rates.get(HUMAN)
-    end = "" if human is None or human != human else f"; humans pass in {100 * human:.0f}"
-    return f"In {100 * rate:.0f} of 100 dialogues of {n} utterances {name} passes for human{end}."
+    end = f"; humans pass in {known[HUMAN]:.0f}" if HUMAN in known else ""
+    dialogues = f"{known[name]:.0f} of 100 dialogues of {column.n} utterances"
+    return f"In {dialogues} {name} passes for human{end}."
 
 
 def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]) -> str:
@@ -128,7 +127,7 @@ def _scope(board: Board, part: ProtocolResult | None, contestants: Sequence[str]
     counts = {"model": len(contestants) - bots, "bot": bots}
     who = [f"{n:,} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n]
     if isinstance(part, Arena) and part.protocol == VOTES:
-        return f"{part.comparisons.win.n:,} votes of {board.seed_set}, {', '.join(who)}."
+        return f"{part.counts.made:,} votes of {board.seed_set}, {', '.join(who)}."
     n = int(board.main.frame["complete"].max()) if len(board.main.frame) else 0
     kind = "invented dialogues" if board.invented else "dialogues"
     return f"{n:,} {kind} of {board.seed_set}, {', '.join(who)}, judge {board.judge}."

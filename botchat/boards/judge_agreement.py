@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from botchat.boards.tables import Column, Table, table, value_and_ci, with_interval
+from botchat.boards.tables import Column, Table, table, value_and_ci
 from botchat.interfaces import Row
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
 from botchat.metrics import lengths
@@ -19,6 +22,27 @@ from botchat.records import Dialogues, Judgment
 
 HUMAN_LABELS = "human labels"
 """What judges are compared with where people labelled; no judge has such a name."""
+
+
+class Gain(NamedTuple):
+    """How much more often one judge agrees with the labels than another one."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    """Corrected for all pairs of judges (Holm)."""
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether it is not 0 at 95 %."""
+        return self.p <= 1 - LEVEL
+
+    @property
+    def points(self) -> str:
+        """``+17 points (+5 to +28)``."""
+        value, low, high = (100 * number for number in self[:3])
+        return f"{value:+.0f} points ({low:+.0f} to {high:+.0f})".replace("-", "−")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +57,35 @@ class AgreementReport(Agreement):
     notes: Sequence[str] = ()
     """What a reader must know, a sentence each."""
 
+    @cached_property
+    def corrected_pairs(self) -> list[Row]:
+        """``pairs`` with ``p`` corrected for all of them (Holm)."""
+        adjusted = iter(holm([pair["p"] for pair in self.pairs if pair.get("p") is not None]))
+        return [
+            {**pair, "p": None if pair.get("p") is None else next(adjusted)} for pair in self.pairs
+        ]
+
+    @cached_property
+    def gains(self) -> dict[tuple[str, str], Gain]:
+        """(judge a, judge b) -> what a gains over b, where that is known."""
+        gains = {}
+        for pair in self.corrected_pairs:
+            a, b, p = pair["judge_a"], pair["judge_b"], pair["p"]
+            value, low, high = value_and_ci(pair, "accuracy_difference")
+            if None not in (value, low, high, p):
+                gains[a, b], gains[b, a] = Gain(value, low, high, p), Gain(-value, -high, -low, p)
+        return gains
+
     @property
     def sentences(self) -> list[str]:
-        """What a debate gains, what the debate itself gains, and which judge to take."""
-        found = debate_gain(self), debate_itself(self), recommendation(self)
-        return [sentence for sentence in found if sentence]
+        """What the best debate gains, what the debate itself adds, and which judge to take."""
+        rows = {row["judge"]: row for row in self.judges if row.get("accuracy") is not None}
+        debates = [row for name, row in rows.items() if f"{name}{BEFORE_TALK}" in rows]
+        texts = []
+        if debates:
+            debate = max(debates, key=itemgetter("accuracy"))
+            texts = [_debate_gain(self, rows, debate), _debate_itself(self, rows, debate)]
+        return [text for text in (*texts, _recommendation(self, [*rows.values()])) if text]
 
 
 def debate_of(judge: str) -> str | None:
@@ -46,82 +94,53 @@ def debate_of(judge: str) -> str | None:
     return None if ending is None else judge.removesuffix(ending)
 
 
-def compare_with_labels(report: Agreement, a: str, b: str) -> Row:
-    """``gain`` of judge a over b in accuracy with its interval, and p by Holm over all pairs."""
-    known = [pair for pair in report.pairs if pair["p"] is not None]
-    adjusted = holm([pair["p"] for pair in known])
-    for pair, p in zip(known, adjusted, strict=True):
-        value, low, high = value_and_ci(pair, "accuracy_difference")
-        if None not in (value, low, high):
-            if (pair["judge_a"], pair["judge_b"]) == (a, b):
-                return {"gain": value, "low": low, "high": high, "p": p}
-            if (pair["judge_a"], pair["judge_b"]) == (b, a):
-                return {"gain": -value, "low": -high, "high": -low, "p": p}
-    return {}
-
-
-def debate_gain(report: Agreement) -> str:
-    """What the best debate gains over the best judge that asks one model once or votes alone."""
-    rows = {row["judge"]: row for row in report.judges if row.get("accuracy") is not None}
-    debates = [name for name in rows if f"{name}{BEFORE_TALK}" in rows]
-    singles = [name for name in rows if name not in debates and debate_of(name) is None]
-    if not debates or not singles:
+def _debate_gain(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
+    """What a debate gains over the judge with the fewest calls that asks once or votes alone."""
+    singles = [
+        name for name in rows if f"{name}{BEFORE_TALK}" not in rows and debate_of(name) is None
+    ]
+    single = min(singles, key=lambda name: (rows[name].get("calls") or 0, name), default="")
+    if (gain := report.gains.get((debate["judge"], single))) is None:
         return ""
-    debate = max(debates, key=lambda name: rows[name]["accuracy"])
-    single = min(singles, key=lambda name: (rows[name].get("calls") or 0, name))
-    if not (found := compare_with_labels(report, debate, single)):
-        return ""
-    verb = f"gains {_points(found)}" if found["p"] <= 1 - LEVEL else f"does not beat {single}"
-    over = f" over {single}" if found["p"] <= 1 - LEVEL else f" ({_points(found)})"
-    price = _times(rows[debate], rows[single])
-    return f"The debate {debate} {verb}{over}, p {found['p']:.2g} (Holm){price}."
+    verb = f"does not beat {single} ({gain.points})"
+    if gain.is_significant:
+        verb = f"gains {gain.points} over {single}"
+    price = _times(debate, rows[single])
+    return f"The debate {debate['judge']} {verb}, p {gain.p:.2g} (Holm){price}."
 
 
-def debate_itself(report: Agreement) -> str:
+def _debate_itself(report: AgreementReport, rows: Mapping[str, Row], debate: Row) -> str:
     """What reading each other adds to the same agents' votes before it, and to as many calls."""
-    rows = {row["judge"]: row for row in report.judges if row.get("accuracy") is not None}
-    debates = [name for name in rows if f"{name}{BEFORE_TALK}" in rows]
-    if not debates:
-        return ""
-    debate = max(debates, key=lambda name: rows[name]["accuracy"])
     parts = []
-    for control, over in (
-        (f"{debate}{BEFORE_TALK}", "the same agents' votes before it"),
-        (f"{debate}{CALL_MATCHED}", "single judges with as many calls"),
+    for ending, over in (
+        (BEFORE_TALK, "the same agents' votes before it"),
+        (CALL_MATCHED, "single judges with as many calls"),
     ):
-        if control in rows and (found := compare_with_labels(report, debate, control)):
-            nothing = "nothing measurable: " if found["low"] <= 0 <= found["high"] else ""
-            parts.append(
-                f"{nothing}{_points(found)} over {over}{_times(rows[debate], rows[control])}"
-            )
+        control = f"{debate['judge']}{ending}"
+        if gain := report.gains.get((debate["judge"], control)):
+            nothing = "nothing measurable: " if gain.low <= 0 <= gain.high else ""
+            parts.append(f"{nothing}{gain.points} over {over}{_times(debate, rows[control])}")
     return f"The debate itself adds {' and '.join(parts)}." if parts else ""
 
 
-def recommendation(report: Agreement) -> str:
+def _recommendation(report: AgreementReport, rows: Sequence[Row]) -> str:
     """The cheapest judge that is not significantly worse than the best; controls are candidates."""
-    rows = [row for row in report.judges if row.get("accuracy") is not None]
     if len(rows) < 2:
         return ""
-    best = max(rows, key=lambda row: row["accuracy"])
-    known = [row for row in rows if row.get("usd") or row.get("calls")]
-    key = "usd" if known and all(row.get("usd") for row in known) else "calls"
-    level = [best]
-    for row in rows:
-        found = {} if row is best else compare_with_labels(report, best["judge"], row["judge"])
-        if found and not (found["p"] <= 1 - LEVEL and found["gain"] > 0):
-            level.append(row)
-    cheap = min(level, key=lambda row: (row.get(key) or 0, -row["accuracy"]))
-    accuracy = f"{100 * cheap['accuracy']:.0f} %"
-    price = f", USD {1000 * cheap['usd']:,.2f} per 1,000" if cheap.get("usd") else ""
-    if not known:
+    best = max(rows, key=itemgetter("accuracy"))
+    priced = [row for row in rows if row.get("usd") or row.get("calls")]
+    if not priced:
         return f"Best judge: {best['judge']} ({100 * best['accuracy']:.0f} %)."
+    key = "usd" if all(row.get("usd") for row in priced) else "calls"
+    candidates = [best]
+    for row in rows:
+        gain = report.gains.get((best["judge"], row["judge"]))
+        if gain and not (gain.is_significant and gain.value > 0):
+            candidates.append(row)
+    cheap = min(candidates, key=lambda row: (row.get(key) or 0, -row["accuracy"]))
+    price = f", USD {1000 * cheap['usd']:,.2f} per 1,000" if cheap.get("usd") else ""
     first = "Cheapest judge not significantly worse than the best"
-    return f"{first}: {cheap['judge']} ({accuracy}{price})."
-
-
-def _points(found: Row) -> str:
-    value, low, high = (100 * found[key] for key in ("gain", "low", "high"))
-    return f"{value:+.0f} points ({low:+.0f} to {high:+.0f})".replace("-", "−")
+    return f"{first}: {cheap['judge']} ({100 * cheap['accuracy']:.0f} %{price})."
 
 
 def _times(judge: Row, other: Row) -> str:
@@ -136,17 +155,13 @@ def shown_lengths(
     dialogues: Dialogues, judged: Mapping[str, Sequence[Judgment]]
 ) -> dict[tuple[str, str], float]:
     """(seed, contestant) -> words an utterance of what was shown in comparisons."""
-    shown: dict[tuple[str, str], int] = {}
-    for judgments in judged.values():
-        for judgment in judgments:
-            for name in judgment.contestants if len(judgment.contestants) > 1 else ():
-                key = (judgment.seed_id, name)
-                shown[key] = max(shown.get(key, 0), judgment.shown)
-    found = {}
-    for (seed_id, name), n in shown.items():
-        utterances = dialogues[name][seed_id].utterances[:n]
-        found[seed_id, name] = sum(map(lengths.words, utterances)) / max(1, len(utterances))
-    return found
+    ends: dict[tuple[str, str], int] = {}
+    for judgment in chain.from_iterable(judged.values()):
+        for name in judgment.contestants if len(judgment.contestants) > 1 else ():
+            key = (judgment.seed_id, name)
+            ends[key] = max(ends.get(key, 0), judgment.shown)
+    texts = {(at, name): dialogues[name][at].utterances[:n] for (at, name), n in ends.items()}
+    return {key: sum(map(lengths.words, each)) / max(1, len(each)) for key, each in texts.items()}
 
 
 def ordered(rows: Sequence[Row]) -> list[Row]:
@@ -164,19 +179,16 @@ def ordered(rows: Sequence[Row]) -> list[Row]:
 
 def tables(report: AgreementReport) -> list[Table]:
     """Judges, pairs, annotators and rankings, as far as there are any."""
-    adjusted = iter(holm([pair["p"] for pair in report.pairs if pair.get("p") is not None]))
-    price = {row["judge"]: row.get("usd") for row in report.judges}
+    usd = {row["judge"]: row.get("usd") for row in report.judges}
     pairs = [
-        {
-            **pair,
-            "p": None if pair.get("p") is None else next(adjusted),
-            "price_ratio": _ratio(price.get(pair["judge_a"]), price.get(pair["judge_b"])),
-        }
-        for pair in report.pairs
+        {**pair, "price_ratio": a / b if a and b else None}
+        for pair in report.corrected_pairs
+        for a, b in [(usd.get(pair["judge_a"]), usd.get(pair["judge_b"]))]
     ]
     about = f"against {report.labels}" if report.labels else "against each other"
+    judges = [with_price(row) for row in report.judges]
     kinds: list[tuple[str, str, Sequence[Column], Sequence[Row], str]] = [
-        ("judges", f"Judges {about}: {report.subject}", _JUDGES, ordered(report.judges), _HOW_READ),
+        ("judges", f"Judges {about}: {report.subject}", _JUDGES, judges, _HOW_READ),
         ("pairs", "Pairs of judges", _PAIRS, pairs, _HOW_PAIRED),
         ("annotators", "Annotators against the majority of the others", _JUDGES,
          report.annotators if len(report.annotators) > 1 else (), ""),
@@ -184,11 +196,11 @@ def tables(report: AgreementReport) -> list[Table]:
          [report.annotator_kappa] if report.annotator_kappa else (), ""),
         ("rankings", "Ranking by each judge", _RANKINGS, report.rankings, ""),
     ]  # fmt: skip
-    made = [
-        table(name, title, columns, rows, [report.signature], note)
+    return [
+        table(name, title, columns, rows, [report.signature], note).filled()
         for name, title, columns, rows, note in kinds
+        if rows
     ]
-    return [part.filled() for part in made if len(part.frame)]
 
 
 def as_json(report: AgreementReport) -> dict[str, Any]:
@@ -198,57 +210,53 @@ def as_json(report: AgreementReport) -> dict[str, Any]:
     return {**values, "labels": report.labels or None}
 
 
-def _ratio(one: float | None, other: float | None) -> float | None:
-    return one / other if one and other else None
+def with_price(row: Row) -> Row:
+    """A judge's row with its price as tables have it: money of a thousand verdicts."""
+    return row if row.get("usd") is None else {**row, "usd_per_1000": 1000 * row["usd"]}
 
 
 PRICE = (
     Column("calls", "Calls", "number"),
     Column("tokens", "Tokens", "number"),
-    Column("usd_per_1000", "USD/1000", "decimal",
-           getter=lambda row: None if row.get("usd") is None else 1000 * row["usd"]),
+    Column("usd_per_1000", "USD/1000", "decimal"),
     Column("seconds", "Seconds", "decimal"),
-)  # fmt: skip
+)
 """Of one verdict; money of a thousand, since that of one has too many decimals."""
 
 _JUDGES = [
     Column("judge", "Judge", "name"),
     Column("n", "n", "count"),
     Column("unreadable", "Unreadable", "count"),
-    *with_interval(Column("accuracy", "Accuracy", "rate")),
-    *with_interval(Column("kappa", "Kappa", "decimal")),
-    *with_interval(Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True)),
-    *with_interval(Column("true_positive_rate", "True positives", "rate")),
-    *with_interval(Column("false_positive_rate", "False positives", "rate")),
-    *with_interval(Column("consistency", "Consistency", "rate", detail=True)),
-    *with_interval(Column("first_preferred", "First preferred", "rate", detail=True)),
-    *with_interval(Column("longer_preferred", "Longer preferred", "rate", detail=True)),
-    *with_interval(Column("ties", "Ties", "rate", detail=True)),
-    *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
-    *with_interval(Column("spearman", "Spearman", "decimal", detail=True)),
-    *with_interval(Column("kendall", "Kendall", "decimal", detail=True)),
+    Column("accuracy", "Accuracy", "rate", interval=True),
+    Column("kappa", "Kappa", "decimal", interval=True),
+    Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True, interval=True),
+    Column("consistency", "Consistency", "rate", detail=True, interval=True),
+    Column("first_preferred", "First preferred", "rate", detail=True, interval=True),
+    Column("longer_preferred", "Longer preferred", "rate", detail=True, interval=True),
+    Column("ties", "Ties", "rate", detail=True, interval=True),
+    Column("spearman", "Spearman", "decimal", detail=True, interval=True),
+    Column("kendall", "Kendall", "decimal", detail=True, interval=True),
     *PRICE,
 ]
 _PAIRS = [
     Column("judge_a", "Judge", "name"),
     Column("judge_b", "Against", "name"),
     Column("n", "n", "count"),
-    *with_interval(Column("agreement", "Agreement", "rate")),
-    *with_interval(Column("kappa", "Kappa", "decimal")),
-    *with_interval(Column("accuracy_difference", "Accuracy, difference", "rate")),
+    Column("agreement", "Agreement", "rate", interval=True),
+    Column("kappa", "Kappa", "decimal", interval=True),
+    Column("accuracy_difference", "Accuracy, difference", "rate", interval=True),
     Column("p", "p (Holm)", "exact"),
     Column("price_ratio", "Price ratio", "decimal"),
 ]
 _KAPPA = [
     Column("raters", "Annotators", "count"),
     Column("units", "Comparisons", "count"),
-    *with_interval(Column("kappa", "Fleiss' kappa", "decimal")),
+    Column("kappa", "Fleiss' kappa", "decimal", interval=True),
 ]
 _RANKINGS = [
     Column("judge", "Judge", "name"),
-    Column("rank", "Rank", "count", role="rank", of="score"),
     Column("contestant", "Contestant", "name"),
-    *with_interval(Column("score", "Score", "rate")),
+    Column("score", "Score", "rate", interval=True),
     Column("n", "n", "count"),
 ]
 _HOW_READ = (

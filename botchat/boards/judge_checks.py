@@ -203,7 +203,7 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     """Of GTEval's verdicts, those that pick out the model; on bots alone where there are some."""
     if judged is None:
         return _check("model_picked", {})
-    verdicts = judged.verdicts
+    verdicts, name = judged.verdicts, judged.protocol.name
     bot = np.array([is_floor_bot(name) for name in verdicts.contestants], dtype=bool)
     human = np.array([name == HUMAN for name in verdicts.contestants], dtype=bool)
     with_bot = bot[verdicts.first] | bot[verdicts.second]
@@ -211,7 +211,7 @@ def _model_picked(judged: ProtocolVerdicts | None) -> Check:
     decided = verdicts.only(verdicts.result != TIE)
     right = decided.result == np.where(human[decided.first], WIN, LOSS)
     row = proportion_ci(right, judged.cluster[decided.seed], "model_picked")
-    check = replace(_check("model_picked", row), protocol=judged.protocol.name)
+    check = _check("model_picked", {**row, "protocol": name})
     ties = proportion_ci(verdicts.result == TIE, judged.cluster[verdicts.seed], "ties")
     if check.state in ("passes", "unknown") and (ties["ties_low"] or 0) > RULES["ties"].passes:
         reason = f"It calls {100 * ties['ties']:.0f} % of pairs with a human dialogue a tie."
@@ -227,6 +227,9 @@ def _check(key: str, row: Row, column: str = "") -> Check:
     check = Check(key, rule.name, "unknown", value, low, high, line, "", row.get("protocol", ""))
     if low is None or high is None:
         return check
+    ends = f"{100 * low:.0f}–{100 * high:.0f}"
+    if key == "label_kappa":
+        ends = f"{low:.2f} to {high:.2f}"
     if of_half:  # it counts how far the share is from one half
         near, far = sorted((abs(low - line), abs(high - line)))
         low, high = 0.0 if low <= line <= high else near, far
@@ -234,14 +237,5 @@ def _check(key: str, row: Row, column: str = "") -> Check:
     sign = 1 if rule.low_is_good else -1
     fails, passes = sign * (bad - rule.fails) > 0, sign * (good - rule.passes) <= 0
     state: State = "fails" if fails else "passes" if passes else "warns"
-    check = replace(check, state=state)
-    return replace(check, reason=f"It {_finding(check)}.")
-
-
-def _finding(check: Check) -> str:
-    """What was found, after "it", with its interval in brackets."""
-    text = RULES[check.key].finding.format(value=check.number)
-    if check.key == "label_kappa":
-        return f"{text} ({check.low:.2f} to {check.high:.2f})"
-    low, high = (100 * (end or 0) for end in (check.low, check.high))
-    return f"{text} ({low:.0f}–{high:.0f})"
+    reason = f"It {rule.finding.format(value=check.number)} ({ends})."
+    return replace(check, state=state, reason=reason)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from botchat.boards.names import is_floor_bot
 from botchat.boards.protocols import ProtocolVerdicts
-from botchat.boards.tables import Column, Table, table, with_interval
+from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import verdict_rates
 from botchat.metrics.intervals import proportion_ci
+from botchat.metrics.statistics import distinct
 from botchat.records import HUMAN, UNDECIDED, Dialogues
 from botchat.verdicts import LOSS, WIN, Indices, Verdicts
 
@@ -23,30 +22,13 @@ def judge_table(
     judged: Iterable[ProtocolVerdicts], dialogues: Dialogues, signatures: Sequence[str]
 ) -> Table:
     """What a judge's verdicts say about it; ``dialogues``: of everybody judged in pairs."""
-
-    @cache
-    def words(contestant: str, seed_id: str) -> list[int]:
-        """Words of the first 0, 1, 2, … utterances."""
-        dialogue = dialogues.get(contestant, {}).get(seed_id)
-        utterances = dialogue.utterances if dialogue else ()
-        return list(accumulate(map(lengths.words, utterances), initial=0))
-
-    def longer(verdicts: Verdicts, cluster: Indices) -> Row:
-        """Share of decided verdicts for the longer dialogue."""
-        first, second = _words_shown(verdicts, words)
-        unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
-        longer_wins = (verdicts.result == WIN) == (first > second)
-        return proportion_ci(
-            longer_wins[unequal], cluster[verdicts.seed][unequal], "longer_preferred"
-        )
-
     rows = []
     for part in sorted(judged, key=lambda part: part.protocol.name):
         if part.protocol.shows == "one":
-            facts = _detection_rates(part)
+            rates = _detection_rates(part)
         else:
-            facts = pair_rates(part.verdicts, part.cluster) | longer(part.verdicts, part.cluster)
-        rows.append({"protocol": part.protocol.name, **facts})
+            rates = pair_rates(part.verdicts, part.cluster) | _longer_preferred(part, dialogues)
+        rows.append({"protocol": part.protocol.name, **rates})
     return table(
         "judge",
         "The judge",
@@ -59,15 +41,27 @@ def judge_table(
     ).filled()
 
 
-def _words_shown(verdicts: Verdicts, words: Callable[[str, str], list[int]]) -> Indices:
-    """Words that the judge was shown of the first and of the second dialogue, shape (2, n)."""
-    n, longest = len(verdicts.seed_ids), int(verdicts.shown.max(initial=0))
-    place = np.stack([verdicts.first, verdicts.second]) * n + verdicts.seed
-    totals = np.zeros((len(verdicts.contestants) * n, longest + 1), dtype=np.intp)
-    for i in np.flatnonzero(np.bincount(place.ravel(), minlength=len(totals))).tolist():
-        counts = words(verdicts.contestants[i // n], verdicts.seed_ids[i % n])
-        totals[i] = counts[: longest + 1] + counts[-1:] * (longest + 1 - len(counts))
-    return np.asarray(totals[place, verdicts.shown])
+def _longer_preferred(judged: ProtocolVerdicts, dialogues: Dialogues) -> Row:
+    """Share of decided verdicts for the dialogue with more words, of those shown."""
+    verdicts = judged.verdicts
+    names, seed_ids, most = (
+        verdicts.contestants,
+        verdicts.seed_ids,
+        1 + verdicts.shown.max(initial=0),
+    )
+    side = np.concatenate([verdicts.first, verdicts.second]) * len(seed_ids)
+    cut = (side + np.tile(verdicts.seed, 2)) * most + np.tile(verdicts.shown, 2)
+    numbers, place = distinct(cut)
+    words = np.zeros(len(numbers), np.intp)
+    for i, number in enumerate(numbers.tolist()):
+        name, seed = divmod(number // most, len(seed_ids))
+        if dialogue := dialogues.get(names[name], {}).get(seed_ids[seed]):
+            words[i] = sum(map(lengths.words, dialogue.utterances[: number % most]))
+    first, second = words[place].reshape(2, -1)
+    unequal = np.isin(verdicts.result, (WIN, LOSS)) & (first != second)
+    longer_wins = (verdicts.result == WIN) == (first > second)
+    cluster = judged.cluster[verdicts.seed]
+    return proportion_ci(longer_wins[unequal], cluster[unequal], "longer_preferred")
 
 
 def pair_rates(verdicts: Verdicts, cluster: Indices) -> Row:
@@ -91,14 +85,13 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
     }
     if not protocol.about_ai or protocol.passing is None:
         return row
-    named = {
-        "false_positive_rate": lambda name: name == HUMAN,
-        "true_positive_rate": lambda name: name != HUMAN,
-        "true_positive_rate_bots": is_floor_bot,
-    }
-    for key, is_one in named.items():
-        known = (j for j in judgments if j.verdict not in (None, UNDECIDED))
-        of = [j for j in known if is_one(j.contestants[0])]
+    known = [j for j in judgments if j.verdict not in (None, UNDECIDED)]
+    for key, counts in (
+        ("false_positive_rate", lambda name: name == HUMAN),
+        ("true_positive_rate", lambda name: name != HUMAN),
+        ("true_positive_rate_bots", is_floor_bot),
+    ):
+        of = [j for j in known if counts(j.contestants[0])]
         hits = [j.verdict != protocol.passing for j in of]
         row |= proportion_ci(hits, judged.topics_of(of), key)
     return row
@@ -107,15 +100,15 @@ def _detection_rates(judged: ProtocolVerdicts) -> Row:
 PAIR_COLUMNS = (
     Column("judged", "Judgments", "count"),
     Column("unreadable", "Unreadable", "count"),
-    *with_interval(Column("unreadable_rate", "Unreadable, share", "rate", detail=True)),
-    *with_interval(Column("ties", "Ties", "rate")),
-    *with_interval(Column("consistency", "Consistency", "rate")),
-    *with_interval(Column("first_preferred", "First preferred", "rate")),
+    Column("unreadable_rate", "Unreadable, share", "rate", detail=True, interval=True),
+    Column("ties", "Ties", "rate", interval=True),
+    Column("consistency", "Consistency", "rate", interval=True),
+    Column("first_preferred", "First preferred", "rate", interval=True),
 )
 _COLUMNS = (
     *PAIR_COLUMNS,
-    *with_interval(Column("longer_preferred", "Longer preferred", "rate")),
-    *with_interval(Column("false_positive_rate", "False positives", "rate")),
-    *with_interval(Column("true_positive_rate", "True positives", "rate")),
-    *with_interval(Column("true_positive_rate_bots", "True positives, bots", "rate", detail=True)),
+    Column("longer_preferred", "Longer preferred", "rate", interval=True),
+    Column("false_positive_rate", "False positives", "rate", interval=True),
+    Column("true_positive_rate", "True positives", "rate", interval=True),
+    Column("true_positive_rate_bots", "True positives, bots", "rate", detail=True, interval=True),
 )

@@ -38,11 +38,6 @@ def shorten(text: str, columns: int) -> str:
     return f"{clean[:head]}…{clean[len(clean) - tail :]}"
 
 
-def columns(text: str) -> int:
-    """Width of a text on a terminal."""
-    return sum(map(_columns, text))
-
-
 def _columns(char: str) -> int:
     """Width of a character on a terminal."""
     if unicodedata.combining(char):

@@ -6,23 +6,15 @@ Every rate has a 95 % interval, clustered by ChatSEED, and its number of cases.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import itemgetter
 
 import numpy as np
+import pandas as pd
 
-from botchat.boards.pairs import PairCounts, PairRates, comparisons_of
-from botchat.boards.tables import (
-    Column,
-    Getter,
-    Table,
-    rank_by,
-    table,
-    with_ends,
-    with_interval,
-)
+from botchat.boards.pairs import comparisons_of, covered, pair_results
+from botchat.boards.tables import Column, Table, table
 from botchat.interfaces import Row
 from botchat.metrics.annotations import BLIND_PAGE, NOT_SAID, accused_index
 from botchat.metrics.intervals import (
@@ -34,13 +26,13 @@ from botchat.metrics.intervals import (
 )
 from botchat.protocols.mateval import Diagnoses, diagnoses, error_rates
 from botchat.protocols.protocol import Protocol
-from botchat.protocols.rates import PASS_AT, Rate, successes
+from botchat.protocols.rates import PASS_AT, successes
 from botchat.protocols.reports import ERRORS
 from botchat.ratings.bradley_terry import ranks_from_order
 from botchat.records import HUMAN, UNDECIDED, Dialogues, Judgment, Seed
 from botchat.verdicts import Flags, Floats, Indices, Verdicts
 
-MODEL = Column("model", "Model", "name", getter=str)
+MODEL = Column("model", "Model", "name")
 
 
 @dataclass(frozen=True)
@@ -62,14 +54,14 @@ class ProtocolVerdicts:
     @cached_property
     def by_contestant(self) -> Mapping[str, Sequence[Judgment]]:
         """Contestant -> the judgments on its dialogues, in their order."""
-        found: dict[str, list[Judgment]] = {}
-        for one in self.judgments:
-            found.setdefault(one.contestants[0], []).append(one)
-        return found
+        judgments: dict[str, list[Judgment]] = {}
+        for judgment in self.judgments:
+            judgments.setdefault(judgment.contestants[0], []).append(judgment)
+        return judgments
 
     def topics_of(self, judgments: Iterable[Judgment]) -> list[str]:
         """Return the topic of each judgment's seed, or the seed."""
-        return [self.topics.get(one.seed_id, one.seed_id) for one in judgments]
+        return [self.topics.get(j.seed_id, j.seed_id) for j in judgments]
 
     @cached_property
     def cluster(self) -> Indices:
@@ -81,12 +73,12 @@ class ProtocolVerdicts:
     @property
     def signatures(self) -> Counter[str]:
         """How the verdicts were made -> how many."""
-        return Counter(one.signature for one in self.judgments) + self.verdicts.signatures
+        return Counter(j.signature for j in self.judgments) + self.verdicts.signatures
 
     @property
     def is_as_asked(self) -> bool:
         """Whether the prompt is still the one that some of it answers, as far as they say."""
-        parts = {part for one in self.signatures for part in one.split("|")}
+        parts = {part for text in self.signatures for part in text.split("|")}
         prompts = {part for part in parts if part.startswith("prompt:")}
         return not prompts or bool(prompts & {f"prompt:{self.protocol.digest}", BLIND_PAGE})
 
@@ -106,73 +98,57 @@ class ProtocolResult:
     table: Table
     """One row a contestant, best first."""
     keys: Sequence[str] = field(default=(), kw_only=True)
-    """Of the columns of the table that the protocol is quoted by, most important first."""
-
-    @property
-    def main_columns(self) -> list[Column]:
-        """The columns that the protocol is quoted by."""
-        return [self.table.column(key) for key in self.keys]
+    """Of the columns of the table that contestants may be ranked by, most important first."""
 
     @property
     def ranking(self) -> list[Column]:
-        """Those of `main_columns` that contestants may be ranked by."""
-        return self.main_columns
+        """The columns that contestants may be ranked by."""
+        return [self.table.column(key) for key in self.keys]
 
     def better(self, names: Sequence[str]) -> Flags:
         """Whether the row's contestant is significantly better than the column's, shape (m, m)."""
         column = self.ranking[0]
-        keys = [column.key, *(end.key for end in self.table.ends(column.key) or ())]
-        told = self.table.frame.set_index("model").loc[[*names], keys].to_numpy(dtype=float).T
+        frame = self.table.frame.set_index("model").loc[[*names], column.keys]
+        values = frame.to_numpy(dtype=float).T
         # An interval of a share is about as wide everywhere on this scale, and at its ends.
-        return separated(*(2 * np.arcsin(np.sqrt(told)) if column.kind == "rate" else told))
+        return separated(*(2 * np.arcsin(np.sqrt(values)) if column.kind == "rate" else values))
 
     @property
-    def places(self) -> list[Column]:
-        """The ends of the rank interval, for the main table."""
-        column = self.ranking[0]
-        known = {k: v for k, v in self.table.values(column.key).items() if v == v and k != HUMAN}
-        intervals = ranks_from_order(self.better([*known]))
-        _, *ends = with_ends(rank_by(column.key), detail=True)
-        return [
-            replace(end, getter=dict(zip(known, ranks.tolist(), strict=True)).get)
-            for end, ranks in zip(ends, intervals, strict=True)
-        ]
+    def ranks(self) -> pd.DataFrame:
+        """As `rank_columns`, by the first column of `ranking`."""
+        return rank_columns(self.table.frame.set_index("model")[self.keys[0]], self.better)
 
     def quote(self, column: Column) -> Column:
-        """A column for the main table, by contestant; named by protocol, unless it leads, and N."""
-        heading, label = column.heading, self.protocol.label
-        if self.protocol.n is not None:
-            heading = f"{heading} @{self.protocol.n}"
-        if not self.protocol.leads:
-            said_once = heading.casefold() == label.casefold()
-            heading = label if said_once else f"{label} {heading[:1].lower()}{heading[1:]}"
-        ending = f"_{column.role}" if column.role in ("low", "high") else ""
-        return replace(
-            column,
-            key=f"{self._key(column.of)}{ending}" if ending else self._key(column.key),
-            heading=heading,
-            detail=column.role in ("low", "high"),
-            of=self._key(column.of) if column.of else "",
-            getter=self.table.values(column.key).get,
-        )
-
-    def quoted_with_ends(self) -> list[Column]:
-        """`main_columns` for the main table, each with the ends of its interval."""
-        return [
-            replace(self.quote(one), priority=max(column.priority, min(i, 1)))
-            for i, column in enumerate(self.main_columns)
-            for one in (column, *(self.table.ends(column.key) or ()))
-        ]
+        """A column as the main table calls it: by protocol, unless it leads, and N."""
+        heading, protocol = column.heading, self.protocol
+        if protocol.n is not None:
+            heading = f"{heading} @{protocol.n}"
+        if not protocol.leads:
+            is_label = heading.casefold() == protocol.label.casefold()
+            heading = f"{heading[:1].lower()}{heading[1:]}"
+            heading = protocol.label if is_label else f"{protocol.label} {heading}"
+        at = "" if protocol.n is None else f"_n{protocol.n}"
+        before = "" if protocol.leads else f"{protocol.name.replace('-', '_')}_"
+        return replace(column, key=f"{before}{column.key}{at}", heading=heading)
 
     @property
     def n_dialogues(self) -> int:
         """Most dialogues of a contestant that a number rests on."""
         return int(self.table.frame["n"].max()) // self.protocol.orders
 
-    def _key(self, key: str) -> str:
-        at = "" if self.protocol.n is None else f"_n{self.protocol.n}"
-        before = "" if self.protocol.leads else f"{self.protocol.name.replace('-', '_')}_"
-        return f"{before}{key}{at}"
+
+def rank_columns(
+    values: pd.Series[float], better: Callable[[Sequence[str]], Flags]
+) -> pd.DataFrame:
+    """``rank``, equal values the same, and the ends of its interval, by contestant.
+
+    Humans, who are what models are measured by, and contestants without a value have none.
+    ``better``: see `ProtocolResult.better`.
+    """
+    known = values.drop(HUMAN, errors="ignore").dropna()
+    low, high = ranks_from_order(better([*known.index]))
+    ranks = known.rank(method="min", ascending=False)
+    return pd.DataFrame({"rank": ranks, "rank_low": low, "rank_high": high})
 
 
 @dataclass(frozen=True)
@@ -182,16 +158,6 @@ class DetectionResult(ProtocolResult):
     curves: Mapping[str, SuccessCurve]
     """Contestant -> success rate at each N."""
 
-    @property
-    def main_columns(self) -> list[Column]:
-        """Success rates, largest N first, then at the human length."""
-        return [replace(one, heading=f"Success {one.heading}") for one in super().main_columns]
-
-    @property
-    def ranking(self) -> list[Column]:
-        """The success rates at an N."""
-        return self.main_columns[:-1]
-
 
 class GTEvalResult(ProtocolResult):
     """A protocol that compares models with the human dialogue, such as GTEval."""
@@ -199,7 +165,7 @@ class GTEvalResult(ProtocolResult):
 
 @dataclass(frozen=True)
 class ReportResult(ProtocolResult):
-    """A protocol that asks for a report, such as the diagnosis; it is not quoted."""
+    """A protocol that asks for a report, such as the diagnosis; it ranks nobody."""
 
     diagnoses: Diagnoses
     """Every report."""
@@ -265,14 +231,13 @@ def success_curves(judged: ProtocolVerdicts, dialogues: Dialogues) -> dict[str, 
     return {name: SuccessCurve.of(each, topics[name], longest) for name, each in ends.items()}
 
 
-def _standing(
+def _result_table(
     judged: ProtocolVerdicts,
-    columns: Iterable[Column],
-    rows: Iterable[Row],
+    columns: Sequence[Column],
+    rows: Iterable[Row] | pd.DataFrame,
     note: str,
     by: Sequence[str],
 ) -> Table:
-    """The table of a protocol."""
     protocol, columns = judged.protocol, [MODEL, *columns]
     return table(protocol.name, protocol.title, columns, rows, [judged.signature], note, by)
 
@@ -281,111 +246,102 @@ def detection_result(
     judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues
 ) -> DetectionResult:
     """Success rates, at each N that the dialogues reach and at the human length."""
-    protocol = judged.protocol
-    dialogues = protocol.seen(dialogues)
+    dialogues = judged.protocol.seen(dialogues)
     turns = success_turns(judged, dialogues)
-    by_utterance = success_curves(judged, dialogues)
+    curves = success_curves(judged, dialogues)
     rows: list[Row] = []
     for name, judgments in judged.by_contestant.items():
-        said = {one.seed_id: one.verdict for one in judgments}
+        verdicts = {judgment.seed_id: judgment.verdict for judgment in judgments}
         row: Row = {"model": name}
         for n in (*turns, None):
-            passed = successes(judged.counted.get(name, seeds), dialogues[name], said, n)
+            passed = successes(judged.counted.get(name, seeds), dialogues[name], verdicts, n)
             known = {id_: result for id_, result in passed.items() if result is not None}
-            key = f"success{_after(n)}"
-            # At the largest N.
-            row.setdefault("rate", Rate(sum(known.values()), len(known), len(passed) - len(known)))
+            if n == turns[0]:
+                row |= {"n": len(known), "missing": len(passed) - len(known)}
             if n is None or name == HUMAN:
                 # Human dialogues are complete at their own length: none is cut short.
                 topics = [judged.topics.get(id_, id_) for id_ in known]
-                row |= proportion_ci([*known.values()], topics, key)
-            elif name in by_utterance:
-                row |= by_utterance[name].row(n, key)
+                row |= proportion_ci([*known.values()], topics, _success_key(n))
+            elif name in curves:
+                row |= curves[name].row(n, _success_key(n))
         rows.append(row)
-    shown = _standing(
+    keys = [_success_key(n) for n in turns]
+    columns = [
+        *(Column(_success_key(n), f"Success @{n}", "rate", interval=True, n=n) for n in turns),
+        Column(_success_key(None), "Success @human length", "rate", interval=True),
+    ]
+    standing = _result_table(
         judged,
-        [
-            *(column for n in turns for column in _success(n, f"@{n}")),
-            *_success(None, "@human length"),
-            *covered(lambda row: row["rate"]),
-        ],
+        [*columns, *COVERED],
         rows,
         "Success rate at N in percent: dialogues without an AI utterance up to N (Kaplan-Meier), "
         "with 95 % intervals. @human length: N is the length of the human dialogue.",
-        [f"success_n{n}" for n in turns],
+        keys,
     )
-    keys = [f"success{_after(n)}" for n in (*turns, None)]
-    return DetectionResult(protocol, shown, by_utterance, keys=keys)
+    return DetectionResult(judged.protocol, standing, curves, keys=keys)
 
 
 def success_turns(judged: ProtocolVerdicts, dialogues: Dialogues) -> list[int]:
     """Each N of the success rates that generated dialogues reach, the largest first."""
-    names = {judgment.contestants[0] for judgment in judged.judgments}
-    generated = names - {HUMAN} or {HUMAN}
+    generated = judged.by_contestant.keys() - {HUMAN} or {HUMAN}
     reached = (len(d.utterances) for name in generated for d in dialogues[name].values())
     longest = max(reached, default=PASS_AT[-1])
     return [n for n in reversed(PASS_AT) if n <= longest] or [longest]
 
 
-def _after(n: int | None) -> str:
-    """Ends the keys of what is at N, or at the human length."""
-    return "_human_length" if n is None else f"_n{n}"
+def _success_key(n: int | None) -> str:
+    """Key of the success rate at N, or at the human length (None)."""
+    return "success_human_length" if n is None else f"success_n{n}"
 
 
 def gteval_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> GTEvalResult:
     """Win, tie and lose rates of each model against the human dialogues."""
-    contestants = judged.verdicts.judged_contestants
     seed_ids = [seed.id for seed in judged.protocol.eligible(seeds)]
     counted = judged.verdicts.on(seed_ids)
     compared = comparisons_of(counted.only(counted.readable), judged.cluster)
-    counted_pairs = PairCounts.of(compared, contestants, 2 * len(seed_ids))
-    rates = PairRates(compared, by_pair=True)
-    shown = _standing(
+    models = [name for name in judged.verdicts.judged_contestants if name != HUMAN]
+    pairs = [(model, HUMAN) for model in models]
+    rows = covered(pair_results(compared), pairs, 2 * len(seed_ids)).assign(model=models)
+    keys = ["win_or_tie", "win"]
+    standing = _result_table(
         judged,
         PAIRWISE,
-        [
-            {
-                "model": model,
-                "counts": counted_pairs.of_pair(model, HUMAN),
-                **rates.row(model, HUMAN),
-            }
-            for model in contestants
-            if model != HUMAN
-        ],
+        rows,
         "Against the human dialogue of the same ChatSEED, cut to its length; in percent of "
         "comparisons, with 95 % intervals that allow for both orders of one ChatSEED. A model wins "
         "where the judge takes the human dialogue for AI.",
-        ["win_or_tie", "win"],
+        keys,
     )
-    return GTEvalResult(judged.protocol, shown, keys=["win_or_tie"])
+    return GTEvalResult(judged.protocol, standing, keys=keys)
 
 
 def score_result(judged: ProtocolVerdicts, seeds: Sequence[Seed]) -> ProtocolResult:
     """The mean of each number, with its 95 % interval over dialogues (Student's t)."""
     protocol, scale, rows = judged.protocol, judged.protocol.asked_scale, []
-    keys = [f"mean_{i}" for i, _ in enumerate(scale.names, 1)]
+    columns = [
+        Column(f"mean_{i}", name, "decimal", interval=True) for i, name in enumerate(scale.names, 1)
+    ]
+    keys = [column.key for column in columns]
     for model, judgments in judged.by_contestant.items():
-        readable = [one for one in judgments if one.verdict is not None]
-        known = [protocol.scores(one.verdict) or () for one in readable]
+        readable = [judgment for judgment in judgments if judgment.verdict is not None]
+        known = [protocol.scores(judgment.verdict) or () for judgment in readable]
         missing = len(judged.counted.get(model, seeds)) - len(known)
-        row: Row = {"model": model, "rate": Rate(0, len(known), missing)}
+        row: Row = {"model": model, "n": len(known), "missing": missing}
         topics = judged.topics_of(readable)
         for key, scores in zip(keys, zip(*known, strict=True), strict=False):
-            if given := [each for each in zip(scores, topics, strict=True) if each[0] is not None]:
-                values, of = zip(*given, strict=True)
-                row |= proportion_ci(values, of, key, (scale.lowest, scale.highest))
+            if pairs := [pair for pair in zip(scores, topics, strict=True) if pair[0] is not None]:
+                values, cluster = zip(*pairs, strict=True)
+                row |= proportion_ci(values, cluster, key, (scale.lowest, scale.highest))
         rows.append(row)
-    means = zip(keys, scale.names, strict=True)
-    columns = [c for key, name in means for c in with_interval(Column(key, name, "decimal"))]
-    shown = _standing(
+    standing = _result_table(
         judged,
-        [*columns, *covered(itemgetter("rate"))],
+        [*columns, *COVERED],
         rows,
         f"Means over dialogues of scores from {scale.lowest} to {scale.highest}, with 95 % "
         "intervals; a dialogue without a readable score is missing.",
         keys,
     )
-    return ProtocolResult(protocol, shown, keys=keys)
+    return ProtocolResult(protocol, standing, keys=keys)
 
 
 def report_result(
@@ -393,17 +349,13 @@ def report_result(
 ) -> ReportResult:
     """Error rates of each contestant, fewest points lost first."""
     reported = diagnoses(judged.judgments, dialogues)
-    types = [Column(type_, name, "rate") for type_, name in ERRORS.items()]
-    shown = _standing(
+    standing = _result_table(
         judged,
         [
-            *with_interval(Column("score", "Score", "number")),
-            *with_interval(Column("any", "Any error", "rate", detail=True)),
-            *(column for type_ in types for column in with_interval(type_)),
-            *(Column(f"score_{type_}", name, "number", True) for type_, name in ERRORS.items()),
-            *with_interval(Column("quoted", "Quotes found", "rate")),
-            Column("n", "n", "count", getter=itemgetter("readable")),
-            Column("missing", "Missing", "count", detail=True),
+            Column("score", "Score", "number", interval=True),
+            *(Column(key, name, "rate", interval=True) for key, name in ERRORS.items()),
+            Column("quoted", "Quotes found", "rate", interval=True),
+            *COVERED,
         ],
         error_rates(judged.judgments, reported, len(seeds), judged.topics),
         "Dialogues with an error, in percent of those judged on it, with 95 % intervals. "
@@ -411,30 +363,19 @@ def report_result(
         "words are in the utterance that the judge names, in percent.",
         ["score"],
     )
-    return ReportResult(judged.protocol, shown, reported)
+    return ReportResult(judged.protocol, standing, reported)
 
 
-def covered(rate: Getter) -> tuple[Column, Column]:
-    """The number of cases of a row's `Rate`, and of those that are missing."""
-    return (
-        Column("n", "n", "count", getter=lambda row: rate(row).n),
-        Column("missing", "Missing", "count", detail=True, getter=lambda row: rate(row).missing),
-    )
-
-
+COVERED = (Column("n", "n", "count"), Column("missing", "Missing", "count", detail=True))
+RANK = Column("rank", "Rank", "rank", interval=True)
 PAIRWISE = (
-    *with_interval(Column("win", "Win", "rate")),
-    *with_interval(Column("tie", "Tie", "rate")),
-    *with_interval(Column("lose", "Lose", "rate")),
-    *with_interval(Column("win_or_tie", "Win + tie", "rate")),
-    *covered(lambda row: row["counts"].win),
+    Column("win", "Win", "rate", interval=True),
+    Column("tie", "Tie", "rate", interval=True),
+    Column("lose", "Lose", "rate", interval=True),
+    Column("win_or_tie", "Win + tie", "rate", interval=True),
+    *COVERED,
 )
-"""Of rows with ``counts`` and the columns of `PairRates`."""
-
-
-def _success(n: int | None, heading: str) -> tuple[Column, Column, Column]:
-    """A success rate at N, or at the human length (None)."""
-    return with_interval(Column(f"success{_after(n)}", heading, "rate", n=n))
+"""Of rows as `covered` has them."""
 
 
 def result(judged: ProtocolVerdicts, seeds: Sequence[Seed], dialogues: Dialogues) -> ProtocolResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
@@ -12,10 +13,11 @@ import pandas as pd
 
 from botchat.boards import arena
 from botchat.boards.arena import Arena
-from botchat.boards.board import Board, lengths_table
+from botchat.boards.board import Board, lengths_table, main_table
 from botchat.boards.judge_table import PAIR_COLUMNS, pair_rates
-from botchat.boards.protocols import MODEL, ProtocolVerdicts
-from botchat.boards.tables import Column, Table, rank_by, table
+from botchat.boards.pairs import comparisons_of
+from botchat.boards.protocols import ProtocolVerdicts
+from botchat.boards.tables import Column, Table, table
 from botchat.metrics.intervals import proportion_ci
 from botchat.metrics.lengths import Lengths, words
 from botchat.metrics.statistics import distinct
@@ -24,7 +26,7 @@ from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import SIGNED
-from botchat.verdicts import ABSENT, TIE, Floats, Verdicts
+from botchat.verdicts import ABSENT, TIE, Floats, Indices, Verdicts
 
 
 def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
@@ -33,25 +35,20 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     Raises:
         MissingDataError: there is no readable vote.
     """
-    comparisons, shared, differences = compared(votes)
+    comparisons, length = compared(votes)
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{digest(votes)}"
-    part = arena.of_votes(
-        comparisons,
-        signature,
-        elo,
-        unit=shared or "votes",
-        unreadable=_unreadable(votes),
-        length=differences,
-    )
-    said = verdicts(votes, signature)
+    lost = np.concatenate([votes.first[~votes.readable], votes.second[~votes.readable]])
+    unreadable = Counter(votes.contestants[i] for i in lost.tolist())
+    part = arena.of_votes(comparisons, signature, elo, unreadable=unreadable, length=length)
+    judged = verdicts(votes, signature)
     # Only both orders tell what being named first is worth, and who is better.
-    both = (said.both_orders().results < ABSENT).all(1).any()
-    evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), said)} if both else {}
-    there = np.unique(votes.judge)
-    whose = votes.judges[there[0]] if len(there) == 1 else f"{len(there):,} judges"
-    judges = judge_table(votes, whose if len(there) == 1 else f"all {whose}", signature)
-    return _board(part, name, whose, signature, judges, evidence)
+    both = (judged.both_orders().results < ABSENT).all(1).any()
+    evidence = {VOTES.name: ProtocolVerdicts(VOTES, (), judged)} if both else {}
+    judges = [votes.judges[i] for i in np.unique(votes.judge).tolist()]
+    judge = judges[0] if len(judges) == 1 else f"{len(judges):,} judges"
+    row_name = judge if len(judges) == 1 else f"all {judge}"
+    return _board(part, name, judge, signature, judge_table(votes, row_name, signature), evidence)
 
 
 def of_rates(
@@ -63,43 +60,40 @@ def of_rates(
     return _board(part, name, "rates", part.table.signature)
 
 
-def compared(votes: Votes) -> tuple[Comparisons, str, Floats | None]:
-    """Readable votes, what their clusters are called, and differences of length.
+def compared(votes: Votes) -> tuple[Comparisons, Floats | None]:
+    """Readable votes, contestants sorted by name, and differences of length.
 
-    Contestants are sorted by name. The differences: first less second, nan where not
-    known; ``None`` without texts.
+    The differences: first less second, nan where not known; ``None`` without texts.
     """
-    # Fewer than there are contestants cannot tell them apart.
-    shared = votes.clusters(len(votes.contestants))
-    place = np.argsort(np.argsort(np.array(votes.contestants, dtype=object), kind="stable"))
-    read = np.flatnonzero(votes.readable)
-    first, second = votes.first[read], votes.second[read]
-    seen = np.bincount(np.concatenate([first, second]), minlength=len(place))
-    kept = np.zeros(len(place), np.intp)
-    kept[place[seen > 0]] = 1
-    number = (np.cumsum(kept) - 1)[place]
-    cluster, unit = shared or (None, "")
-    made = Comparisons(
-        tuple(sorted(name for name, n in zip(votes.contestants, seen, strict=True) if n)),
-        number[first],
-        number[second],
-        votes.result[read],
-        None if cluster is None else cluster[read],
+    judged = verdicts(votes, "")
+    # Fewer clusters than there are contestants cannot tell them apart.
+    cluster = _clusters(votes, judged, len(votes.contestants))
+    length = _length_differences(votes)
+    return (
+        comparisons_of(judged.only(judged.readable), cluster),
+        None if length is None else length[votes.readable],
     )
-    longer = _longer(votes)
-    return made, unit, None if longer is None else longer[read]
 
 
-def _longer(votes: Votes) -> Floats | None:
+def _clusters(votes: Votes, judged: Verdicts, least: int) -> Indices | None:
+    """Number of what votes share, see `Votes.clusters`, of each case; None: nothing."""
+    if (shared := votes.clusters(least)) is None:
+        return None
+    vote = np.zeros(len(judged.seed_ids), np.intp)
+    vote[judged.seed] = np.arange(len(votes))
+    return shared[0][vote]
+
+
+def _length_differences(votes: Votes) -> Floats | None:
     """How much longer the first is than the second, as `log_words` has it; nan where not known."""
     if votes.texts is None:
         return None
-    found = np.full(len(votes), np.nan)
+    differences = np.full(len(votes), np.nan)
     for i, (a, b) in enumerate(zip(*votes.texts, strict=True)):
         if a and b:
-            one, two = (sum(map(words, side)) / len(side) for side in (a, b))
-            found[i] = np.log1p(one) - np.log1p(two)
-    return found if np.isfinite(found).any() else None
+            first, second = (math.log1p(sum(map(words, side)) / len(side)) for side in (a, b))
+            differences[i] = first - second
+    return differences if np.isfinite(differences).any() else None
 
 
 def _board(
@@ -111,34 +105,17 @@ def _board(
     evidence: Mapping[str, ProtocolVerdicts] = MappingProxyType({}),
 ) -> Board:
     """The board of one Arena; its main table has the numbers that most people want, best first."""
-    measured, shown = Lengths("words", {}), part.table
-    rates = (shown.column(key) for key in ("win", "win_or_tie"))
-    others = [one for rate in rates for one in (rate, *(shown.ends(rate.key) or ()))]
-    others.append(shown.column("n"))
-    main = table(
-        "leaderboard",
-        "Leaderboard",
-        [
-            rank_by("bt"),
-            *part.places,
-            MODEL,
-            *map(part.quote, part.rated),
-            *part.quoted_with_ends(),
-            *map(part.quote, others),
-        ],
-        shown.frame["model"].tolist(),
-        shown.signatures,
-        "Ranks are simultaneous 95 % rank intervals; brackets are 95 % CIs. Rates in percent.",
-        ["bt"],
-    )
+    keys = ["bt", *["elo"] * part.has_elo, "win", "win_or_tie", "n"]
     return Board(
         seed_set=name,
         judge=judge,
-        main=main,
+        main=main_table(
+            part.fitted.models, [part], [(part, key) for key in keys], {}, part.table.signatures
+        ),
         parts=(part,),
-        lengths=lengths_table(measured, name),
+        lengths=lengths_table(Lengths("words", {}), name),
         judge_table=judges,
-        utterance_lengths=measured,
+        utterance_lengths=Lengths("words", {}),
         seeds_signature=signature,
         notes=(f"Bradley–Terry: {part.fitted.warning}.",) if part.fitted.warning else (),
         verdicts=evidence,
@@ -162,14 +139,6 @@ def digest(votes: Votes) -> str:
     return sha256(np.sort(hashed.to_numpy()).tobytes()).hexdigest()[:8]
 
 
-def _unreadable(votes: Votes) -> dict[tuple[str, str], int]:
-    """Pair, in the order of names -> votes without a result."""
-    gone = ~votes.readable
-    named = zip(votes.first[gone].tolist(), votes.second[gone].tolist(), strict=True)
-    pairs = (sorted((votes.contestants[a], votes.contestants[b])) for a, b in named)
-    return dict(Counter((low, high) for low, high in pairs))
-
-
 def verdicts(votes: Votes, signature: str) -> Verdicts:
     """Votes as the verdicts of one judge; a case is what each of the judges was asked."""
     n = len(votes)
@@ -190,15 +159,15 @@ def verdicts(votes: Votes, signature: str) -> Verdicts:
 
 def judge_table(votes: Votes, name: str, signature: str) -> Table:
     """What the votes say about those who gave them, all together."""
-    made = verdicts(votes, "")
-    readable = made.readable
-    cluster, _ = votes.clusters(1) or (made.seed, "")
-    first = np.unique(made.seed, return_index=True)[1]
+    judged = verdicts(votes, signature)
+    readable, cluster = judged.readable, _clusters(votes, judged, 1)
+    cluster = np.arange(len(judged.seed_ids)) if cluster is None else cluster
+    of_vote = cluster[judged.seed]
     row = {
         "judge": name,
-        **pair_rates(made, cluster[first]),
-        **proportion_ci((made.result == TIE)[readable], cluster[readable], "ties"),
-        **proportion_ci(~readable, cluster, "unreadable_rate"),
+        **pair_rates(judged, cluster),
+        **proportion_ci((judged.result == TIE)[readable], of_vote[readable], "ties"),
+        **proportion_ci(~readable, of_vote, "unreadable_rate"),
     }
     return table(
         "judge",

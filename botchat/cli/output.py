@@ -146,9 +146,7 @@ def _text(part: str | Table | list[Row]) -> str:
             )
         )
     if not isinstance(part, list):
-        shown = part.compact
-        columns = [column for column in shown.headline if not column.detail]
-        return grid([column.heading for column in columns], shown.cells_with_ends)
+        return grid([column.heading for column in part.headline], part.cells)
     if not part:
         return "nothing yet"
     cells = [[cell(row.get(key)) for key in part[0]] for row in part]

@@ -170,7 +170,9 @@ class RatedTexts:
         unreadable = Column("unreadable", "Unreadable", "count")
         columns = [self.first, *map(column, figures), unreadable, *PRICE]
         lines = [{**of[part], **_in_one_row(of)} for of in by_judge.values()]
-        shown = table(*self.table, columns, lines, [signed], _SCORED).filled()
+        shown = table(
+            *self.table, columns, map(judge_agreement.with_price, lines), [signed], _SCORED
+        ).filled()
         notes = _by_correlation(lines, self.first.key)
         report = AgreementReport(
             subject=shown.title, labels=HUMAN_LABELS, signature=signed, notes=notes

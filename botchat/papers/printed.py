@@ -104,7 +104,7 @@ def tables_of(benchmark: str) -> list[Table]:
     columns = [Column("table", "Table", "name"), Column("line", "Line", "name")]
     for key in list(keys)[2:]:
         one = column(key.removesuffix("_std"))
-        deviation = Column(key, f"\u00b1 {one.heading.removesuffix(' (%)')}", one.kind, priority=1)
+        deviation = Column(key, f"\u00b1 {one.heading.removesuffix(' (%)')}", one.kind)
         columns.append(deviation if key.endswith("_std") else one)
     note = " ".join(f"{one.name}: {one.source}. {one.note}".strip() for one in shown)
     signed = f"{SIGNED}|published|{benchmark}"

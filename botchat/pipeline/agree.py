@@ -14,7 +14,7 @@ from typing import Any
 from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import AgreementReport
 from botchat.boards.tables import Table
-from botchat.boards.writers import Formats, document, table_files, to_json
+from botchat.boards.writers import document, table_files, to_json
 from botchat.errors import ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row, round_floats, settings_digest
 from botchat.judges.panel import BEFORE_TALK, CALL_MATCHED
@@ -244,9 +244,7 @@ def publish(
 
         texts = {"agreement.md": document(report.subject, lines, tables)}
         texts["agreement.json"] = to_json(data)
-        jsonl.write_all(
-            out, {**table_files(tables, Formats(tuple(formats)) if formats else None), **texts}
-        )
+        jsonl.write_all(out, {**table_files(tables, formats), **texts})
         for chart in judge_charts(report):
             jsonl.write_atomic(out / f"{chart.name}.svg", chart.render("svg"))
         lines.append(f"Tables: {out / 'agreement.md'}")

@@ -252,12 +252,13 @@ def _mismatches(boards: Boards) -> Iterator[str]:
 
 
 def _table(boards: Boards, p: Mapping[str, float]) -> Table:
-    from botchat.boards.tables import Column, table, with_interval
+    from botchat.boards.tables import Column, table
 
     rows: list[Row] = []
     columns = [Column("model", "Model", "name")]
     for n in dict.fromkeys((boards.n, FIRST_N)):
-        columns += with_interval(Column(f"change_n{n}", f"Success @{n}, change", "rate"))
+        heading = f"Success @{n}, change"
+        columns.append(Column(f"change_n{n}", heading, "rate", interval=True))
     for name in boards.models:
         row: Row = {"model": name, "p": p.get(name)}
         for n in dict.fromkeys((boards.n, FIRST_N)):

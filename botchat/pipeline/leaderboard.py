@@ -73,15 +73,13 @@ def leaderboard(
     known = paged if too_much else [*paged, *by_judge]
     found = read(workspace, seed_set, known, in_columns=too_much)
     from botchat.boards import files as board_files
-    from botchat.boards.writers import Formats
     from botchat.pipeline.ledger import total_cost
 
     views, reports = _views(workspace, found, elo, meter, paged)
     view = views[0]
     data = board_files.as_json(view.board, view.headline, view.trust)
     data |= board_files.by_seed(view.board, found.dialogues)
-    form = Formats(tuple(formats)) if formats else None
-    texts = board_files.board_files(view.board, view.headline, view.trust, form, data)
+    texts = board_files.board_files(view.board, view.headline, view.trust, formats, data)
     write_all(folder, texts)
     if beside is not None:
         write_all(beside, {name: texts[name] for name in KEPT})
@@ -116,10 +114,9 @@ def main_numbers(view: View) -> list[Row]:
     from botchat.report.main_table import numbers, protocol_columns, words
 
     main = view.board.main
-    rank = main.column(role="rank")
     rows: list[Row] = [
         {"rank": place, "model": name}
-        for place, name in zip(main.written(rank.key), main.frame["model"], strict=True)
+        for place, name in zip(main.written("rank"), main.frame["model"], strict=True)
     ]
     for part in protocol_columns(view.board):
         heading = f"{words(part, part.ranking[0])[0].lower()} (95 % CI)"

@@ -38,7 +38,6 @@ def rank(
     from botchat import report as pages
     from botchat.boards import files as board_files
     from botchat.boards import votes
-    from botchat.boards.writers import Formats
 
     if not paths:
         raise ConfigError("name a file of votes or of win rates: botchat rank FILE")
@@ -71,9 +70,7 @@ def rank(
         board = votes.build(_of_judges(Votes.together(parts), judges), name, elo)
     view = pages.View.of(board)
     content = board_files.as_json(board, view.headline, view.trust)
-    texts = board_files.board_files(
-        board, view.headline, view.trust, Formats(tuple(formats)) if formats else None, content
-    )
+    texts = board_files.board_files(board, view.headline, view.trust, formats, content)
     # All is rendered before anything is written. No seed set has the folder's name.
     stem = paths[0].stem.strip(" .") or "votes"
     stem += "-votes" if stem in workspace.seed_sets() else ""

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
@@ -86,13 +86,6 @@ Diagnoses = Mapping[tuple[str, str], Mapping[str, Report]]
 """(contestant, seed id) -> who reports -> the report."""
 
 
-class TypeFinding(NamedTuple):
-    """The answers of all reports of a judgment about one error type."""
-
-    present: bool  # more than half of the reports that judge this type say yes
-    score: float  # mean of their scores
-
-
 def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     """Read the reports of judgments again; at most one judgment a dialogue."""
     read = {}
@@ -103,16 +96,13 @@ def diagnoses(judgments: Iterable[Judgment], dialogues: Dialogues) -> Diagnoses:
     return read
 
 
-def by_type(reported: Iterable[Report]) -> dict[str, TypeFinding]:
-    """Return what reports say by error type; types that none of them judges are left out."""
-    points = defaultdict[str, list[float]](list)
+def by_type(reported: Iterable[Report]) -> dict[str, bool]:
+    """Return error type -> whether more than half of the reports that judge it say yes."""
+    errors = defaultdict[str, list[bool]](list)
     for result in (result for report in reported for result in report.results):
         if result.score is not None:
-            points[result.type].append(result.score)
-    return {
-        type_: TypeFinding(2 * sum(score < 0 for score in each) > len(each), sum(each) / len(each))
-        for type_, each in points.items()
-    }
+            errors[result.type].append(result.score < 0)
+    return {type_: 2 * sum(each) > len(each) for type_, each in errors.items()}
 
 
 def error_rates(
@@ -122,11 +112,10 @@ def error_rates(
 
     ``topics``: seed id -> its topic, if it has one; intervals are clustered by topic, else by seed.
 
-    A row has ``model``; mean ``score`` (no lower end if all are equal); ``any``: share of the
-    dialogues with a score below 0; for each type of `ERRORS` the share of dialogues that have it,
-    ``score_TYPE`` and ``readable_TYPE``; ``quoted``: share of all errors whose quote is in the
-    utterance named; ``readable``, ``missing`` (of ``n_seeds``), ``coverage``. Intervals end in
-    ``_low`` and ``_high``; None: nothing to count.
+    A row has ``model``; mean ``score`` (no lower end if all are equal); for each type of `ERRORS`
+    the share of dialogues that have it; ``quoted``: share of all errors whose quote is in the
+    utterance named; ``n`` readable ones, ``missing`` (of ``n_seeds``). Intervals end in ``_low``
+    and ``_high``; None: nothing to count.
     """
     by_name = defaultdict[str, list[Judgment]](list)
     for judgment in judgments:
@@ -145,16 +134,11 @@ def error_rates(
             for result in report.results
             for error in result.errors
         ]
-        row = {
-            "model": name,
-            **_mean_score(totals),
-            **_share([(c, total < 0) for c, total in totals], "any"),
-            **_share(errors, "quoted"),
-            "readable": len(totals),
-            "missing": n_seeds - len(totals),
-            "coverage": float(ratio(len(totals), n_seeds)),
-        }
-        rows.append(row | _type_rates([(c, by_type(each)) for c, each in found]))
+        findings = [(c, by_type(each)) for c, each in found]
+        row = {"model": name, **_mean_score(totals), **_share(errors, "quoted")}
+        for type_ in ERRORS:
+            row |= _share([(c, each[type_]) for c, each in findings if type_ in each], type_)
+        rows.append(row | {"n": len(totals), "missing": n_seeds - len(totals)})
     return rows
 
 
@@ -174,15 +158,3 @@ def _mean_score(totals: Sequence[tuple[str, float]]) -> dict[str, Any]:
         error = math.sqrt(n / (n - 1) * sum(a * a for a in apart.values())) / len(values)
         half = student_t(0.95, n - 1) * error
     return intervals.ci_columns("score", mean, mean - half, min(mean + half, 0.0))
-
-
-def _type_rates(findings: Sequence[tuple[str, Mapping[str, TypeFinding]]]) -> dict[str, Any]:
-    """Return the entries of each error type over dialogues."""
-    row: dict[str, Any] = {}
-    for type_ in ERRORS:
-        judged = [(c, finding[type_]) for c, finding in findings if type_ in finding]
-        row |= _share([(c, finding.present) for c, finding in judged], type_)
-        total = sum(finding.score for _, finding in judged)
-        row[f"score_{type_}"] = total / len(judged) if judged else None
-        row[f"readable_{type_}"] = len(judged)
-    return row

@@ -1,6 +1,6 @@
-"""Counting verdicts: rates with their coverage, and preferences, on which judges are compared.
+"""Reading verdicts: who passes, and who is preferred, on which judges are compared.
 
-An unreadable verdict is no win, tie, loss, success or failure: every count says how many miss one.
+An unreadable verdict is no win, tie, loss, success or failure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import NamedTuple
 
 from botchat.metrics.annotations import NOBODY, NOT_SAID, UNTOLD, Annotation, accused_index
-from botchat.metrics.statistics import ratio
 from botchat.protocols.protocol import Protocol
 from botchat.records import HUMAN, N_SEED, Dialogue, Judgment, Seed, Verdict, eligible_seeds
 
@@ -20,36 +19,12 @@ _Compared = tuple[str, str, str, str]  # item, first, second, judge
 PASS_AT = (4, 8, 12, 16)  # N of the success rates (BotChat §4.2, Figure 4)
 
 
-class Rate(NamedTuple):
-    """A share of the covered cases, and the number of cases that are not covered."""
-
-    hits: int
-    n: int  # cases with a readable verdict
-    missing: int  # cases that the protocol has and that no readable verdict covers
-
-    @property
-    def value(self) -> float:
-        """Share of hits among the covered, 0 to 1; NaN if nothing is covered."""
-        return float(ratio(self.hits, self.n))
-
-    @property
-    def coverage(self) -> float:
-        """Share of the cases that are covered, 0 to 1; NaN if there are no cases."""
-        return float(ratio(self.n, self.n + self.missing))
-
-
 class WinTieLose(NamedTuple):
-    """Comparisons of one contestant with others, seen from its side, from both orders."""
+    """Comparisons of one contestant with another, seen from its side, from both orders."""
 
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
-    missing: int = 0
-
-    @property
-    def win(self) -> Rate:
-        """Win rate."""
-        return Rate(self.wins, self.wins + self.ties + self.losses, self.missing)
+    wins: int
+    ties: int
+    losses: int
 
 
 def passes(dialogue: Dialogue, verdict: Verdict | None, turns: int) -> bool | None:

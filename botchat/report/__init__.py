@@ -268,10 +268,11 @@ class _TableCell(NamedTuple):
 
 def _shown(table: Table) -> list[tuple[_TableCell, ...]]:
     """Rows as people read them."""
-    written, columns = [*zip(*table.cells, strict=True)], []
-    for column, full in zip(table.headline, written or [()] * len(table.headline), strict=True):
+    columns = []
+    for column in table.headline:
+        full = table.written(column.key)
         texts = labels(full) if column.kind == "name" else full
-        parts = zip(texts, full, table.told_ends(column), strict=True)
+        parts = zip(texts, full, table.intervals(column.key), strict=True)
         columns.append(
             [_TableCell(t, "" if t == name else name, column.kind, end) for t, name, end in parts]
         )
@@ -280,24 +281,22 @@ def _shown(table: Table) -> list[tuple[_TableCell, ...]]:
 
 def ranks(boards: Sequence[Board]) -> Table:
     """Rank of every contestant by every judge, and the number that it is by."""
-    columns = [Column("model", "Model", "name", getter=str)]
+    columns = [Column("model", "Model", "name")]
+    rows: dict[str, Row] = {}
     for i, board in enumerate(boards):
-        main, key, heading = board.main, f"rank_{i}", f"Rank by {board.judge}"
-        rank = main.column(role="rank")
-
-        def of(column: Column, main: Table = main, **told: Any) -> Column:
-            return replace(column, getter=main.values(column.key).get, **told)
-
-        columns.append(of(rank, key=key, heading=heading, of=f"value_{i}"))
-        for end in main.ends(rank.key) or ():
-            said = f"{heading}, {end.role}"
-            columns.append(of(end, key=f"{key}_{end.role}", heading=said, of=key))
-        if rank.of:
-            columns.append(of(main.column(rank.of), key=f"value_{i}"))
+        columns.append(Column(f"rank_{i}", f"Rank by {board.judge}", "rank", interval=True))
+        keys = dict(zip(("rank", "rank_low", "rank_high"), columns[-1].keys, strict=True))
+        if part := board.ranked_by:
+            value = part.quote(part.ranking[0])
+            columns.append(replace(value, key=f"value_{i}", interval=False))
+            keys[value.key] = f"value_{i}"
+        for row in board.main.rows:
+            own = rows.setdefault(row["model"], {"model": row["model"]})
+            own |= {new: row[key] for key, new in keys.items()}
     return table(
         "judges-ranks",
         "Every contestant by every judge",
         columns,
-        dict.fromkeys(name for board in boards for name in board.main.frame["model"]),
+        rows.values(),
         [signature for board in boards for signature in board.main.signatures],
     )

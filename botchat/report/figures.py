@@ -146,8 +146,8 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
         partial(dots, ratings, "Bradley–Terry rating", ranks),
         len(rated),
     )
-    if first.elo:
-        elos = {n: _with_ends(arena.table, "elo") for n, arena in by_n.items() if arena.elo}
+    if first.has_elo:
+        elos = {n: _with_ends(arena.table, "elo") for n, arena in by_n.items() if arena.has_elo}
         yield Chart(
             f"{prefix}elo",
             "Elo ratings with 95 % intervals",
@@ -158,7 +158,7 @@ def _arena_charts(arenas: Sequence[Arena], costs: Mapping[str, float]) -> Iterat
         )
     for n, arena in by_n.items():
         names = [*_first(arena.table.frame.set_index("model")).index]
-        rates = arena.matrix("win_or_tie_rate").reindex(index=names, columns=names)
+        rates = arena.matrix("win_or_tie").reindex(index=names, columns=names)
         yield Chart(
             f"{prefix}win-rates" + (f"-n{arena.protocol.n}" if n else ""),
             "Win + tie rate (%)" + (f", {n}" if n else ""),
@@ -185,7 +185,8 @@ def _detection_charts(part: DetectionResult) -> Iterator[Chart]:
     rates = {
         column.heading.removeprefix("Success ").replace("@", "N = ").replace("N = human", "human"):
         100 * _with_ends(part.table, column.key)
-        for column in part.main_columns
+        for column in part.table.columns
+        if column.key.startswith("success")
     }  # fmt: skip
     yield Chart(
         f"{prefix}success",
@@ -278,8 +279,8 @@ def judge_charts(report: AgreementReport) -> list[Chart]:
 
 def _with_ends(table: Table, key: str) -> pd.DataFrame:
     """Return ``value``, ``low`` and ``high`` of a column by model, in the table's order."""
-    keys = [key, *(end.key for end in table.ends(key) or ())]
-    frame = table.frame.set_index("model")[keys].set_axis(["value", "low", "high"], axis=1)
+    frame = table.frame.set_index("model")[table.column(key).keys]
+    frame = frame.set_axis(["value", "low", "high"], axis=1)
     return _first(frame.dropna(subset="value").astype(float))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -125,8 +125,7 @@ class MainTable:
 def main_table(board: Board, links: Links, costs: Mapping[str, float]) -> MainTable:
     """Return the first screen's table; ``costs``: contestant -> USD of a dialogue."""
     main, names = board.main, list(board.main.frame["model"])
-    rank = main.column(role="rank")
-    ranks = zip(main.written(rank.key), main.frame[rank.key], strict=True)
+    ranks = zip(main.written("rank"), main.frame["rank"], strict=True)
     columns = [
         (
             Head("rank", "Rank", "95 % interval", "rank"),
@@ -167,11 +166,9 @@ def numbers(part: ProtocolResult) -> tuple[dict[str, list[float]], int]:
     """
     column = part.ranking[0]
     factor = 100.0 if column.kind == "rate" else 1.0
-    frame = part.table.frame.astype(object)
-    rows: list[Any] = frame.where(frame.notna(), None).to_dict("records")
     values = {
         row["model"]: [factor * value for value in known]
-        for row in rows
+        for row in part.table.rows
         if None not in (known := value_and_ci(row, column.key))
     }
     return values, 0 if column.kind in ("rate", "rating") else 2
@@ -191,7 +188,7 @@ def _numbers(
     )
     scale = (low, high if high > low else low + 1)
     factor = 100.0 if column.kind == "rate" else 1.0
-    rows = {row["model"]: row for row in part.table.frame.to_dict("records")}
+    rows = {row["model"]: row for row in part.table.rows}
     label, unit = words(part, column)
     cells = []
     for name in names:
@@ -226,8 +223,8 @@ def words(part: ProtocolResult, column: Column) -> tuple[str, str]:
 
 def _against_next(arena: Arena, names: Sequence[str], links: Links) -> tuple[Head, list[Cell]]:
     """Return the results of each model against the next one below."""
-    rated = [name for name in names if name != HUMAN and name in arena.pair_counts.place]
-    below = dict(pairwise(rated))
+    rated = {*arena.table.frame["model"]} - {HUMAN}
+    below = dict(pairwise(name for name in names if name in rated))
     cells = []
     for name in names:
         if name not in below:

@@ -21,7 +21,7 @@ from botchat.interfaces import ShownDialogue
 from botchat.judges.panel import build_panel
 from botchat.judges.rules import RulesJudge
 from botchat.metrics.intervals import wilson
-from botchat.protocols.mateval import DIAGNOSIS, TypeFinding, by_type
+from botchat.protocols.mateval import DIAGNOSIS, by_type
 from botchat.protocols.reports import (
     ERRORS,
     ReportedError,
@@ -221,11 +221,11 @@ def test_a_panel_scores_the_mean_and_finds_what_most_of_it_see():
     assert answer.verdict == "-1.5"
     by_name = reported(stored(answer), TALK)
     assert [report.score for report in by_name.values()] == [0, -3]
-    assert by_type(by_name.values())["repetition"] == TypeFinding(False, -0.5)
+    assert by_type(by_name.values())["repetition"] is False
     three = rule(ensemble(reply(), LOOP, LOOP))
     assert three.verdict == "-2"
     findings = by_type(reported(stored(three), TALK).values())
-    assert findings["repetition"] == TypeFinding(True, pytest.approx(-2 / 3))
+    assert findings["repetition"] is True
 
 
 def test_the_rules_judge_reports_what_it_can_see():
@@ -302,15 +302,15 @@ def test_error_rates_by_hand(judgments):
     built = board(judgments)
     (part,) = built.of(ReportResult)
     human, model = part.table.records
-    assert (model["model"], model["score"], model["any"]) == ("m", -1.5, 1.0)
+    assert (model["model"], model["score"]) == ("m", -1.5)
     assert (model["n"], model["missing"]) == (2, 2)
-    assert model["any_low"] == pytest.approx(wilson(1, 1 / 2)[0], abs=1e-4)
-    # s1 and s3 of three readable; the score of half a report counts where it was judged.
-    assert (model["repetition"], model["score_repetition"]) == (0.6667, -1.0)
+    # s1 and s3 of three readable; half a report counts where it was judged.
+    assert model["repetition"] == 0.6667
+    assert model["repetition_low"] == pytest.approx(wilson(2 / 3, 1 / 3)[0], abs=1e-4)
     assert (model["formal_tone"], model["factual_error"]) == (0.3333, 0.0)
     # "Hello." and "Hi there" are there, "Goodbye" and the unlocated error are not.
     assert model["quoted"] == 0.5
-    assert (human["model"], human["score"], human["any"], human["quoted"]) == (HUMAN, 0, 0, None)
+    assert (human["model"], human["score"], human["quoted"]) == (HUMAN, 0, None)
     row = built.judge_facts["diagnosis"]
     assert (row["judged"], row["unreadable"], row["false_positive_rate"]) == (5, 1, 0.0)
 

@@ -54,7 +54,7 @@ def test_models_are_ranked_by_bradley_terry_at_the_largest_n(board):
     assert board.main.frame["rank"].tolist()[:3] == [1, 2, 3]
     assert pd.isna(board.main.frame["rank"].iloc[3])
     assert [part.protocol.n for part in board.arenas] == [16, 8]
-    assert board.main.column(role="rank").of == "bt_n16"
+    assert board.ranked_by is board.arenas[0]
 
 
 def test_the_board_agrees_with_the_records(records, board):
@@ -67,7 +67,7 @@ def test_the_board_agrees_with_the_records(records, board):
             shares[model].append(len(readable) / len(of))
             if protocol == "unieval":
                 passing = [j for j in readable if j.verdict == "No" or int(j.verdict) > 8]
-                success = board.main.values("success_n8")[model]
+                success = board.of(DetectionResult)[0].table.values("success_n8")[model]
                 assert success == pytest.approx(len(passing) / len(readable))
             elif protocol == "gteval":
                 lost = [j for j in readable if j.verdict == str(j.contestants.index(model) + 1)]
@@ -91,7 +91,8 @@ def test_unreadable_verdicts_are_missing():
     assert (row["n"], row["missing"], row["win"], row["lose"]) == (2, 10, 0.5, 0.5)
     assert row["win_low"] < 0.1
     assert row["win_high"] > 0.9
-    assert (part.comparisons.win.n, part.comparisons.missing) == (2, 10)
+    assert part.pair("a", "b") == (1, 0, 1)
+    assert [row["missing"] for row in part.table.records] == [10, 10]
 
 
 def test_comparisons_that_were_not_judged_are_missing():
@@ -105,7 +106,7 @@ def test_comparisons_that_were_not_judged_are_missing():
     n, expected = len(kept), len(judgments)
     assert f"|data:{100 * n / expected:.1f}%|" in part.table.signature
     assert f"Arena @8: {n} of {expected} comparisons were judged." in partial.notes
-    assert np.isnan(part.matrix("win_rate").loc["a", "c"])
+    assert np.isnan(part.matrix("win").loc["a", "c"])
     missing = part.table.values("missing")
     assert sum(missing.values()) == 2 * (expected - n)
     assert missing["c"] in (expected // 3, expected // 3 + 2)
@@ -121,7 +122,7 @@ def test_a_model_or_protocol_without_a_readable_verdict(records):
     part = replace(some, judgments={"arena-n8": judgments}).board().arenas[0]
     last = part.table.records[-1]
     assert (last["model"], last["rank"], last["elo"], last["n"]) == ("mute", None, None, 0)
-    assert list(part.ratings) == ["a", "b"]
+    assert part.table.frame.dropna(subset="elo")["model"].tolist() == ["a", "b"]
     unread = [msgspec.structs.replace(j, verdict=None) for j in records.judgments["arena-n8"]]
     mute = replace(records, judgments={"arena-n8": unread}).board()
     assert mute.arenas == []
@@ -172,7 +173,7 @@ def test_json_and_csv_read_back(board):
     for name, part in tables.items():
         read = pd.read_csv(io.StringIO(str(texts[f"{name}.csv"])))
         assert list(read.columns) == list(part.frame.columns)
-        for key in (c.key for c in part.columns if c.kind != "name"):
+        for key in (key for c in part.columns if c.kind != "name" for key in c.keys):
             expected = part.frame[key].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
             assert read[key].to_numpy(dtype=float) == pytest.approx(expected, abs=5e-5, nan_ok=True)
         assert meta[name]["signatures"] == list(part.signatures)

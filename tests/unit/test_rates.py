@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, permutations
+from itertools import permutations
 
 import msgspec
 import numpy as np
@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botchat.boards.judge_table import judge_table, pair_rates
-from botchat.boards.pairs import PairCounts, comparisons_of
+from botchat.boards.pairs import comparisons_of, covered, model_results, pair_results
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.protocols.catalogue import ARENA
-from botchat.protocols.rates import WinTieLose, passes, successes
+from botchat.protocols.rates import passes, successes
+from botchat.ratings.comparisons import Comparisons
 from botchat.records import HUMAN, Dialogue, Judgment, Seed
 from botchat.verdicts import Verdicts
 from tests.boards import judgment, make_records
@@ -86,22 +87,19 @@ KEYS = [(s, *pair) for s in ("s1", "s2", "s3") for pair in permutations("abc", 2
 PAIRWISE = st.sampled_from(["1", "2", "both", "neither", None])
 
 
-def pair_counts(judgments: list[Judgment], n_seeds: int) -> PairCounts:
-    """Of three contestants, each two compared on every seed in both orders."""
+def compared(judgments: list[Judgment]) -> Comparisons:
+    """The readable ones."""
     verdicts = Verdicts.of(judgments, ARENA)
-    return PairCounts.of(
-        comparisons_of(verdicts.only(verdicts.readable), np.arange(len(verdicts.seed_ids))),
-        "abc",
-        2 * n_seeds,
-    )
+    return comparisons_of(verdicts.only(verdicts.readable), np.arange(len(verdicts.seed_ids)))
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), PAIRWISE))
-def test_pair_counts_are_those_by_hand(verdicts):
+def test_pair_results_are_those_by_hand(verdicts):
     """Each pair's wins, ties and losses from both orders, the rest of the 6 comparisons missing."""
-    counts = pair_counts(
-        [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()], 3
+    comparisons = compared(
+        [judgment("arena-n8", s, (a, b), verdict) for (s, a, b), verdict in verdicts.items()]
     )
+    results = covered(pair_results(comparisons), list(permutations("abc", 2)), 6)
     for a, b in permutations("abc", 2):
         pair = [
             (first, v) for (_, first, second), v in verdicts.items() if {first, second} == {a, b}
@@ -109,12 +107,16 @@ def test_pair_counts_are_those_by_hand(verdicts):
         wins = sum(v == ("2" if first == a else "1") for first, v in pair)
         ties = sum(v in ("both", "neither") for _, v in pair)
         n = sum(v is not None for _, v in pair)
-        assert counts.of_pair(a, b) == WinTieLose(wins, ties, n - wins - ties, 6 - n)
-    total, pairs = counts.total(), [counts.of_pair(a, b) for a, b in combinations("abc", 2)]
-    assert (total.win.n, total.missing) == (
-        sum(p.win.n for p in pairs),
-        sum(p.missing for p in pairs),
-    )
+        row = results.loc[(a, b)]
+        assert (row["n"], row["missing"]) == (n, 6 - n)
+        if n:
+            counts = [n * row[key] for key in ("win", "tie", "lose", "win_or_tie")]
+            assert counts == pytest.approx([wins, ties, n - wins - ties, wins + ties])
+        else:
+            assert np.isnan(row["win"])
+    models = covered(model_results(comparisons), "abc", 12)
+    both = results.groupby(level=0)[["n", "missing"]].sum()
+    assert models[["n", "missing"]].to_numpy().tolist() == both.to_numpy().tolist()
 
 
 @pytest.mark.parametrize(

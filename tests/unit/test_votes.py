@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from botchat.boards import votes as boards
-from botchat.boards.pairs import PairCounts
+from botchat.boards.pairs import pair_results
 from botchat.boards.votes import compared
 from botchat.errors import DataError
 from botchat.importers.vote_files import read_votes
@@ -200,10 +200,11 @@ VOTES = st.lists(
 
 
 def counted(votes: Votes) -> tuple[tuple[str, ...], list]:
-    """Models, and losses, ties and wins of each pair."""
-    comparisons, _, _ = compared(votes)
-    counts = PairCounts.of(comparisons, comparisons.models)
-    return comparisons.models, counts.results.tolist()
+    """Models, and wins, ties and losses of each pair."""
+    comparisons, _ = compared(votes)
+    results = pair_results(comparisons)
+    counts = results[["win", "tie", "lose"]].mul(results["n"], axis=0).round().astype(int)
+    return comparisons.models, [*counts.itertuples(name=None)]
 
 
 @settings(max_examples=15)
@@ -252,18 +253,17 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     golden = pd.read_csv(shared("llmfao-golden.csv"))
     crowd = pd.read_csv(shared("llmfao.csv"))
     crowd = crowd.rename(columns={"left": "model_a", "right": "model_b"})
-    comparisons, unit, _ = compared(
-        read_votes(crowd.to_csv(index=False).encode(), "llmfao.csv").votes
-    )
+    votes = read_votes(crowd.to_csv(index=False).encode(), "llmfao.csv").votes
+    clusters, comparisons = votes.clusters(len(votes.contestants)), compared(votes)[0]
     models = comparisons.models
-    assert (len(comparisons), len(models), unit) == (8931, 59, "judges")
+    assert (len(comparisons), len(models), clusters and clusters[1]) == (8931, 59, "judges")
     scores = golden.pivot(index="item", columns="algorithm", values="score").loc[[*models]]
-    results = PairCounts.of(comparisons, models).results
-    points = results @ [0, 0.5, 1]
-    np.testing.assert_array_equal(points.sum(axis=1), scores["counting"])
-    with np.errstate(invalid="ignore"):
-        rates = np.nanmean(points / results.sum(axis=2), axis=1)
-    np.testing.assert_allclose(rates, scores["average_win_rate"])
+    results = pair_results(comparisons)
+    rates = results["win"] + results["tie"] / 2
+    points = (rates * results["n"]).groupby(level=0).sum()
+    np.testing.assert_allclose(points[[*models]], scores["counting"], rtol=1e-12)
+    rates = rates.groupby(level=0).mean()
+    np.testing.assert_allclose(rates[[*models]], scores["average_win_rate"])
     rating = fit(comparisons).rating
     strength = np.exp((rating - rating.max()) / ELO)
     np.testing.assert_allclose(strength / strength.sum(), scores["bradley_terry"], rtol=1e-10)
