@@ -90,7 +90,7 @@ def harness(url, n_calls, in_flight):
 
             await spread(n_calls, in_flight, call)
             assert sum(row.calls for row in stats(ledger)) == n_calls
-            await server.close()
+            await server.aclose()
             ledger.close()
 
     run_now(run())

@@ -8,10 +8,6 @@ a `botchat.interfaces.Reply` and is recorded.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from botchat.interfaces import Reply
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -47,15 +43,7 @@ class WorkspaceLockedError(BotChatError):
 
 
 class FatalModelError(BotChatError):
-    """A model that no retry can make answer: wrong key, no quota, unknown model.
-
-    ``reply``: the endpoint's answer that says so, for the ledger; ``None``: nothing was sent.
-    """
-
-    def __init__(self, message: str, reply: Reply | None = None) -> None:
-        """``message`` as for every error; ``reply`` as above."""
-        super().__init__(message)
-        self.reply = reply
+    """A model that no retry can make answer: wrong key, no quota, unknown model."""
 
 
 class LimitReached(BotChatError):

@@ -112,6 +112,8 @@ class Reply(msgspec.Struct, frozen=True):
     """HTTP status, if there was one."""
     adapted: bool = False
     """The endpoint refused a layout or a parameter; the next attempt leaves it out."""
+    fatal: str = ""
+    """Why no retry can make this model answer: wrong key, no quota, unknown model."""
     reached: bool = True
     """Whether the request may have come to the endpoint; if not, it was certainly not billed."""
     key: str = ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import zlib
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
 from importlib import resources
@@ -16,18 +18,22 @@ import msgspec
 from botchat.boards.writers import to_json
 from botchat.errors import ConfigError, DataError
 from botchat.importers.hub import hub_errors
-from botchat.interfaces import Row
-from botchat.records import VERSION, Dialogue, Judgment, Provenance, Seed
+from botchat.interfaces import Message, Row
+from botchat.records import UNANSWERED, VERSION, Dialogue, Judgment, Provenance, Seed
 from botchat.results import Result
 from botchat.workspace import jsonl
 from botchat.workspace.folder import INVENTED, AboutSet, Workspace
+from botchat.workspace.ledger import StoredCall, request_key
 from botchat.workspace.model_settings import api_key
 from botchat.workspace.secrets import Redactor, secrets_in
 
 MANIFEST = "botchat-run.json"
+MAX_LINE = 64 << 20  # bytes of a call; a reply's body has at most a quarter of them
 NAME = r"[\w.-]+/[\w.-]+"
 _DATA = (".csv", ".json", ".jsonl", ".md", ".txt", ".tex", ".parquet", ".png")
 _PAGE = (*_DATA, ".html", ".js", ".svg")
+_CALL = {"schema": int, "identity": dict, "messages": list[Message], "sampling": dict}
+_Request = msgspec.defstruct("_Request", [*_CALL.items()])
 _RECORDS = {"seeds": Seed, "generations": Dialogue, "judgments": Judgment, "measured": Provenance}
 
 
@@ -140,6 +146,32 @@ def _calls(workspace: Workspace, seed_set: str) -> bytes:
     return gzip.compress(msgspec.json.Encoder().encode_lines(calls), mtime=0) if calls else b""
 
 
+def read_calls(path: Path) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a published run's calls. Raises DataError, with file and line.
+
+    Every key is checked against its request: an edited request cannot answer for another.
+    """
+    place = str(path)
+    try:
+        with gzip.open(path) as file:
+            for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+                place = f"{path}:{n}"
+                if len(line) > MAX_LINE:
+                    raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
+                call = msgspec.json.decode(line, type=StoredCall)
+                if request_key(bytes(call.request)) != call.key:
+                    raise ValueError(f"the request does not match its key {call.key[:12]}…")
+                if call.outcome in UNANSWERED:
+                    raise ValueError(f"the outcome {call.outcome} is no answer")
+                msgspec.json.decode(call.request, type=_Request)
+                yield call.row()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise DataError(f"{place}: not a call of a published run: {why}") from None
+
+
 def _refuse_secrets(workspace: Workspace, files: dict[str, bytes]) -> None:
     """Raise ConfigError for a text with a key of the environment, or with the form of one."""
     keys: list[str | None] = [*secrets_in(os.environ)]
@@ -185,7 +217,7 @@ def fetch(workspace: Workspace, source: str) -> Result:
     with workspace.locked():
         if contents.pop(ledger_file, None):
             with closing(workspace.ledger()) as ledger:
-                n_calls = ledger.import_calls(_download(name, ledger_file, commit))
+                n_calls = ledger.add_calls(read_calls(_download(name, ledger_file, commit)))
         jsonl.write_all(workspace.root, contents)
         jsonl.write_atomic(workspace.hidden / f"fetched-{seed_set}.json", record)
     return Result({**origin, "seed_set": seed_set, "files": len(contents), "calls": n_calls})

@@ -37,8 +37,7 @@ _DATA: dict[str, Any] = tomllib.loads(
 BASELINES: Mapping[str, str] = _DATA["about"]
 """Name after ``bot:`` -> description."""
 
-VERSIONS = {"retrieval": 1, "parrot": 1, "verbose": 1}
-"""Raised with every change of any reply, because the ledger keeps replies under them."""
+VERSION = 1  # raised with every change of any reply, because the ledger keeps replies under it
 
 _UNSAYABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
@@ -59,10 +58,7 @@ class Dice:
 
 @dataclass(frozen=True)
 class Bot:
-    """An offline `botchat.interfaces.ChatModel`: no network, no state, no clock.
-
-    The same utterances and ``decoding.sample`` always get the same reply.
-    """
+    """An offline `ChatModel`: the same utterances and ``sample`` always get the same reply."""
 
     name: str
     identity: Mapping[str, Any]
@@ -85,13 +81,12 @@ def baseline(
 ) -> Bot:
     """Make ``bot:<name>``; only ``retrieval`` uses the seed set's ``human_dialogues``.
 
-    Raises `ConfigError` for an unknown name, fewer than two dialogues, or a ``language`` that the
-    bot cannot speak.
+    Raises `ConfigError` for an unknown name, fewer than two dialogues, or another language.
     """
     if name not in BASELINES:
         names = ", ".join(f"bot:{known}" for known in BASELINES)
         raise ConfigError(f"unknown bot bot:{name}: name one of {names}")
-    identity = {"bot": name, "version": VERSIONS[name]}
+    identity = {"bot": name, "version": VERSION}
     if name != "retrieval":
         if not language.english:
             raise ConfigError(f"bot:{name} speaks English only and this set is {language.name}")
@@ -165,8 +160,7 @@ def _sentence_case(text: str) -> str:
 def parrot(utterances: tuple[str, ...], dice: Dice) -> str:
     """Return a pleasantry for a pleasantry, else an echo of the last clause, "I" and "you" swapped.
 
-    Its failing: repetition, and thanks for thanks without end (BotChat's "repetitive phrasing");
-    where nobody is pleasant, that begins after 4 to 8 utterances.
+    Its failing: repetition without end (BotChat's "repetitive phrasing"), after 4 to 8 utterances.
     """
     phrases, seed = _DATA["parrot"], Dice(dice.sample, "parrot", utterances[:2])
     for loop in phrases["loops"] if len(utterances) > 4 else ():
@@ -191,8 +185,8 @@ _OWN_WORDS = frozenset(_words(json.dumps(list(_VERBOSE.values()))))
 def verbose(utterances: tuple[str, ...], dice: Dice) -> str:
     """Return opening, considerations and closing offer on what the last utterance was about.
 
-    Its failings: 60 to 200 words, formality and lists in Markdown; sometimes it says that it is an
-    AI. Topics are never its own words, so in self-chat it stays with those of the ChatSEED.
+    Its failings: 60 to 200 words, formality, lists; sometimes it says that it is an AI. Topics are
+    never its own words, so in self-chat it stays with those of the ChatSEED.
     """
     before = "\n".join(utterances).lower()
     recent = next(filter(None, map(_topics, reversed(utterances))), [_VERBOSE["any_topic"]])
@@ -246,13 +240,12 @@ def _fixed_part(template: str) -> str:
 
 
 class Retrieval:
-    """A human reply from the nearest context by BM25.
+    """A human reply from the nearest context by BM25; its failing: the dialogue makes no sense.
 
-    Its failing: each utterance more or less fits the one before it, but the dialogue makes no
-    sense. Every human dialogue that holds the first utterance is left out and, if the first two are
-    no ChatSEED of the set (because the oldest were dropped), every one that holds any utterance.
-    While there is another choice, it repeats nothing and takes at most one utterance from each
-    human dialogue, because nearest contexts alone would copy a dialogue to its end.
+    Every human dialogue that holds the first utterance is left out and, if the first two are no
+    ChatSEED of the set (the oldest were dropped), every one that holds any utterance. While there
+    is another choice, it repeats nothing and takes at most one utterance from each human dialogue:
+    nearest contexts alone would copy a dialogue to its end.
     """
 
     def __init__(self, human_dialogues: Sequence[tuple[str, ...]], language: Language) -> None:
@@ -260,9 +253,11 @@ class Retrieval:
         if len(human_dialogues) < 2:
             has = f"this set has {len(human_dialogues)}"
             raise ConfigError(f"bot:retrieval needs at least 2 human dialogues and {has}")
-        self._english, self._words = language.english, _words
-        if not language.english:
-            self._words = partial(split, spaced=language.pack.units == "words")
+        self._english, other = (
+            language.english,
+            partial(split, spaced=language.pack.units == "words"),
+        )
+        self._words = _words if self._english else other
         dialogues = [tuple(map(_hear, utterances)) for utterances in human_dialogues]
         self._seeds = {tuple(map(self._key, utterances[:N_SEED])) for utterances in dialogues}
         self._holders: dict[str, set[int]] = defaultdict(set)  # dialogues that hold an utterance

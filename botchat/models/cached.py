@@ -1,9 +1,8 @@
 """Every model call goes through here: ledger first, then budget, then the endpoint, with retries.
 
-A reply in the ledger is returned and nothing is sent. A call is sent only once the budget holds the
-most that it may take. What comes back is stored before anyone sees it. Two callers who ask the same
-at the same time share one call. Until a model has answered in a run, one call goes alone, with all
-its attempts: a wrong key, an unknown model and a server that is down cost the attempts of one.
+A call is sent only once the budget holds the most that it may take; its reply is stored before
+anyone sees it. Two callers who ask the same at the same time share one call. Until a model has
+answered in a run, one call goes alone: a wrong key or a server that is down costs its attempts.
 
 An attempt that does not say what it took counts as what it had reserved, also a filtered one (some
 providers bill the prompt), but nothing if it was not sent or turned away (see `_turned_away`).
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -22,21 +20,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from botchat.errors import ConfigError, FatalModelError
-from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks, visible
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, describe_quirks
 from botchat.models import limits
 from botchat.models.limits import Budget, CallCost, CostBound, Prices, RateLimiter, Retry
+from botchat.models.self_chat import strip_reasoning
 from botchat.workspace.ledger import Ledger, request_json, request_key
 
 log = logging.getLogger("botchat")
 
-DRAIN_S = 30.0
-"""Longest that an interrupted run waits for replies in flight, which may be billed."""
+DRAIN_S = 30.0  # longest that an interrupted run waits for replies in flight
 
-HOPELESS = 8
-"""Calls after which a model is given up that has answered none in this run."""
-
-ADAPTATIONS = 16
-"""Most attempts of a call that only learn what the endpoint refuses; further ones are failures."""
+HOPELESS = 8  # calls after which a model is given up that has answered none in this run
 
 MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens")
 """Names of the longest reply in a model's own parameters (``extra``), which come before ours."""
@@ -44,8 +38,7 @@ MAX_TOKENS_NAMES = ("max_tokens", "max_completion_tokens")
 
 class _Call(NamedTuple):
     key: str
-    request: bytes
-    """Its canonical form."""
+    request: bytes  # its canonical form
     messages: Sequence[Message]
     decoding: Decoding
 
@@ -76,7 +69,8 @@ class CachedModel:
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
         self.in_flight: set[str] = set()
         """Keys of the calls in flight."""
-        self._ending = False
+        self.ending = False
+        """Send nothing more, and try nothing again."""
         self._answered, self._n_given_up = self.limiter is None, 0
         self._alone = asyncio.Lock()
         self._fatal: FatalModelError | None = None
@@ -117,13 +111,9 @@ class CachedModel:
             raise ConfigError(f"{flag} cannot be kept: {missing} in botchat.toml")
         return most
 
-    def stop(self) -> None:
-        """Send nothing more, and try nothing again."""
-        self._ending = True
-
     async def drain(self) -> None:
         """Wait until every call in flight is stored; none is tried again, no other is sent."""
-        self.stop()
+        self.ending = True
         tasks = [*self._tasks.values()]
         for key, task in self._tasks.items():
             if key not in self.in_flight:  # it waits for its turn, or between two attempts
@@ -147,7 +137,7 @@ class CachedModel:
             del self._tasks[call.key]
 
     async def _ask(self, call: _Call) -> Reply:
-        failures, adapted, waited_s = 0, 0, 0.0
+        failures, waited_s = 0, 0.0
         while True:
             try:
                 reply = await self._attempt(call)
@@ -157,10 +147,9 @@ class CachedModel:
                 self._answered = True
                 reply = strip_reasoning(reply)
                 break
-            if self._ending:
+            if self.ending:
                 break
-            if reply.adapted and adapted < ADAPTATIONS:
-                adapted += 1
+            if reply.adapted:  # an endpoint has few things to refuse
                 continue
             failures += 1
             wait_s = self.retry.wait_s(failures, reply.retry_after_s, waited_s)
@@ -175,12 +164,11 @@ class CachedModel:
     async def _attempt(self, call: _Call) -> Reply:
         """Make one attempt, once there is room for it; account for its cost and store the reply."""
         most = self.cost_bound(len(call.request), call.decoding.max_tokens)
-        # Four bytes a token; the endpoint's own count corrects it afterwards.
-        tokens, cost = len(call.request) / 4, None
+        cost = None
         await self.budget.reserve(most)
         try:
-            async with self.limiter.place(tokens) if self.limiter else nullcontext():
-                if self._ending:
+            async with self.limiter.place() if self.limiter else nullcontext():
+                if self.ending:
                     raise asyncio.CancelledError
                 if self._fatal is not None:
                     raise FatalModelError(str(self._fatal))
@@ -192,21 +180,14 @@ class CachedModel:
                 self._bound.learn(most, cost)
                 if _turned_away(reply):
                     cost = CallCost(cost.usd or 0.0, cost.tokens or 0)
-                if self.limiter:
-                    self.limiter.learn(reply, tokens)
+                if self.limiter and reply.status in limits.OVERLOADED:
+                    self.limiter.pause(reply.retry_after_s or 0.0)
                 self._learn_quirks(reply)
                 # Stored before the place is free: nothing is sent after a write that failed.
-                if reply.final:
-                    filed = {"model": self.name, "stage": self.stage}
-                    await self.ledger.keep(call.key, call.request, reply, **filed)
-                else:
-                    self.ledger.add_attempt(call.key, reply, model=self.name)
+                await self.ledger.store(call.key, call.request, reply, self.name, self.stage)
+                if reply.fatal:
+                    raise FatalModelError(reply.fatal)
                 return reply
-        except FatalModelError as error:
-            if error.reply is not None:
-                cost = CallCost()
-                self.ledger.add_attempt(call.key, error.reply, model=self.name)
-            raise
         finally:
             self.budget.settle(most, cost)
 
@@ -221,10 +202,7 @@ class CachedModel:
     def _give_up(self, reply: Reply, failures: int) -> Reply:
         """Return the caller's reply; raises `FatalModelError` if the model cannot answer at all."""
         if reply.retry_after_s is not None:
-            # What only asked for another form of the request is no answer.
-            outcome = "transport" if reply.answered else reply.outcome
-            detail = f"{reply.detail} (tried {failures} times)"
-            reply = replace(reply, outcome=outcome, detail=detail)
+            reply = replace(reply, detail=f"{reply.detail} (tried {failures} times)")
         self._n_given_up += 1
         # A fault may be this request's own, if it came to the server.
         if not self._answered and (not reply.reached or self._n_given_up >= HOPELESS):
@@ -248,21 +226,3 @@ def _turned_away(reply: Reply) -> bool:
     status = reply.status or 0
     refused = status in limits.OVERLOADED or (300 <= status < 500 and status != 408)
     return not reply.reached or (refused and reply.outcome != "filtered")
-
-
-_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_OPEN_REASONING = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
-
-
-def strip_reasoning(reply: Reply) -> Reply:
-    """Return a reply without its blocks of reasoning; the ledger keeps them.
-
-    Also cuts a block whose opening tag the chat template swallowed, and one that never ends: the
-    reply was cut before the model answered.
-    """
-    if not reply.usable:
-        return reply
-    text = _OPEN_REASONING.sub("", _REASONING.sub("", reply.text)).strip()
-    if visible(text):
-        return reply if text == reply.text else replace(reply, text=text)
-    return replace(reply, text="", outcome="empty", detail="nothing but reasoning")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import msgspec
 
 from botchat.errors import ConfigError, FatalModelError
 from botchat.interfaces import Reply
@@ -17,10 +19,10 @@ from botchat.records import VERSION, Outcome
 from botchat.workspace.model_settings import Access, ModelSettings, access
 from botchat.workspace.secrets import Redactor, public_url
 
-MAX_BODY = 16 << 20
-"""Bytes of a body, unpacked; no chat completion is longer."""
+if TYPE_CHECKING:
+    import openai
 
-CONNECT_TIMEOUT_S = 30.0
+MAX_BODY = 16 << 20  # bytes, unpacked; no chat completion is longer
 
 
 class HttpResponse(NamedTuple):
@@ -69,7 +71,7 @@ class Server:
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={**own, **self.access.headers},
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30.0),
         )
         return self._session
 
@@ -105,7 +107,33 @@ class Server:
             detail = f"connection failed ({type(error).__name__}); it may have been billed"
         return Reply(outcome, detail=detail, retry_after_s=0.0, reached=reached)
 
-    async def close(self) -> None:
+    @asynccontextmanager
+    async def openai_client(self) -> AsyncIterator[openai.AsyncOpenAI]:
+        """Open a client of the same server, with the same key, for its batches and files.
+
+        What fails with it is a `FatalModelError`.
+        """
+        import openai  # a second of CPU
+
+        access = self.open()
+        own = ("Authorization", "OpenAI-Organization", "OpenAI-Project")  # from no variable
+        headers: dict[str, Any] = dict.fromkeys(own, openai.Omit())
+        client = openai.AsyncOpenAI(
+            api_key="none",
+            base_url=access.base_url,
+            default_query=dict(parse_qsl(access.query[1:], keep_blank_values=True)),
+            default_headers=headers | {k.title(): v for k, v in access.headers.items()},
+            http_client=openai.DefaultAsyncHttpxClient(follow_redirects=False),
+        )
+        try:
+            async with client:
+                yield client
+        except (openai.OpenAIError, msgspec.MsgspecError) as error:
+            fault = " ".join(self.clean(f"in its Batch API: {error}").split())[:500]
+            advice = "run it again, or leave --batch out"
+            raise FatalModelError(f"{self.name} failed {fault}; {advice}") from None
+
+    async def aclose(self) -> None:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()

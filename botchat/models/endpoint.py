@@ -9,7 +9,7 @@
 | not JSON, no choice, an unknown end, anything that cannot be read | ``malformed``, tried again |
 | 408, 409, 425, 429, 5xx, connection lost, deadline | ``transport``, tried again |
 | any other 4xx | ``transport``, not tried again in this run |
-| 401, 402, 403, 404, quota used up, account blocked, redirect | `FatalModelError` |
+| 401, 402, 403, 404, quota used up, account blocked, redirect | ``transport``, `Reply.fatal` |
 
 An outcome that is kept for good needs evidence: a 5xx, a rate limit or an account error is never
 held against a prompt or a parameter. A new wording of an error or an end is a line of
@@ -19,7 +19,6 @@ held against a prompt or a parameter. A new wording of an error or an end is a l
 from __future__ import annotations
 
 import re
-import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Reply, Usage, token_count, visible
 from botchat.models.connection import HttpResponse, Server
 from botchat.models.self_chat import ARRANGEMENTS, LEARNT_PART, OWN_PART, apply_layout, reply_tokens
@@ -39,14 +37,9 @@ from botchat.records import Outcome
 from botchat.workspace.model_settings import ModelSettings
 from botchat.workspace.secrets import public_url
 
-LONGEST_PAUSE_S = 600.0
-"""Longest Retry-After that is kept; a call gives up long before, and the next run asks again."""
+LONGEST_PAUSE_S = 600.0  # longest Retry-After that is kept
 
-LIST_TIMEOUT_S = 10.0
-"""Wall-clock time for the endpoint's list of models."""
-
-SMALLEST_WINDOW = 256
-"""Tokens; a smaller context window that an error names is a mistake of the server."""
+SMALLEST_WINDOW = 256  # tokens; a smaller window that an error names is a mistake of the server
 
 _WORDINGS: dict[str, Any] = tomllib.loads(
     resources.files(__package__).joinpath("refusals.toml").read_text("utf-8")
@@ -59,8 +52,7 @@ _PATTERNS = {
     for table in ("final", "passing", "fatal", "learnt")
     for name, pattern in _WORDINGS[table].items()
 }
-_OPTIONAL = ("max_tokens", "temperature", "seed")
-"""Fields of a request that an endpoint may refuse."""
+_OPTIONAL = ("max_tokens", "temperature", "seed")  # fields that an endpoint may refuse
 
 
 def identity(settings: ModelSettings) -> dict[str, Any]:
@@ -107,29 +99,22 @@ class EndpointModel:
         quirks, started = self.quirks, time.monotonic()
         body = msgspec.json.encode(self.body(messages, decoding))
         response = await self.server.send("/chat/completions", body, self.settings.timeout_s)
-        if isinstance(response, HttpResponse):
-            response = self.read(response, quirks)
-        return replace(
-            response,
-            sent=self.quirks if response.adapted else quirks,
-            latency_s=time.monotonic() - started,
-        )
+        reply = self.read(response, quirks) if isinstance(response, HttpResponse) else response
+        return replace(reply, sent=reply.sent or quirks, latency_s=time.monotonic() - started)
 
     async def _find_window(self) -> None:
         """Learn the context window from the endpoint's list of models; None if it names none."""
-        before, self.quirks = self.quirks, self.quirks | {"context_window": None}
-        response = await self.server.send("/models", None, LIST_TIMEOUT_S)
-        if isinstance(response, Reply):
-            if not response.reached:  # it is asked again when the server runs
-                self.quirks = before
-            return
-        with suppress(Exception):  # a list that cannot be read names none
-            models = msgspec.json.decode(response.content)["data"]
-            entry = next(model for model in models if model["id"] == self.settings.model)
-            keys = ("max_model_len", "context_length")
-            sizes = [json_get(entry, "meta", "n_ctx"), *map(entry.get, keys)]
-            window = next(n for n in map(token_count, sizes) if n and n >= SMALLEST_WINDOW)
-            self.quirks = self.quirks | {"context_window": window}
+        response, window = await self.server.send("/models", None, deadline_s=10.0), None
+        if isinstance(response, HttpResponse):
+            with suppress(Exception):  # a list that cannot be read names none
+                models = msgspec.json.decode(response.content)["data"]
+                entry = next(model for model in models if model["id"] == self.settings.model)
+                keys = ("max_model_len", "context_length")
+                sizes = [json_get(entry, "meta", "n_ctx"), *map(entry.get, keys)]
+                window = next(n for n in map(token_count, sizes) if n and n >= SMALLEST_WINDOW)
+        elif not response.reached:
+            return  # it is asked again when the server runs
+        self.quirks = self.quirks | {"context_window": window}
 
     def body(self, messages: Sequence[Message], decoding: Decoding) -> dict[str, Any]:
         """Return the JSON body of a request, arranged as the quirks say."""
@@ -157,16 +142,15 @@ class EndpointModel:
     def read(self, response: HttpResponse, quirks: Mapping[str, Any]) -> Reply:
         """Turn the response to a request that was sent with ``quirks`` into a reply.
 
-        Whatever fails in it is ``malformed``; every string is redacted. Raises `FatalModelError`,
-        with the reply, if no retry can make this model answer.
+        Whatever fails in it is ``malformed``; every string is redacted.
         """
-        clean, why_fatal, parsed = self.server.clean, "", None
+        clean, parsed = self.server.clean, None
         raw = clean(response.content.decode("utf-8", "replace"))
         with suppress(ValueError, RecursionError):
             parsed = msgspec.json.decode(response.content)
         try:
             if response.status != 200 or json_get(parsed, "error"):
-                reply, why_fatal = self._read_error(response, parsed, raw, quirks)
+                reply = self._read_error(response, parsed, raw, quirks)
             elif isinstance(parsed, dict):
                 reply = read_completion(parsed)
             else:
@@ -174,7 +158,7 @@ class EndpointModel:
         except Exception as error:
             detail = f"the reply cannot be read: {type(error).__name__}: {error}"
             reply = Reply("malformed", detail=detail)
-        reply = replace(
+        return replace(
             reply,
             text=clean(reply.text),
             finish_reason=reply.finish_reason and clean(reply.finish_reason),
@@ -182,15 +166,13 @@ class EndpointModel:
             raw=raw,
             status=reply.status or response.status,
             retry_after_s=0.0 if reply.outcome == "malformed" else reply.retry_after_s,
+            fatal=reply.fatal and clean(f"{self.where} {reply.fatal}"),
+            sent=self.quirks if reply.adapted else quirks,
         )
-        if why_fatal:
-            raise FatalModelError(clean(f"{self.where} {why_fatal}"), reply)
-        return reply
 
     def _read_error(
         self, response: HttpResponse, parsed: Any, raw: str, quirks: Mapping[str, Any]
-    ) -> tuple[Reply, str]:
-        """Return the reply and why the model cannot be used, or ''."""
+    ) -> Reply:
         code, message, parameter = read_refusal(parsed, raw)
         text, status = f"{code} {message}", response.status
         says = {name for name, wording in _PATTERNS.items() if wording.search(text)}
@@ -204,21 +186,21 @@ class EndpointModel:
         detail = f"HTTP {status}: {message}".removesuffix(": ")
         reply = Reply("transport", detail=detail, status=status)
         if refused and "filtered" in says and "account" not in says:
-            return replace(reply, outcome="filtered"), ""
+            return replace(reply, outcome="filtered")
         if refused and status != 403 and (status == 413 or "overflow" in says):
-            reply = replace(reply, outcome="overflow")
             sizes = [int(size) for size in _PATTERNS["window"].findall(message)]
             window = next((size for size in sizes if size >= SMALLEST_WINDOW), None)
             if not window or self.settings.context_window or self.quirks.get("context_window"):
-                return reply, ""
-            self.quirks = self.quirks | {"context_window": window}
-            return replace(reply, retry_after_s=0.0, adapted=True), ""  # for a shorter reply
+                return replace(reply, outcome="overflow")
+            self.quirks = self.quirks | {"context_window": window}  # for a shorter reply
+            return replace(reply, retry_after_s=0.0, adapted=True)
         adaptable = refused or (status == 500 and "template" in says)
         if adaptable and self._adapt(text, parameter, says, quirks):
-            return replace(reply, retry_after_s=0.0, adapted=True), ""
+            return replace(reply, retry_after_s=0.0, adapted=True)
         if 300 <= status < 400:
             target = public_url(response.headers.get("location", "")) or "elsewhere"
-            return reply, f"redirects to {target}: not followed; correct its base_url"
+            fatal = f"redirects to {target}: not followed; correct its base_url"
+            return replace(reply, fatal=fatal)
         if (
             status in (401, 402, 404)
             or (status == 403 and not passing)
@@ -226,10 +208,11 @@ class EndpointModel:
             or (status == 400 and "account" in says and not passing)
             or (refused and "model" in says)
         ):
-            return reply, f"cannot be used: {detail}; check its model, key, account and base_url"
+            fatal = f"cannot be used: {detail}; check its model, key, account and base_url"
+            return replace(reply, fatal=fatal)
         if passing or status >= 500:
-            reply = replace(reply, retry_after_s=retry_after_s(response.headers))
-        return reply, ""
+            return replace(reply, retry_after_s=retry_after_s(response.headers))
+        return reply
 
     def _adapt(self, text: str, parameter: str, says: set[str], quirks: Mapping[str, Any]) -> bool:
         """Leave out, rename or rearrange what is refused; return whether anything is new to try."""
@@ -352,7 +335,7 @@ def reported_cost(usage: Any) -> float | None:
     is_fee = json_get(usage, "is_byok") is True  # the router's own fee only
     if is_fee or isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
-    return float(cost) if 0 <= cost <= sys.float_info.max else None
+    return float(cost) if 0 <= cost < 1e9 else None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float:

@@ -1,4 +1,4 @@
-"""Prices, budgets, rate limits and retries."""
+"""Prices, budgets, calls in flight and retries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from typing import NamedTuple
 from botchat.errors import LimitReached
 from botchat.interfaces import Reply
 
-OVERLOADED = (429, 503, 529)
-"""HTTP statuses by which a server says that it is overloaded."""
-
-BURST_S = 1.0
-"""Seconds' worth of a rate that may be used at once."""
+OVERLOADED = (429, 503, 529)  # HTTP statuses
 
 
 @dataclass(frozen=True)
@@ -27,8 +23,7 @@ class Prices:
 
     input: float | None = None
     output: float | None = None
-    cached: float | None = None
-    """Read from the provider's cache; None: as input."""
+    cached: float | None = None  # read from the provider's cache; None: as input
 
     def cost(self, prompt: int | None, completion: int | None, cached: int = 0) -> float | None:
         """Return USD of so many tokens; None if a price or a count is unknown."""
@@ -49,13 +44,12 @@ class Prices:
             return self.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens or 0)
         return None if billed == 0 and self.cost(1, 1) else billed
 
-    def times(self, factor: float) -> Prices:
-        """Return each price times ``factor``."""
-        return Prices(*(None if n is None else factor * n for n in vars(self).values()))
+    def in_batch(self) -> Prices:
+        """Return the prices of the Batch API: half of these, at OpenAI and most others."""
+        return Prices(*(None if n is None else n / 2 for n in vars(self).values()))
 
 
-FREE = Prices(0.0, 0.0)
-"""Prices of models on this machine."""
+FREE = Prices(0.0, 0.0)  # models on this machine
 
 
 class CallCost(NamedTuple):
@@ -100,8 +94,7 @@ class Retry:
     attempts: int = 6
     first_s: float = 0.5
     longest_s: float = 60.0
-    total_s: float = 900.0
-    """Longest waiting in all; after that the next run asks again."""
+    total_s: float = 900.0  # longest waiting in all; after that the next run asks again
 
     def wait_s(self, attempt: int, least_s: float | None, waited_s: float) -> float | None:
         """Return seconds to wait after failed attempt number ``attempt`` (1-based); None: give up.
@@ -126,10 +119,8 @@ class Budget:
     max_usd: float | None = None
     max_calls: int | None = None
     max_tokens: int | None = None
-    usd: float = 0.0
-    """USD spent; reservations are not in it."""
-    calls: int = 0
-    """Attempts made, those in flight included."""
+    usd: float = 0.0  # spent; reservations are not in it
+    calls: int = 0  # attempts made, those in flight included
     tokens: int = 0
     estimated: tuple[int, float, int] = (0, 0.0, 0)
     """Attempts that did not say what they took; USD and tokens counted for them."""
@@ -200,42 +191,26 @@ class Budget:
 class RateLimiter:
     """One server's capacity, shared by every model and stage that uses it.
 
-    At most so many calls in flight, and so many requests and tokens a minute, spread evenly except
-    for `BURST_S` seconds' worth; a rate of None is no limit. When the server says that it is
-    overloaded, all callers wait as long as it asks.
+    At most so many calls in flight, which begin evenly spread over a minute. When the server says
+    that it is overloaded, all callers wait as long as it asks.
     """
 
-    def __init__(
-        self, max_concurrency: int, requests: float | None = None, tokens: float | None = None
-    ) -> None:
-        """``requests`` and ``tokens`` a minute."""
+    def __init__(self, max_concurrency: int, per_minute: float | None = None) -> None:
+        """``per_minute``: calls that may begin in a minute; None is no limit."""
         self._places = asyncio.Semaphore(max_concurrency)
-        self._seconds_each = [60 / rate if rate else 0.0 for rate in (requests, tokens)]
-        self._next = [-math.inf, -math.inf]
-        self._free_at = -math.inf
+        self._seconds_each = 60 / per_minute if per_minute else 0.0
+        self._next = self._free_at = -math.inf
 
     @asynccontextmanager
-    async def place(self, tokens: float) -> AsyncIterator[None]:
-        """Wait for a place in flight, for the rates, and for any pause.
-
-        ``tokens``: an estimate for prompt and reply.
-        """
+    async def place(self) -> AsyncIterator[None]:
+        """Wait for a place in flight, for the rate, and for the end of any pause."""
         async with self._places:
-            start = self.take(tokens, time.monotonic())
-            while (pause_s := max(self._free_at, start) - time.monotonic()) > 0:
-                await asyncio.sleep(pause_s)
+            start = max(self._next, time.monotonic())
+            self._next = start + self._seconds_each
+            while (wait_s := max(start, self._free_at) - time.monotonic()) > 0:
+                await asyncio.sleep(wait_s)
             yield
 
-    def take(self, tokens: float, now: float) -> float:
-        """Take one request and ``tokens`` from the rates; return when they may be used."""
-        starts = [max(at, now - BURST_S) for at in self._next]
-        amounts = zip(starts, (1.0, tokens), self._seconds_each, strict=True)
-        self._next = [start + amount * each for start, amount, each in amounts]
-        return max(now, *starts)
-
-    def learn(self, reply: Reply, tokens: float) -> None:
-        """Correct the estimate of ``tokens``, and pause if the server asks for it."""
-        if (used := reply.usage.total) is not None:
-            self._next[1] += (used - tokens) * self._seconds_each[1]
-        if reply.status in OVERLOADED:
-            self._free_at = max(self._free_at, time.monotonic() + (reply.retry_after_s or 0.0))
+    def pause(self, seconds: float) -> None:
+        """Let nobody begin for so long."""
+        self._free_at = max(self._free_at, time.monotonic() + seconds)

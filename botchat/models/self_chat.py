@@ -1,17 +1,19 @@
 """Stage 1: a chat model extends a ChatSEED utterance by utterance (BotChat §3.1, Algorithm 1).
 
-The model that is asked always speaks next: its own utterances are ``assistant``, the other
-speaker's are ``user``, and the last message is ``user``. With an even number of utterances that
-begins system, assistant, user, which strict chat templates refuse; `apply_layout` makes the layouts
-that they take.
+The model that is asked speaks next: its own utterances are ``assistant``, the other speaker's are
+``user``, and the last message is ``user``. An even number of utterances begins system, assistant,
+user, which strict chat templates refuse; `apply_layout` makes the layouts that they take.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from botchat.interfaces import ChatModel, Decoding, Message, Reply
+from msgspec.structs import replace
+
+from botchat.interfaces import ChatModel, Decoding, Message, Reply, visible
 from botchat.languages import ENGLISH, Language
 from botchat.records import N_SEED, Dialogue, Seed, Utterance
 
@@ -48,12 +50,9 @@ async def generate_dialogue(
 ) -> Dialogue:
     """Extend the ChatSEED of ``seed``, its first two utterances, to a dialogue of ``turns``.
 
-    One speaker is self-chat; two alternate (cross-play), and the first one speaks the third
-    utterance. ``sign`` makes the signature of the finished dialogue: endpoints may have refused
-    parameters meanwhile.
-
-    Returns:
-        A complete dialogue, or one stopped at the first utterance that got no usable reply.
+    It stops at the first utterance that gets no usable reply. One speaker is self-chat; two
+    alternate (cross-play), and the first one speaks the third utterance. ``sign`` makes the
+    signature of the finished dialogue: endpoints may have refused parameters meanwhile.
     """
     system = language.text(PROMPT)
     utterances = list(seed.utterances[:N_SEED])
@@ -134,8 +133,8 @@ def chat_messages(system: str, utterances: Sequence[str]) -> list[Message]:
 def apply_layout(messages: Sequence[Message], layout: str, system: str) -> list[Message]:
     """Rearrange ``messages``, which are in the natural layout, as an endpoint takes them.
 
-    ``layout``: ``natural``; ``merge-leading`` puts a leading assistant message at the beginning of
-    the user message after it; ``placeholder-user`` has the user say ``...`` before it. ``system``:
+    ``layout``: ``natural``; ``merge-leading`` puts a leading assistant message before the text of
+    the user after it; ``placeholder-user`` has the user say ``...`` before it. ``system``:
     ``system``; ``system-in-user`` puts the system prompt before the first user message.
     """
     result = list(messages)
@@ -175,3 +174,20 @@ def count_dropped(
 def reply_tokens(max_tokens: int, window: int | None, part: int = OWN_PART) -> int:
     """Return the tokens of a reply: ``max_tokens``, but at most 1 / ``part`` of the window."""
     return max_tokens if window is None else max(16, min(max_tokens, window // part))
+
+
+_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OPEN_REASONING = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+
+
+def strip_reasoning(reply: Reply) -> Reply:
+    """Return a reply without its blocks of reasoning; the ledger keeps them.
+
+    Also cuts a block whose opening tag the chat template swallowed, and one that never ends.
+    """
+    if not reply.usable:
+        return reply
+    text = _OPEN_REASONING.sub("", _REASONING.sub("", reply.text)).strip()
+    if visible(text):
+        return reply if text == reply.text else replace(reply, text=text)
+    return replace(reply, text="", outcome="empty", detail="nothing but reasoning")

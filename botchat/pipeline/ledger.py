@@ -14,7 +14,7 @@ import msgspec
 
 from botchat.errors import BotChatError, ConfigError, MissingDataError, did_you_mean
 from botchat.interfaces import Row
-from botchat.models.cached import strip_reasoning
+from botchat.models.self_chat import strip_reasoning
 from botchat.pipeline.run.contestants import full_name
 from botchat.records import HUMAN, UNANSWERED, Dialogue, Dialogues, Judgment
 from botchat.results import Result

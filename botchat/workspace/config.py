@@ -28,7 +28,7 @@ from botchat.workspace.model_settings import (
     url_fault,
 )
 from botchat.workspace.panels import PRESETS, AgentSettings, PanelSettings
-from botchat.workspace.secrets import names_secret, public, public_url
+from botchat.workspace.secrets import SECRET_NAME, public, public_url
 
 OFFLINE = ("rules",)
 """Names of the judges that make no calls."""
@@ -44,7 +44,6 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     max_concurrency: Positive | None = None
     """Most calls in flight (default: the largest of its models' own)."""
     requests_per_minute: Rate | None = None
-    tokens_per_minute: Rate | None = None
 
     def __post_init__(self) -> None:
         """Refuse an address at which no server can be."""
@@ -187,7 +186,7 @@ class TomlFile:
 
 def unknown_key(name: str, known: tuple[str, ...]) -> str:
     """Explain an unknown key, with a near match."""
-    if "api_key_env" in known and names_secret(name):
+    if "api_key_env" in known and SECRET_NAME.search(name):
         return "put the key into an environment variable, and its name into api_key_env"
     return f"unknown key{did_you_mean(name, known)}; known: {', '.join(known)}"
 

@@ -11,9 +11,9 @@ death of the process at any moment.
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hashlib
 import json
+import os
 import sqlite3
 import time
 import zlib
@@ -28,13 +28,10 @@ from msgspec.structs import astuple
 
 from botchat.errors import BotChatError, DataError
 from botchat.interfaces import MOST_TOKENS, Decoding, Message, Reply, Usage
-from botchat.records import UNANSWERED, Outcome
+from botchat.records import Outcome
 from botchat.workspace.jsonl import make_folder
 
 SCHEMA = 1
-
-MAX_LINE = 64 << 20
-"""Bytes of the longest line that is imported; a reply's body has at most a quarter of them."""
 
 _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-65536;"
@@ -42,9 +39,8 @@ _PRAGMAS = (  # keys are in random order, so 64 MiB of pages are kept
 _TABLES = resources.files(__package__).joinpath("ledger.sql").read_text("utf-8")
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)] | None
-_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=1e15)]
-_Time: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
-"""Seconds of the epoch, as far as calendars go."""
+_Positive: TypeAlias = Annotated[float, msgspec.Meta(ge=0, lt=2.5e11)]
+"""Also of the epoch's seconds, as far as calendars go."""
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -53,7 +49,7 @@ class StoredCall(msgspec.Struct, frozen=True):
     key: str
     model: str
     stage: str
-    at: _Time
+    at: _Positive
     outcome: Outcome
     text: str
     finish_reason: str | None
@@ -121,18 +117,24 @@ class Ledger:
         self.path = path
         self._keeping: list[tuple[tuple[Any, ...], asyncio.Future[None]]] = []
         self._failure: BotChatError | None = None
-        try:
+        mode = "mode=ro" if readonly else "mode=rwc"
+        if readonly and path and not os.access(path.parent, os.W_OK):
+            mode = "immutable=1"  # nothing can be written beside it
+        place = f"{path.absolute().as_uri()}?{mode}" if path else ""
+        with self._reading():
             if path is not None and not readonly:
                 make_folder(path.parent)
-            self._db = _connect(path, readonly and path is not None)
-            (schema,) = self._db.execute("SELECT value FROM meta WHERE name='schema'").fetchone()
-        except (sqlite3.Error, OSError, TypeError) as error:
-            raise DataError(f"cannot open the ledger {path}: {error}; {self._advice}") from None
-        if schema != str(SCHEMA):
-            self._db.close()
-            raise DataError(
-                f"{path} is a ledger of schema {schema}; this BotChat reads schema {SCHEMA}"
+            self._db = sqlite3.connect(
+                place or ":memory:", uri=True, isolation_level=None, check_same_thread=False
             )
+            try:
+                if not readonly:
+                    self._db.executescript(_PRAGMAS + _TABLES)
+                    self._db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA,))
+                self._db.execute("SELECT key FROM calls LIMIT 1")
+            except sqlite3.Error:
+                self._db.close()
+                raise
 
     def close(self) -> None:
         """Store what waits, and close the file."""
@@ -143,6 +145,13 @@ class Ledger:
     def get(self, key: str) -> Reply | None:
         """Return the stored reply of a call, or None if it was never answered."""
         return next((call.reply() for call in self.calls("WHERE key=?", key)), None)
+
+    async def store(self, key: str, request: bytes, reply: Reply, model: str, stage: str) -> None:
+        """Store an answer, durable when this ends, or an attempt that brought none."""
+        if reply.final:
+            await self.keep(key, request, reply, model=model, stage=stage)
+        else:
+            self.add_attempt(key, reply, model=model)
 
     def keep(
         self, key: str, request: bytes, reply: Reply, *, model: str, stage: str
@@ -155,7 +164,10 @@ class Ledger:
         kept: asyncio.Future[None] = loop.create_future()
         if not self._keeping:
             loop.call_soon(self._keep_all)
-        self._keeping.append((_row(key, request, reply, model, stage), kept))
+        end = (reply.outcome, reply.text, reply.finish_reason, *astuple(reply.usage))
+        more = (reply.latency_s, reply.cost_usd, reply.detail, dict(reply.sent))
+        call = (key, model, stage, time.time(), *end, *more, msgspec.Raw(request), reply.raw)
+        self._keeping.append((StoredCall(*call).row(), kept))
         return kept
 
     def _keep_all(self) -> None:
@@ -176,10 +188,10 @@ class Ledger:
 
     def add_attempt(self, key: str, reply: Reply, *, model: str) -> None:
         """Store an attempt that brought no answer (it may have been billed)."""
-        self._write(
-            "INSERT INTO attempts VALUES (?,?,?,?,?,?,?)",
-            (key, model, time.time(), reply.outcome, reply.status, reply.detail, reply.latency_s),
-        )
+        end = (reply.outcome, reply.status, reply.detail, reply.latency_s)
+        with self.transaction():
+            row = (key, model, time.time(), *end)
+            self._db.execute("INSERT INTO attempts VALUES (?,?,?,?,?,?,?)", row)
 
     def quirks(self, identity: Mapping[str, Any]) -> dict[str, Any]:
         """Return what earlier runs learnt that this model's endpoint refuses."""
@@ -188,8 +200,9 @@ class Ledger:
 
     def set_quirks(self, identity: Mapping[str, Any], quirks: Mapping[str, Any]) -> None:
         """Store what a model's endpoint refuses, so that it refuses only once."""
-        value = json.dumps(dict(quirks), sort_keys=True)
-        self._write("INSERT OR REPLACE INTO quirks VALUES (?,?)", (_identity_key(identity), value))
+        row = (_identity_key(identity), json.dumps(dict(quirks), sort_keys=True))
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO quirks VALUES (?,?)", row)
 
     def select(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query. Raises `DataError` if the file is damaged."""
@@ -218,20 +231,10 @@ class Ledger:
         sql = "SELECT calls.key FROM json_each(?) AS k CROSS JOIN calls ON calls.key = k.value"
         return unique - {key for (key,) in self.select(sql, json.dumps(sorted(unique)))}
 
-    def import_calls(self, path: Path) -> int:
-        """Add the calls of a published run, JSON lines in gzip, all or none; return their number.
-
-        Every key is checked against its request, so a damaged or edited request cannot answer for
-        another. Raises `DataError`, with file and line.
-        """
-        n = 0
-        try:
-            with gzip.open(path) as file, self.transaction():
-                for n, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-                    self._db.execute(_INSERT, _published_call(line, f"{path}:{n}").row())
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"cannot read {path}: {error}") from None
-        return n
+    def add_calls(self, rows: Iterable[tuple[Any, ...]]) -> int:
+        """Add the calls of a published run, all or none; return their number."""
+        with self.transaction():
+            return len([self._db.execute(_INSERT, row) for row in rows])
 
     def forget(self, keys: Iterable[str]) -> int:
         """Let these calls answer no more, so that they are asked again; return how many there were.
@@ -244,22 +247,13 @@ class Ledger:
             self._db.execute(f"{moved} {which}", listed)
             return self._db.execute(f"DELETE FROM calls {which}", listed).rowcount
 
-    def _write(self, sql: str, values: tuple[Any, ...]) -> None:
-        with self.transaction():
-            self._db.execute(sql, values)
-
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write what is written inside whole or, if anything fails, not at all."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
                 yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
         except sqlite3.Error as error:
             self._failure = BotChatError(
                 f"cannot write the ledger {self.path}: {error}; nothing before this call is lost"
@@ -270,46 +264,13 @@ class Ledger:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
+        except (sqlite3.Error, zlib.error, ValueError, TypeError, OSError) as error:
             line = " ".join(str(error).split())[:200]
-            raise DataError(f"cannot read the ledger {self.path}: {line}; {self._advice}") from None
-
-    @property
-    def _advice(self) -> str:
-        # With its folder: SQLite would put the log (-wal) of the old file into a new one.
-        return (
-            f"if it is damaged, move {self.path and self.path.parent} away, and copy it back from "
-            "a backup"
-        )
-
-
-def _connect(path: Path | None, readonly: bool) -> sqlite3.Connection:
-    uri = path.absolute().as_uri() if path else "file::memory:"
-
-    def connect(mode: str) -> sqlite3.Connection:
-        address = f"{uri}?{mode}" if path else uri
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-
-    db = connect("mode=ro" if readonly else "mode=rwc")
-    try:
-        if readonly:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        else:
-            db.executescript(_PRAGMAS + _TABLES)
-            db.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-    except sqlite3.DatabaseError as error:
-        db.close()
-        if readonly and error.sqlite_errorname.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-            return connect("immutable=1")  # in a folder where nothing can be written
-        raise
-    return db
-
-
-def _row(key: str, request: bytes, reply: Reply, model: str, stage: str) -> tuple[Any, ...]:
-    end = (reply.outcome, reply.text, reply.finish_reason, *astuple(reply.usage))
-    more = (reply.latency_s, reply.cost_usd, reply.detail, dict(reply.sent))
-    call = (key, model, stage, time.time(), *end, *more, msgspec.Raw(request), reply.raw)
-    return StoredCall(*call).row()
+            # With its folder: SQLite would put the log (-wal) of the old file into a new one.
+            raise DataError(
+                f"cannot read the ledger {self.path}: {line}; if it is damaged, move "
+                f"{self.path and self.path.parent} away, and copy it back from a backup"
+            ) from None
 
 
 def _pack(data: bytes) -> bytes:
@@ -321,28 +282,3 @@ def _pack(data: bytes) -> bytes:
 
 def _identity_key(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()
-
-
-class _CanonicalRequest(msgspec.Struct):
-    schema: int
-    identity: dict[str, Any]
-    messages: list[Message]
-    sampling: dict[str, Any]
-
-
-def _published_call(line: bytes, place: str) -> StoredCall:
-    """Read a line of a published run's calls; raises `DataError` if it is none."""
-    try:
-        if len(line) > MAX_LINE:
-            raise ValueError(f"longer than {MAX_LINE >> 20} MiB")
-        call = msgspec.json.decode(line, type=StoredCall)
-        if request_key(bytes(call.request)) != call.key:
-            raise ValueError(f"the request does not match its key {call.key[:12]}…")
-        if call.outcome in UNANSWERED:
-            raise ValueError(f"the outcome {call.outcome} is no answer")
-        msgspec.json.decode(call.request, type=_CanonicalRequest)
-        json.dumps(call.sent)  # fails on lists inside lists without end
-    except (ValueError, RecursionError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise DataError(f"{place}: not a call of a published run: {why}") from None
-    return call

@@ -12,7 +12,7 @@ import msgspec
 
 from botchat.errors import ConfigError
 from botchat.records import HUMAN
-from botchat.workspace.secrets import has_key, names_secret, public
+from botchat.workspace.secrets import KEY, SECRET_NAME, public
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -144,7 +144,7 @@ def _faults(settings: ModelSettings) -> Iterator[tuple[str, str]]:
         yield "base_url", fault
     if _VARIABLE.search(settings.base_url) and settings.identity is None:
         yield "base_url", "with an environment variable in it, set identity too"
-    if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or has_key(variable)):
+    if variable and (not re.fullmatch(r"[A-Za-z_]\w*", variable, re.A) or KEY.search(variable)):
         yield "api_key_env", "this is no name of an environment variable; put the key into one"
     for name, value in settings.headers.items():
         if fault := _header_fault(name, value, [*settings.headers]):
@@ -161,16 +161,18 @@ def _header_fault(name: str, value: str, names: list[str]) -> str | None:
         return f"{name!r} or its value has a character that no header can have"
     if _RESERVED_HEADER.fullmatch(name) or [*map(str.lower, names)].count(name.lower()) > 1:
         return f"{name} is set by BotChat, or twice; leave it out"
-    is_secret = names_secret(name) or re.search(r"(?i)token|secret|key|auth|cookie", name)
-    if (is_secret or has_key(value)) and not _HEADER_VARIABLE.fullmatch(value):
+    is_secret = SECRET_NAME.search(name) or re.search(r"(?i)token|secret|key|auth|cookie", name)
+    if (is_secret or KEY.search(value)) and not _HEADER_VARIABLE.fullmatch(value):
         return f'{name} is a secret; put it into an environment variable and write {name} = "$NAME"'
     return None
 
 
 def _body_fault(key: str, value: Any) -> str | None:
     """Return why a field of a body cannot be sent as JSON, or should not."""
-    is_secret = isinstance(value, str) and bool(value) and (names_secret(key) or has_key(value))
-    if has_key(key) or is_secret:
+    is_secret = (
+        isinstance(value, str) and bool(value) and (SECRET_NAME.search(key) or KEY.search(value))
+    )
+    if KEY.search(key) or is_secret:
         return f"{key} is a secret; put it into the environment and name it in api_key_env"
     if isinstance(value, dict | list):
         fields = value.items() if isinstance(value, dict) else [(key, item) for item in value]
@@ -238,5 +240,5 @@ def _value(env: Mapping[str, str], variable: str, missing: str) -> str:
 
 def _shown(variable: str) -> str:
     """Return a variable for messages, unless a key itself seems to stand where its name belongs."""
-    is_name = (variable.isupper() or names_secret(variable)) and not has_key(variable)
+    is_name = (variable.isupper() or SECRET_NAME.search(variable)) and not KEY.search(variable)
     return f"the environment variable {variable}" if is_name else "a variable of its entry"

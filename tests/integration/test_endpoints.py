@@ -97,7 +97,7 @@ def ask(
             return Asked(replies, ledger, recorded)
         finally:
             await recorded.drain()
-            await http.close()
+            await http.aclose()
             ledger.close()
 
     return asyncio.run(run())
@@ -319,7 +319,7 @@ def test_two_callers_of_one_request_share_one_call(tmp_path):
             await asyncio.to_thread(server.wait_for, 1)
             gate.open()
             replies = await asyncio.gather(*calls)
-            await http.close()
+            await http.aclose()
             ledger.close()
             return replies
 

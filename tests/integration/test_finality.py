@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from botchat.errors import FatalModelError
 from botchat.interfaces import Decoding, Message, Usage
 from botchat.models import endpoint
+from botchat.workspace.ledger import Ledger
 from tests.integration.test_endpoints import ASK, KEY, ask
 from tests.openai_server import Answer, Server, completion, faults, per_request, text
 from tests.rows import rows
@@ -96,10 +99,11 @@ def test_an_overflow_is_known_in_every_wording(tmp_path, fault):
 def test_an_account_error_ends_the_model_with_one_line_and_is_on_record(tmp_path, fault):
     """Nothing is stored as an answer; the account's trouble is not the prompt's."""
     with Server(fault) as server:
-        with pytest.raises(FatalModelError, match="cannot be used: HTTP 4") as caught:
+        with pytest.raises(FatalModelError, match="cannot be used: HTTP 4"):
             ask(server, tmp_path)
         assert server.n_received == 1
-        assert caught.value.reply.status == fault.status
+        with closing(Ledger(tmp_path / "ledger.sqlite3", readonly=True)) as ledger:
+            assert ledger.select("SELECT status FROM attempts") == [(fault.status,)]
         server.play(FINE)
         assert ask(server, tmp_path).reply.text == "fine"
 

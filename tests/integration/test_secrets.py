@@ -367,7 +367,7 @@ def ask(url, tmp_path, **settings):
             return await model.chat([Message(role="user", content="Question?")], Decoding())
         finally:
             await model.drain()
-            await server.close()
+            await server.aclose()
             ledger.close()
 
     return asyncio.run(run())

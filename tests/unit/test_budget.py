@@ -342,7 +342,7 @@ async def test_a_cancelled_waiter_leaves_nothing_reserved(granted):
         (Reply("transport", status=429), 0),
         (Reply("transport", status=503), 0),
         (Reply("transport", status=400), 0),
-        (FatalModelError("no such model", Reply("transport", status=404)), 0),
+        (Reply("transport", status=404, fatal="no such model"), 0),
     ],
     ids=lambda value: f"{value.outcome}-{value.status}" if isinstance(value, Reply) else None,
 )
@@ -363,7 +363,7 @@ async def test_what_a_try_counts_for_whose_cost_is_not_said(reply, counted):
     else:
         assert budget.tokens == counted
         assert not budget.estimated[0]
-    assert isinstance(end, FatalModelError) or not isinstance(reply, Exception)
+    assert isinstance(end, FatalModelError) or not reply.fatal
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ def test_the_providers_own_bill_counts_where_it_is_one(billed, usd):
 @pytest.mark.parametrize(
     ("reply", "sent"),
     [
-        (FatalModelError("m: HTTP 404", Reply("transport", status=404, detail="gone")), 1),
+        (Reply("transport", status=404, detail="gone", fatal="m: HTTP 404"), 1),
         (FatalModelError("no key for m"), 1),
         (Reply("transport", detail="connection refused", reached=False, retry_after_s=0.0), 3),
         (Reply("transport", status=500, retry_after_s=0.0), 3 * HOPELESS),
@@ -431,7 +431,7 @@ async def test_a_model_that_cannot_answer_costs_few_tries(reply, sent):
     found = await ends(asking(recorded(model, ledger=ledger), 547), model)
     ((attempts,),) = ledger.select("SELECT count(*) FROM attempts")
     assert model.sent == sent
-    assert attempts == (0 if getattr(reply, "reply", reply) is None else sent)
+    assert attempts == (0 if isinstance(reply, FatalModelError) else sent)
     fatal = [end for end in found if isinstance(end, FatalModelError)]
     assert len(fatal) >= 547 - HOPELESS + 1
     assert len({str(end) for end in fatal}) == 1

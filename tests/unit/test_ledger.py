@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botchat.errors import DataError
+from botchat.hub.repository import read_calls
 from botchat.interfaces import Decoding, Reply, Usage
 from botchat.workspace.ledger import Ledger, request_json, request_key
 from botchat.workspace.usage import stats
@@ -122,10 +123,10 @@ def test_the_calls_of_a_published_run_answer(ledger, tmp_path):
     path = tmp_path / "calls.jsonl.gz"
     path.write_bytes(gzip.compress(msgspec.json.Encoder().encode_lines(ledger.calls(""))))
     other = Ledger(tmp_path / "other.sqlite3")
-    assert other.import_calls(path) == 5
+    assert other.add_calls(read_calls(path)) == 5
     assert [other.get(key) for key in keys] == [ledger.get(key) for key in keys]
     assert other.forget(keys[:2]) == 2
-    assert other.import_calls(path) == 5
+    assert other.add_calls(read_calls(path)) == 5
     assert other.missing(keys) == {*keys[:2]}
     other.close()
 
@@ -134,7 +135,7 @@ def test_something_else_is_not_a_ledger(tmp_path):
     """A file that is no ledger, or of another schema, is named."""
     path = tmp_path / "l.sqlite3"
     path.write_bytes(b"not a database at all, surely" * 40)
-    with pytest.raises(DataError, match="cannot open the ledger") as refused:
+    with pytest.raises(DataError, match="cannot read the ledger") as refused:
         Ledger(path)
     assert refused.tb  # which would keep it open
     if (held := Path("/proc/self/fd")).exists():

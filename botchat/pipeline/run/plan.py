@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 from botchat.interfaces import ChatModel, Decoding, Message, Reply, Row
 from botchat.languages import ENGLISH, Language
 from botchat.metrics import lengths
-from botchat.models.cached import strip_reasoning
 from botchat.models.limits import Prices
-from botchat.models.self_chat import TokenCounter, prompt_tokens
+from botchat.models.self_chat import TokenCounter, prompt_tokens, strip_reasoning
 from botchat.pipeline.run.meter import Meter
 from botchat.pipeline.run.session import Session
 from botchat.pipeline.run.spending import Spending

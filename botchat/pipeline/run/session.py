@@ -182,13 +182,13 @@ class Session:
     def stop(self) -> None:
         """Send nothing more."""
         for model in self._models.values():
-            model.stop()
+            model.ending = True
 
     async def close(self) -> None:
         """Store every call in flight; then close every connection."""
         await asyncio.gather(*(model.drain() for model in tuple(self._models.values())))
         for server, _ in self._servers.values():
-            await server.close()
+            await server.aclose()
         if self._pool is not None:
             self._pool.close()
 
@@ -213,12 +213,12 @@ class Session:
         # Bots are free: limits on money, calls and tokens are about endpoints.
         budget = self.budget if limiter else Budget()
         if self._batch:
-            from botchat.models.batch import PRICE_FACTOR, BatchModel  # a second of CPU
+            from botchat.models.batch import BatchModel  # a second of CPU
             from botchat.models.endpoint import EndpointModel
 
             if not isinstance(model, EndpointModel):
                 raise ConfigError(_NO_BATCH.format(model.name))
-            prices, limiter = prices.times(PRICE_FACTOR), None
+            prices, limiter = prices.in_batch(), None
             model = BatchModel(
                 *(model.name, model.settings, model.server, model.quirks),
                 ledger=self.ledger,
@@ -264,7 +264,6 @@ class Session:
                 RateLimiter(
                     limits.max_concurrency or settings.max_concurrency,
                     limits.requests_per_minute,
-                    limits.tokens_per_minute,
                 ),
             )
         server, limiter = self._servers[place]
