@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import unescape
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-GONE = "[key]"
-SHORTEST = 4  # characters of a secret; what is shorter would be cut out of every text
+GONE, SHORTEST = "[key]", 4  # characters; a shorter secret would be cut out of every text
 
-_STARTS = (
+_STARTS = (  # looked for first, which is faster than the pattern alone
     *("sk-", "csk-", "gsk_", "hf_", "xai-", "r8_", "pplx-", "nvapi-", "tgp_v1_", "ghp_", "AIza"),
     *("github_pat_", "ya29.", "AKIA", "eyJ", "Bearer ", "bearer ", "Basic ", "basic "),
 )
@@ -28,8 +27,7 @@ SECRET_NAME = re.compile(  # api_key, but not max_tokens
     r"|(^|(api|access|private|subscription|account|auth|service|license|master)[_-]?)keys?$"
     r"|(^|(access|api|auth|client|hf|id|oauth|refresh|session)[_-]?)token$"
 )
-# A login may hold a slash that should have been escaped; what follows a host's colon is a number.
-_LOGIN = re.compile(
+_LOGIN = re.compile(  # it may hold a slash; what follows a host's colon is a number
     r"(//)(?:[^\s@/?#]*@|[^\s:@/?#]*:(?!\d*(?:[/?#\s'\"]|$))[^\s@]*@)"
     r"|(?<![\w./@:#-])(?!(?:hf|openai|bot):)[^\s@/:?#'\"=]+:[^\s@/][^\s@]*@"
 )
@@ -58,20 +56,17 @@ class Redactor:
     def _hide(self, text: str) -> str:
         for form in self._forms:
             text = text.replace(form, GONE)
-        # Faster than the pattern alone.
         return KEY.sub(GONE, text) if any(start in text for start in _STARTS) else text
 
 
 def _character(match: re.Match[str]) -> str:
-    unicode, byte, plain, percent, html = match.groups()
-    code = unicode or byte or percent
-    return chr(int(code, 16)) if code else unescape(html or plain or " ")
+    code = match[1] or match[2] or match[4]
+    return chr(int(code, 16)) if code else unescape(match[5] or match[3] or " ")
 
 
 def _forms(secret: str) -> Iterator[str]:
     """Yield a secret, and what may stand of it alone, as in decoded text."""
-    scheme, _, value = secret.partition(" ")
-    login = value.strip() if scheme.isalpha() and value.strip() else secret
+    login = re.sub(r"^[A-Za-z]+ +(?=\S)", "", secret)  # after Bearer or Basic
     for form in {secret, login, unquote(login)}:
         yield from (form, form.partition(":")[2], _SPELT.sub(_character, form))
         data = form.encode("utf-8", "replace")
@@ -86,9 +81,8 @@ def secrets_in(env: Mapping[str, str]) -> list[str]:
 
 def public_url(url: str) -> str:
     """Return a URL without user, password and query, for messages, names and ledger keys."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", parts.fragment))
+    scheme, host, path, _, fragment = urlsplit(url)
+    return urlunsplit((scheme, host.rpartition("@")[2], path.rstrip("/"), "", fragment))
 
 
 def public(text: str) -> str:
