@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -125,6 +126,24 @@ def test_the_site_has_every_page_and_every_public_name() -> None:
     }
     assert public - {"__version__", "bradley_terry", "elo"} <= set(names)
     assert all(hasattr(botchat, name) for name in names)
+
+
+def test_the_map_of_the_code_is_made_of_docstrings() -> None:
+    """Every room has a row with its first line; every station of the walk names what is there."""
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rooms = [path for path in (ROOT / "botchat").glob("[!_]*") if path.suffix in ("", ".py")]
+    modules = {path.stem: path / "__init__.py" if path.is_dir() else path for path in rooms}
+    assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)) == {
+        name: str(ast.get_docstring(ast.parse(module.read_text("utf-8")))).split("\n")[0]
+        for name, module in modules.items()
+    }
+    stations = re.findall(r"^\d+\. `([\w/]+\.py)`, `([\w.]+)`", page, re.M)
+    assert len(stations) == 12
+    for file, names in stations:
+        room, _, name = file.rpartition("/")
+        texts = [path.read_text("utf-8") for path in (ROOT / "botchat" / room).rglob(name)]
+        for part in names.split("."):
+            assert any(re.search(rf"(def|class) {part}\b", text) for text in texts), (file, names)
 
 
 # Every botchat.toml of docs/providers.md can be used as it is printed.
