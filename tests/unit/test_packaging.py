@@ -21,14 +21,13 @@ from botchat.workspace.config import load, model_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
 COMMANDS = [
     (page.name, line)
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    for line in block.replace("\\\n", " ").splitlines()
-    if line.startswith("botchat ") and "…" not in line.split("#")[0]
+    for page in PAGES
+    if page.name != "CHANGELOG.md"  # which tells of commands as they were
+    for line in re.findall(r"^botchat .*$|(?<=`)botchat [^`]+(?=`)", page.read_text("utf-8"), re.M)
 ]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
 
 
 def test_every_command_of_the_pages_has_the_flags_it_needs() -> None:
