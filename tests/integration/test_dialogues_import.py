@@ -11,7 +11,7 @@ from botchat.cli.main import main
 from botchat.records import Dialogue
 from botchat.workspace import jsonl
 from botchat.workspace.folder import Workspace
-from tests.commands import refused, said
+from tests.commands import refused, said, walk
 
 TALKS = [
     [f"Hello, is this shop number {n}?", "It is, what can I do for you?"]
@@ -184,3 +184,13 @@ def test_a_model_that_has_dialogues_keeps_them(tmp_path, capsys):
     assert main([*again, "--replace"]) == 0
     assert "pears" in jsonl.read(stored, Dialogue)[0].utterances[2]
     assert said(capsys, *judging)["rows"][0]["new"] == 5
+
+
+def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
+    """The file and the commands of docs/rank.md on dialogues made elsewhere, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    page = (Path(__file__).resolve().parents[2] / "docs" / "rank.md").read_text("utf-8")
+    section = page.split("\n## Dialogues made elsewhere\n")[1].split("\n## ")[0]
+    assert walk(section, capsys) == 3
+    board = json.loads((tmp_path / "leaderboards" / "shop" / "leaderboard.json").read_text())
+    assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2

@@ -19,7 +19,7 @@ from botchat.workspace.folder import Workspace
 from tests.commands import refused, said, walk
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs" / "votes.md"
+DOCS = ROOT / "docs"
 SHARED = ROOT.parent / "shared" / "data" / "votes"
 
 
@@ -122,9 +122,10 @@ def test_names_are_text(tmp_path, monkeypatch, capsys):
 
 
 def test_the_walk_of_the_docs(tmp_path, monkeypatch, capsys):
-    """The file and the commands of docs/votes.md, as printed."""
+    """The file and the commands of docs/rank.md on votes, as printed."""
     monkeypatch.chdir(tmp_path)
-    assert walk(DOCS.read_text("utf-8"), capsys) == 3
+    votes = (DOCS / "rank.md").read_text("utf-8").split("\n## Votes\n")[1]
+    assert walk(votes.split("published heatmap")[0], capsys) == 3
     assert (tmp_path / "leaderboards" / "votes" / "index.html").exists()
     assert (tmp_path / "kims-board" / "leaderboard.csv").exists()
 
@@ -132,7 +133,7 @@ def test_the_walk_of_the_docs(tmp_path, monkeypatch, capsys):
 # Results as data frames and files of tables.
 
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "out.md").read_text("utf-8")
+PAGE = (DOCS / "scripting.md").read_text("utf-8")
 
 
 def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
@@ -156,7 +157,7 @@ def test_a_rate_table_is_a_data_frame_and_any_file(tmp_path: Path) -> None:
 
 
 def test_the_walks_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command and every line of Python in docs/out.md, in its order."""
+    """Every command and every line of Python in docs/scripting.md, in its order."""
     monkeypatch.chdir(tmp_path)
     models = [flag for name in ("verbose", "parrot") for flag in ("--model", f"bot:{name}")]
     assert main(["generate", "--seeds", "sample", *models, "--limit", "6"]) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -324,42 +324,50 @@ def test_an_invented_set_is_said_wherever_it_is_met(place, tmp_path, capsys, inv
     assert place.about("small").invented == invented
 
 
-def test_the_weekly_workflow_finds_that_a_model_fell(place, server, monkeypatch, capsys):
-    """The commands of docs/ci.md, on a checkout that has the kept board and no dialogues."""
+def test_the_weekly_workflow_finds_that_a_model_fell(
+    place, server, monkeypatch, capsys, tmp_path_factory
+):
+    """docs/ci.md to the letter: what it says to commit, cloned, and the lines of its workflow."""
     page = (ROOT / "docs" / "ci.md").read_text("utf-8")
     setup, workflow = page.split("<!-- workflow:begin -->")
     weekly = re.findall(r"- run: (botchat .*)", workflow.split("<!-- workflow:end -->")[0])
     once = re.findall(r"^botchat .*", setup, re.MULTILINE)
+    (commit,) = re.findall(r"^git add .*", setup, re.MULTILINE)
     assert len(weekly) == 2
     place.write_seeds("small", [Seed(f"s{n}", (f"from {n}", f"to {n}")) for n in range(12)])
-    settings = place.root / "botchat.toml"
-    settings.write_text(settings.read_text("utf-8").replace("limit = 3", ""))
+    (place.root / "warm.txt").write_text("{{conversation}}\nEnd with this line:\nWarm: 1 to 9")
+    settings, own = place.root / "botchat.toml", 'kind = "score"\nscores = ["Warm"]\nscale = [1, 9]'
+    settings.write_text(
+        settings.read_text("utf-8").replace("limit = 3", 'protocols = ["unieval", "warm"]')
+        + f'[protocols.warm]\nprompt = "warm.txt"\n{own}\n'
+    )
     monkeypatch.chdir(place.root)
 
-    def asked(commands):
+    def status_of(commands):
         """Exit code of the last; the others are 0."""
-        for line in commands:
-            named = line.replace("SET", "small").replace(" J ", " judge ")
-            code = main(named.split()[1:])
-        return code
-
-    fallen = False
+        *first, last = (line.replace("SET", "small").split()[1:] for line in commands)
+        assert [main(words) for words in first] == [0] * len(first)
+        return main(last)
 
     def speak_or_judge(call):
-        said = call.messages[-1]["content"]
-        if call.model == "judge" and "onversation 2" in said:
-            return text("Choice: Neither of them")
+        prompt = call.messages[-1]["content"]
+        if call.model == "judge" and "Warm:" in prompt:
+            return text("Warm: 5")
         if call.model == "judge":
-            return text("Choice: Yes\nIndex: 3" if "As an AI" in said else "Choice: No")
-        return text("As an AI" if fallen and call.model == "two" else f"so it is {len(said)}")
+            return text("Choice: Yes\nIndex: 3" if "As an AI" in prompt else "Choice: No")
+        return text("As an AI" if fallen and call.model == "two" else f"so it is {len(prompt)}")
 
+    fallen = False
     server.play(speak_or_judge)
-    assert asked(once) == 0
-    for made in ("generations", "judgments", ".botchat"):
-        shutil.rmtree(place.root / made)
-    assert asked(weekly) == 0
-    fallen = True
-    for made in ("generations", "judgments", ".botchat"):
-        shutil.rmtree(place.root / made)
-    assert asked(weekly) == 4
+    assert status_of(once) == 0
+    git = ["git", "-c", "user.name=ci", "-c", "user.email=ci@example.com"]
+    for command in ("git init -q", f"{commit} warm.txt", " ".join([*git, "commit -qm board"])):
+        subprocess.run(command, shell=True, check=True)
+    for code in (0, 4):
+        fallen = code == 4
+        checkout = tmp_path_factory.mktemp("checkout")
+        subprocess.run(["git", "clone", "-q", str(place.root), str(checkout)], check=True)
+        monkeypatch.chdir(checkout)
+        assert not (checkout / "generations").exists()
+        assert status_of(weekly) == code
     assert "botchat: fell: two (" in capsys.readouterr().err

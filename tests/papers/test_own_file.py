@@ -11,10 +11,8 @@ import pytest
 
 from botchat.cli.main import main
 from botchat.protocols.reports import ERROR_TYPES
-from tests.commands import refused, said, walk
+from tests.commands import refused, said
 from tests.openai_server import Server, text
-
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "own-texts.md").read_text("utf-8")
 
 KINDS = [english for english, _ in ERROR_TYPES.values()]
 TEXTS = [
@@ -159,12 +157,3 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(
     assert message in refused(capsys, command)
     assert not list((tmp_path / "w").rglob("*.jsonl"))
     assert not (tmp_path / "w" / "leaderboards").exists()
-
-
-def test_the_walk_of_the_docs(tmp_path, capsys, monkeypatch):
-    """Every file and command of it, in an empty folder, offline."""
-    monkeypatch.chdir(tmp_path)
-    assert walk(DOCS, capsys) == 3
-    out = tmp_path / "leaderboards"
-    board = json.loads((out / "shop" / "leaderboard.json").read_text())
-    assert {row["model"]: row["complete"] for row in board["rows"]}["my-model"] == 2

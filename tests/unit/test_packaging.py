@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -20,14 +21,13 @@ from botchat.workspace.config import load, model_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
 COMMANDS = [
     (page.name, line)
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    for block in re.findall(r"```sh\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    for line in block.replace("\\\n", " ").splitlines()
-    if line.startswith("botchat ") and "…" not in line.split("#")[0]
+    for page in PAGES
+    if page.name != "CHANGELOG.md"  # which tells of commands as they were
+    for line in re.findall(r"^botchat .*$|(?<=`)botchat [^`]+(?=`)", page.read_text("utf-8"), re.M)
 ]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
 
 
 def test_every_command_of_the_pages_has_the_flags_it_needs() -> None:
@@ -109,22 +109,38 @@ def test_no_link_of_a_page_is_dead() -> None:
 
 
 def test_the_site_has_every_page_and_every_public_name() -> None:
-    """The navigation of mkdocs.yml, and docs/api.md, forget nothing."""
+    """The navigation of mkdocs.yml, and docs/scripting.md, forget nothing."""
     navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
     assert [
         page.name for page in ROOT.glob("docs/*.md") if f"docs/{page.name}\n" not in navigation
     ] == []
-    names = re.findall(r"^::: botchat\.(\w+)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.M)
-    public = set(_PLACES) | set(_COMMANDS) - {
-        "demo",
-        "init",
-        "models_",
-        "seeds",
-        "ledger",
-        "figure",
+    page = (ROOT / "docs" / "scripting.md").read_text("utf-8")
+    (members,) = re.findall(r"^::: botchat.commands\n.*?members: \[(.*?)\]", page, re.M | re.DOTALL)
+    others = {"demo", "init", "models_", "seeds", "ledger", "figure"}
+    assert set(members.split(", ")) == set(_COMMANDS) - others
+    places = {f"botchat.{place.replace(':', '.')}" for place in _PLACES.values()}
+    assert set(re.findall(r"^::: (.*)$", page, re.M)) == (
+        places - {"botchat.records.VERSION"} | {"botchat.commands"}
+    )
+    assert all(hasattr(botchat, name) for name in _PLACES)
+
+
+def test_the_map_of_the_code_is_made_of_docstrings() -> None:
+    """Every room has a row with its first line; every station of the walk names what is there."""
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rooms = [path for path in (ROOT / "botchat").glob("[!_]*") if path.suffix in ("", ".py")]
+    modules = {path.stem: path / "__init__.py" if path.is_dir() else path for path in rooms}
+    assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)) == {
+        name: str(ast.get_docstring(ast.parse(module.read_text("utf-8")))).split("\n")[0]
+        for name, module in modules.items()
     }
-    assert public - {"__version__", "bradley_terry", "elo"} <= set(names)
-    assert all(hasattr(botchat, name) for name in names)
+    stations = re.findall(r"^\d+\. `([\w/]+\.py)`, `([\w.]+)`", page, re.M)
+    assert len(stations) == 12
+    for file, names in stations:
+        room, _, name = file.rpartition("/")
+        texts = [path.read_text("utf-8") for path in (ROOT / "botchat" / room).rglob(name)]
+        for part in names.split("."):
+            assert any(re.search(rf"(def|class) {part}\b", text) for text in texts), (file, names)
 
 
 # Every botchat.toml of docs/providers.md can be used as it is printed.

@@ -1,4 +1,4 @@
-"""``prompts/sources.toml``: every prompt is in it and quotes what it says; documents made of it."""
+"""``prompts/sources.toml``: every prompt is in it and quotes what it says; `SOURCES.md` of it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,6 @@ PAPERS = ROOT.parent / "shared" / "papers"
 TABLE = tomllib.loads((FOLDER / "sources.toml").read_text("utf-8"))
 PROMPTS = TABLE["prompts"]
 QUOTING = [row for row in PROMPTS if row["wording"] != "ours"]
-
-BEGIN, END = (
-    "<!-- deviations:begin (made of botchat/prompts/sources.toml) -->",
-    "<!-- deviations:end -->",
-)
 
 
 def plain(text: str) -> str:
@@ -82,16 +77,6 @@ def sources() -> str:
     return "\n".join(lines) + "\n"
 
 
-def deviations() -> str:
-    """The part of docs/papers.md."""
-    parts = []
-    for paper, said in TABLE["deviations"].items():
-        wrap = {"width": 105, "break_on_hyphens": False, "break_long_words": False}
-        items = [fill(one, initial_indent="- ", subsequent_indent="  ", **wrap) for one in said]
-        parts.append("\n".join([f"**{paper}** ({TABLE['papers'][paper]})", "", *items]))
-    return "\n\n".join(parts)
-
-
 def prompts_in(folder: Path) -> set[str]:
     """Names of a folder's prompts."""
     return {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.txt")}
@@ -115,7 +100,6 @@ def test_every_row_says_what_it_is():
         assert row["why"] or row["wording"] == "quoted"
         assert ("digest" in row) == (row["wording"] != "ours")
         assert ("passages" in row) == (row["wording"] == "in part")
-    assert set(TABLE["deviations"]) == {"BotChat", "ChatEval", "MATEval"}
 
 
 @pytest.mark.parametrize("row", QUOTING, ids=lambda row: row["files"][0])
@@ -136,19 +120,24 @@ def test_quotations_stand_in_the_paper(row):
         assert re.search(r"\{\w+\}".join(map(re.escape, parts)), printed), quoted
 
 
-def test_both_documents_are_what_the_table_makes(pytestconfig):
-    """SOURCES.md whole; of docs/papers.md what stands between its marks."""
-    page, papers = FOLDER / "SOURCES.md", ROOT / "docs" / "papers.md"
-    before, begin, rest = papers.read_text("utf-8").partition(BEGIN)
-    assert begin
-    _, end, after = rest.partition(END)
-    whole = f"{before}{BEGIN}\n{deviations()}\n{END}{after}"
+def test_the_document_is_what_the_table_makes(pytestconfig):
+    """SOURCES.md, whole."""
+    page = FOLDER / "SOURCES.md"
     if pytestconfig.getoption("update_tables"):
         page.write_text(sources(), "utf-8")
-        papers.write_text(whole, "utf-8")
-    assert end
     assert page.read_text("utf-8") == sources()
-    assert papers.read_text("utf-8") == whole
+
+
+def test_every_deviation_says_what_theirs_ours_and_its_effect():
+    """Four filled columns a row of docs/papers.md, under each of the three papers."""
+    page = (ROOT / "docs" / "papers.md").read_text("utf-8")
+    papers = re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert [name for name, _ in papers] == ["BotChat", "ChatEval", "MATEval"]
+    for _, section in papers:
+        rows = [line.strip("|").split("|") for line in section.splitlines() if line[:1] == "|"]
+        assert rows[0] == [" what ", " theirs ", " ours ", " effect "]
+        assert len(rows) > 10
+        assert all(len(row) == 4 and all(map(str.strip, row)) for row in rows)
 
 
 # UniEval's in-context examples: our own dialogues, in the composition of the authors' code.
