@@ -139,20 +139,18 @@ def of_votes(
     *,
     per_pair: int | None = None,
     unreadable: Mapping[str, int] | None = None,
-    length: Floats | None = None,
 ) -> Arena:
     """The Arena's tables from comparisons without judgments: votes, or a table of rates.
 
     ``signature``: what they are. ``per_pair``: comparisons that every pair should have; votes have
-    no plan that says so. ``unreadable``: contestant -> votes on it without a result. ``length``: as
-    of `fit`, nan where not known.
+    no plan that says so. ``unreadable``: contestant -> votes on it without a result.
     """
     models = comparisons.models
     rows = covered(model_results(comparisons), models, (per_pair or 0) * (len(models) - 1))
     rows["missing"] += [(unreadable or {}).get(name, 0) for name in models]
     expected = None if per_pair is None else per_pair * math.comb(len(models), 2)
     counts = ComparisonCounts(len(comparisons), expected)
-    return _arena(VOTES, rows, comparisons, counts, signature, elo, length)
+    return _arena(VOTES, rows, comparisons, counts, signature, elo)
 
 
 def _length_differences(
@@ -174,7 +172,7 @@ def _arena(
     counts: ComparisonCounts,
     signature: str,
     elo: EloSettings | None,
-    length: Floats | None,
+    length: Floats | None = None,
 ) -> Arena:
     """Rate, and make the tables; ``rows``: results of all contestants."""
     title = f"{protocol.title} at N = {protocol.n}" if protocol.n else protocol.title

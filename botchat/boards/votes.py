@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
@@ -19,14 +18,14 @@ from botchat.boards.pairs import comparisons_of
 from botchat.boards.protocols import ProtocolVerdicts
 from botchat.boards.tables import Column, Table, table
 from botchat.metrics.intervals import proportion_ci
-from botchat.metrics.lengths import Lengths, words
+from botchat.metrics.lengths import Lengths
 from botchat.metrics.statistics import distinct
 from botchat.metrics.vote_arrays import Votes
 from botchat.protocols.catalogue import VOTES
 from botchat.ratings.comparisons import Comparisons
 from botchat.ratings.elo import EloSettings
 from botchat.records import SIGNED
-from botchat.verdicts import ABSENT, TIE, Floats, Indices, Verdicts
+from botchat.verdicts import ABSENT, TIE, Indices, Verdicts
 
 
 def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
@@ -35,12 +34,12 @@ def build(votes: Votes, name: str, elo: EloSettings | None = None) -> Board:
     Raises:
         MissingDataError: there is no readable vote.
     """
-    comparisons, length = compared(votes)
+    comparisons = compared(votes)
     comparisons.require_any()
     signature = f"{SIGNED}|votes|set:{name}|data:{digest(votes)}"
     lost = np.concatenate([votes.first[~votes.readable], votes.second[~votes.readable]])
     unreadable = Counter(votes.contestants[i] for i in lost.tolist())
-    part = arena.of_votes(comparisons, signature, elo, unreadable=unreadable, length=length)
+    part = arena.of_votes(comparisons, signature, elo, unreadable=unreadable)
     judged = verdicts(votes, signature)
     # Only both orders tell what being named first is worth, and who is better.
     both = (judged.both_orders().results < ABSENT).all(1).any()
@@ -60,19 +59,12 @@ def of_rates(
     return _board(part, name, "rates", part.table.signature)
 
 
-def compared(votes: Votes) -> tuple[Comparisons, Floats | None]:
-    """Readable votes, contestants sorted by name, and differences of length.
-
-    The differences: first less second, nan where not known; ``None`` without texts.
-    """
+def compared(votes: Votes) -> Comparisons:
+    """Readable votes, contestants sorted by name."""
     judged = verdicts(votes, "")
     # Fewer clusters than there are contestants cannot tell them apart.
     cluster = _clusters(votes, judged, len(votes.contestants))
-    length = _length_differences(votes)
-    return (
-        comparisons_of(judged.only(judged.readable), cluster),
-        None if length is None else length[votes.readable],
-    )
+    return comparisons_of(judged.only(judged.readable), cluster)
 
 
 def _clusters(votes: Votes, judged: Verdicts, least: int) -> Indices | None:
@@ -82,18 +74,6 @@ def _clusters(votes: Votes, judged: Verdicts, least: int) -> Indices | None:
     vote = np.zeros(len(judged.seed_ids), np.intp)
     vote[judged.seed] = np.arange(len(votes))
     return shared[0][vote]
-
-
-def _length_differences(votes: Votes) -> Floats | None:
-    """How much longer the first is than the second, as `log_words` has it; nan where not known."""
-    if votes.texts is None:
-        return None
-    differences = np.full(len(votes), np.nan)
-    for i, (a, b) in enumerate(zip(*votes.texts, strict=True)):
-        if a and b:
-            first, second = (math.log1p(sum(map(words, side)) / len(side)) for side in (a, b))
-            differences[i] = first - second
-    return differences if np.isfinite(differences).any() else None
 
 
 def _board(

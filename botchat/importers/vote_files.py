@@ -6,27 +6,23 @@ Battles have ``model_a``, ``model_b`` and ``winner``; verdicts ``item``, ``first
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 import pandas as pd
 
 from botchat.errors import DataError
-from botchat.importers.tables import COLUMNS, quoted, table
-from botchat.metrics.vote_arrays import MOST_TEXTS, Texts, Votes
+from botchat.importers.rows import quoted
+from botchat.importers.tables import COLUMNS, table
+from botchat.metrics.vote_arrays import Votes
 from botchat.verdicts import Floats, Indices
 
 MAX_MODELS = 1000
-MAX_NAME = 200
-"""Characters of a model's name."""
+MAX_NAME = 200  # characters of a model's name
 
 _NAMES = COLUMNS["votes"]
-_VERDICTS, _ITEMS, _JUDGES, _TEXTS = (
-    _NAMES[key] for key in ("verdicts", "items", "judges", "texts")
-)
+_VERDICTS, _ITEMS, _JUDGES = _NAMES["verdicts"], _NAMES["items"], _NAMES["judges"]
 _RESULTS = {"first": 1.0, "second": 0.0, "tie": 0.5, "unreadable": np.nan}
 _SIDES = {word: result for side, result in _RESULTS.items() for word in _NAMES[side]}
 """Winner -> result of the first model."""
@@ -46,13 +42,13 @@ class VotesFile:
 
 def read_votes(data: bytes, where: str) -> VotesFile:
     """Read a file of votes; raises `DataError` with the row for what is none."""
-    frame = table(data, where, _COLUMNS.union(*_TEXTS))
+    frame = table(data, where, _COLUMNS)
     once = {"item", "judge", *_VERDICTS} <= {*frame}
     if once:
         frame = frame.rename(columns=_VERDICTS)
     if not {"model_a", "model_b", "winner"} <= {*frame} or frame.empty:
         names = f"columns: {', '.join(map(str, frame))[:120]}"
-        ours = "item,first,second,judge,verdict (docs/votes.md)"
+        ours = "item,first,second,judge,verdict (docs/rank.md)"
         raise DataError(f"{where}: no votes ({names}); name them model_a,model_b,winner or {ours}")
     votes = _votes(frame, where, once)
     kept, left_out = votes.first != votes.second, []
@@ -75,7 +71,6 @@ def read_votes(data: bytes, where: str) -> VotesFile:
 def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     item = "item" if once else next((name for name in _ITEMS if name in frame), None)
     judge = "judge" if once else next((name for name in _JUDGES if name in frame), None)
-    sides = next((pair for pair in _TEXTS if {*pair} <= {*frame}), None)
     n = len(frame)
     cells = pd.concat([frame["model_a"], frame["model_b"]], ignore_index=True)
     models, both = _numbered(cells, 2 * n)
@@ -98,7 +93,6 @@ def _votes(frame: pd.DataFrame, where: str, once: bool) -> Votes:
     return Votes(
         models, items, judges, of_item, np.maximum(turn, 0), first, second,
         of_judge, _results(frame, where, () if once else models, first, second),
-        texts=(_texts(frame[sides[0]]), _texts(frame[sides[1]])) if sides else None,
     )  # fmt: skip
 
 
@@ -142,26 +136,3 @@ def _results(
 def _refuse(frame: pd.DataFrame, where: str, wrong: np.ndarray[Any, Any], fault: str) -> None:
     if wrong.any():
         raise DataError(f"{where} row {frame.index[int(np.argmax(wrong))]}: {fault}")
-
-
-def _texts(cells: pd.Series[Any]) -> Texts:
-    """Return the texts of at most `MOST_TEXTS` votes, evenly spread: texts are long."""
-    texts: list[tuple[str, ...] | None] = [None] * len(cells)
-    step = max(1, -(-len(cells) // MOST_TEXTS))
-    texts[::step] = map(_replies, cells.iloc[::step].tolist())
-    return texts
-
-
-def _replies(value: Any) -> tuple[str, ...] | None:
-    """Return a text, texts, or the messages of the assistant; a list may be JSON in a csv."""
-    if isinstance(value, str) and value[:1] == "[":
-        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-            value = msgspec.json.decode(value)
-    texts = []
-    for message in value if isinstance(value, list) else [value]:
-        if isinstance(message, dict):
-            message = message.get("content") if message.get("role") == "assistant" else None
-        parts = message if isinstance(message, list) else [message]
-        plain = [part.get("text") if isinstance(part, dict) else part for part in parts]
-        texts.append(" ".join(text for text in plain if isinstance(text, str)))
-    return tuple(filter(str.strip, texts)) or None

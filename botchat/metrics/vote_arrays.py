@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress
-from typing import TypeAlias
+from itertools import chain
 
 import numpy as np
 
 from botchat.metrics.annotations import Annotation
 from botchat.metrics.statistics import distinct
 from botchat.verdicts import Flags, Floats, Indices
-
-Texts: TypeAlias = Sequence[tuple[str, ...] | None]
-"""What a model said in each vote, a text for each utterance; None: not known."""
-
-MOST_TEXTS = 20_000
-"""Votes whose texts are read, evenly spread over the file."""
 
 _VERDICTS = {1.0: "1", 0.5: "tie", 0.0: "2"}
 
@@ -27,7 +20,7 @@ class Votes:
     """n votes; all arrays have shape (n,), indices are into the names.
 
     ``item``: -1 not known. ``turn``: which part of an item, 0 where it has one. ``result``: 1, ½ or
-    0 for ``first``, nan unreadable. ``texts``: what ``first`` and ``second`` said, if known.
+    0 for ``first``, nan unreadable.
     """
 
     contestants: tuple[str, ...]
@@ -39,7 +32,6 @@ class Votes:
     second: Indices
     judge: Indices
     result: Floats
-    texts: tuple[Texts, Texts] | None = None
 
     def __len__(self) -> int:
         """Return the number of votes, unreadable ones among them."""
@@ -52,9 +44,7 @@ class Votes:
 
     def only(self, kept: Flags) -> Votes:
         """Return some of them."""
-        columns = {name: getattr(self, name)[kept] for name in _COLUMNS}
-        sides = [list(compress(side, kept.tolist())) for side in self.texts or ()]
-        return replace(self, **columns, texts=(sides[0], sides[1]) if sides else None)
+        return replace(self, **{name: getattr(self, name)[kept] for name in _COLUMNS})
 
     def by(self, names: Sequence[str]) -> Votes:
         """Return those of some judges."""
@@ -112,11 +102,7 @@ class Votes:
             places = [np.array([*(number[name] for name in of_part), -1]) for of_part in by_part]
             columns[column] = [places[i][old] for i, old in enumerate(columns[column])]
         joined = {name: np.concatenate(values) for name, values in columns.items()}
-        texts = None
-        if any(part.texts for part in parts):
-            sides = [part.texts or ([None] * len(part),) * 2 for part in parts]
-            texts = tuple(list(chain.from_iterable(side[i] for side in sides)) for i in (0, 1))
-        return cls(**names, **joined, texts=texts)  # type: ignore[arg-type]
+        return cls(**names, **joined)  # type: ignore[arg-type]
 
 
 _NAMES = {"first": "contestants", "second": "contestants", "item": "items", "judge": "judges"}

@@ -15,7 +15,8 @@ from botchat.boards import judge_agreement
 from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport, debate_of
 from botchat.boards.tables import Column, Table, table
 from botchat.errors import ConfigError, DataError
-from botchat.importers.tables import SUFFIXES, read_text, rows
+from botchat.importers.rows import read_text
+from botchat.importers.tables import SUFFIXES, rows
 from botchat.interfaces import Row
 from botchat.metrics import lengths
 from botchat.metrics.agreement import ItemScore, compare, compare_scores

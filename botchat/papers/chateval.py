@@ -15,7 +15,7 @@ from typing import Any
 
 from botchat import prompts
 from botchat.errors import DataError, MissingDataError
-from botchat.importers.tables import FileRow, json_rows, named, read_text
+from botchat.importers.rows import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
 from botchat.protocols.answers import AnswerPair

@@ -201,7 +201,7 @@ VOTES = st.lists(
 
 def counted(votes: Votes) -> tuple[tuple[str, ...], list]:
     """Models, and wins, ties and losses of each pair."""
-    comparisons, _ = compared(votes)
+    comparisons = compared(votes)
     results = pair_results(comparisons)
     counts = results[["win", "tie", "lose"]].mul(results["n"], axis=0).round().astype(int)
     return comparisons.models, [*counts.itertuples(name=None)]
@@ -254,7 +254,7 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
     crowd = pd.read_csv(shared("llmfao.csv"))
     crowd = crowd.rename(columns={"left": "model_a", "right": "model_b"})
     votes = read_votes(crowd.to_csv(index=False).encode(), "llmfao.csv").votes
-    clusters, comparisons = votes.clusters(len(votes.contestants)), compared(votes)[0]
+    clusters, comparisons = votes.clusters(len(votes.contestants)), compared(votes)
     models = comparisons.models
     assert (len(comparisons), len(models), clusters and clusters[1]) == (8931, 59, "judges")
     scores = golden.pivot(index="item", columns="algorithm", values="score").loc[[*models]]
@@ -275,7 +275,7 @@ def test_scores_of_a_crowd_are_those_of_other_peoples_code():
 def test_ratings_of_arena_hard_have_the_order_of_its_leaderboard():
     """Its five models, from its battles."""
     path = shared("arena_hard_battles.jsonl")
-    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes)[0])
+    fitted = fit(compared(read_votes(path.read_bytes(), path.name).votes))
     listed = pd.read_csv(SHARED / "arena_hard_leaderboard_20240731.csv")
     # The board's names have dates where the battles' have none.
     score = [
