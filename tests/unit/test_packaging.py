@@ -125,17 +125,12 @@ def test_the_site_has_every_page_and_every_public_name() -> None:
     assert all(hasattr(botchat, name) for name in _PLACES)
 
 
-PARTS = [path for form in ("*.py", "*/__init__.py") for path in (ROOT / "botchat").glob(form)]
-
-
 def test_the_map_of_the_code_is_made_of_docstrings() -> None:
     """Every room has a row with its first line; every station of the walk names what is there."""
     page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    rooms = {path.parent if path.stem == "__init__" else path for path in PARTS} - {
-        ROOT / "botchat"
-    }
-    modules = {path.stem: path / "__init__.py" if path.is_dir() else path for path in rooms}
-    del modules["__main__"]
+    code = ROOT / "botchat"
+    modules = {path.stem: path for path in code.glob("[!_]*.py")}
+    modules |= {path.parent.name: path for path in code.glob("*/__init__.py")}
     assert dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", page, re.M)) == {
         name: str(ast.get_docstring(ast.parse(module.read_text("utf-8")))).split("\n")[0]
         for name, module in modules.items()
