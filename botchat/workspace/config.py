@@ -234,7 +234,8 @@ def _read_prompt(file: TomlFile, name: str, settings: CriterionSettings) -> Crit
     try:
         return with_prompt(settings, (file.path.parent / settings.prompt).read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise file.error(table, "prompt", f"cannot read {settings.prompt}: {error}") from None
+        reason = getattr(error, "strerror", error)
+        raise file.error(table, "prompt", f"cannot read {settings.prompt}: {reason}") from None
     except ValueError as error:
         raise file.error(table, "prompt", str(error)) from None
 
