@@ -21,6 +21,7 @@ import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator, NullFormatter, ScalarFormatter
 
 from botchat.boards.arena import Arena
@@ -36,11 +37,9 @@ INK, SOFT, PALE, PEOPLE = "#1a1917", "#6b6963", "#d5d3ce", "#a83c0e"
 
 SHADES = (INK, SOFT, "#97948c", "#bbb8b0")
 
-WIDTH = 6.3
-"""Inches: a page of a paper; a column has 3.3."""
+WIDTH = 6.3  # inches: a page of a paper; a column has 3.3
 
-MOST_DRAWN = 40
-"""Contestants that are drawn; of more the first, and the human dialogues."""
+MOST_DRAWN = 40  # contestants; of more the first, and the human dialogues
 
 FORMATS = ("svg", "png", "pdf")
 
@@ -57,23 +56,18 @@ _STYLE: Any = {
 class Chart:
     """One figure; it is drawn when it is asked for."""
 
-    name: str
-    """File name without ending."""
+    name: str  # of its file, without ending
     title: str
-    caption: str
-    """How to read it."""
+    caption: str  # how to read it
     signatures: Sequence[str]
     draw: Callable[[Figure], None]
-    n_rows: int = 0
-    """Rows one under the other, which decide its height; 0: it has none."""
+    n_rows: int = 0  # one under the other, which decide its height; 0: it has none
 
     def figure(self, width: float = WIDTH, height: float | None = None) -> Figure:
         """Draw it in a size in inches; by default as high as it needs."""
+        height = height or (1.1 + 0.21 * self.n_rows if self.n_rows else 0.6 * width)
         with style.context(["default", _STYLE]):
-            figure = Figure(
-                (width, height or (1.1 + 0.21 * self.n_rows if self.n_rows else 0.6 * width)),
-                layout="constrained",
-            )
+            figure = Figure((width, height), layout="constrained")
             figure.suptitle(self.title, x=0.01, ha="left", size=9.5, weight="bold")
             self.draw(figure)
         return figure
@@ -295,16 +289,14 @@ def _color(name: object) -> str:
     return PEOPLE if name == HUMAN else SOFT if is_floor_bot(str(name)) else INK
 
 
-def _short(axes: Axes, names: Sequence[Any]) -> list[str]:
+def _short(figure: Figure, names: Sequence[Any]) -> list[str]:
     """Return the names as long as the figure has room for."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
     return labels([str(name) for name in names], max(14, int(5.4 * figure.get_figwidth())))
 
 
-def _name_rows(axes: Axes, names: Sequence[Any]) -> None:
+def _name_rows(figure: Figure, axes: Axes, names: Sequence[Any]) -> None:
     """Name the rows, the first on top."""
-    axes.set_yticks(range(len(names)), _short(axes, names))
+    axes.set_yticks(range(len(names)), _short(figure, names))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -312,17 +304,13 @@ def _name_rows(axes: Axes, names: Sequence[Any]) -> None:
         tick.set_color(_color(name))
 
 
-def _write_beside(axes: Axes, texts: Sequence[str]) -> None:
-    """Write a text at the right of each row."""
+def _write_beside(axes: Axes, heights: Any, texts: Sequence[str]) -> Sequence[Text]:
+    """Write texts at the right, at these heights."""
     right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(texts)), texts)
-    right.tick_params(length=0, labelcolor=SOFT)
+    right.set_yticks(heights, texts)
+    right.tick_params(length=0, pad=2, labelcolor=SOFT)
     right.spines[:].set_visible(False)
-
-
-def _explain(figure: Figure) -> None:
-    """Say below what the marks mean."""
-    figure.legend(loc="outside lower left", ncols=4, handlelength=1, columnspacing=1.2)
+    return right.get_yticklabels()
 
 
 def dots(
@@ -341,14 +329,14 @@ def dots(
         fill = colors if i == 0 else ["white"] * len(names)
         axes.scatter(frame["value"], y, 14, fill, edgecolors=colors, linewidths=1, zorder=3)
         axes.scatter([], [], 14, shade if i == 0 else "white", edgecolors=shade, label=title)
-    _name_rows(axes, names)
+    _name_rows(figure, axes, names)
     values = [f"{main['value'][name]:.0f}  {beside.get(name, '')}".strip() for name in names]
-    _write_beside(axes, values)
+    _write_beside(axes, range(len(names)), values)
     axes.grid(axis="x")
     axes.set_xlabel(unit)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     if len(series) > 1:
-        _explain(figure)
+        figure.legend(loc="outside lower left", ncols=4, handlelength=1, columnspacing=1.2)
 
 
 def matrix(rates: pd.DataFrame, figure: Figure) -> None:
@@ -358,7 +346,7 @@ def matrix(rates: pd.DataFrame, figure: Figure) -> None:
     size = min(7.5, 0.62 * 72 * figure.get_figwidth() / (n + 6) / 1.6)
     for i, j in np.argwhere(np.isfinite(percent)) if size >= 4 else ():
         axes.text(j, i, f"{percent[i, j]:.0f}", ha="center", va="center", size=size)
-    names = _short(axes, [*rates.index])
+    names = _short(figure, [*rates.index])
     size = min(8.0, max(4.0, 1.7 * size))
     axes.set_xticks(range(n), names, rotation=90, size=size)
     axes.set_yticks(range(n), names, size=size)
@@ -380,9 +368,9 @@ def stacks(rates: pd.DataFrame, figure: Figure) -> None:
         on = INK if key == "lose" else "white"
         axes.bar_label(bars, texts, label_type="center", color=on, size=7)
         left += share
-    _name_rows(axes, [*rates.index])
+    _name_rows(figure, axes, [*rates.index])
     axes.set(xlim=(0, 100), xlabel="comparisons (%)")
-    _explain(figure)
+    figure.legend(loc="outside lower left", ncols=4, handlelength=1, columnspacing=1.2)
 
 
 def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
@@ -390,33 +378,28 @@ def _steps(curves: Mapping[str, SuccessCurve], figure: Figure) -> None:
     axes, ends = figure.subplots(), list[tuple[float, str]]()
     for name, curve in curves.items():
         rate = 100 * curve.rate[np.isfinite(curve.rate)]
-        n = np.arange(1, len(rate) + 1)
-        shown = n >= N_SEED
-        width = 1.8 if name == HUMAN else 1.0
-        axes.step(n[shown], rate[shown], where="post", color=_color(name), linewidth=width)
+        n, width = np.arange(N_SEED, len(rate) + 1), 1.8 if name == HUMAN else 1.0
+        axes.step(n, rate[N_SEED - 1 :], where="post", color=_color(name), linewidth=width)
         ends.append((float(rate[-1]), name))
-    best = sorted(ends, reverse=True)[:10]
     axes.set(xlabel="utterances N", ylabel="success rate at N (%)", ylim=(-2, 102))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _name_ends(axes, best)
+    _name_ends(figure, axes, sorted(ends, reverse=True)[:10])
     axes.grid(axis="y")
 
 
-def _name_ends(axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
+def _name_ends(figure: Figure, axes: Axes, ends: Sequence[tuple[float, str]]) -> None:
     """Write names right of the plot near these heights, from the top, one under the other."""
-    (low, high), figure = axes.get_ylim(), axes.get_figure(root=True)
-    assert figure is not None
+    low, high = axes.get_ylim()
     apart = (high - low) / (figure.get_figheight() - 1) * 0.15
-    right, free, heights = axes.secondary_yaxis("right"), math.inf, list[float]()
+    free, heights = math.inf, list[float]()
     for y, _ in ends:
         free = min(y, free - apart)
         heights.append(free)
-    shift = max(0.0, low - min(heights, default=low))
-    right.set_yticks([y + shift for y in heights], _short(axes, [name for _, name in ends]))
-    right.tick_params(length=0, pad=2)
-    right.spines[:].set_visible(False)
-    for tick, (_, name) in zip(right.get_yticklabels(), ends, strict=True):
-        tick.set_color(_color(name))
+    lowest = low + apart * np.arange(len(ends))[::-1]
+    names = [name for _, name in ends]
+    texts = _write_beside(axes, np.maximum(heights, lowest), _short(figure, names))
+    for text, name in zip(texts, names, strict=True):
+        text.set_color(_color(name))
 
 
 def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
@@ -431,33 +414,29 @@ def _points(points: pd.DataFrame, across: str, up: str, figure: Figure) -> None:
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set(xlabel=f"{across} (log scale)", ylabel=up)
-    ends = [(float(y), str(name)) for name, y in points["value"].items()]
-    _name_ends(axes, ends)
+    _name_ends(figure, axes, [(float(y), str(name)) for name, y in points["value"].items()])
     axes.grid()
 
 
 def _violins(lengths: Mapping[str, Any], unit: str, figure: Figure) -> None:
     """Draw the distribution of lengths on a logarithmic scale, the shortest mean first."""
     axes, rows = figure.subplots(), range(len(lengths))
-    logs = [np.log10(np.maximum(_quantiles(values), 1)) for values in lengths.values()]
+    middles = (np.arange(400) + 0.5) / 400  # a violin of a million values takes long
+    few = [x if len(x) < 400 else np.quantile(x, middles) for x in lengths.values()]
+    logs = [np.log10(np.maximum(x, 1)) for x in few]
     spread = [x if np.ptp(x) else x + np.linspace(-0.01, 0.01, len(x)) for x in logs]
     drawn = axes.violinplot(spread, rows, orientation="horizontal", widths=0.85, showextrema=False)
     bodies: Any = drawn["bodies"]
     for body, name in zip(bodies, lengths, strict=True):
         body.set(facecolor=_color(name), alpha=0.35)
-    quarters = np.array([np.percentile(x, (25, 50, 75)) for x in logs])
-    axes.hlines(rows, quarters[:, 0], quarters[:, 2], INK, linewidth=1.8)
-    axes.scatter(quarters[:, 1], rows, 12, "white", edgecolors=INK, zorder=3)
-    _name_rows(axes, [*lengths])
-    _write_beside(axes, [f"{values.mean():.0f}" for values in lengths.values()])
+    low, median, high = np.transpose([np.percentile(x, (25, 50, 75)) for x in logs])
+    axes.hlines(rows, low, high, INK, linewidth=1.8)
+    axes.scatter(median, rows, 12, "white", edgecolors=INK, zorder=3)
+    _name_rows(figure, axes, [*lengths])
+    _write_beside(axes, rows, [f"{values.mean():.0f}" for values in lengths.values()])
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.xaxis.set_major_formatter(lambda x, _: f"{10**x:,.0f}")
     axes.set_xlabel(f"{unit} per utterance (log scale)")
-
-
-def _quantiles(values: Any) -> Any:
-    """Return the values, or 400 quantiles of many: a violin of a million takes long."""
-    return values if len(values) < 400 else np.quantile(values, (np.arange(400) + 0.5) / 400)
 
 
 def _counts(lengths: Counter[int], figure: Figure) -> None:

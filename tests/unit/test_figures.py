@@ -94,6 +94,17 @@ def test_no_text_is_cut_or_lies_on_another(n, name, width, monkeypatch):
         assert min(across, down) <= 1.5, f"{a!r} lies on {b!r}"
 
 
+@pytest.mark.parametrize("name", ["success-curve", "cost-rating"])
+def test_every_line_that_is_named_shows_its_name(name):
+    """Names that would lie on each other are moved, none of them out of the figure."""
+    axes = charts(14)[name].figure().axes[0]
+    (right,) = axes.child_axes
+    low, high = axes.get_ylim()
+    heights = right.get_yticks()
+    assert len(heights) == (10 if name == "success-curve" else 14)
+    assert all(low <= height <= high for height in heights)
+
+
 def test_of_more_contestants_the_first_are_drawn_and_humans():
     """A thousand rows cannot be read."""
     board = make_records({f"m{i}": i / 60 for i in range(60)}, 6).board()
