@@ -9,26 +9,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+from functools import partial
+from itertools import permutations
 from pathlib import PurePosixPath
 from typing import Any
 
 from botchat import prompts
+from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError
 from botchat.importers.rows import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
+from botchat.metrics.agreement import ItemScore
+from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs, refuse_several
+from botchat.pipeline.run.ask import Cases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.scores import Scale, neutralise_labels
 
-_SCALES = {
-    "naturalness": (1, 3),
-    "coherence": (1, 3),
-    "engagingness": (1, 3),
-    "groundedness": (0, 1),
-}
+_SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
+_SCALES["groundedness"] = (0, 1)
 """Lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
 
 ASPECTS: Mapping[str, Protocol] = {
@@ -80,91 +81,118 @@ def aspect_case(response: Response, aspect: str) -> Case:
     )
 
 
-def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
-    """FairEval's questions, answers and people's majority labels (Wang et al. 2023).
+def faireval(files: Files) -> Benchmark:
+    """Return FairEval's pairs of answers; raises as `read_faireval`."""
+    return answer_pairs("FairEval", read_faireval(files))
 
-    ``files``: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two
-    models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without
-    punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises
-    `MissingDataError` without one of them, `DataError` with file and line for what is in them.
+
+def read_faireval(files: Files) -> list[AnswerPair]:
+    """Return FairEval's questions, answers and majority labels (Wang et al. 2023).
+
+    ``files``, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two models,
+    ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without punctuation,
+    ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises `MissingDataError`
+    without one of them, `DataError` with file and line for what is in them.
     """
-    by_name = {PurePosixPath(name).name: name for name in sorted(files)}
-    answer_files = {
-        match[1]: name
-        for base, name in by_name.items()
-        if (match := re.fullmatch(r"answer_(.+)\.jsonl", base))
+    paths = {PurePosixPath(path).name: path for path in sorted(files)}
+    refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
+    answers = {
+        match[1]: _by_question(files, path)
+        for name, path in paths.items()
+        if (match := re.fullmatch(r"answer_(.+)\.jsonl", name))
     }
-    review = [
-        (f"review_{one}_{two}_human.txt", one, two) for one, two in product(answer_files, repeat=2)
-    ]
-    found = next((each for each in review if each[0] in by_name), None)
-    if "question.jsonl" not in by_name or found is None:
+    reviews = {
+        paths[name]: models
+        for models in permutations(answers, 2)
+        if (name := f"review_{models[0]}_{models[1]}_human.txt") in paths
+    }
+    if "question.jsonl" not in paths or not reviews:
         raise MissingDataError(
             "FairEval needs question.jsonl, answer_MODEL.jsonl of two models and "
             "review_MODEL_MODEL_human.txt that names both; found "
-            f"{', '.join(by_name) or 'no files'}"
+            f"{', '.join(paths) or 'no files'}"
         )
-    review_file, *models = by_name[found[0]], *found[1:]
-    questions = _by_question(files, by_name["question.jsonl"])
-    answers = [_by_question(files, answer_files[model]) for model in models]
-    said = read_text(files[review_file], review_file).rstrip().splitlines()
-    if len(said) != len(questions):
+    review, models = next(iter(reviews.items()))
+    questions = _by_question(files, paths["question.jsonl"])
+    labels = read_text(files[review], review).rstrip().splitlines()
+    if len(labels) != len(questions):
         raise DataError(
-            f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
-            f"{by_name['question.jsonl']}; give one a line"
+            f"{review}: {len(labels)} labels for the {len(questions)} questions of "
+            f"{paths['question.jsonl']}; give one a line"
         )
-    one, two = models
-    meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
+    verdicts = {_plain(models[0]): "1", _plain(models[1]): "2", "tie": "tie"}
     pairs = []
-    for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
-        name = _plain(label).replace("chatgpt", "gpt35")
-        if name not in meant:
-            raise DataError(
-                f"{review_file}:{line}: label {label.strip()!r} is neither {one}, {two} nor TIE"
-            )
-        for model, texts in zip(models, answers, strict=True):
-            if id_ not in texts:
-                raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
-        text, category = questions[id_]
-        shown = answers[0][id_][0], answers[1][id_][0]
-        pairs.append(AnswerPair(id_, text, (one, two), shown, meant[name], category))
+    for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
+        verdict = verdicts.get(_plain(label).replace("chatgpt", "gpt35"))
+        if verdict is None:
+            fault = f"label {label.strip()!r} is neither {', '.join(models)} nor TIE"
+            raise DataError(f"{review}:{line}: {fault}")
+        if unanswered := [model for model in models if id_ not in answers[model]]:
+            file = paths[f"answer_{unanswered[0]}.jsonl"]
+            raise DataError(f"{file}: no answer to question {id_}; add it")
+        texts = answers[models[0]][id_], answers[models[1]][id_]
+        pairs.append(AnswerPair(id_, questions[id_], models, texts, verdict))
     return pairs
 
 
-def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
-    """Topical-Chat's responses with people's mean scores (Mehri & Eskenazi 2020).
-
-    ``files``: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
-    labels: a list of records with ``source`` (utterances, one a line), ``context`` (the fact),
-    ``system_id``, ``system_output`` and ``scores``. Raises `MissingDataError` without such a file,
-    `DataError` with file and record for what is in it.
-    """
-    for name in sorted(files):
-        if PurePosixPath(name).suffix.lower() != ".json":
-            continue
-        records = list(json_rows(files[name], name))
-        first = records[0].fields if records else None
-        if isinstance(first, dict) and {"source", "system_output"} <= set(first):
-            ids: dict[tuple[str, str], str] = {}
-            return [_response(record, ids) for record in records]
-    raise MissingDataError(
-        "Topical-Chat needs a JSON file of records with source, context, system_id, system_output "
-        f"and scores; found {', '.join(sorted(files)) or 'no files'}"
+def topical_chat(files: Files) -> Benchmark:
+    """Return responses rated in four aspects; raises as `read_topical_chat`."""
+    responses = read_topical_chat(files)
+    rated = RatedTexts(
+        "topicalchat",
+        ("chateval-table-2", "Topical-Chat: correlation with people (layout of ChatEval, Table 2)"),
+        "aspect",
+        {aspect: (protocol, 0) for aspect, protocol in ASPECTS.items()},
+        {
+            aspect: [
+                ItemScore(r.id, r.contestant, HUMAN_LABELS, r.scores[aspect]) for r in responses
+            ]
+            for aspect in ASPECTS
+        },
     )
+    cases = [
+        Cases(protocol, [partial(aspect_case, response, aspect) for response in responses])
+        for aspect, protocol in ASPECTS.items()
+    ]
+    return Benchmark(cases, rated.compared)
 
 
-def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, tuple[str, str]]:
-    """Question id -> text and category of one JSON-lines file, in its order."""
-    texts: dict[str, tuple[str, str]] = {}
+def read_topical_chat(files: Files) -> list[Response]:
+    """Return Topical-Chat's responses with mean human scores (Mehri & Eskenazi 2020).
+
+    ``files``: one JSON file in the form that UniEval (Zhong et al. 2022) gave the labels: a list of
+    records with ``source`` (utterances, one a line), ``context`` (the fact), ``system_id``,
+    ``system_output`` and ``scores``. Raises `MissingDataError` without such a file, `DataError`
+    with file and record for what is in it.
+    """
+    tables = {}
+    for name in sorted(files):
+        if PurePosixPath(name).suffix.lower() == ".json":
+            records = json_rows(files[name], name)
+            first = records[0].fields if records else None
+            if isinstance(first, dict) and {"source", "system_output"} <= set(first):
+                tables[name] = records
+    refuse_several([*tables])
+    if not tables:
+        raise MissingDataError(
+            "Topical-Chat needs a JSON file of records with source, context, system_id, "
+            f"system_output and scores; found {', '.join(sorted(files)) or 'no files'}"
+        )
+    ids: dict[tuple[str, str], str] = {}
+    return [_response(record, ids) for records in tables.values() for record in records]
+
+
+def _by_question(files: Files, name: str) -> dict[str, str]:
+    """Return the texts of one JSON-lines file by question id, in its order."""
+    texts: dict[str, str] = {}
     for place, value in json_rows(files[name], name):
         record = named(value, place)
-        text = record.get("text")
+        text, id_ = record.get("text"), str(record.get("question_id", ""))
         if not isinstance(text, str):
             raise DataError(f"{place}: not a record with question_id and text")
-        id_ = str(record.get("question_id", ""))
         if not id_ or id_ in texts:
             raise DataError(f"{place}: question_id {id_!r} is missing or there twice")
-        texts[id_] = text, str(record.get("category", ""))
+        texts[id_] = text
     return texts
 
 
