@@ -358,7 +358,7 @@ def rank(
 
 @app.command(group=JUDGES)
 def bench(
-    benchmark: Annotated[str, _flag("faireval, mateval, topicalchat, botchat, or a FILE")],
+    benchmark: Annotated[str, _flag("faireval, mateval, topicalchat, turing, botchat, or a FILE")],
     /,
     *,
     data: Annotated[Path | None, _flag("folder of the benchmark's files")] = None,

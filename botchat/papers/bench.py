@@ -6,16 +6,19 @@ that has judged what is in the files, beside the numbers that the papers print.
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
-from botchat.errors import ConfigError, LimitReached, MissingDataError, did_you_mean
-from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, Judgments, own_file
+from botchat.errors import ConfigError, DataError, LimitReached, MissingDataError, did_you_mean
+from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file
 from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.printed import tables_of
 from botchat.papers.stories import mateval, recorded
+from botchat.papers.turing import turing
 from botchat.pipeline.agree import publish
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.ask import Cases
@@ -30,6 +33,7 @@ BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
     "faireval": faireval,
     "mateval": mateval,
     "topicalchat": topical_chat,
+    "turing": turing,
 }
 """Name -> the benchmark in upstream's files."""
 
@@ -60,25 +64,19 @@ def bench(
     items. Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
     """
     asks = bool(judges) or limit is not None or spending.plan
-    seed_set = _seed_set(name)
+    if (published and name != "mateval") or (asks and (published or name == "botchat")):
+        raise ConfigError(
+            "only bench botchat and bench mateval --published show published numbers; they ask "
+            "nobody; leave out --judge, --limit and --plan"
+        )
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
+    seed_set = f"bench-{plain or 'file'}"
     out = out or workspace.out(seed_set)
     if name == "botchat":
-        if asks or published:
-            raise ConfigError(
-                "bench botchat draws published numbers and asks nobody; leave out --judge, "
-                "--limit, --published and --plan"
-            )
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
         return bench_botchat(data, out)
-    if published:
-        if asks or name != "mateval":
-            raise ConfigError(
-                "--published reads all of MATEval's recorded discussions and asks nobody: "
-                "botchat bench mateval --data DIR --published"
-            )
-        return _publish(name, recorded(_files(data)), out, formats)
-    benchmark = _read(name, data)
+    benchmark = recorded(_files(data)) if published else _read(name, data)
     cases = [_first(each, limit) for each in benchmark.cases]
     jobs = [ask.Asked(seed_set, (), judge, cases) for judge in judges]
     if spending.plan:
@@ -88,12 +86,16 @@ def bench(
         return ask.plan_all(jobs, workspace).result(title, spending)
 
     def compare() -> Result:
-        judged = _judged(workspace, seed_set, cases)
-        if any(judged.values()):
-            comparison = benchmark.compared(Answered(workspace, judged))
-        else:
-            comparison = _nobody(name, seed_set)
-        return _publish(name, comparison, out, formats)
+        judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
+        if any(judged.values()) or not benchmark.needs_judges:
+            report, tables, content = benchmark.compared(Answered(workspace, judged))
+            return publish(report, [*tables, *printed], out, content, formats)
+        note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
+        if not printed:
+            raise MissingDataError(note)
+        title, signed = printed[0].title, printed[0].signature
+        report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
+        return publish(report, printed, out, formats=formats)
 
     try:
         if jobs:
@@ -104,19 +106,12 @@ def bench(
     return compare()
 
 
-def _seed_set(name: str) -> str:
-    """Return the name that the judgments are filed under."""
-    plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
-    return f"bench-{plain or 'file'}"
-
-
 def _first(cases: Cases, limit: int | None) -> Cases:
     """Return the cases of the first ``limit`` items."""
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: at least one item is needed")
-    items = [*dict.fromkeys(make().seed_id for make in cases.make)][:limit]
-    kept = {*items}
-    return Cases(cases.protocol, [make for make in cases.make if make().seed_id in kept])
+    items = {*[*dict.fromkeys(make().seed_id for make in cases.make)][:limit]}
+    return Cases(cases.protocol, [make for make in cases.make if make().seed_id in items])
 
 
 def _judged(workspace: Workspace, seed_set: str, cases: Sequence[Cases]) -> dict[str, Judgments]:
@@ -133,22 +128,6 @@ def _judged(workspace: Workspace, seed_set: str, cases: Sequence[Cases]) -> dict
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
     return judged
-
-
-def _nobody(name: str, seed_set: str) -> Comparison:
-    """Return what there is to show where nobody has judged: the papers' numbers."""
-    note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
-    if not (printed := tables_of(name)):
-        raise MissingDataError(note)
-    title, signed = printed[0].title, printed[0].signature
-    report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
-    return Comparison(report)
-
-
-def _publish(name: str, comparison: Comparison, out: Path, formats: Sequence[str]) -> Result:
-    """Write the tables of a comparison, and the papers' numbers."""
-    tables = [*comparison.tables, *tables_of(name)]
-    return publish(comparison.report, tables, out, comparison.data, formats)
 
 
 def _read(name: str, data: Path | None) -> Benchmark:
@@ -169,8 +148,13 @@ def _files(data: Path | None) -> dict[str, bytes]:
     if data is None or not data.is_dir():
         where = "--data is missing" if data is None else f"no folder {data}"
         raise MissingDataError(f"{where}; name the folder with upstream's files with --data")
-    return {
-        path.relative_to(data).as_posix(): jsonl.content(path)
-        for path in sorted(data.rglob("*"))
-        if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
-    }
+    files = {}
+    for path in sorted(data.rglob("*")):
+        name = path.relative_to(data).as_posix()
+        if name.removesuffix(".gz").endswith((".csv", ".json", ".jsonl", ".txt")):
+            content = jsonl.content(path)
+            try:
+                files[name] = gzip.decompress(content) if path.suffix == ".gz" else content
+            except (OSError, EOFError, zlib.error) as error:
+                raise DataError(f"{path} is no gzip file ({error}); get it again") from None
+    return files

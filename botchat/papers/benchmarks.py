@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -64,12 +63,11 @@ class Answered:
 
 
 class Comparison(NamedTuple):
-    """A comparison of judges with labels, with its tables."""
+    """A comparison of judges with labels; ``data``: JSON-ready content, None: the report's."""
 
     report: AgreementReport
     tables: Sequence[Table] = ()
     data: Row | None = None
-    """JSON-ready content; None: all of the report."""
 
 
 class Benchmark(NamedTuple):
@@ -79,15 +77,14 @@ class Benchmark(NamedTuple):
     """The cases of each protocol."""
     compared: Callable[[Answered], Comparison]
     """Compares every judge with the labels."""
+    needs_judges: bool = True
 
 
 def refuse_several(names: Sequence[str]) -> None:
     """Raise `ConfigError` for the files of more than one data set."""
     if len(names) > 1:
-        raise ConfigError(
-            f"--data holds {len(names)} data sets, {', '.join(names)}: give a folder that holds "
-            "one of them"
-        )
+        listed = f"{len(names)} data sets, {', '.join(names)}"
+        raise ConfigError(f"--data holds {listed}: give a folder that holds one of them")
 
 
 def answer_pairs(name: str, pairs: Sequence[AnswerPair]) -> Benchmark:
@@ -110,7 +107,7 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
     by_order = compare([*labels, *preferences(judgments, ANSWERS)], HUMAN_LABELS, words)
     judges = []
     for row, order_row in zip(agreement.judges, by_order.judges, strict=True):
-        bias = with_ends(order_row, ("consistency", "first_preferred", "longer_preferred"))
+        bias = with_ends(order_row, "consistency", "first_preferred", "longer_preferred")
         single = {f"{key}_one_order": order_row[key] for key in ("accuracy", "kappa")}
         judges.append({**row, **bias, **single, **costs[row["judge"]]})
     parts = {"benchmark": name.lower()}
@@ -123,10 +120,10 @@ def _compare_answers(name: str, pairs: Sequence[AnswerPair], answered: Answered)
     return Comparison(report, judge_agreement.tables(report))
 
 
-def with_ends(row: Row, figures: Iterable[str], prefix: str = "") -> Row:
-    """Return some figures with the ends of their intervals, their keys with a prefix."""
+def with_ends(row: Row, *figures: str) -> Row:
+    """Return some figures of a row with the ends of their intervals."""
     keys = [f"{figure}{end}" for figure in figures for end in ("", "_low", "_high")]
-    return {f"{prefix}{key}": row.get(key) for key in keys}
+    return {key: row.get(key) for key in keys}
 
 
 @dataclass(frozen=True)
@@ -138,16 +135,14 @@ class RatedTexts:
     """Name and title of its table, which is the paper's."""
     part: str
     """Key of the parts' names in rows: ``aspect``."""
-    parts: Mapping[str, tuple[Protocol, int | None]]
-    """Part -> its protocol and the place of its score in a verdict; None: the sum of all."""
-    labels: Mapping[str, Sequence[ItemScore]]
-    """Part -> human scores of it."""
+    parts: Mapping[str, tuple[Protocol, int | None, Sequence[ItemScore]]]
+    """Part -> its protocol, the place of its score in a verdict (None: the sum of all), and its
+    human scores."""
 
     def compared(self, answered: Answered) -> Comparison:
         """Correlate judges' scores with human ones, in the paper's layout."""
         scores, prices = {}, {}
-        for part in self.labels:
-            protocol, place = self.parts[part]
+        for part, (protocol, place, _) in self.parts.items():
             scores[part] = [
                 ItemScore(j.seed_id, j.contestants[0], j.judge, score_of(j, protocol, place))
                 for j in answered.all(protocol)
@@ -156,26 +151,25 @@ class RatedTexts:
         return self.compared_scores(scores, prices)
 
     def compared_scores(
-        self,
-        scores: Mapping[str, Sequence[ItemScore]],
-        prices: Mapping[str, Mapping[str, Row]],
+        self, scores: Mapping[str, Sequence[ItemScore]], prices: Mapping[str, Mapping[str, Row]]
     ) -> Comparison:
         """Correlate with human scores; ``scores``, ``prices``: by part, the latter by judge."""
         data: list[Any] = []
         judges: list[Row] = []
         by_judge: dict[str, dict[str, Row]] = {}
-        for part, labels in self.labels.items():
+        for part, (_, _, labels) in self.parts.items():
             rated = [*labels, *scores[part]]
             data += [[part, score._asdict()] for score in rated]
             for row in compare_scores(rated, HUMAN_LABELS).judges:
-                price = prices.get(part, {}).get(row["judge"], {})
-                judges.append({"judge": row["judge"], self.part: part, **row, **price})
-                by_judge.setdefault(row["judge"], {})[part] = judges[-1]
+                judge = row["judge"]
+                price = prices[part].get(judge, {}) if prices else {}
+                judges.append({"judge": judge, self.part: part, **row, **price})
+                by_judge.setdefault(judge, {})[part] = judges[-1]
         signed = signature("bench", {"benchmark": self.name}, data, HUMAN_LABELS)
-        figures = (f"{part}_{figure}" for part in (*self.labels, "average") for figure in RANKS)
+        figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
         head = Column("judge", "Judge", "name")
         columns = [head, *map(column, figures), Column("unreadable", "Unreadable", "count"), *PRICE]
-        lines = [{**by_part[part], **_in_one_row(by_part)} for by_part in by_judge.values()]
+        lines = [*map(_line, by_judge.values())]
         priced = map(judge_agreement.with_price, lines)
         shown = table(*self.table, columns, priced, [signed], _SCORED).filled()
         notes = _most_agreeing(lines)
@@ -203,27 +197,26 @@ def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float
     return sum(known) if len(known) == len(scores) else None
 
 
-def _in_one_row(by_part: Mapping[str, Row]) -> Row:
-    """Return a judge's correlations as one row: ``PART_spearman`` …, ``average_spearman`` …."""
-    row: Row = {key: sum(each[key] for each in by_part.values()) for key in ("n", "unreadable")}
-    for part, each in by_part.items():
-        row |= with_ends(each, RANKS, f"{part}_")
-    for figure in RANKS:
-        values = [each.get(figure) for each in by_part.values()]
-        known = [value for value in values if value is not None]
-        row[f"average_{figure}"] = fmean(known) if len(known) == len(values) else None
-    return row
+def _line(by_part: Mapping[str, Row]) -> Row:
+    """Return a judge's row of the table: ``PART_spearman`` …, ``average_spearman`` …."""
+    *_, line = ({**row} for row in by_part.values())  # the price is the last part's
+    line["unreadable"] = sum(row["unreadable"] for row in by_part.values())
+    for rank in RANKS:
+        values: dict[str, Any] = {part: row.get(rank) for part, row in by_part.items()}
+        line |= {f"{part}_{rank}": value for part, value in values.items()}
+        line[f"average_{rank}"] = None if None in values.values() else fmean(values.values())
+    return line
 
 
 def _most_agreeing(lines: Sequence[Row]) -> list[str]:
     """Return a sentence on the judge with the highest mean correlation; controls are left out."""
-    known = [row for row in lines if row["average_spearman"] is not None]
-    known = [row for row in known if not debate_of(row["judge"])]
+    means = {row["judge"]: row["average_spearman"] for row in lines if not debate_of(row["judge"])}
+    known = {judge: mean for judge, mean in means.items() if mean is not None}
     if len(known) < 2:
         return []
-    best = max(known, key=itemgetter("average_spearman"))
-    value = f"mean Spearman {best['average_spearman']:.2f}"
-    return [f"{best['judge']} agrees most with people of {len(known)} judges ({value})."]
+    best = max(known, key=lambda judge: known[judge])
+    value = f"mean Spearman {known[best]:.2f}"
+    return [f"{best} agrees most with people of {len(known)} judges ({value})."]
 
 
 NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} | {"score": ""}
@@ -246,8 +239,7 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
         "texts",
         ("judges", "Texts: correlation with human scores"),
         "number",
-        {key: (MATEVAL, place) for key, place in _PLACES.items()},
-        {key: scores for key, scores in labels.items() if scores},
+        {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores},
     )
     return Benchmark([Cases(MATEVAL, [partial(text_case, t) for t in texts])], rated.compared)
 

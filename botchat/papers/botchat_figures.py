@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from botchat.errors import DataError, MissingDataError
+from botchat.importers.tables import table
 from botchat.metrics.intervals import wilson
 from botchat.ratings.rate_table import COLUMNS
 from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
@@ -26,13 +26,8 @@ DIALOGUES, SEEDS = 547, 222
 """A model's in UniEval; those compared in both orders in the Arena and in GTEval (§§4.1, 4.2)."""
 
 
-class Drawing(NamedTuple):
-    """Title, caption, drawing function and number of rows, as a `Chart` takes them."""
-
-    title: str
-    caption: str
-    draw: Callable[[Figure], None]
-    n_rows: int
+Drawing = tuple[str, str, Callable[[Figure], None], int]
+"""Title, caption, drawing function and number of rows, as a `Chart` takes them."""
 
 
 def bench_botchat(data: Path | None, folder: Path) -> Result:
@@ -64,22 +59,16 @@ def bench_botchat(data: Path | None, folder: Path) -> Result:
 
 
 def read_columns(path: Path, columns: tuple[str, ...]) -> pd.DataFrame | None:
-    """Read some columns of a csv file; None if it lacks one. Numbers are shares or means."""
-    try:
-        table = pd.read_csv(path, dtype=str, encoding="utf-8-sig", keep_default_na=False)
-    except ValueError:
+    """Read names and numbers of a csv file, percent as shares; None if it lacks a column."""
+    frame = table(path.read_bytes(), path.name)
+    if not {*columns} <= {*frame}:
         return None
-    if not {*columns} <= {*table}:
-        return None
-    frame = table[[*columns]].copy()
+    frame = frame[[*columns]]
     for key in (name for name in columns if not name.startswith("model")):
         values = pd.to_numeric(frame[key], errors="coerce")
-        wrong = ~values.between(0, math.inf, "left")
-        if wrong.any():
-            row = int(wrong.argmax())
-            cell = frame[key].iloc[row]
-            raise DataError(f"{path.name}:{row + 2}: {cell!r} is no number from 0 on; correct it")
-        frame[key] = values / 100 if "percent" in key else values
+        for row, cell in frame[key][~values.between(0, math.inf, "left")].items():
+            raise DataError(f"{path.name}:{row}: {cell!r} is no number from 0 on; correct it")
+        frame = frame.assign(**{key: values / 100 if "percent" in key else values})
     return frame
 
 
@@ -87,7 +76,7 @@ def _lengths(frame: pd.DataFrame) -> Iterator[Drawing]:
     means = frame.set_index("model").set_axis(["value"], axis=1).assign(low=math.nan, high=math.nan)
     draw = partial(dots, {"": means}, "mean tokens per utterance", {})
     caption = "Tokens of cl100k_base; no spread was published."
-    yield Drawing("Mean length of a generated utterance", caption, draw, len(means))
+    yield ("Mean length of a generated utterance", caption, draw, len(means))
 
 
 def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
@@ -101,7 +90,7 @@ def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
         series[f"N = {n}"] = 100 * pd.DataFrame({"value": share, "low": low, "high": high})
     draw = partial(dots, series, "success rate (%)", {})
     caption = f"{DIALOGUES} dialogues a model, with 95 % intervals."
-    yield Drawing("UniEval: success rate at N", caption, draw, len(shares))
+    yield ("UniEval: success rate at N", caption, draw, len(shares))
 
 
 def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
@@ -115,13 +104,13 @@ def _win_rates(frame: pd.DataFrame) -> Iterator[Drawing]:
     caption = f"The row's model against the column's; {2 * SEEDS} comparisons a pair."
     for key, title in (("win_rate", "Win rate (%)"), ("win_or_tie_rate", "Win + tie rate (%)")):
         rates = both.pivot(index="model_a", columns="model_b", values=key).loc[order, order]
-        yield Drawing(title, caption, partial(matrix, rates), 4 + len(order))
+        yield (title, caption, partial(matrix, rates), 4 + len(order))
 
 
 def _vs_human(frame: pd.DataFrame) -> Iterator[Drawing]:
     rates = frame.set_index("model").set_axis(["win", "tie", "lose"], axis=1)
     caption = "A model wins where the judge takes the human dialogue for AI."
-    yield Drawing("GTEval: model vs human dialogue", caption, partial(stacks, rates), len(rates))
+    yield ("GTEval: model vs human dialogue", caption, partial(stacks, rates), len(rates))
 
 
 FIGURES: Mapping[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], Iterator[Drawing]]]] = {

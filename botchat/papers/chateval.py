@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 from pathlib import PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
 from botchat import prompts
 from botchat.boards.judge_agreement import HUMAN_LABELS
@@ -46,14 +45,14 @@ ASPECTS: Mapping[str, Protocol] = {
 }
 
 _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
+_FIELDS = "source, context, system_id, system_output and scores"
 
 
-@dataclass(frozen=True)
-class Response:
-    """One system's next turn in a conversation, and people's mean score of it by aspect."""
+class Response(NamedTuple):
+    """One system's next turn in a conversation, and the mean human score of it by aspect."""
 
     id: str
-    """Of the conversation, which all systems continue."""
+    """Name of the conversation, which all systems continue."""
     contestant: str
     conversation: tuple[str, ...]
     fact: str
@@ -107,19 +106,15 @@ def read_faireval(files: Files) -> list[AnswerPair]:
         if (name := f"review_{models[0]}_{models[1]}_human.txt") in paths
     }
     if "question.jsonl" not in paths or not reviews:
-        raise MissingDataError(
-            "FairEval needs question.jsonl, answer_MODEL.jsonl of two models and "
-            "review_MODEL_MODEL_human.txt that names both; found "
-            f"{', '.join(paths) or 'no files'}"
-        )
+        needed = "answer_MODEL.jsonl of two models and review_MODEL_MODEL_human.txt that names both"
+        present = ", ".join(paths) or "no files"
+        raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
     review, models = next(iter(reviews.items()))
     questions = _by_question(files, paths["question.jsonl"])
     labels = read_text(files[review], review).rstrip().splitlines()
     if len(labels) != len(questions):
-        raise DataError(
-            f"{review}: {len(labels)} labels for the {len(questions)} questions of "
-            f"{paths['question.jsonl']}; give one a line"
-        )
+        fault = f"{len(labels)} labels for the {len(questions)} questions"
+        raise DataError(f"{review}: {fault}; give one a line")
     verdicts = {_plain(models[0]): "1", _plain(models[1]): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
@@ -138,17 +133,15 @@ def read_faireval(files: Files) -> list[AnswerPair]:
 def topical_chat(files: Files) -> Benchmark:
     """Return responses rated in four aspects; raises as `read_topical_chat`."""
     responses = read_topical_chat(files)
+    labels = {
+        name: [ItemScore(r.id, r.contestant, HUMAN_LABELS, r.scores[name]) for r in responses]
+        for name in ASPECTS
+    }
     rated = RatedTexts(
         "topicalchat",
         ("chateval-table-2", "Topical-Chat: correlation with people (layout of ChatEval, Table 2)"),
         "aspect",
-        {aspect: (protocol, 0) for aspect, protocol in ASPECTS.items()},
-        {
-            aspect: [
-                ItemScore(r.id, r.contestant, HUMAN_LABELS, r.scores[aspect]) for r in responses
-            ]
-            for aspect in ASPECTS
-        },
+        {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
     )
     cases = [
         Cases(protocol, [partial(aspect_case, response, aspect) for response in responses])
@@ -160,10 +153,9 @@ def topical_chat(files: Files) -> Benchmark:
 def read_topical_chat(files: Files) -> list[Response]:
     """Return Topical-Chat's responses with mean human scores (Mehri & Eskenazi 2020).
 
-    ``files``: one JSON file in the form that UniEval (Zhong et al. 2022) gave the labels: a list of
-    records with ``source`` (utterances, one a line), ``context`` (the fact), ``system_id``,
-    ``system_output`` and ``scores``. Raises `MissingDataError` without such a file, `DataError`
-    with file and record for what is in it.
+    ``files``: one JSON file in the form that UniEval (Zhong et al. 2022) gave the labels, with
+    ``source`` (utterances, one a line) and ``context`` (the fact). Raises `MissingDataError`
+    without such a file, `DataError` with file and record for what is in it.
     """
     tables = {}
     for name in sorted(files):
@@ -174,10 +166,9 @@ def read_topical_chat(files: Files) -> list[Response]:
                 tables[name] = records
     refuse_several([*tables])
     if not tables:
-        raise MissingDataError(
-            "Topical-Chat needs a JSON file of records with source, context, system_id, "
-            f"system_output and scores; found {', '.join(sorted(files)) or 'no files'}"
-        )
+        present = ", ".join(sorted(files)) or "no files"
+        fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
+        raise MissingDataError(fault)
     ids: dict[tuple[str, str], str] = {}
     return [_response(record, ids) for records in tables.values() for record in records]
 
@@ -203,18 +194,15 @@ def _plain(name: str) -> str:
 def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
     record = named(row.fields, row.place)
     try:
-        scores: Any = record["scores"]
         source, fact = str(record["source"]), str(record["context"])
         return Response(
-            id=ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
-            contestant=str(record["system_id"]),
-            conversation=tuple(line.strip() for line in source.split("\n") if line.strip()),
-            fact=fact.strip(),
-            text=str(record["system_output"]).strip(),
-            scores={aspect: float(scores[aspect]) for aspect in ASPECTS},
+            ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
+            str(record["system_id"]),
+            tuple(line.strip() for line in source.split("\n") if line.strip()),
+            fact.strip(),
+            str(record["system_output"]).strip(),
+            {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{row.place}: no {error}; a record needs source, context, system_id, system_output "
-            f"and scores of {', '.join(ASPECTS)}"
-        ) from None
+        fault = f"no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
+        raise DataError(f"{row.place}: {fault}") from None

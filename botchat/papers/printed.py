@@ -7,64 +7,55 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-
-import msgspec
+from typing import Any, NamedTuple
 
 from botchat.boards.tables import Column, Kind, Table, table
 from botchat.interfaces import Row
 from botchat.records import SIGNED
 
 
-class PrintedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One line of a paper's table."""
-
-    row: tuple[str, ...]
-    values: tuple[float, ...]
-    """In the order of the columns, as printed: rates in percent; ``nan``: not printed."""
-    std: tuple[float, ...] = ()
-    """Standard deviations over runs."""
-
-
-class Printed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PrintedTable(NamedTuple):
     """One table or figure of a paper."""
 
+    name: str
+    """``chateval-table-1``."""
     source: str
     """Where the numbers are printed."""
     benchmark: str
     """A name of ``botchat.papers.bench.BENCHMARKS``."""
-    columns: tuple[str, ...]
+    columns: Sequence[str]
     """What is printed, see `column`."""
-    rows: tuple[PrintedLine, ...]
+    rows: Sequence[Mapping[str, Sequence[Any]]]
+    """``row``: names; ``values``: numbers of the columns as printed, rates in percent, ``nan``
+    where nothing is printed; perhaps ``std``: their standard deviations over runs."""
     note: str = ""
-    name: str = ""
-    """``chateval-table-1``."""
 
     @property
     def records(self) -> Iterator[Row]:
         """Its lines with numbers in our units; a line of another length is a `ValueError`."""
         for line in self.rows:
-            row: Row = {"table": self.name, "line": " · ".join(line.row)}
-            for end, numbers in (("", line.values), ("_std", line.std)):
-                for key, number in zip(self.columns, numbers, strict=bool(numbers)):
-                    unit = 0.01 if column(key).kind == "rate" else 1.0
-                    row[key + end] = None if math.isnan(number) else unit * number
+            row: Row = {"table": self.name, "line": " · ".join(line["row"])}
+            for key, end in (("values", ""), ("std", "_std")):
+                numbers = line.get(key, ())
+                for name, number in zip(self.columns, numbers, strict=bool(numbers)):
+                    unit = 0.01 if column(name).kind == "rate" else 1.0
+                    row[name + end] = None if math.isnan(number) else unit * number
             yield row
 
 
 @cache
-def papers() -> tuple[Printed, ...]:
+def papers() -> tuple[PrintedTable, ...]:
     """Return every table of every paper."""
     tables = []
     for file in sorted(resources.files(__package__).joinpath("published").iterdir(), key=str):
         content = tomllib.loads(file.read_text("utf-8"))
         paper = content.pop("paper")
         for key, fields in content.items():
-            fields["name"] = f"{file.name.removesuffix('.toml')}-{key}"
             fields["source"] = f"{paper}, {fields['source']}"
-            tables.append(msgspec.convert(fields, Printed))
+            tables.append(PrintedTable(f"{file.name.removesuffix('.toml')}-{key}", **fields))
     return tuple(tables)
 
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -27,7 +26,7 @@ from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
 from botchat.metrics.error_reports import KindReport, read_kinds
-from botchat.papers.benchmarks import Benchmark, Comparison, Files, RatedTexts, refuse_several
+from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
 from botchat.pipeline.run.ask import Cases
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
@@ -50,9 +49,8 @@ def asked_in(language: Language) -> Protocol:
     """Return the question in the language of the stories, English or Chinese."""
     if language.english:
         return STORIES
-    assert STORIES.scale is not None
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    return replace(STORIES, scale=replace(STORIES.scale, names=names), language=language)
+    return replace(STORIES, scale=replace(STORIES.asked_scale, names=names), language=language)
 
 
 STORY = "story"
@@ -74,7 +72,6 @@ COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
 """Headings of the stories and of the human scores, by the language of the stories."""
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
-_SCORE_LINE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 
 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
@@ -92,7 +89,7 @@ def mateval(files: Files) -> Benchmark:
     return Benchmark([cases], _rated(stories, protocol).compared)
 
 
-def recorded(files: Files) -> Comparison:
+def recorded(files: Files) -> Benchmark:
     """Compare upstream's recorded discussions in place of judges, each strategy in two ways.
 
     As the paper did: what a score line says counts as it stands, and 0 without one. Of 32 readings
@@ -103,37 +100,30 @@ def recorded(files: Files) -> Comparison:
     reports = read_reports(files, language, stories)
     scores = {
         code: [
-            ItemScore(stories[number].id, STORY, f"{strategy}{way}", score(kinds.get(kind)))
+            ItemScore(stories[number].id, STORY, f"{strategy}{way}", score(by_kind.get(kind)))
             for strategy, by_story in reports.items()
-            for way, score in (("", _as_published), (AS_WRITTEN, _as_written))
-            for number, kinds in by_story.items()
+            for way, score in _WAYS.items()
+            for number, by_kind in by_story.items()
         ]
         for kind, code in enumerate(ERROR_TYPES)
     }
-    return _rated(stories, asked_in(language)).compared_scores(scores, {})
+    comparison = _rated(stories, asked_in(language)).compared_scores(scores, {})
+    return Benchmark((), lambda _: comparison, needs_judges=False)
+
+
+_WAYS: Mapping[str, Callable[[KindReport | None], float | None]] = {
+    "": lambda report: 0.0 if report is None or report.written is None else report.written,
+    AS_WRITTEN: lambda report: None if report is None else report.score,
+}
 
 
 def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
-    return RatedTexts(
-        "mateval",
-        ("mateval-table-1", "Stories: correlation with people (layout of MATEval, Table 1)"),
-        "error_type",
-        {code: (protocol, place) for place, code in enumerate(ERROR_TYPES)},
-        {
-            code: [
-                ItemScore(story.id, STORY, HUMAN_LABELS, story.labels[code]) for story in stories
-            ]
-            for code in ERROR_TYPES
-        },
-    )
-
-
-def _as_published(kind: KindReport | None) -> float | None:
-    return 0.0 if kind is None or kind.written is None else kind.written
-
-
-def _as_written(kind: KindReport | None) -> float | None:
-    return None if kind is None else kind.score
+    parts = {}
+    for place, code in enumerate(ERROR_TYPES):
+        labels = [ItemScore(s.id, STORY, HUMAN_LABELS, s.labels[code]) for s in stories]
+        parts[code] = protocol, place, labels
+    title = "Stories: correlation with people (layout of MATEval, Table 1)"
+    return RatedTexts("mateval", ("mateval-table-1", title), "error_type", parts)
 
 
 def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
@@ -145,15 +135,14 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
     for name in sorted(name for name in files if name.lower().endswith(".csv")):
         lines = io.StringIO(read_text(files[name], name), newline="")
         rows = csv.DictReader(lines, restval="")  # rows end behind their last error
-        for code, columns in COLUMNS.items():
-            if {*columns} <= {*(rows.fieldnames or ())}:
+        for code, headings in COLUMNS.items():
+            if {*headings} <= {*(rows.fieldnames or ())}:
                 tables[name] = code, rows
     refuse_several([*tables])
     if not tables:
-        raise MissingDataError(
-            f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}: give a "
-            f"CSV file with the columns {' or '.join(map(', '.join, COLUMNS.values()))}"
-        )
+        columns = " or ".join(map(", ".join, COLUMNS.values()))
+        fault = f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}"
+        raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
     ((name, (code, rows)),) = tables.items()
     stories = []
     for number, row in enumerate(rows):
@@ -167,16 +156,14 @@ def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
 def _human_scores(text: str, where: str) -> dict[str, float]:
     scores = {}
     for line in filter(str.strip, text.splitlines()):
-        match = _SCORE_LINE.fullmatch(line)
-        code = _CODES.get(match[1].casefold()) if match else None
-        if not match or not code:
-            raise DataError(
-                f"{where}: {quoted(line.strip())} is no score of an error type (Name:-1)"
-            )
-        scores[code] = float(match[2])
-    if missing := [code for code in ERROR_TYPES if code not in scores]:
-        lacks = ", ".join(missing)
-        raise DataError(f"{where}: people's score has no {lacks}; every story needs all five")
+        name, _, number = line.replace("\uff1a", ":").rpartition(":")
+        try:
+            scores[_CODES[name.strip().casefold()]] = float(number)
+        except (KeyError, ValueError):
+            fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
+            raise DataError(f"{where}: {fault}") from None
+    if missing := ", ".join(code for code in ERROR_TYPES if code not in scores):
+        raise DataError(f"{where}: people's score has no {missing}; every story needs all five")
     return scores
 
 
@@ -200,33 +187,19 @@ def read_reports(
         key = next((key for key in STRATEGIES if key in keys), None)
         if key is None:
             continue
-        if STRATEGIES[key] in reports:
-            raise DataError(
-                f"{name}: a second file with recorded reports of {STRATEGIES[key]}; keep one"
-            )
-        by_story = reports[STRATEGIES[key]] = Recorded()
-        n_same = 0
+        if (strategy := STRATEGIES[key]) in reports:
+            raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
+        by_story = reports[strategy] = Recorded()
         for place, value in records:
             record = named(value, place)
             number: Any = record.get("ID")
             report = record.get(key)
             if number not in range(len(stories)) or number in by_story:
-                raise DataError(
-                    f"{place}: ID {number!r} is not the number of one of the {len(stories)} "
-                    "stories of the table, each once"
-                )
+                fault = f"ID {number!r} is not the number of one of the {len(stories)} stories"
+                raise DataError(f"{place}: {fault} of the table, each once")
             kinds = read_kinds(report, language) if isinstance(report, str) else []
             by_story[number] = {kind.kind: kind for kind in kinds}
-            n_same += record.get("story") == stories[number].text
-        # Upstream changed a few words between the table and the discussions.
-        if 2 * n_same < len(records):
-            raise DataError(
-                f"{name}: only {n_same} of {len(records)} stories are those of the table; give "
-                "files of one dataset"
-            )
     if not reports:
-        raise MissingDataError(
-            f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
-            f"(records with one of the keys {', '.join(STRATEGIES)})"
-        )
+        fault = f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files"
+        raise MissingDataError(f"{fault} (records with one of the keys {', '.join(STRATEGIES)})")
     return {name: reports[name] for name in STRATEGIES.values() if name in reports}
