@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from botchat.boards import judge_agreement
-from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport, debate_of
+from botchat.boards.judge_agreement import HUMAN_LABELS, PRICE, AgreementReport
 from botchat.boards.tables import Column, Table, table
 from botchat.errors import ConfigError, DataError
 from botchat.importers.rows import read_text
@@ -43,6 +43,11 @@ Judgments = Mapping[str, Sequence[Judgment]]
 """Judge -> judgments of one protocol."""
 
 RANKS = ("spearman", "kendall")
+
+_SCORED = (
+    "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores are "
+    "counted and left out."
+)
 
 
 @dataclass(frozen=True)
@@ -169,21 +174,10 @@ class RatedTexts:
         figures = (f"{part}_{figure}" for part in (*self.parts, "average") for figure in RANKS)
         head = Column("judge", "Judge", "name")
         columns = [head, *map(column, figures), Column("unreadable", "Unreadable", "count"), *PRICE]
-        lines = [*map(_line, by_judge.values())]
-        priced = map(judge_agreement.with_price, lines)
+        priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
         shown = table(*self.table, columns, priced, [signed], _SCORED).filled()
-        notes = _most_agreeing(lines)
-        report = AgreementReport(
-            subject=shown.title, labels=HUMAN_LABELS, signature=signed, notes=notes
-        )
-        content = {"sentences": notes, "judges": judges, "signature": signed}
-        return Comparison(report, [shown], content)
-
-
-_SCORED = (
-    "Spearman and Kendall of all texts' scores with people's mean scores. Unreadable scores are "
-    "counted and left out."
-)
+        report = AgreementReport(subject=shown.title, labels=HUMAN_LABELS, signature=signed)
+        return Comparison(report, [shown], {"judges": judges, "signature": signed})
 
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:
@@ -208,17 +202,6 @@ def _line(by_part: Mapping[str, Row]) -> Row:
     return line
 
 
-def _most_agreeing(lines: Sequence[Row]) -> list[str]:
-    """Return a sentence on the judge with the highest mean correlation; controls are left out."""
-    means = {row["judge"]: row["average_spearman"] for row in lines if not debate_of(row["judge"])}
-    known = {judge: mean for judge, mean in means.items() if mean is not None}
-    if len(known) < 2:
-        return []
-    best = max(known, key=lambda judge: known[judge])
-    value = f"mean Spearman {known[best]:.2f}"
-    return [f"{best} agrees most with people of {len(known)} judges ({value})."]
-
-
 NUMBERS = {"_".join(kind.lower().split()): plain_name(kind) for kind in KINDS} | {"score": ""}
 """Key of an error type, and of the sum of all -> its name in `OwnText.labels`."""
 
@@ -235,12 +218,8 @@ def _rated_texts(texts: Sequence[OwnText]) -> Benchmark:
               for text in texts if name in text.labels]
         for key, name in NUMBERS.items()
     }  # fmt: skip
-    rated = RatedTexts(
-        "texts",
-        ("judges", "Texts: correlation with human scores"),
-        "number",
-        {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores},
-    )
+    parts = {key: (MATEVAL, _PLACES[key], scores) for key, scores in labels.items() if scores}
+    rated = RatedTexts("texts", ("judges", "Texts: correlation with human scores"), "number", parts)
     return Benchmark([Cases(MATEVAL, [partial(text_case, t) for t in texts])], rated.compared)
 
 
@@ -260,10 +239,9 @@ def own_file(file: Path) -> Benchmark:
         if has_labels:
             comparison = benchmark.compared(answered)
             return comparison._replace(tables=[*comparison.tables, cases])
-        note = "The file has no human labels to compare judges with."
-        report = AgreementReport(
-            subject=cases.title, labels="", signature=cases.signature, notes=[note]
-        )
+        notes = ["The file has no human labels to compare judges with."]
+        signed = cases.signature
+        report = AgreementReport(subject=cases.title, labels="", signature=signed, notes=notes)
         return Comparison(report, [cases])
 
     return Benchmark(benchmark.cases, compared)
@@ -296,9 +274,9 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
 
     Raises `ConfigError` for another kind of file, `DataError` with row and column.
     """
-    if file.is_dir() or file.suffix.lower() not in (*SUFFIXES, ".txt"):
-        kind = "a folder" if file.is_dir() else "no table of texts"
-        raise ConfigError(f"{file} is {kind}; name a file: {', '.join(SUFFIXES)} or .txt")
+    if file.suffix.lower() not in (*SUFFIXES, ".txt"):
+        kinds = f"{', '.join(SUFFIXES)} or .txt"
+        raise ConfigError(f"{file} is no table of texts; name a file: {kinds}")
     data, where = jsonl.content(file), str(file)
     if file.suffix.lower() != ".txt":
         cells = [(at, {plain_name(k): v for k, v in row.items()}) for at, row in rows(data, where)]

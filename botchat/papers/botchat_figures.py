@@ -22,8 +22,7 @@ from botchat.report.figures import FORMATS, Chart, dots, matrix, stacks
 from botchat.results import Result
 from botchat.workspace.jsonl import write_atomic
 
-DIALOGUES, SEEDS = 547, 222
-"""A model's in UniEval; those compared in both orders in the Arena and in GTEval (§§4.1, 4.2)."""
+DIALOGUES, SEEDS = 547, 222  # a model's in UniEval (§4.1); compared in both orders (§4.2)
 
 
 Drawing = tuple[str, str, Callable[[Figure], None], int]
@@ -80,9 +79,8 @@ def _lengths(frame: pd.DataFrame) -> Iterator[Drawing]:
 
 
 def _success(frame: pd.DataFrame) -> Iterator[Drawing]:
-    shares = frame.set_index("model").sort_values(
-        "success_percent_n16", ascending=False, kind="stable"
-    )
+    by = "success_percent_n16"
+    shares = frame.set_index("model").sort_values(by, ascending=False, kind="stable")
     series = {}
     for n in (16, 8):
         share = shares[f"success_percent_n{n}"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from itertools import permutations
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from botchat.pipeline.run.ask import Cases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
 
 _SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
@@ -95,38 +95,32 @@ def read_faireval(files: Files) -> list[AnswerPair]:
     """
     paths = {PurePosixPath(path).name: path for path in sorted(files)}
     refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
-    answers = {
-        match[1]: _by_question(files, path)
-        for name, path in paths.items()
-        if (match := re.fullmatch(r"answer_(.+)\.jsonl", name))
-    }
-    reviews = {
-        paths[name]: models
-        for models in permutations(answers, 2)
-        if (name := f"review_{models[0]}_{models[1]}_human.txt") in paths
-    }
-    if "question.jsonl" not in paths or not reviews:
+    matches = (re.fullmatch(r"review_(.+)_(.+)_human\.txt", name) for name in paths)
+    reviews = [match for match in matches if match]
+    model_a, model_b = reviews[0].groups() if reviews else ("MODEL", "MODEL")
+    names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
+    if not {*names} <= {*paths}:
         needed = "answer_MODEL.jsonl of two models and review_MODEL_MODEL_human.txt that names both"
         present = ", ".join(paths) or "no files"
         raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
-    review, models = next(iter(reviews.items()))
-    questions = _by_question(files, paths["question.jsonl"])
+    questions, first, second = tables = [_by_question(files, paths[name]) for name in names]
+    review = paths[reviews[0][0]]
     labels = read_text(files[review], review).rstrip().splitlines()
     if len(labels) != len(questions):
         fault = f"{len(labels)} labels for the {len(questions)} questions"
         raise DataError(f"{review}: {fault}; give one a line")
-    verdicts = {_plain(models[0]): "1", _plain(models[1]): "2", "tie": "tie"}
+    verdicts = {plain_name(model_a): "1", plain_name(model_b): "2", "tie": "tie"}
     pairs = []
     for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
-        verdict = verdicts.get(_plain(label).replace("chatgpt", "gpt35"))
+        verdict = verdicts.get(plain_name(label).replace("chatgpt", "gpt35"))
         if verdict is None:
-            fault = f"label {label.strip()!r} is neither {', '.join(models)} nor TIE"
+            fault = f"label {label.strip()!r} is neither {model_a}, {model_b} nor TIE"
             raise DataError(f"{review}:{line}: {fault}")
-        if unanswered := [model for model in models if id_ not in answers[model]]:
-            file = paths[f"answer_{unanswered[0]}.jsonl"]
-            raise DataError(f"{file}: no answer to question {id_}; add it")
-        texts = answers[models[0]][id_], answers[models[1]][id_]
-        pairs.append(AnswerPair(id_, questions[id_], models, texts, verdict))
+        for name, texts in zip(names, tables, strict=True):
+            if id_ not in texts:
+                raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
+        answers = first[id_], second[id_]
+        pairs.append(AnswerPair(id_, questions[id_], (model_a, model_b), answers, verdict))
     return pairs
 
 
@@ -185,10 +179,6 @@ def _by_question(files: Files, name: str) -> dict[str, str]:
             raise DataError(f"{place}: question_id {id_!r} is missing or there twice")
         texts[id_] = text
     return texts
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:

@@ -3,9 +3,8 @@
 A verdict is five scores in the order of the paper's tables (``"0 -1 0 0 -2"``): 0, or one point off
 for each erroneous passage; ``?`` is missing. The paper's scale has no floor.
 
-The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with human
-scores and one JSON file a strategy. A recorded report is read by the reader of live ones
-(`botchat.metrics.error_reports`).
+Upstream's files of a dataset (ROC, WP: English; LOT: Chinese) are a table of stories with human
+scores and one JSON file a strategy, whose reports are read as live ones.
 """
 
 from __future__ import annotations
@@ -53,11 +52,8 @@ def asked_in(language: Language) -> Protocol:
     return replace(STORIES, scale=replace(STORIES.asked_scale, names=names), language=language)
 
 
-STORY = "story"
-"""Name of the one contestant."""
-
-AS_WRITTEN = ", as written"
-"""Ends the name of a recording whose points are off whatever their sign."""
+STORY = "story"  # the one contestant
+AS_WRITTEN = ", as written"  # ends the name of a recording whose points are off whatever their sign
 
 STRATEGIES: Mapping[str, str] = {
     "no_multi_agent": "SA",
@@ -92,9 +88,9 @@ def mateval(files: Files) -> Benchmark:
 def recorded(files: Files) -> Benchmark:
     """Compare upstream's recorded discussions in place of judges, each strategy in two ways.
 
-    As the paper did: what a score line says counts as it stands, and 0 without one. Of 32 readings
-    that is the one closest to the authors' tables, and equal to all ten cells of their SA on LOT.
-    As written: points are always off, and what says nothing is missing.
+    As the paper did: a score line counts as it stands, 0 without one; the closest of 32 readings,
+    and equal to all ten cells of SA on LOT. As written: points are always off, and a report without
+    a score is missing.
     """
     language, stories = read_stories(files)
     reports = read_reports(files, language, stories)
@@ -167,19 +163,15 @@ def _human_scores(text: str, where: str) -> dict[str, float]:
     return scores
 
 
-Recorded = dict[int, dict[int, KindReport]]
-"""Number of a story -> place of an error type -> the report's part on it."""
-
-
 def read_reports(
     files: Files, language: Language, stories: Sequence[OwnText]
-) -> dict[str, Recorded]:
-    """Return each strategy's recorded reports, in the order of the paper.
+) -> dict[str, dict[int, dict[int, KindReport]]]:
+    """Return reports by strategy, in the paper's order, number of the story and error type.
 
     JSON files without recorded reports are passed over. Raises `MissingDataError` without any, and
     `DataError`, with name and record, for an invalid file.
     """
-    reports: dict[str, Recorded] = {}
+    reports: dict[str, dict[int, dict[int, KindReport]]] = {}
     for name in sorted(name for name in files if PurePosixPath(name).suffix.lower() == ".json"):
         records = json_rows(files[name], name)
         first = records[0].fields if records else None
@@ -189,11 +181,10 @@ def read_reports(
             continue
         if (strategy := STRATEGIES[key]) in reports:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
-        by_story = reports[strategy] = Recorded()
+        by_story = reports[strategy] = {}
         for place, value in records:
-            record = named(value, place)
-            number: Any = record.get("ID")
-            report = record.get(key)
+            record: Any = named(value, place)
+            number, report = record.get("ID"), record.get(key)
             if number not in range(len(stories)) or number in by_story:
                 fault = f"ID {number!r} is not the number of one of the {len(stories)} stories"
                 raise DataError(f"{place}: {fault} of the table, each once")

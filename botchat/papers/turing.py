@@ -34,11 +34,6 @@ TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
 }
 """Name -> a number that a judge must beat."""
 
-_HOW_READ = (
-    "Rates in percent; brackets are 95 % CIs by dialogue; kappa is with the annotators' majority. "
-    "Dialogues of a source are cut to equal length. Traps take the threshold that fits best."
-)
-
 Item = tuple[Dialogue, list[tuple[int, bool]]]
 """A dialogue by `HUMAN` or `MACHINE`, and its labels: utterances read, whether it was accused."""
 
@@ -106,14 +101,15 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
             rates = with_ends(row, "accuracy", "true_positive_rate", "false_positive_rate")
             more = kappas.get(judge, {}) | costs.get(judge, {})
             rows.append({"source": source, **head, **rates, **more})
-            traps = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
-            if traps and judge in costs:
-                notes.append(f"{judge} is not more accurate than {' or '.join(traps)} on {source}.")
+            equal = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
+            if equal and judge in costs:
+                notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
     signed = signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
     title = "Does a machine take part? Judges, annotators and traps against the truth"
+    note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
     columns = [Column("source", "Source", "name"), *judge_agreement.JUDGES]
     priced = map(judge_agreement.with_price, rows)
-    shown = table("turing", title, columns, priced, [signed], _HOW_READ).filled()
+    shown = table("turing", title, columns, priced, [signed], note).filled()
     report = AgreementReport(subject=title, labels=BUILT_IN, signature=signed, notes=notes)
     return Comparison(report, [shown], {"judges": rows, "notes": notes, "signature": signed})
 
@@ -140,9 +136,8 @@ def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
         above = numbers[:, None] >= np.unique(numbers)
         right = (above == machine[:, None]).mean(0)
         best = int(np.abs(right - 0.5).argmax())
-        for (dialogue, _), accuses in zip(
-            items, above[:, best] == (right[best] > 0.5), strict=True
-        ):
+        accused = above[:, best] == (right[best] > 0.5)
+        for (dialogue, _), accuses in zip(items, accused.tolist(), strict=True):
             yield _annotation(dialogue, dialogue.model, trap, accuses)
 
 
