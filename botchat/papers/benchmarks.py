@@ -175,9 +175,9 @@ class RatedTexts:
         head = Column("judge", "Judge", "name")
         columns = [head, *map(column, figures), Column("unreadable", "Unreadable", "count"), *PRICE]
         priced = (judge_agreement.with_price(_line(each)) for each in by_judge.values())
-        shown = table(*self.table, columns, priced, [signed], _SCORED).filled()
-        report = AgreementReport(subject=shown.title, labels=HUMAN_LABELS, signature=signed)
-        return Comparison(report, [shown], {"judges": judges, "signature": signed})
+        correlations = table(*self.table, columns, priced, [signed], _SCORED).filled()
+        report = AgreementReport(subject=correlations.title, labels=HUMAN_LABELS, signature=signed)
+        return Comparison(report, [correlations], {"judges": judges, "signature": signed})
 
 
 def score_of(judgment: Judgment, protocol: Protocol, place: int | None) -> float | None:

@@ -76,8 +76,8 @@ def column(key: str) -> Column:
     if figure not in _FIGURES:
         raise KeyError(key)
     heading, kind = _FIGURES[figure]
-    shown = part if part.isupper() else part.replace("_", " ").capitalize()
-    return Column(key, f"{shown} {heading}".strip(), kind)
+    name = part if part.isupper() else part.replace("_", " ").capitalize()
+    return Column(key, f"{name} {heading}".strip(), kind)
 
 
 def tables_of(benchmark: str) -> list[Table]:

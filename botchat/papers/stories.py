@@ -73,8 +73,8 @@ _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name 
 def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
     """Return the question about one story."""
     text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
-    shown = ShownDialogue(STORY, (story.text,))
-    return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=text))
+    dialogue = ShownDialogue(STORY, (story.text,))
+    return protocol.asked(story.id, (dialogue,), protocol.language.fill("story", story=text))
 
 
 def mateval(files: Files) -> Benchmark:

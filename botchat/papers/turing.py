@@ -109,9 +109,9 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
     note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
     columns = [Column("source", "Source", "name"), *judge_agreement.JUDGES]
     priced = map(judge_agreement.with_price, rows)
-    shown = table("turing", title, columns, priced, [signed], note).filled()
+    rates_table = table("turing", title, columns, priced, [signed], note).filled()
     report = AgreementReport(subject=title, labels=BUILT_IN, signature=signed, notes=notes)
-    return Comparison(report, [shown], {"judges": rows, "notes": notes, "signature": signed})
+    return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
 
 
 def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
