@@ -275,8 +275,8 @@ def read_items(file: Path) -> list[OwnText] | list[AnswerPair]:
     Raises `ConfigError` for another kind of file, `DataError` with row and column.
     """
     if file.suffix.lower() not in (*SUFFIXES, ".txt"):
-        kinds = f"{', '.join(SUFFIXES)} or .txt"
-        raise ConfigError(f"{file} is no table of texts; name a file: {kinds}")
+        kind = "a folder" if file.is_dir() else "no table of texts"
+        raise ConfigError(f"{file} is {kind}; name a file: {', '.join(SUFFIXES)} or .txt")
     data, where = jsonl.content(file), str(file)
     if file.suffix.lower() != ".txt":
         cells = [(at, {plain_name(k): v for k, v in row.items()}) for at, row in rows(data, where)]
