@@ -92,15 +92,15 @@ def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Compa
         ids = {dialogue.seed_id for dialogue, _ in items}
         known = [verdict for verdict in verdicts if verdict.item in ids]
         known += [*_annotations(items), *_traps(items)]
-        by_label = compare(known, MAJORITY).judges if any(labels for _, labels in items) else ()
+        has_majority = any(annotation.judge == MAJORITY for annotation in known)
+        by_label = compare(known, MAJORITY).judges if has_majority else ()
         kappas = {row["judge"]: with_ends(row, "kappa") for row in by_label}
         by_judge = {row["judge"]: row for row in compare(known, BUILT_IN).judges}
         by_judge.pop(_OTHERS, None)
         for judge, row in by_judge.items():
-            head = {key: row[key] for key in ("judge", "n", "unreadable")}
+            head = {"source": source, **{key: row[key] for key in ("judge", "n", "unreadable")}}
             rates = with_ends(row, "accuracy", "true_positive_rate", "false_positive_rate")
-            more = kappas.get(judge, {}) | costs.get(judge, {})
-            rows.append({"source": source, **head, **rates, **more})
+            rows.append(head | rates | kappas.get(judge, {}) | costs.get(judge, {}))
             equal = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
             if equal and judge in costs:
                 notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
