@@ -55,8 +55,7 @@ class Answered:
     """Verdicts of judges on a benchmark."""
 
     workspace: Workspace
-    judged: Mapping[str, Judgments]
-    """By name of the protocol; with controls."""
+    judged: Mapping[str, Judgments]  # by name of the protocol; with controls
 
     def all(self, protocol: Protocol) -> list[Judgment]:
         """Return the judgments of every judge."""
@@ -78,10 +77,8 @@ class Comparison(NamedTuple):
 class Benchmark(NamedTuple):
     """Items with human labels or scores."""
 
-    cases: Sequence[Cases]
-    """The cases of each protocol."""
-    compared: Callable[[Answered], Comparison]
-    """Compares every judge with the labels."""
+    cases: Sequence[Cases]  # of each protocol
+    compared: Callable[[Answered], Comparison]  # compares every judge with the labels
     needs_judges: bool = True
 
 
@@ -136,10 +133,8 @@ class RatedTexts:
     """Texts that judges and annotators give numbers, one for each of several parts."""
 
     name: str
-    table: tuple[str, str]
-    """Name and title of its table, which is the paper's."""
-    part: str
-    """Key of the parts' names in rows: ``aspect``."""
+    table: tuple[str, str]  # name and title of its table, which is the paper's
+    part: str  # key of the parts' names in rows: "aspect"
     parts: Mapping[str, tuple[Protocol, int | None, Sequence[ItemScore]]]
     """Part -> its protocol, the place of its score in a verdict (None: the sum of all), and its
     human scores."""
