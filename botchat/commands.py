@@ -358,7 +358,7 @@ def rank(
 
 @app.command(group=JUDGES)
 def bench(
-    benchmark: Annotated[str, _flag("faireval, mateval, topicalchat, botchat, or a FILE")],
+    benchmark: Annotated[str, _flag("faireval, mateval, topicalchat, turing, botchat, or a FILE")],
     /,
     *,
     data: Annotated[Path | None, _flag("folder of the benchmark's files")] = None,
@@ -374,16 +374,12 @@ def bench(
 ) -> Result:
     """Let judges answer a benchmark, beside people and the papers."""
     from botchat.papers import bench as stage
-    from botchat.papers.requests import Benching
 
     place = _workspace(workspace)
     names = [stage.judge_name(name, judge_model, place) for name in _each(judge)]
-    wanted = Benching(benchmark, data, names, published, limit, out, _each(format))
-    spending = spending.within(place)
-    if spending.plan:
-        title = f"{benchmark}, judges {', '.join(str(name.name) for name in names)}"
-        return stage.plan_bench(wanted, place).result(title, spending)
-    return stage.bench(wanted, place, spending, meter)
+    more: dict[str, Any] = {"data": data, "published": published, "limit": limit, "out": out}
+    more["formats"] = _each(format)
+    return stage.bench(place, benchmark, names, spending.within(place), meter, **more)
 
 
 @app.command(group=JUDGES)

@@ -188,9 +188,9 @@ def tables(report: AgreementReport) -> list[Table]:
     about = f"against {report.labels}" if report.labels else "against each other"
     judges = [with_price(row) for row in report.judges]
     kinds: list[tuple[str, str, Sequence[Column], Sequence[Row], str]] = [
-        ("judges", f"Judges {about}: {report.subject}", _JUDGES, judges, _HOW_READ),
+        ("judges", f"Judges {about}: {report.subject}", JUDGES, judges, _HOW_READ),
         ("pairs", "Pairs of judges", _PAIRS, pairs, _HOW_PAIRED),
-        ("annotators", "Annotators against the majority of the others", _JUDGES,
+        ("annotators", "Annotators against the majority of the others", JUDGES,
          report.annotators if len(report.annotators) > 1 else (), ""),
         ("annotator-kappa", "Fleiss' kappa of the annotators", _KAPPA,
          [report.annotator_kappa] if report.annotator_kappa else (), ""),
@@ -223,11 +223,13 @@ PRICE = (
 )
 """Of one verdict; money of a thousand, since that of one has too many decimals."""
 
-_JUDGES = [
+JUDGES = [
     Column("judge", "Judge", "name"),
     Column("n", "n", "count"),
     Column("unreadable", "Unreadable", "count"),
     Column("accuracy", "Accuracy", "rate", interval=True),
+    Column("true_positive_rate", "Machines caught", "rate", interval=True),
+    Column("false_positive_rate", "Humans accused", "rate", interval=True),
     Column("kappa", "Kappa", "decimal", interval=True),
     Column("accuracy_decided", "Accuracy, no ties", "rate", detail=True, interval=True),
     Column("consistency", "Consistency", "rate", detail=True, interval=True),

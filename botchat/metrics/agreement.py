@@ -1,11 +1,8 @@
 """Agreement of judges with annotators and with each other, on comparisons and on scores.
 
-Judges whose name starts with the truth prefix are annotators. Their common label is the sign of the
-mean vote, as PRD's gold label (Li et al. 2023): the side that more of them prefer, else a tie.
-Votes for a tie count for neither side: first, tie, tie is a label for the first.
-
-A judge's verdicts are ``1``, ``2`` and ``tie`` in the order shown; an unreadable one is counted but
-has no value. Intervals are those of `botchat.metrics.intervals`, clustered by item.
+Judges whose name starts with the truth prefix are annotators. Their common label is the side that
+more of them prefer, else a tie, as PRD's gold label (Li et al. 2023); votes for a tie count for
+neither side. An unreadable verdict is counted but has no value. Intervals are clustered by item.
 """
 
 from __future__ import annotations
@@ -33,22 +30,20 @@ class Agreement:
     """The comparison of judges: rows of tables, JSON-ready, figures with their intervals."""
 
     judges: Sequence[Row] = ()
-    """One a judge: ``judge``; ``n`` readable verdicts with a label; ``unreadable``; ``accuracy``,
-    ``accuracy_decided`` (where neither is a tie) and Cohen's ``kappa`` against the labels;
-    ``spearman``, ``kendall`` between the contestants' mean results (win 1, tie ½, loss 0) by the
-    judge and by the labels; what `verdict_rates` says of the judge alone; ``longer_preferred``. Of
-    single dialogues ``true_positive_rate`` and ``false_positive_rate``, positive: AI-involved."""
+    """``judge``; ``n`` readable verdicts with a label; ``unreadable``; ``accuracy``,
+    ``accuracy_decided`` (neither is a tie) and Cohen's ``kappa`` against the labels; ``spearman``,
+    ``kendall`` of the contestants' mean results (win 1, tie ½, loss 0) by judge and labels;
+    `verdict_rates`; ``longer_preferred``; of single dialogues ``true_positive_rate`` and
+    ``false_positive_rate``, positive: AI-involved."""
     pairs: Sequence[Row] = ()
-    """One a pair of judges, on the ``n`` that both have a readable verdict on: ``judge_a``,
-    ``judge_b``; ``agreement`` and ``kappa`` between them; ``accuracy_difference``, a less b, and
-    its ``p`` (`statistics.sign_flip` by item)."""
+    """``judge_a``, ``judge_b``; ``n`` that both have a readable verdict on; ``agreement``,
+    ``kappa``; ``accuracy_difference``, a less b, and its ``p`` (`statistics.sign_flip`)."""
     annotators: Sequence[Row] = ()
     """Rows of annotators, each against the majority of the others."""
     annotator_kappa: Row | None = None
     """``raters``, ``units`` that at least two labelled, Fleiss' ``kappa``."""
     rankings: Sequence[Row] = ()
-    """``judge``, ``contestant``, ``n`` comparisons, ``rank``, ``score`` (mean result), best first;
-    the labels under the truth prefix."""
+    """``judge`` (or the truth prefix), ``contestant``, ``n``, ``rank``, ``score``, best first."""
 
 
 def compare(
@@ -60,7 +55,7 @@ def compare(
 
     ``truth_prefix``: None where there are no annotators. ``lengths``: (item, contestant) -> length
     of the text. Raises `MissingDataError` without a judge, or without an annotator where a prefix
-    is given, and `DataError` for two verdicts of one judge on one item in one order.
+    is given, and `DataError` as `VerdictArrays.of`.
     """
     arrays = annotations
     if not isinstance(arrays, VerdictArrays):
@@ -87,10 +82,11 @@ def compare(
 
 
 def _too_few(truth_prefix: str | None, names: Iterable[str]) -> MissingDataError:
-    return MissingDataError(
-        "nothing to compare: give verdicts of judges and of annotators (names that start with "
-        f"{truth_prefix or 'human'!r}); found {', '.join(names) or 'none'}"
+    needed = (
+        f"verdicts of judges and of annotators (names that start with {truth_prefix or 'human'!r})"
     )
+    present = ", ".join(names) or "none"
+    return MissingDataError(f"nothing to compare: give {needed}; found {present}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +102,7 @@ class _Tables:
         return np.repeat(self.arrays.item[:, None], 2, axis=1)
 
     def judge(self, name: str, truth: Codes) -> Row:
-        """One judge against the labels."""
+        """Return one judge's row against the labels."""
         codes, item = self.arrays.verdicts[name], self.item
         readable = codes < UNREADABLE
         known = readable & (truth < UNREADABLE)
@@ -130,7 +126,7 @@ class _Tables:
         return row
 
     def pair(self, a: str, b: str, truth: Codes) -> Row:
-        """Two judges on what both have a readable verdict on."""
+        """Return the row of two judges, on what both have a readable verdict on."""
         codes_a, codes_b = self.arrays.verdicts[a], self.arrays.verdicts[b]
         both = (codes_a < UNREADABLE) & (codes_b < UNREADABLE)
         known, item = both & (truth < UNREADABLE), self.item
@@ -151,7 +147,7 @@ class _Tables:
         }
 
     def annotator_kappa(self) -> Row:
-        """Fleiss' kappa of the annotators; of both orders each gives the side that it prefers."""
+        """Return Fleiss' kappa of the annotators, each with the side preferred in both orders."""
         labels = np.stack([self.arrays.majority([name]) for name in self.arrays.annotators])
         counts = np.stack([(labels[..., 0] == code).sum(0) for code in (1, -1, TIED)], -1)
         units = counts[rated := counts.sum(-1) > 1].astype(np.float64)
@@ -167,7 +163,7 @@ class _Tables:
         }
 
     def ranking(self, name: str, codes: Codes) -> list[Row]:
-        """Contestants by their mean result with one judge, best first."""
+        """Return the contestants by their mean result with one judge, best first."""
         side, item, (score,) = self._results(codes < UNREADABLE, codes)
         shares = clustered_proportions(side, item, score, len(self.arrays.contestants))
         order = sorted(self._contestants(side), key=lambda i: -shares.value[i])
@@ -183,19 +179,16 @@ class _Tables:
         ]
 
     def _rank_correlations(self, known: Flags, codes: Codes, truth: Codes) -> Row:
-        """Between the contestants' mean results by the judge and by the labels."""
+        """Correlate the contestants' mean results by the judge and by the labels."""
         side, item, results = self._results(known, codes, truth)
         contestants = self._contestants(side)
-        if len(contestants) < 2:
-            return {}
 
         def figures(sums: Floats) -> dict[str, Floats]:
             n, by_judge, by_label = sums.reshape(len(sums), -1, 3).transpose(2, 0, 1)
-            x, y = ratio(by_judge, n), ratio(by_label, n)
-            return {"spearman": statistics.spearman(x, y), "kendall": statistics.kendall(x, y)}
+            return _ranks(ratio(by_judge, n), ratio(by_label, n))
 
         columns = ((side == i) * each for i in contestants for each in (1.0, *results))
-        return bootstrap_ci(item, columns, figures)
+        return bootstrap_ci(item, columns, figures) if len(contestants) > 1 else {}
 
     def _results(self, judged: Flags, *judges: Codes) -> tuple[Indices, Indices, Floats]:
         """Contestant and item of both sides, shape (2n,), and results, shape (judges, 2n)."""
@@ -230,13 +223,12 @@ def verdict_rates(codes: Codes, item: Indices) -> Row:
 
 def _longer(arrays: VerdictArrays, lengths: Mapping[tuple[str, str], float]) -> Floats:
     """1 where the side shown first is longer, -1 where the other is, else 0; shape (c, 2)."""
-    longer = np.zeros((len(arrays.item), 1))
+    longer = np.zeros(len(arrays.item))
     for i, sides in enumerate(arrays.sides if lengths else ()):
-        item = arrays.items[arrays.item[i]]
-        first, second = (lengths.get((item, arrays.contestants[side])) for side in sides)
-        if first is not None and second is not None:
-            longer[i] = np.sign(first - second)
-    return np.asarray(longer * np.array([1, -1]))
+        names = ((arrays.items[arrays.item[i]], arrays.contestants[side]) for side in sides)
+        first, second = (lengths.get(name, math.nan) for name in names)
+        longer[i] = np.nan_to_num(np.sign(first - second))
+    return np.stack([longer, -longer], 1)
 
 
 def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
@@ -252,12 +244,10 @@ def _kappa(codes: Codes, others: Codes, item: Indices) -> Row:
 class ItemScore(NamedTuple):
     """One score that one judge gave to one text."""
 
-    item: str
-    """What the text belongs to (a story, a conversation); an item may have many texts."""
+    item: str  # what the text belongs to (a story, a conversation); it may have many texts
     contestant: str
     judge: str
-    score: float | None
-    """None: unreadable."""
+    score: float | None  # None: unreadable
 
 
 def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> Agreement:
@@ -268,19 +258,15 @@ def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> 
     judge scored a text twice.
     """
     by_judge: dict[str, dict[tuple[str, str], float]] = {}
-    for score in scores:
-        of_judge, key = by_judge.setdefault(score.judge, {}), (score.item, score.contestant)
-        if key in of_judge:
-            raise DataError(
-                f"{score.judge} has scored {score.contestant or 'the text'} on item {score.item} "
-                "twice; keep one of the two"
-            )
-        of_judge[key] = math.nan if score.score is None else score.score
     labels: dict[tuple[str, str], list[float]] = {}
-    for name in by_judge:
-        for key, value in by_judge[name].items() if is_annotator(name, truth_prefix) else ():
-            if not math.isnan(value):
-                labels.setdefault(key, []).append(value)
+    for item_name, contestant, judge, score in scores:
+        of_judge, key = by_judge.setdefault(judge, {}), (item_name, contestant)
+        if key in of_judge:
+            fault = f"{judge} has scored {contestant or 'the text'} on item {item_name} twice"
+            raise DataError(f"{fault}; keep one of the two")
+        of_judge[key] = math.nan if score is None else score
+        if score is not None and is_annotator(judge, truth_prefix):
+            labels.setdefault(key, []).append(score)
     judges = [name for name in by_judge if not is_annotator(name, truth_prefix)]
     if not judges or not labels:
         raise _too_few(truth_prefix, by_judge)
@@ -291,7 +277,7 @@ def compare_scores(scores: Iterable[ItemScore], truth_prefix: str = "human") -> 
     for judge in judges:
         values = np.array([by_judge[judge].get(key, math.nan) for key in labels])
         n = int(np.isfinite(values).sum())
-        counts = {"n": n, "unreadable": sum(key in by_judge[judge] for key in labels) - n}
+        counts = {"n": n, "unreadable": len(by_judge[judge].keys() & labels.keys()) - n}
         rows.append({"judge": judge, **counts, **_correlations(values, gold, item)})
     return Agreement(judges=rows)
 
@@ -307,8 +293,10 @@ def _correlations(scores: Floats, gold: Floats, item: Indices) -> Row:
     return bootstrap_ci(
         item[known],
         (entry.reshape(-1) == number for number in range(len(x))),
-        lambda counts: {
-            "spearman": statistics.spearman(x, y, counts),
-            "kendall": statistics.kendall(x, y, counts),
-        },
+        lambda counts: _ranks(x, y, counts),
     )
+
+
+def _ranks(x: Floats, y: Floats, counts: Floats | None = None) -> dict[str, Floats]:
+    names = {"spearman": statistics.spearman, "kendall": statistics.kendall}
+    return {name: correlation(x, y, counts) for name, correlation in names.items()}

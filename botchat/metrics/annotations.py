@@ -19,11 +19,8 @@ from botchat.interfaces import settings_digest
 from botchat.records import UNDECIDED, UNKNOWN_INDEX, Verdict
 from botchat.verdicts import ABSENT, TIED, UNREADABLE, Codes, Indices
 
-NOBODY = ""
-"""Name of the second contestant where a dialogue was judged alone."""
-
-BLIND_PAGE = "prompt:blind-page"
-"""Of the signature of people's labels: they read the page, whatever judges' prompt says by now."""
+NOBODY = ""  # the second contestant where a dialogue was judged alone
+BLIND_PAGE = "prompt:blind-page"  # in the signature of human labels: they read the page
 
 _CODE = {"1": 1, "2": -1, "tie": TIED, None: UNREADABLE}
 
@@ -31,21 +28,16 @@ _CODE = {"1": 1, "2": -1, "tie": TIED, None: UNREADABLE}
 class Annotation(msgspec.Struct, frozen=True, gc=False):
     """One verdict of one judge on one comparison, in the order it was shown."""
 
-    item: str
-    """What the comparison was made on (a question, a seed); an item may have many pairs."""
+    item: str  # what the comparison was made on (a question, a seed); it may have many pairs
     first: str
     second: str
     judge: str
     verdict: str | None
-    """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; ``None``: unreadable."""
+    """``"1"``: the first is better; ``"2"``: the second; ``"tie"``; None: unreadable."""
 
 
-NOT_SAID = 10**9
-"""`accused_index` where a verdict accuses and does not say from where; no dialogue is so long."""
-
-UNTOLD = -1
-"""`accused_index` where an annotator cannot tell."""
-
+NOT_SAID = 10**9  # `accused_index` of a verdict without an index; no dialogue is so long
+UNTOLD = -1  # `accused_index` where an annotator cannot tell
 _INDICES = {"No": 0, UNKNOWN_INDEX: NOT_SAID, UNDECIDED: UNTOLD}
 
 
@@ -77,14 +69,11 @@ class VerdictArrays:
     """
 
     annotators: tuple[str, ...]
-    judges: tuple[str, ...]
-    """Those who are no annotators, in order of appearance."""
+    judges: tuple[str, ...]  # who are no annotators, in order of appearance
     items: tuple[str, ...]
     contestants: tuple[str, ...]
-    item: Indices
-    """Shape (c,)."""
-    sides: Indices
-    """Contestants in the order of column 0, shape (c, 2)."""
+    item: Indices  # shape (c,)
+    sides: Indices  # contestants in the order of column 0, shape (c, 2)
     verdicts: Mapping[str, Codes]
     """Judge or annotator -> shape (c, 2): 1 the side shown first, -1 the second, or a code."""
 
@@ -111,9 +100,8 @@ class VerdictArrays:
         if len(rows) and (twice := np.bincount(cell)).max() > 1:
             row = rows[int(np.flatnonzero(twice[cell] > 1)[1])]
             pair = "" if row.second == NOBODY else f", {row.first} before {row.second},"
-            raise DataError(
-                f"{row.judge} has judged item {row.item}{pair} twice; keep one of the two"
-            )
+            fault = f"{row.judge} has judged item {row.item}{pair} twice"
+            raise DataError(f"{fault}; keep one of the two")
         codes = np.full((len(judges), len(seen), 2), ABSENT, np.int8)
         codes[judge, comparison, mirrored] = [_CODE[row.verdict] for row in rows]
         return cls(

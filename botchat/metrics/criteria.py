@@ -11,22 +11,16 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from botchat.languages.text import ReadText
 from botchat.records import N_SEED
 
-NEAR_CONTEXT = 6
-"""Earlier utterances in which a shared content word is a link to the context (see ``drift``)."""
-
-_PERCENTILE = 99
+NEAR_CONTEXT = 6  # earlier utterances in which a shared content word is a link to the context
 _NGRAM = 4
 _QUOTE = 60
-_FEWEST_CONTENT = 4
-_DRIFT_CAP = 10
-_DRIFT_LINK = 6
 
 
 class Thresholds(NamedTuple):
@@ -66,21 +60,18 @@ class Thresholds(NamedTuple):
 
 FLOORS = Thresholds()
 CRITERIA = Thresholds._fields
-Evidence: TypeAlias = Mapping[str, str]
+Evidence = Mapping[str, tuple[str, str]]  # criterion -> words that show it, and a note
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One criterion that one utterance exceeds."""
+    """A criterion (field of `Thresholds`) that an utterance (1-based) exceeds, with its words."""
 
     criterion: str
-    """Name of a field of `Thresholds`."""
     index: int
-    """1-based utterance."""
     value: float
     threshold: float
     evidence: str
-    """What was found, in about 60 characters."""
 
     @property
     def strength(self) -> float:
@@ -98,44 +89,42 @@ def fit_thresholds(dialogues: Iterable[tuple[str, ...]]) -> Thresholds:
     if not peaks:
         return FLOORS
     # "higher": no person is accused only because the percentile falls between two dialogues.
-    limits = np.percentile(np.array(peaks), _PERCENTILE, axis=0, method="higher")
+    limits = np.percentile(np.array(peaks), 99, axis=0, method="higher")
     return Thresholds(*map(float, np.maximum(limits, FLOORS)))
 
 
 def flags(utterances: tuple[str, ...], thresholds: Thresholds, n_seed: int = N_SEED) -> list[Flag]:
     """Return every criterion that an utterance after the first ``n_seed`` exceeds, by utterance."""
     return [
-        Flag(criterion, at + 1, value, limit, _quote(words[criterion]) + notes.get(criterion, ""))
-        for at, (shown, words, notes) in enumerate(_survey(utterances))
-        for criterion, value, limit in zip(CRITERIA, shown, thresholds, strict=True)
+        Flag(criterion, at + 1, value, limit, _quote(*evidence[criterion]))
+        for at, (numbers, evidence) in enumerate(_survey(utterances))
+        for criterion, value, limit in zip(CRITERIA, numbers, thresholds, strict=True)
         if value > limit and at >= n_seed
     ]
 
 
 def values(utterances: tuple[str, ...]) -> list[Thresholds]:
     """Return what each utterance shows of each criterion, the ChatSEED's included."""
-    return [shown for shown, _, _ in _survey(utterances)]
+    return [numbers for numbers, _ in _survey(utterances)]
 
 
-def _survey(utterances: tuple[str, ...]) -> Iterator[tuple[Thresholds, Evidence, Evidence]]:
-    """Yield what each utterance shows of each criterion, the words that show it, and notes."""
+def _survey(utterances: tuple[str, ...]) -> Iterator[tuple[Thresholds, Evidence]]:
+    """Yield what each utterance shows of each criterion, and the words that show it."""
     texts = [*map(ReadText, utterances)]
     keys = [text.words or [text.raw.strip()] for text in texts]
     columns = zip(texts, _closing_chains(texts), _runs(texts), _drifts(texts), strict=True)
     for at, (text, chain, run, drift) in enumerate(columns):
         repeats = [earlier for earlier in range(at) if keys[earlier] == keys[at]]
         overlap, like = _overlap(texts, at)
-        words = dict.fromkeys(CRITERIA, text.raw) | {
-            "ai_phrases": ", ".join(text.ai_phrases),
-            "formality": ", ".join(text.formal_phrases) or text.raw,
-            "verbatim_run": " ".join(run),
+        evidence = dict.fromkeys(CRITERIA, (text.raw, "")) | {
+            "ai_phrases": (", ".join(text.ai_phrases), ""),
+            "formality": (", ".join(text.formal_phrases) or text.raw, ""),
+            "verbatim_run": (" ".join(run), ""),
+            "exact_repeat": (text.raw, f" (as utterance {min(repeats, default=at) + 1})"),
+            "overlap": (text.raw, f" (like utterance {1 - like})"),
+            "closing_chain": (text.raw, f" (closing since utterance {at + 2 - chain})"),
         }
-        notes = {
-            "exact_repeat": f" (as utterance {min(repeats, default=at) + 1})",
-            "overlap": f" (like utterance {1 - like})",
-            "closing_chain": f" (closing since utterance {at + 2 - chain})",
-        }
-        shown = Thresholds(
+        numbers = Thresholds(
             len(text.ai_phrases),
             len(keys[at]) * len(repeats),
             chain,
@@ -146,7 +135,7 @@ def _survey(utterances: tuple[str, ...]) -> Iterator[tuple[Thresholds, Evidence,
             drift,
             text.formality(),
         )
-        yield shown, words, notes
+        yield numbers, evidence
 
 
 def _closing_chains(texts: Iterable[ReadText]) -> list[int]:
@@ -188,7 +177,7 @@ def _overlap(texts: Sequence[ReadText], at: int) -> tuple[float, int]:
     for earlier in range(at):
         common = len(texts[at].content & texts[earlier].content)
         union = len(texts[at].content) + len(texts[earlier].content) - common
-        best = max(best, (common / max(union, _FEWEST_CONTENT), -earlier))
+        best = max(best, (common / max(union, 4), -earlier))
     return best
 
 
@@ -199,14 +188,14 @@ def _drifts(texts: Iterable[ReadText]) -> list[int]:
     for text in texts:
         if near:
             links = len(text.subject) - len(text.subject.difference(*near))
-            step = -_DRIFT_LINK * links if links else min(len(text.subject), _DRIFT_CAP)
+            step = -6 * links if links else min(len(text.subject), 10)
             drift = max(0, drift + step)
         drifts.append(drift)
         near.append(text.subject)
     return drifts
 
 
-def _quote(text: str) -> str:
-    """Return at most 60 printable characters on one line, in quotation marks."""
+def _quote(text: str, note: str) -> str:
+    """Return at most 60 printable characters on one line, in quotation marks, and the note."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _QUOTE]).split())
-    return f'"{line if len(line) <= _QUOTE else line[: _QUOTE - 1] + chr(0x2026)}"'
+    return f'"{line if len(line) <= _QUOTE else line[: _QUOTE - 1] + chr(0x2026)}"{note}'

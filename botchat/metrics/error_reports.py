@@ -1,7 +1,6 @@
 """Reports on the errors in a text, as judges write them: MATEval's one report (Li et al., §3.2).
 
-A report answers one question for each kind of error: yes or no, where and why, points off. The
-authors' form (``Question: … 'Repetition'?``, ``Answer: Yes``, ``Score for individual questions:
+The authors' form (``Question: … 'Repetition'?``, ``Answer: Yes``, ``Score for individual questions:
 -1``), closing lines (``Repetition: -1``) and headings are read, in English and the words of a
 language pack. Points are always taken off, also without a minus; there is no floor.
 """
@@ -20,17 +19,13 @@ from botchat.languages import ENGLISH, PLAIN, Language
 class KindReport:
     """What a report says about one kind of error."""
 
-    kind: int
-    """Place in the languages' lists of kinds, from 0; -1: another kind of error, or none."""
-    present: bool | None = None
-    """None: there is no answer."""
-    written: float | None = None
-    """Number of the last score or closing line, with its sign."""
+    kind: int  # place in the languages' lists of kinds, from 0; -1: another kind, or none
+    present: bool | None = None  # None: there is no answer
+    written: float | None = None  # number of the last score or closing line, with its sign
     lines: list[str] = field(default_factory=list)
     """Lines of its part without question, answer and score; first what follows Yes or No."""
     deducted: float = 0.0
-    unclear: bool = False
-    """Whether the last score line has no number."""
+    unclear: bool = False  # the last score line has no number
 
     @property
     def score(self) -> float | None:

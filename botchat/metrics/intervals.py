@@ -1,11 +1,10 @@
 """95 % confidence intervals: Wilson's for shares, a bootstrap for everything else.
 
-Clusters (ChatSEEDs, their topics, questions) are independent, cases of one cluster are alike. How
-alike is estimated from the variance between clusters: a share whose cases are alike is worth fewer
-independent cases than it has, and its interval is Wilson's (1927) of that many (Korn & Graubard
-1998; Dean & Pagano 2015), with Student's t of clusters - 1. Any other figure is a function of sums
-by cluster; its interval comes from drawing clusters with replacement, the percentiles expanded for
-small samples (Hesterberg 2015). `benchmarks/coverage.py` measures both.
+Clusters (ChatSEEDs, topics, questions) are independent, their cases alike: how alike is estimated
+from the variance between clusters. A share's interval is Wilson's (1927) of the independent cases
+that it is worth (Korn & Graubard 1998; Dean & Pagano 2015), with Student's t of clusters - 1. Any
+other figure is a function of sums by cluster, which are drawn with replacement; percentiles are
+expanded for small samples (Hesterberg 2015). `benchmarks/coverage.py` measures both.
 """
 
 from __future__ import annotations
@@ -22,16 +21,11 @@ from botchat.interfaces import Row
 from botchat.metrics.statistics import LEVEL, Z, distinct, student_t
 from botchat.verdicts import Flags, Floats, Indices
 
-LEAST = 20
-"""Dialogues below which nothing is concluded: a 95 % interval of a share of 20 is up to ±20 points
-wide."""
+LEAST = 20  # dialogues below which nothing is concluded: an interval of up to ±20 points
 RESAMPLES = 1000
-_MOST_DRAWN = 2000
-"""Clusters drawn one by one; more are put together in as many groups at random."""
-_ALIKE = 0.25
-"""Clusters' worth of evidence, before any is seen, that cases of one cluster are all alike."""
-_NOTHING = 1e-15
-"""A variance that is only rounding."""
+_MOST_DRAWN = 2000  # clusters drawn one by one; more are put together at random in as many groups
+_ALIKE = 0.25  # clusters' worth of prior evidence that cases of one cluster are all alike
+_NOTHING = 1e-15  # a variance that is only rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +35,7 @@ class Shares:
     value: Floats
     low: Floats
     high: Floats
-    n: Floats
-    """Independent cases that each is worth."""
+    n: Floats  # independent cases that each is worth
 
     def row(self, i: int, name: str) -> Row:
         """The columns ``name``, ``name_low`` and ``name_high`` of one share."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import starmap, zip_longest
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,29 +20,24 @@ from botchat.languages.text import IDEOGRAPHS
 from botchat.records import Dialogue, Dialogues
 
 log = logging.getLogger("botchat")
-
-Unit = Literal["tokens", "words"]
-
 ENCODING = "cl100k_base"
-
 _WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]+(?:['\u2019][^\W{IDEOGRAPHS}]+)*")
 
 
 @dataclass(frozen=True)
 class Counter:
-    """Measures a text in ``unit``."""
+    """Measures a text in tokens or words."""
 
-    unit: Unit
+    unit: str
     count: Callable[[str], int]
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """Lengths of every generated utterance, without the ChatSEED's."""
+    """Lengths of every generated utterance by contestant, in the order of its dialogues."""
 
-    unit: Unit
+    unit: str
     by_contestant: Mapping[str, NDArray[np.int64]]
-    """Contestant -> lengths, in the order of its dialogues."""
 
 
 @cache
@@ -82,7 +76,7 @@ def measure(dialogues: Dialogues, get_counter: Callable[[], Counter] = counter) 
     def length(text: str, tokens: int | None) -> int:
         return counting.count(text) if tokens is None or counting.unit == "words" else tokens
 
-    lengths = {name: np.array([*starmap(length, of)], np.int64) for name, of in generated.items()}
+    lengths = {k: np.array([*starmap(length, of)], np.int64) for k, of in generated.items()}
     return Lengths(counting.unit, lengths)
 
 
@@ -95,12 +89,11 @@ def _generated(dialogue: Dialogue) -> Iterator[tuple[str, int | None]]:
 def summary(lengths: NDArray[np.int64]) -> dict[str, float]:
     """Return ``n``, ``mean``, ``median``, ``p95`` and ``max`` of lengths, shape (n,); nan: none."""
     known = lengths if len(lengths) else [math.nan]
-    median, p95, longest = np.percentile(known, (50, 95, 100)).tolist()
-    values = {"mean": float(np.mean(known)), "median": median, "p95": p95, "max": longest}
-    return {"n": len(lengths), **values}
+    values = (len(lengths), float(np.mean(known)), *np.percentile(known, (50, 95, 100)).tolist())
+    return dict(zip(("n", "mean", "median", "p95", "max"), values, strict=True))
 
 
 def log_words(dialogues: Mapping[str, Dialogue], end: int) -> dict[str, float]:
     """Return seed id -> log of 1 + the mean words of what was generated up to utterance ``end``."""
     texts = {seed_id: d.utterances[d.n_seed : end] for seed_id, d in dialogues.items()}
-    return {i: math.log1p(sum(map(words, said)) / max(1, len(said))) for i, said in texts.items()}
+    return {i: math.log1p(sum(map(words, each)) / max(1, len(each))) for i, each in texts.items()}

@@ -10,22 +10,19 @@ from botchat.protocols.frame import template_mark
 from botchat.records import HUMAN, Dialogue, Dialogues
 
 _NEXT_TURN = re.compile(r"\n\s*(?:user|assistant|human|ai|system|speaker [AB12]|[AB])\s*:", re.I)
-_LOOP_SHARE, _LOOP_LENGTH = 6 / 7, 7
 _CUT_SHARE = 0.01
 
 
 def find_mark(text: str) -> str:
     """Return the first mark of a chat template or of another speaker's turn in a reply, or ''."""
-    if mark := template_mark(text):
-        return mark
     turn = _NEXT_TURN.search(text)
-    return turn[0].strip() if turn else ""
+    return template_mark(text) or (turn[0].strip() if turn else "")
 
 
 def is_loop(utterances: Sequence[str]) -> bool:
     """Return whether one utterance makes up 12 of 14 of them, or as large a share of 7 or more."""
     n = len(utterances)
-    return n >= _LOOP_LENGTH and Counter(utterances).most_common(1)[0][1] >= _LOOP_SHARE * n
+    return n >= 7 and 7 * Counter(utterances).most_common(1)[0][1] >= 6 * n
 
 
 def dialogue_faults(dialogue: Dialogue) -> Iterator[tuple[str, str]]:

@@ -17,13 +17,8 @@ import numpy.typing as npt
 
 from botchat.verdicts import Floats, Indices
 
-LEVEL = 0.95
-"""Coverage of every interval."""
-
-Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
-"""Half its width in standard errors where these are known."""
-
-
+LEVEL = 0.95  # coverage of every interval
+Z = NormalDist().inv_cdf(0.5 + LEVEL / 2)  # half its width in standard errors where these are known
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
 _MANY = 1 << 15
 
@@ -97,9 +92,8 @@ def kendall(x: Floats, y: Floats, weights: Floats | None = None) -> Floats:
 def sign_flip(sums: Floats) -> float:
     """Two-sided p of the hypothesis that each item's sum might as well have the other sign.
 
-    Of independent items with whole sums: exact, by convolution (Fisher 1935, §21); with sums of 1
-    and -1 it is McNemar's exact test. Sums of several sizes, more than `_MANY` together, are taken
-    as normal.
+    Exact for whole sums, by convolution (Fisher 1935, §21): with sums of 1 and -1 McNemar's exact
+    test. Sums of several sizes, more than `_MANY` together, are taken as normal.
     """
     size_of, count = np.unique(np.abs(sums[sums != 0]).astype(np.intp), return_counts=True)
     total, seen = int(size_of @ count), abs(float(sums.sum()))
@@ -146,9 +140,7 @@ def student_t(level: float, df: int) -> float:
 
 def holm(p: Sequence[float]) -> list[float]:
     """Adjusted p of several tests, so that all together are wrong as rarely (Holm 1979)."""
-    order = sorted(range(len(p)), key=lambda i: p[i])
-    adjusted, most = [0.0] * len(p), 0.0
-    for place, i in enumerate(order):
-        most = max(most, min(1.0, (len(p) - place) * p[i]))
-        adjusted[i] = most
-    return adjusted
+    order, adjusted = np.argsort(p, kind="stable"), np.empty(len(p))
+    each = np.minimum(1.0, np.arange(len(p), 0, -1) * np.asarray(p, np.float64)[order])
+    adjusted[order] = np.maximum.accumulate(each)
+    return adjusted.tolist()

@@ -1,4 +1,4 @@
-"""``botchat bench``: a benchmark's files or an own one in, a judge asked, tables out.
+"""``botchat bench``: a benchmark's files or an own one in, judges asked, tables out.
 
 A benchmark is judged like a seed set of its own, ``bench-faireval``. The tables show every judge
 that has judged what is in the files, beside the numbers that the papers print.
@@ -6,49 +6,36 @@ that has judged what is in the files, beside the numbers that the papers print.
 
 from __future__ import annotations
 
+import gzip
 import re
-from collections.abc import Callable, Mapping
-from pathlib import Path, PurePosixPath
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from botchat.boards.judge_agreement import HUMAN_LABELS, AgreementReport
-from botchat.errors import (
-    BotChatError,
-    ConfigError,
-    DataError,
-    LimitReached,
-    MissingDataError,
-    did_you_mean,
-)
-from botchat.papers import chateval
-from botchat.papers.benchmarks import (
-    Answered,
-    AnswerPairs,
-    Benchmark,
-    Files,
-    Judgments,
-    OwnFile,
-    topical_chat,
-)
+from botchat.errors import ConfigError, DataError, LimitReached, MissingDataError, did_you_mean
+from botchat.papers.benchmarks import Answered, Benchmark, Files, Judgments, own_file
+from botchat.papers.chateval import faireval, topical_chat
 from botchat.papers.printed import tables_of
-from botchat.papers.requests import Benching
 from botchat.papers.stories import mateval, recorded
+from botchat.papers.turing import turing
 from botchat.pipeline.agree import publish
 from botchat.pipeline.run import ask
 from botchat.pipeline.run.ask import Cases
 from botchat.pipeline.run.contestants import with_controls
 from botchat.pipeline.run.meter import Meter
-from botchat.pipeline.run.plan import Plan
 from botchat.pipeline.run.spending import JudgeName, Spending
 from botchat.results import Result
-from botchat.workspace import panels
+from botchat.workspace import jsonl, panels
 from botchat.workspace.folder import Workspace
 
 BENCHMARKS: Mapping[str, Callable[[Files], Benchmark]] = {
-    "faireval": lambda files: AnswerPairs("FairEval", chateval.faireval(files)),
+    "faireval": faireval,
     "mateval": mateval,
     "topicalchat": topical_chat,
+    "turing": turing,
 }
-"""Name -> the data set made of upstream's files."""
+"""Name -> the benchmark in upstream's files."""
 
 
 def judge_name(name: str, model: str | None, workspace: Workspace) -> JudgeName:
@@ -57,146 +44,117 @@ def judge_name(name: str, model: str | None, workspace: Workspace) -> JudgeName:
     return JudgeName(name, model if is_panel else None)
 
 
-def plan_bench(request: Benching, workspace: Workspace) -> Plan:
-    """What `bench` would send."""
-    asked = _asked(request, _cases(request, _read(request)[0]))
-    if not asked:
-        raise ConfigError("--plan needs a judge; name one with --judge")
-    return ask.plan_all(asked, workspace)
-
-
 def bench(
-    request: Benching, workspace: Workspace, spending: Spending, meter: Meter | None
+    workspace: Workspace,
+    name: str,
+    judges: Sequence[JudgeName],
+    spending: Spending,
+    meter: Meter | None,
+    *,
+    data: Path | None = None,
+    published: bool = False,
+    limit: int | None = None,
+    out: Path | None = None,
+    formats: Sequence[str] = (),
 ) -> Result:
-    """Let a judge answer a benchmark; of ``botchat`` itself draw the published numbers.
+    """Let judges answer a benchmark; of ``botchat`` itself draw the published numbers.
 
-    What is asked already is not asked again. Raises `LimitReached`, with the comparison so far: a
-    limit was reached; run it again.
+    What is asked already is not asked again. ``data``: folder with upstream's files.
+    ``published``: MATEval's recorded discussions take the judges' place. ``limit``: only the first
+    items. Raises `LimitReached`, with the comparison so far: a limit was reached; run it again.
     """
-    if request.benchmark == "botchat":
+    asks = bool(judges) or limit is not None or spending.plan
+    if (published and name != "mateval") or (asks and (published or name == "botchat")):
+        raise ConfigError(
+            "only bench botchat and bench mateval --published show published numbers; they ask "
+            "nobody; leave out --judge, --limit and --plan"
+        )
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", Path(name).stem).strip("-.")[:40]
+    seed_set = f"bench-{plain or 'file'}"
+    out = out or workspace.out(seed_set)
+    if name == "botchat":
         from botchat.papers.botchat_figures import bench_botchat  # which draws
 
-        return bench_botchat(request, workspace)
-    benchmark, files = _read(request)
-    out = request.out or workspace.out(_seed_set(request))
-    if request.published:
-        return recorded(files, Answered(workspace, {}, request.formats, out))
-    cases = _cases(request, benchmark)
+        return bench_botchat(data, out)
+    benchmark = recorded(_files(data)) if published else _read(name, data)
+    cases = [_first(each, limit) for each in benchmark.cases]
+    jobs = [ask.Asked(seed_set, (), judge, cases) for judge in judges]
+    if spending.plan:
+        if not jobs:
+            raise ConfigError("--plan needs a judge; name one with --judge")
+        title = f"{name}, judges {', '.join(str(judge.name) for judge in judges)}"
+        return ask.plan_all(jobs, workspace).result(title, spending)
+
+    def compare() -> Result:
+        judged, printed = _judged(workspace, seed_set, cases), tables_of(name)
+        if any(judged.values()) or not benchmark.needs_judges:
+            report, tables, content = benchmark.compared(Answered(workspace, judged))
+            return publish(report, [*tables, *printed], out, content, formats)
+        note = f"Nobody has judged {seed_set} yet; name a judge with --judge."
+        if not printed:
+            raise MissingDataError(note)
+        title, signed = printed[0].title, printed[0].signature
+        report = AgreementReport(subject=title, labels=HUMAN_LABELS, signature=signed, notes=[note])
+        return publish(report, printed, out, formats=formats)
+
     try:
-        if asked := _asked(request, cases):
-            ask.ask_all(asked, workspace, spending, meter)
-    except LimitReached as limit:
-        limit.partial_result = _compared(request, workspace, benchmark, cases, out)
+        if jobs:
+            ask.ask_all(jobs, workspace, spending, meter)
+    except LimitReached as limit_reached:
+        limit_reached.partial_result = compare()
         raise
-    return _compared(request, workspace, benchmark, cases, out)
+    return compare()
 
 
-def _seed_set(request: Benching) -> str:
-    """What the judgments are filed under."""
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", Path(request.benchmark).stem).strip("-.")[:40]
-    return f"bench-{name or 'file'}"
-
-
-def _asked(request: Benching, cases: list[Cases]) -> list[ask.Asked]:
-    """The judge, if one is named, with all its cases."""
-    return [ask.Asked(_seed_set(request), (), judge, cases) for judge in request.judges]
-
-
-def _cases(request: Benching, benchmark: Benchmark) -> list[Cases]:
-    """The first that the limit allows."""
-    limit = request.limit
+def _first(cases: Cases, limit: int | None) -> Cases:
+    """Return the cases of the first ``limit`` items."""
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: at least one item is needed")
-    found = []
-    for protocol, makes in benchmark.cases:
-        ids = {*[*dict.fromkeys(make().seed_id for make in makes)][:limit]}
-        found.append(Cases(protocol, [make for make in makes if make().seed_id in ids]))
-    return found
+    items = {*[*dict.fromkeys(make().seed_id for make in cases.make)][:limit]}
+    return Cases(cases.protocol, [make for make in cases.make if make().seed_id in items])
 
 
-def _compared(
-    request: Benching, workspace: Workspace, benchmark: Benchmark, cases: list[Cases], out: Path
-) -> Result:
-    """Everybody who has judged what the files hold, beside people and what the papers print."""
-    name, judged = _seed_set(request), dict[str, Judgments]()
+def _judged(workspace: Workspace, seed_set: str, cases: Sequence[Cases]) -> dict[str, Judgments]:
+    """Return the stored judgments of the cases as they are now, by name of the protocol."""
+    judged = dict[str, Judgments]()
     for protocol, makes in cases:
-        asked = (make() for make in makes)
-        wanted = {(case.seed_id, case.contestants): case.digest for case in asked}
+        wanted = {(case.seed_id, case.contestants): case.digest for case in (m() for m in makes)}
         by_judge = {}
-        for path in sorted(
-            workspace.judgments_path(name, protocol.name, "").parent.glob("*.jsonl")
-        ):
+        folder = workspace.judgments_path(seed_set, protocol.name, "").parent
+        for path in sorted(folder.glob("*.jsonl")):
             stored = workspace.judgments(path)
-            known = ((stored.get(key), digest) for key, digest in wanted.items())
-            if kept := [one for one, digest in known if one and one.case == digest]:
+            known = [(stored[key], digest) for key, digest in wanted.items() if key in stored]
+            if kept := [judgment for judgment, digest in known if judgment.case == digest]:
                 by_judge[kept[0].judge] = kept
         judged[protocol.name] = with_controls(workspace, by_judge, protocol)
-    if any(judged.values()):
-        return benchmark.compared(Answered(workspace, judged, request.formats, out))
-    missing = f"Nobody has judged {name} yet; name a judge with --judge."
-    if not (printed := tables_of(request.benchmark)):
-        raise MissingDataError(missing)
-    report = AgreementReport(
-        subject=printed[0].title,
-        labels=HUMAN_LABELS,
-        signature=printed[0].signature,
-        notes=[missing],
+    return judged
+
+
+def _read(name: str, data: Path | None) -> Benchmark:
+    """Read a benchmark from upstream's files, or a file of one's own."""
+    if name in BENCHMARKS:
+        return BENCHMARKS[name](_files(data))
+    if (file := Path(name)).exists():
+        return own_file(file)
+    known = [*BENCHMARKS, "botchat"]
+    hint = did_you_mean(name, known)
+    raise ConfigError(
+        f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}, or a file of texts"
     )
-    return publish(report, printed, out, formats=request.formats)
 
 
-def _read(request: Benching) -> tuple[Benchmark, Files]:
-    """A benchmark and upstream's files; refuses what does not go together before reading."""
-    name, data, limit = request.benchmark, request.data, request.limit
-    if name == "botchat":
-        raise ConfigError("bench botchat draws published numbers and asks nobody: no --plan")
-    if request.published and (name != "mateval" or request.judges):
-        raise ConfigError(
-            "--published reads MATEval's recorded discussions and asks nobody: "
-            "botchat bench mateval --data DIR --published"
-        )
-    if request.published and limit is not None:
-        raise ConfigError(f"--limit {limit}: --published reads all; leave --limit out")
-    if name not in BENCHMARKS:
-        if (file := Path(name)).exists():
-            return OwnFile(file), {}
-        known = [*BENCHMARKS, "botchat"]
-        hint = did_you_mean(name, known)
-        raise ConfigError(
-            f"unknown benchmark {name!r}{hint}; benchmarks: {', '.join(known)}, or a file of texts"
-        )
+def _files(data: Path | None) -> dict[str, bytes]:
+    """Return the content of upstream's files by their names in the folder."""
     if data is None or not data.is_dir():
         where = "--data is missing" if data is None else f"no folder {data}"
         raise MissingDataError(f"{where}; name the folder with upstream's files with --data")
-    try:
-        files = {
-            path.relative_to(data).as_posix(): path.read_bytes()
-            for path in sorted(data.rglob("*"))
-            if path.suffix.lower() in (".csv", ".json", ".jsonl", ".txt") and path.is_file()
-        }
-    except OSError as error:
-        raise DataError(f"cannot read {error.filename}: {error.strerror}") from None
-    if len(sets := _sets(files, BENCHMARKS[name])) > 1:
-        raise ConfigError(
-            f"--data {data} holds {len(sets)} data sets, {', '.join(sets)}: give a folder that "
-            "holds one of them"
-        )
-    return BENCHMARKS[name](files), files
-
-
-def _sets(files: Files, read: Callable[[Files], object]) -> list[str]:
-    """Folders and files that are each a data set of its own, none within another."""
-    parts: dict[str, dict[str, bytes]] = {}
-    for name, content in files.items():
-        for part in (name, *map(str, PurePosixPath(name).parents)):
-            parts.setdefault(part, {})[name] = content
-
-    def complete(part: Files) -> bool:
-        try:
-            read(part)
-        except BotChatError:
-            return False
-        return True
-
-    whole = {frozenset(part): name for name, part in parts.items() if complete(part)}
-    return [name for part, name in whole.items() if not any(other < part for other in whole)]
+    files = {}
+    for path in sorted(data.rglob("*")):
+        name = path.relative_to(data).as_posix()
+        if name.removesuffix(".gz").endswith((".csv", ".json", ".jsonl", ".txt")):
+            content = jsonl.content(path)
+            try:
+                files[name] = gzip.decompress(content) if path.suffix == ".gz" else content
+            except (OSError, EOFError, zlib.error) as error:
+                raise DataError(f"{path} is no gzip file ({error}); get it again") from None
+    return files

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import product
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import NamedTuple
 
 from botchat import prompts
+from botchat.boards.judge_agreement import HUMAN_LABELS
 from botchat.errors import DataError, MissingDataError
 from botchat.importers.rows import FileRow, json_rows, named, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import ENGLISH
+from botchat.metrics.agreement import ItemScore
+from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, answer_pairs, refuse_several
+from botchat.pipeline.run.ask import Cases
 from botchat.protocols.answers import AnswerPair
 from botchat.protocols.frame import neutralise, prompt_frame
 from botchat.protocols.protocol import Protocol
+from botchat.protocols.replies import plain_name
 from botchat.protocols.scores import Scale, neutralise_labels
 
-_SCALES = {
-    "naturalness": (1, 3),
-    "coherence": (1, 3),
-    "engagingness": (1, 3),
-    "groundedness": (0, 1),
-}
+_SCALES = dict.fromkeys(("naturalness", "coherence", "engagingness"), (1, 3))
+_SCALES["groundedness"] = (0, 1)
 """Lowest and highest score, those of the people's labels (Mehri & Eskenazi 2020)."""
 
 ASPECTS: Mapping[str, Protocol] = {
@@ -45,14 +45,14 @@ ASPECTS: Mapping[str, Protocol] = {
 }
 
 _ALL_ASPECTS = Scale(0, 3, tuple(_SCALES))
+_FIELDS = "source, context, system_id, system_output and scores"
 
 
-@dataclass(frozen=True)
-class Response:
-    """One system's next turn in a conversation, and people's mean score of it by aspect."""
+class Response(NamedTuple):
+    """One system's next turn in a conversation, and the mean human score of it by aspect."""
 
     id: str
-    """Of the conversation, which all systems continue."""
+    """Name of the conversation, which all systems continue."""
     contestant: str
     conversation: tuple[str, ...]
     fact: str
@@ -80,113 +80,119 @@ def aspect_case(response: Response, aspect: str) -> Case:
     )
 
 
-def faireval(files: Mapping[str, bytes]) -> list[AnswerPair]:
-    """FairEval's questions, answers and people's majority labels (Wang et al. 2023).
+def faireval(files: Files) -> Benchmark:
+    """Return FairEval's pairs of answers; raises as `read_faireval`."""
+    return answer_pairs("FairEval", read_faireval(files))
 
-    ``files``: name -> content, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two
-    models, ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without
-    punctuation, ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises
-    `MissingDataError` without one of them, `DataError` with file and line for what is in them.
+
+def read_faireval(files: Files) -> list[AnswerPair]:
+    """Return FairEval's questions, answers and majority labels (Wang et al. 2023).
+
+    ``files``, in any folders: ``question.jsonl``, ``answer_MODEL.jsonl`` of two models,
+    ``review_MODEL_MODEL_human.txt`` with one label a line (a model's name without punctuation,
+    ``CHATGPT`` for gpt35, or ``TIE``) in the order of the questions. Raises `MissingDataError`
+    without one of them, `DataError` with file and line for what is in them.
     """
-    by_name = {PurePosixPath(name).name: name for name in sorted(files)}
-    answer_files = {
-        match[1]: name
-        for base, name in by_name.items()
-        if (match := re.fullmatch(r"answer_(.+)\.jsonl", base))
-    }
-    review = [
-        (f"review_{one}_{two}_human.txt", one, two) for one, two in product(answer_files, repeat=2)
-    ]
-    found = next((each for each in review if each[0] in by_name), None)
-    if "question.jsonl" not in by_name or found is None:
-        raise MissingDataError(
-            "FairEval needs question.jsonl, answer_MODEL.jsonl of two models and "
-            "review_MODEL_MODEL_human.txt that names both; found "
-            f"{', '.join(by_name) or 'no files'}"
-        )
-    review_file, *models = by_name[found[0]], *found[1:]
-    questions = _by_question(files, by_name["question.jsonl"])
-    answers = [_by_question(files, answer_files[model]) for model in models]
-    said = read_text(files[review_file], review_file).rstrip().splitlines()
-    if len(said) != len(questions):
-        raise DataError(
-            f"{review_file}: {len(said)} labels for the {len(questions)} questions of "
-            f"{by_name['question.jsonl']}; give one a line"
-        )
-    one, two = models
-    meant = {_plain(one): "1", _plain(two): "2", "tie": "tie"}
+    paths = {PurePosixPath(path).name: path for path in sorted(files)}
+    refuse_several([path for path in files if PurePosixPath(path).name == "question.jsonl"])
+    matches = (re.fullmatch(r"review_(.+)_(.+)_human\.txt", name) for name in paths)
+    reviews = [match for match in matches if match]
+    model_a, model_b = reviews[0].groups() if reviews else ("MODEL", "MODEL")
+    names = ["question.jsonl", f"answer_{model_a}.jsonl", f"answer_{model_b}.jsonl"]
+    if not {*names} <= {*paths}:
+        needed = "answer_MODEL.jsonl of two models and review_MODEL_MODEL_human.txt that names both"
+        present = ", ".join(paths) or "no files"
+        raise MissingDataError(f"FairEval needs question.jsonl, {needed}; found {present}")
+    questions, first, second = tables = [_by_question(files, paths[name]) for name in names]
+    review = paths[reviews[0][0]]
+    labels = read_text(files[review], review).rstrip().splitlines()
+    if len(labels) != len(questions):
+        fault = f"{len(labels)} labels for the {len(questions)} questions"
+        raise DataError(f"{review}: {fault}; give one a line")
+    verdicts = {plain_name(model_a): "1", plain_name(model_b): "2", "tie": "tie"}
     pairs = []
-    for line, (id_, label) in enumerate(zip(questions, said, strict=True), 1):
-        name = _plain(label).replace("chatgpt", "gpt35")
-        if name not in meant:
-            raise DataError(
-                f"{review_file}:{line}: label {label.strip()!r} is neither {one}, {two} nor TIE"
-            )
-        for model, texts in zip(models, answers, strict=True):
+    for line, (id_, label) in enumerate(zip(questions, labels, strict=True), 1):
+        verdict = verdicts.get(plain_name(label).replace("chatgpt", "gpt35"))
+        if verdict is None:
+            fault = f"label {label.strip()!r} is neither {model_a}, {model_b} nor TIE"
+            raise DataError(f"{review}:{line}: {fault}")
+        for name, texts in zip(names, tables, strict=True):
             if id_ not in texts:
-                raise DataError(f"{answer_files[model]}: no answer to question {id_}; add it")
-        text, category = questions[id_]
-        shown = answers[0][id_][0], answers[1][id_][0]
-        pairs.append(AnswerPair(id_, text, (one, two), shown, meant[name], category))
+                raise DataError(f"{paths[name]}: no answer to question {id_}; add it")
+        answers = first[id_], second[id_]
+        pairs.append(AnswerPair(id_, questions[id_], (model_a, model_b), answers, verdict))
     return pairs
 
 
-def topical_chat(files: Mapping[str, bytes]) -> list[Response]:
-    """Topical-Chat's responses with people's mean scores (Mehri & Eskenazi 2020).
-
-    ``files``: name -> content; one JSON file in the form that UniEval (Zhong et al. 2022) gave the
-    labels: a list of records with ``source`` (utterances, one a line), ``context`` (the fact),
-    ``system_id``, ``system_output`` and ``scores``. Raises `MissingDataError` without such a file,
-    `DataError` with file and record for what is in it.
-    """
-    for name in sorted(files):
-        if PurePosixPath(name).suffix.lower() != ".json":
-            continue
-        records = list(json_rows(files[name], name))
-        first = records[0].fields if records else None
-        if isinstance(first, dict) and {"source", "system_output"} <= set(first):
-            ids: dict[tuple[str, str], str] = {}
-            return [_response(record, ids) for record in records]
-    raise MissingDataError(
-        "Topical-Chat needs a JSON file of records with source, context, system_id, system_output "
-        f"and scores; found {', '.join(sorted(files)) or 'no files'}"
+def topical_chat(files: Files) -> Benchmark:
+    """Return responses rated in four aspects; raises as `read_topical_chat`."""
+    responses = read_topical_chat(files)
+    labels = {
+        name: [ItemScore(r.id, r.contestant, HUMAN_LABELS, r.scores[name]) for r in responses]
+        for name in ASPECTS
+    }
+    rated = RatedTexts(
+        "topicalchat",
+        ("chateval-table-2", "Topical-Chat: correlation with people (layout of ChatEval, Table 2)"),
+        "aspect",
+        {aspect: (protocol, 0, labels[aspect]) for aspect, protocol in ASPECTS.items()},
     )
+    cases = [
+        Cases(protocol, [partial(aspect_case, response, aspect) for response in responses])
+        for aspect, protocol in ASPECTS.items()
+    ]
+    return Benchmark(cases, rated.compared)
 
 
-def _by_question(files: Mapping[str, bytes], name: str) -> dict[str, tuple[str, str]]:
-    """Question id -> text and category of one JSON-lines file, in its order."""
-    texts: dict[str, tuple[str, str]] = {}
+def read_topical_chat(files: Files) -> list[Response]:
+    """Return Topical-Chat's responses with mean human scores (Mehri & Eskenazi 2020).
+
+    ``files``: one JSON file in the form that UniEval (Zhong et al. 2022) gave the labels, with
+    ``source`` (utterances, one a line) and ``context`` (the fact). Raises `MissingDataError`
+    without such a file, `DataError` with file and record for what is in it.
+    """
+    tables = {}
+    for name in sorted(files):
+        if PurePosixPath(name).suffix.lower() == ".json":
+            records = json_rows(files[name], name)
+            first = records[0].fields if records else None
+            if isinstance(first, dict) and {"source", "system_output"} <= set(first):
+                tables[name] = records
+    refuse_several([*tables])
+    if not tables:
+        present = ", ".join(sorted(files)) or "no files"
+        fault = f"Topical-Chat needs a JSON file of records with {_FIELDS}; found {present}"
+        raise MissingDataError(fault)
+    ids: dict[tuple[str, str], str] = {}
+    return [_response(record, ids) for records in tables.values() for record in records]
+
+
+def _by_question(files: Files, name: str) -> dict[str, str]:
+    """Return the texts of one JSON-lines file by question id, in its order."""
+    texts: dict[str, str] = {}
     for place, value in json_rows(files[name], name):
         record = named(value, place)
-        text = record.get("text")
+        text, id_ = record.get("text"), str(record.get("question_id", ""))
         if not isinstance(text, str):
             raise DataError(f"{place}: not a record with question_id and text")
-        id_ = str(record.get("question_id", ""))
         if not id_ or id_ in texts:
             raise DataError(f"{place}: question_id {id_!r} is missing or there twice")
-        texts[id_] = text, str(record.get("category", ""))
+        texts[id_] = text
     return texts
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _response(row: FileRow, ids: dict[tuple[str, str], str]) -> Response:
     record = named(row.fields, row.place)
     try:
-        scores: Any = record["scores"]
         source, fact = str(record["source"]), str(record["context"])
         return Response(
-            id=ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
-            contestant=str(record["system_id"]),
-            conversation=tuple(line.strip() for line in source.split("\n") if line.strip()),
-            fact=fact.strip(),
-            text=str(record["system_output"]).strip(),
-            scores={aspect: float(scores[aspect]) for aspect in ASPECTS},
+            ids.setdefault((source, fact), f"tc-{len(ids) + 1}"),
+            str(record["system_id"]),
+            tuple(line.strip() for line in source.split("\n") if line.strip()),
+            fact.strip(),
+            str(record["system_output"]).strip(),
+            {aspect: float(record["scores"][aspect]) for aspect in ASPECTS},
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(
-            f"{row.place}: no {error}; a record needs source, context, system_id, system_output "
-            f"and scores of {', '.join(ASPECTS)}"
-        ) from None
+        fault = f"no {error}; a record needs {_FIELDS} of {', '.join(ASPECTS)}"
+        raise DataError(f"{row.place}: {fault}") from None

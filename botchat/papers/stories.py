@@ -3,37 +3,34 @@
 A verdict is five scores in the order of the paper's tables (``"0 -1 0 0 -2"``): 0, or one point off
 for each erroneous passage; ``?`` is missing. The paper's scale has no floor.
 
-The upstream files of one dataset (ROC, WP: English; LOT: Chinese) are a table of stories with human
-scores and one JSON file a strategy. A recorded report is read by the reader of live ones
-(`botchat.metrics.error_reports`).
+Upstream's files of a dataset (ROC, WP: English; LOT: Chinese) are a table of stories with human
+scores and one JSON file a strategy, whose reports are read as live ones.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import PurePosixPath
+from typing import Any
 
 from botchat.boards.judge_agreement import HUMAN_LABELS
-from botchat.boards.tables import Column
 from botchat.errors import DataError, MissingDataError
 from botchat.importers.rows import json_rows, named, quoted, read_text
 from botchat.interfaces import Case, ShownDialogue
 from botchat.languages import Language, built_in
 from botchat.metrics.agreement import ItemScore
 from botchat.metrics.error_reports import KindReport, read_kinds
-from botchat.papers.benchmarks import Answered, Files, RatedTexts, score_at
+from botchat.papers.benchmarks import Benchmark, Files, RatedTexts, refuse_several
 from botchat.pipeline.run.ask import Cases
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.protocol import Protocol
 from botchat.protocols.reports import ERROR_TYPES
 from botchat.protocols.scores import Scale, neutralise_labels
-from botchat.results import Result
 
 STORIES = Protocol(
     "stories",
@@ -48,36 +45,15 @@ STORIES = Protocol(
 
 
 def asked_in(language: Language) -> Protocol:
-    """The question in the language of the stories, English or Chinese."""
+    """Return the question in the language of the stories, English or Chinese."""
     if language.english:
         return STORIES
-    assert STORIES.scale is not None
     names = tuple(chinese for _, chinese in ERROR_TYPES.values())
-    return replace(STORIES, scale=replace(STORIES.scale, names=names), language=language)
+    return replace(STORIES, scale=replace(STORIES.asked_scale, names=names), language=language)
 
 
-STORY = "story"
-"""Name of the one contestant."""
-
-AS_WRITTEN = ", as written"
-"""Ends the name of a recording whose points are off whatever their sign."""
-
-
-def stories(files: Files) -> list[OwnText]:
-    """Return the stories of one dataset, with human scores by the codes of `ERROR_TYPES`."""
-    # The digest in the id, so that datasets can be judged beside each other.
-    return [
-        OwnText(f"{n}-{sha256(text.encode()).hexdigest()[:6]}", text, _people_scores(scores, place))
-        for n, (text, scores, place) in enumerate(_scored(files)[1])
-    ]
-
-
-def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
-    """The question about one story."""
-    text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
-    shown = ShownDialogue(STORY, (story.text,))
-    return protocol.asked(story.id, (shown,), protocol.language.fill("story", story=text))
-
+STORY = "story"  # the one contestant
+AS_WRITTEN = ", as written"  # ends the name of a recording whose points are off whatever their sign
 
 STRATEGIES: Mapping[str, str] = {
     "no_multi_agent": "SA",
@@ -89,136 +65,132 @@ STRATEGIES: Mapping[str, str] = {
 """Key of the report in a record -> strategy, in the order of the paper's tables."""
 
 COLUMNS = {"en": ("Story", "Score_new"), "zh": ("故事", "新得分")}
-"""Headings of the stories and of people's scores, by the language of the stories."""
+"""Headings of the stories and of the human scores, by the language of the stories."""
 
 _CODES = {name.casefold(): code for code, names in ERROR_TYPES.items() for name in names}
-_PEOPLE_SCORE = re.compile(r"\s*(.+?)\s*[:\uff1a]\s*(-?\d+(?:\.\d+)?)\s*")
 
 
-def _scored(files: Files) -> tuple[str, list[tuple[str, str, str]]]:
-    """Language of the first table of stories with people's scores, and (story, scores, place)."""
-    for name in (name for name in sorted(files) if name.lower().endswith(".csv")):
-        text = io.StringIO(read_text(files[name], name), newline="")
-        rows = csv.DictReader(text, restval="")  # rows end behind their last error
-        for code, (story, scores) in COLUMNS.items():
-            if {story, scores} <= {*(rows.fieldnames or ())}:
-                places = ((row, f"{name}:{rows.line_num}") for row in rows)
-                return code, [(row[story], row[scores], place) for row, place in places]
-    raise MissingDataError(
-        f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}: give a CSV "
-        f"file with the columns {' or '.join(map(', '.join, COLUMNS.values()))}"
-    )
+def case(story: OwnText, protocol: Protocol = STORIES) -> Case:
+    """Return the question about one story."""
+    text = neutralise_labels(story.text.replace("\0", ""), protocol.asked_scale)
+    dialogue = ShownDialogue(STORY, (story.text,))
+    return protocol.asked(story.id, (dialogue,), protocol.language.fill("story", story=text))
 
 
-def _people_scores(text: str, where: str) -> dict[str, float]:
+def mateval(files: Files) -> Benchmark:
+    """Return the stories with points off for five kinds of error; raises as `read_stories`."""
+    language, stories = read_stories(files)
+    protocol = asked_in(language)
+    cases = Cases(protocol, [partial(case, story, protocol) for story in stories])
+    return Benchmark([cases], _rated(stories, protocol).compared)
+
+
+def recorded(files: Files) -> Benchmark:
+    """Compare upstream's recorded discussions in place of judges, each strategy in two ways.
+
+    As the paper did: a score line counts as it stands, 0 without one; the closest of 32 readings,
+    and equal to all ten cells of SA on LOT. As written: points are always off, and a report without
+    a score is missing.
+    """
+    language, stories = read_stories(files)
+    reports = read_reports(files, language, stories)
+    scores = {
+        code: [
+            ItemScore(stories[number].id, STORY, f"{strategy}{way}", score(by_kind.get(kind)))
+            for strategy, by_story in reports.items()
+            for way, score in _WAYS.items()
+            for number, by_kind in by_story.items()
+        ]
+        for kind, code in enumerate(ERROR_TYPES)
+    }
+    comparison = _rated(stories, asked_in(language)).compared_scores(scores, {})
+    return Benchmark((), lambda _: comparison, needs_judges=False)
+
+
+_WAYS: Mapping[str, Callable[[KindReport | None], float | None]] = {
+    "": lambda report: 0.0 if report is None or report.written is None else report.written,
+    AS_WRITTEN: lambda report: None if report is None else report.score,
+}
+
+
+def _rated(stories: Sequence[OwnText], protocol: Protocol) -> RatedTexts:
+    parts = {}
+    for place, code in enumerate(ERROR_TYPES):
+        labels = [ItemScore(s.id, STORY, HUMAN_LABELS, s.labels[code]) for s in stories]
+        parts[code] = protocol, place, labels
+    title = "Stories: correlation with people (layout of MATEval, Table 1)"
+    return RatedTexts("mateval", ("mateval-table-1", title), "error_type", parts)
+
+
+def read_stories(files: Files) -> tuple[Language, list[OwnText]]:
+    """Return the stories of one dataset, with human scores by the codes of `ERROR_TYPES`.
+
+    Raises `MissingDataError` without a table, `DataError` with file and line for a wrong score.
+    """
+    tables = {}
+    for name in sorted(name for name in files if name.lower().endswith(".csv")):
+        lines = io.StringIO(read_text(files[name], name), newline="")
+        rows = csv.DictReader(lines, restval="")  # rows end behind their last error
+        for code, headings in COLUMNS.items():
+            if {*headings} <= {*(rows.fieldnames or ())}:
+                tables[name] = code, rows
+    refuse_several([*tables])
+    if not tables:
+        columns = " or ".join(map(", ".join, COLUMNS.values()))
+        fault = f"no table with people's scores among {', '.join(sorted(files)) or 'no files'}"
+        raise MissingDataError(f"{fault}: give a CSV file with the columns {columns}")
+    ((name, (code, rows)),) = tables.items()
+    stories = []
+    for number, row in enumerate(rows):
+        text, scores = (row[column] for column in COLUMNS[code])
+        # The digest in the id, so that datasets can be judged beside each other.
+        id_ = f"{number}-{sha256(text.encode()).hexdigest()[:6]}"
+        stories.append(OwnText(id_, text, _human_scores(scores, f"{name}:{rows.line_num}")))
+    return built_in()[code], stories
+
+
+def _human_scores(text: str, where: str) -> dict[str, float]:
     scores = {}
     for line in filter(str.strip, text.splitlines()):
-        match = _PEOPLE_SCORE.fullmatch(line)
-        code = _CODES.get(match[1].casefold()) if match else None
-        if not match or not code:
-            raise DataError(
-                f"{where}: {quoted(line.strip())} is no score of an error type (Name:-1)"
-            )
-        scores[code] = float(match[2])
-    if set(scores) != set(ERROR_TYPES):
-        missing = ", ".join(code for code in ERROR_TYPES if code not in scores)
+        name, _, number = line.replace("\uff1a", ":").rpartition(":")
+        try:
+            scores[_CODES[name.strip().casefold()]] = float(number)
+        except (KeyError, ValueError):
+            fault = f"{quoted(line.strip())} is no score of an error type (Name:-1)"
+            raise DataError(f"{where}: {fault}") from None
+    if missing := ", ".join(code for code in ERROR_TYPES if code not in scores):
         raise DataError(f"{where}: people's score has no {missing}; every story needs all five")
     return scores
 
 
-Recorded = dict[int, dict[int, KindReport]]
-"""Index of a story -> place of an error type -> what the report says about it."""
-
-
-def recorded_reports(files: Files) -> dict[str, Recorded]:
-    """What each strategy's recorded reports say, in the order of the paper.
+def read_reports(
+    files: Files, language: Language, stories: Sequence[OwnText]
+) -> dict[str, dict[int, dict[int, KindReport]]]:
+    """Return reports by strategy, in the paper's order, number of the story and error type.
 
     JSON files without recorded reports are passed over. Raises `MissingDataError` without any, and
     `DataError`, with name and record, for an invalid file.
     """
-    code, rows = _scored(files)
-    texts, language = [story for story, _, _ in rows], built_in()[code]
-    reports: dict[str, Recorded] = {}
-    for name in sorted(files):
-        if PurePosixPath(name).suffix.lower() != ".json":
-            continue
-        records = [*json_rows(files[name], name)]
+    reports: dict[str, dict[int, dict[int, KindReport]]] = {}
+    for name in sorted(name for name in files if PurePosixPath(name).suffix.lower() == ".json"):
+        records = json_rows(files[name], name)
         first = records[0].fields if records else None
         keys = [*first] if isinstance(first, dict) else []
-        key = next((k for k in keys if k in STRATEGIES or k.endswith("_agent_summary")), None)
+        key = next((key for key in STRATEGIES if key in keys), None)
         if key is None:
             continue
-        strategy = STRATEGIES.get(key, key.removesuffix("_agent_summary"))
-        if strategy in reports:
+        if (strategy := STRATEGIES[key]) in reports:
             raise DataError(f"{name}: a second file with recorded reports of {strategy}; keep one")
-        found, same = reports.setdefault(strategy, {}), 0
+        by_story = reports[strategy] = {}
         for place, value in records:
-            record = named(value, place)
-            index, report = record.get("ID"), record.get(key)
-            if not isinstance(index, int) or not 0 <= index < len(texts) or index in found:
-                raise DataError(
-                    f"{place}: ID {index!r} is not the number of one of the {len(texts)} "
-                    "stories of the table, each once"
-                )
-            told = read_kinds(report, language) if isinstance(report, str) else []
-            found[index] = {one.kind: one for one in told}
-            same += record.get("story") == texts[index]
-        # Upstream changed a few words between the table and the discussions.
-        if 2 * same < len(records):
-            raise DataError(
-                f"{name}: only {same} of {len(records)} stories are those of the table; give files "
-                "of one dataset"
-            )
+            record: Any = named(value, place)
+            number, report = record.get("ID"), record.get(key)
+            if number not in range(len(stories)) or number in by_story:
+                fault = f"ID {number!r} is not the number of one of the {len(stories)} stories"
+                raise DataError(f"{place}: {fault} of the table, each once")
+            kinds = read_kinds(report, language) if isinstance(report, str) else []
+            by_story[number] = {kind.kind: kind for kind in kinds}
     if not reports:
-        raise MissingDataError(
-            f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files "
-            f"(records with one of the keys {', '.join(STRATEGIES)})"
-        )
-    known = [strategy for strategy in STRATEGIES.values() if strategy in reports]
-    return {strategy: reports[strategy] for strategy in (*known, *sorted({*reports} - {*known}))}
-
-
-def mateval(files: Files) -> RatedTexts:
-    """Return points off for five kinds of error in a story."""
-    listed = stories(files)
-    protocol = asked_in(built_in()[_scored(files)[0]])
-    return RatedTexts(
-        "mateval",
-        ("mateval-table-1", "Stories: correlation with people (layout of MATEval, Table 1)"),
-        Column("strategy", "Strategy", "name"),
-        "error_type",
-        [Cases(protocol, [partial(case, story, protocol) for story in listed])],
-        {code: (protocol, score_at(place)) for place, code in enumerate(ERROR_TYPES)},
-        {
-            code: [ItemScore(one.id, STORY, HUMAN_LABELS, one.labels[code]) for one in listed]
-            for code in ERROR_TYPES
-        },
-    )
-
-
-def recorded(files: Files, answered: Answered) -> Result:
-    """Compare upstream's recorded discussions in place of judges, each strategy in two ways.
-
-    As the paper did: what a score line says counts as it stands, and 0 without one. Of 32 readings
-    that is the one closest to the authors' tables, and equal to all ten cells of their SA on LOT.
-    As written: points are always off, and what says nothing is missing.
-    """
-    listed, reports = stories(files), recorded_reports(files)
-    rated = {
-        code: [
-            ItemScore(listed[number].id, STORY, f"{strategy}{end}", score(of.get(kind)))
-            for strategy, by_story in reports.items()
-            for end, score in (("", _as_published), (AS_WRITTEN, _as_written))
-            for number, of in by_story.items()
-        ]
-        for kind, code in enumerate(ERROR_TYPES)
-    }
-    return mateval(files).compared_scores(rated, {}, answered)
-
-
-def _as_published(kind: KindReport | None) -> float | None:
-    return 0.0 if kind is None or kind.written is None else kind.written
-
-
-def _as_written(kind: KindReport | None) -> float | None:
-    return None if kind is None else kind.score
+        fault = f"no recorded reports among {', '.join(sorted(files))}: give MATEval's JSON files"
+        raise MissingDataError(f"{fault} (records with one of the keys {', '.join(STRATEGIES)})")
+    return {name: reports[name] for name in STRATEGIES.values() if name in reports}

@@ -37,7 +37,6 @@ class AnswerPair:
     contestants: tuple[str, str]
     answers: tuple[str, str]
     label: str | None  # "1" or "2": the answer that most annotators prefer, "tie"; None: not known
-    category: str = ""  # of the question, where upstream says it: "coding"
 
 
 def pair_cases(pairs: Iterable[AnswerPair]) -> Iterator[Callable[[], Case]]:

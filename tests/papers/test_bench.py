@@ -225,7 +225,7 @@ def test_a_judge_rates_stories_in_the_layout_of_matevals_table(tmp_path, capsys)
         found = said(capsys, *bench, "--dir", tmp_path / "w")
         assert server.n_received == 5
     by_kind = {row["error_type"]: row for row in found["judges"]}
-    assert {row["strategy"] for row in found["judges"]} == {url(server)}
+    assert {row["judge"] for row in found["judges"]} == {url(server)}
     assert (by_kind["LINC"]["spearman"], by_kind["REP"]["spearman"]) == (1.0, None)
     # The line that story 4 lacks is missing; its other four count.
     counts = {code: (row["n"], row["unreadable"]) for code, row in by_kind.items()}

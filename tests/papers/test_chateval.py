@@ -134,7 +134,7 @@ def upstream(**changed):
 
 def test_upstream_files_are_joined_by_question():
     """Answers in any order of lines, labels in that of the questions."""
-    one, two = chateval.faireval(upstream())
+    one, two = chateval.read_faireval(upstream())
     assert one == AnswerPair("1", "why one?", ("gpt35", "m-1b"), ("g one", "m one"), "1")
     assert (two.answers, two.label) == (("g two", "m two"), "2")
     assert [a.verdict for a in pair_labels([one, two])] == ["1", "2"]
@@ -173,9 +173,9 @@ BROKEN = [
 def test_broken_files_are_refused_with_file_and_line(name, content, message):
     """One line that says what and where."""
     if name.startswith("x."):
-        read, files = chateval.topical_chat, {name: content.encode("utf-8", "surrogateescape")}
+        read, files = chateval.read_topical_chat, {name: content.encode("utf-8", "surrogateescape")}
     else:
-        read, files = chateval.faireval, upstream(**{name: content})
+        read, files = chateval.read_faireval, upstream(**{name: content})
     with pytest.raises((DataError, MissingDataError)) as error:
         read(files)
     assert str(error.value).startswith(message)
@@ -185,6 +185,6 @@ def test_broken_files_are_refused_with_file_and_line(name, content, message):
 def test_faireval_has_the_published_labels():
     """80 questions: 41 for ChatGPT, 25 for Vicuna, 14 ties (ChatEval §3.1)."""
     files = {path.name: path.read_bytes() for path in needs("faireval").iterdir()}
-    pairs = chateval.faireval(files)
+    pairs = chateval.read_faireval(files)
     assert Counter(pair.label for pair in pairs) == {"1": 41, "2": 25, "tie": 14}
     assert {pair.contestants for pair in pairs} == {("gpt35", "vicuna-13b")}

@@ -6,8 +6,6 @@ import csv
 import io
 import json
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -15,7 +13,6 @@ from hypothesis import strategies as st
 
 from botchat.errors import DataError, MissingDataError
 from botchat.judges.voting import aggregate
-from botchat.papers.benchmarks import Answered
 from botchat.papers.printed import papers
 from botchat.papers.stories import (
     AS_WRITTEN,
@@ -28,7 +25,6 @@ from botchat.papers.stories import (
 from botchat.protocols.mateval import OwnText
 from botchat.protocols.reports import ERROR_TYPES
 from botchat.records import Judgment
-from botchat.workspace.folder import Workspace
 from tests.commands import said
 from tests.openai_server import Server, text
 from tests.papers.test_bench import KINDS, needs, url
@@ -140,7 +136,7 @@ def test_every_strategy_is_asked_live_in_the_language_of_the_stories(code, tmp_p
     words = {"en": "Read the story below", "zh": "请像编辑那样阅读"}[code]
     steps = {"en": "Evaluation steps:", "zh": "评价步骤："}[code]
     assert sum(words in one and steps in one for one in asked) == 4 * 20
-    rows = {(row["strategy"].partition("@")[0], row["error_type"]): row for row in found["judges"]}
+    rows = {(row["judge"].partition("@")[0], row["error_type"]): row for row in found["judges"]}
     for judge in (*panels, "g-eval"):
         assert [rows[judge, kind]["spearman"] for kind in CODES[:3]] == [1, 1, 1]
         assert rows[judge, "FER"]["spearman"] is None
@@ -184,10 +180,8 @@ def dataset(people, reports, key="COT_FB_agent_summary", language=0, tales=None)
 
 def correlations(files, strategy="CoT", way=AS_WRITTEN):
     """The numbers of a recorded strategy, by kind of error."""
-    with TemporaryDirectory() as folder:
-        answered = Answered(Workspace(Path(folder)), {}, (), Path(folder))
-        rows = recorded(files, answered).data["judges"]
-    return {r["error_type"]: r for r in rows if r["strategy"] == f"{strategy}{way}"}
+    rows = recorded(files).compared(None).data["judges"]
+    return {r["error_type"]: r for r in rows if r["judge"] == f"{strategy}{way}"}
 
 
 def every(score):
@@ -227,7 +221,7 @@ def test_the_published_correlations_come_out_again(tmp_path, capsys):
     """LOT's SA to the digit, no cell .06 off; as written every story is accounted for."""
     data = needs("mateval", "LOT")
     found = said(capsys, "bench", "mateval", "--data", data, "--published", "--out", tmp_path)
-    ours = {(row["strategy"], row["error_type"]): row for row in found["judges"]}
+    ours = {(row["judge"], row["error_type"]): row for row in found["judges"]}
     assert len(ours) == 10 * len(ERROR_TYPES)
     (paper,) = (one for one in papers() if one.name == "mateval-table-2")
     printed = {row["line"]: row for row in paper.records}

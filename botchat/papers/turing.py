@@ -1,0 +1,145 @@
+"""Dialogues with known truth: does a machine take part? ``docs/benchmarks.md`` has the form."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from hashlib import sha256
+
+import msgspec
+import numpy as np
+
+from botchat.boards import judge_agreement
+from botchat.boards.judge_agreement import AgreementReport
+from botchat.boards.tables import Column, table
+from botchat.errors import DataError, MissingDataError
+from botchat.importers.rows import json_rows, quoted
+from botchat.metrics import lengths
+from botchat.metrics.agreement import compare
+from botchat.metrics.annotations import NOBODY, Annotation
+from botchat.papers.benchmarks import Answered, Benchmark, Comparison, Files, with_ends
+from botchat.pipeline.agree import BUILT_IN, signature
+from botchat.pipeline.run.ask import Cases
+from botchat.protocols.catalogue import UNIEVAL
+from botchat.protocols.rates import preferences
+from botchat.records import HUMAN, Dialogue
+
+MACHINE, ANNOTATOR, MAJORITY = "machine", "one annotator", "annotators' majority"
+_OTHERS = f"{MAJORITY} without one"
+
+TRAPS: Mapping[str, Callable[[Dialogue], int]] = {
+    "length alone": lambda dialogue: sum(map(lengths.words, dialogue.utterances)),
+    "number of turns alone": lambda dialogue: len(dialogue.utterances),
+}
+"""Name -> a number that a judge must beat."""
+
+Item = tuple[Dialogue, list[tuple[int, bool]]]
+"""A dialogue by `HUMAN` or `MACHINE`, and its labels: utterances read, whether it was accused."""
+
+
+def turing(files: Files) -> Benchmark:
+    """Return the dialogues of each source; raises as `read_items`."""
+    sources = {source: _cut(items) for source, items in read_items(files).items()}
+    dialogues = [dialogue for items in sources.values() for dialogue, _ in items]
+    dialogues.sort(key=lambda each: sha256(each.seed_id.encode()).digest())  # --limit mixes them
+    cases = [c for d in dialogues for c in UNIEVAL.cases((), {d.model: {d.seed_id: d}})]
+    return Benchmark([Cases(UNIEVAL, cases)], partial(_compare, sources), needs_judges=False)
+
+
+def read_items(files: Files) -> dict[str, list[Item]]:
+    """Return the items by source; `DataError` with file and row, `MissingDataError` without any."""
+    sources = defaultdict[str, list[Item]](list)
+    for name in sorted(name for name in files if ".json" in name):
+        for place, record in json_rows(files[name], name):
+            try:
+                source = record.get("source", name)
+                turns = [(t["speaker"], t["text"]) if isinstance(t, dict) else t
+                         for t in record["turns"]]  # fmt: skip
+                texts = [text for _, text in msgspec.convert(turns, list[tuple[str | int, str]])]
+                contestant = HUMAN if {*record["who"].values()} == {HUMAN} else MACHINE
+                verdicts = record.get("labels", {}).get("verdicts", ())
+                labels = [(verdict["after"], False in verdict["human"]) for verdict in verdicts]
+                id_ = f"{source}:{record['id']}"
+            except (AttributeError, LookupError, TypeError, msgspec.ValidationError):
+                fault = f"{quoted(record)} is no dialogue with id, turns and who"
+                raise DataError(f"{place}: {fault}; see docs/benchmarks.md") from None
+            dialogue = Dialogue(id_, contestant, tuple(texts), 0, (), "complete", "")
+            sources[source].append((dialogue, labels))
+    if not sources:
+        raise MissingDataError("no dialogues: --data needs JSON lines, see docs/benchmarks.md")
+    return sources
+
+
+def _cut(items: Sequence[Item]) -> list[Item]:
+    """Cut to the length that annotators read and half of the dialogues have, else the median."""
+    median = int(np.median([len(dialogue.utterances) for dialogue, _ in items]))
+    read = [after for _, labels in items for after, _ in labels if after <= median]
+    end = max(read, default=median)
+    return [
+        (dialogue.cut(end), [label for label in labels if label[0] == end])
+        for dialogue, labels in items
+        if len(dialogue.utterances) >= end
+    ]
+
+
+def _compare(sources: Mapping[str, Sequence[Item]], answered: Answered) -> Comparison:
+    """Compare judges, annotators and traps with the truth, source by source."""
+    verdicts = preferences(answered.all(UNIEVAL), UNIEVAL)
+    costs = answered.costs(UNIEVAL) if verdicts else {}
+    rows, notes = [], []
+    for source, items in sources.items():
+        ids = {dialogue.seed_id for dialogue, _ in items}
+        known = [verdict for verdict in verdicts if verdict.item in ids]
+        known += [*_annotations(items), *_traps(items)]
+        has_majority = any(annotation.judge == MAJORITY for annotation in known)
+        by_label = compare(known, MAJORITY).judges if has_majority else ()
+        kappas = {row["judge"]: with_ends(row, "kappa") for row in by_label}
+        by_judge = {row["judge"]: row for row in compare(known, BUILT_IN).judges}
+        by_judge.pop(_OTHERS, None)
+        for judge, row in by_judge.items():
+            head = {"source": source, **{key: row[key] for key in ("judge", "n", "unreadable")}}
+            rates = with_ends(row, "accuracy", "true_positive_rate", "false_positive_rate")
+            rows.append(head | rates | kappas.get(judge, {}) | costs.get(judge, {}))
+            equal = [t for t in TRAPS if by_judge[t]["accuracy"] >= (row["accuracy"] or 0)]
+            if equal and judge in costs:
+                notes.append(f"{judge} is not more accurate than {' or '.join(equal)} on {source}.")
+    signed = signature("bench", {"benchmark": "turing"}, rows, BUILT_IN)
+    title = "Does a machine take part? Judges, annotators and traps against the truth"
+    note = "Brackets are 95 % CIs by dialogue; kappa is Cohen's with the annotators' majority."
+    columns = [Column("source", "Source", "name"), *judge_agreement.JUDGES]
+    priced = map(judge_agreement.with_price, rows)
+    rates_table = table("turing", title, columns, priced, [signed], note).filled()
+    report = AgreementReport(subject=title, labels=BUILT_IN, signature=signed, notes=notes)
+    return Comparison(report, [rates_table], {"judges": rows, "notes": notes, "signature": signed})
+
+
+def _annotations(items: Sequence[Item]) -> Iterator[Annotation]:
+    """Yield the truth, the majority, and each annotator beside the majority of the others."""
+    for dialogue, labels in items:
+        name, votes = dialogue.model, [accuses for _, accuses in labels]
+        panels = [(name, MAJORITY, votes)]
+        for n, vote in enumerate(votes):
+            panels.append((f"{name} {n}", _OTHERS, votes[:n] + votes[n + 1 :]))
+            yield _annotation(dialogue, f"{name} {n}", ANNOTATOR, vote)
+        for contestant, judge, panel in panels:
+            yield _annotation(dialogue, contestant, BUILT_IN, name == MACHINE)
+            if (lead := 2 * sum(panel) - len(panel)) != 0:
+                yield _annotation(dialogue, contestant, judge, lead > 0)
+
+
+def _traps(items: Sequence[Item]) -> Iterator[Annotation]:
+    """Yield verdicts by one number alone, at the threshold that is best on these items."""
+    machine = np.array([dialogue.model == MACHINE for dialogue, _ in items])
+    for trap, number in TRAPS.items():
+        numbers = np.array([number(dialogue) for dialogue, _ in items])
+        above = numbers[:, None] >= np.unique(numbers)
+        right = (above == machine[:, None]).mean(0)
+        best = int(np.abs(right - 0.5).argmax())
+        accused = above[:, best] == (right[best] > 0.5)
+        for (dialogue, _), accuses in zip(items, accused.tolist(), strict=True):
+            yield _annotation(dialogue, dialogue.model, trap, accuses)
+
+
+def _annotation(dialogue: Dialogue, contestant: str, judge: str, accuses: bool) -> Annotation:
+    return Annotation(dialogue.seed_id, contestant, NOBODY, judge, "2" if accuses else "1")
